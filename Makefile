@@ -1,0 +1,63 @@
+# `make` alone lists what one can do. A target's help is the `##` comment behind it.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# The tools that make builds for itself live in target/, so `make clean` takes them along.
+TOOLS := $(CURDIR)/target/tools
+DENY := PATH="$$PATH:$(TOOLS)/bin" cargo deny
+
+.PHONY: help run test lint deny audit deny-tool bench doc check-data setup clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+run: ## watch a conversation outgrow its window and go on: the demo
+	cargo run --release -q -p komado -- demo
+
+test: setup lint ## everything that must pass: lint, then every test
+	cargo test --workspace
+
+lint: ## formatting, clippy, docs and dependencies, all without a warning
+	cargo fmt --all -- --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	@$(MAKE) --no-print-directory doc
+	@$(MAKE) --no-print-directory deny
+
+deny: deny-tool ## what the dependency tree may contain: versions, licences, sources
+	$(DENY) check bans licenses sources
+
+audit: deny-tool ## the same, and known vulnerabilities: downloads the advisory database
+	$(DENY) check
+
+bench: ## how fast a session takes an entry, how fast it opens
+	cargo build --release -q -p komado
+	cargo run --release -q -p komado -- bench append
+	cargo run --release -q -p komado -- bench open
+
+doc: ## the library's documentation, in target/doc
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace
+
+check-data: ## check the laws on your own transcripts: make check-data KOMADO_DATA=path
+	@if [ -z "$(KOMADO_DATA)" ]; then \
+		echo "check-data: KOMADO_DATA is not set: say where your transcripts are" >&2; \
+		echo "" >&2; \
+		echo "  make check-data KOMADO_DATA=path/to/transcripts" >&2; \
+		exit 2; \
+	fi
+	cargo run --release -q -p komado --example check_data -- "$(KOMADO_DATA)"
+
+setup: ## install what the tests compare against (jq, sqlite3), if it is missing
+	@scripts/setup
+
+clean: ## remove everything that was built
+	cargo clean
+
+# Its own release profile is made for shipping (fat LTO); for one check a second long, a third of the build time is better.
+deny-tool:
+	@PATH="$$PATH:$(TOOLS)/bin" command -v cargo-deny >/dev/null || { \
+		echo "deny: cargo-deny is not on PATH: building it once, into target/tools (about two minutes)" >&2; \
+		CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+			cargo install --locked --root "$(TOOLS)" --version '^0.20' cargo-deny; \
+	}

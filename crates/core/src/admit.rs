@@ -1,0 +1,362 @@
+//! The gate: what may be appended.
+//!
+//! Every view can be sent. That is checked here, when an entry comes in, and never repaired when a view goes out: a
+//! result needs its call, a call its results before anyone else speaks, an edit may not split the two, and nothing
+//! pretends to change what it does not.
+
+use crate::head::{Kind, Source};
+use crate::journal::{Close, Edit, EditKind, Ending, Entry, Replace};
+use crate::message::{Message, Part, Role};
+use crate::{Seq, Span, View};
+
+/// Why an entry may not be appended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// A message without a part.
+    #[error("the message is empty; give it at least one part")]
+    Empty,
+    /// A part that this role does not have.
+    #[error("a message from {role} cannot hold {what}; take that out, or change the role")]
+    Misplaced {
+        /// Who speaks.
+        role: &'static str,
+        /// What they cannot say.
+        what: &'static str,
+    },
+    /// Someone else speaks while calls wait.
+    #[error(
+        "calls still wait for their results: {}; append those first, or rewind to @{before}",
+        .calls.join(", ")
+    )]
+    CallsOpen {
+        /// Their ids.
+        calls: Vec<String>,
+        /// The moment before they were made.
+        before: Seq,
+    },
+    /// A result nobody waits for.
+    #[error(
+        "result for call {id:?}, but {}",
+        if .open.is_empty() { "no call waits for a result; append the call first".into() }
+        else { format!("only these wait; answer one of them: {}", .open.join(", ")) }
+    )]
+    NoSuchCall {
+        /// The id it answers.
+        id: String,
+        /// The ids that wait.
+        open: Vec<String>,
+    },
+    /// Two calls of one message with one id, or a call with none.
+    #[error("call id {id:?} stands twice in one message; give each call its own")]
+    DoubleCall {
+        /// The id.
+        id: String,
+    },
+    /// A call that cannot be paired.
+    #[error("a call to {name:?} has no id; give it one, so that its result can be paired with it")]
+    NoCallId {
+        /// The tool.
+        name: String,
+    },
+    /// The thread has ended.
+    #[error("the thread was closed at @{at}; resume it, or rewind to @{}", .at - 1)]
+    Closed {
+        /// The entry that closed it.
+        at: Seq,
+    },
+    /// Not an entry of this thread's present.
+    #[error("entry @{seq} does not serve here: {why}")]
+    NoEntry {
+        /// What was named.
+        seq: Seq,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A span that is none.
+    #[error("span {span}: {why}")]
+    BadSpan {
+        /// The span.
+        span: Span,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A span that would part a call from its result.
+    #[error("span {span} would split the call and results at {unit}..; widen or narrow it")]
+    Splits {
+        /// The span.
+        span: Span,
+        /// The first entry of the unit it splits.
+        unit: Seq,
+    },
+    /// Two edits that overlap without one holding the other.
+    #[error("the edit overlaps edit @{other} without covering it; cover all of it, or revert it first")]
+    Overlaps {
+        /// The edit in the way.
+        other: Seq,
+    },
+    /// It would change nothing.
+    #[error("nothing would change: {why}")]
+    NoEffect {
+        /// Why not.
+        why: &'static str,
+    },
+}
+
+/// Says whether `entry` may follow what `view` has taken in. Costs nothing that grows with the conversation.
+pub fn admit<S: Source + ?Sized>(view: &View, entry: &Entry, source: &S) -> Result<Result<(), Refusal>, S::Error> {
+    let gate = Gate { view, source };
+    Ok(match entry {
+        Entry::Message(message, reply) => gate.message(message, reply.is_some()),
+        Entry::Setup(_) => gate.not_closed(),
+        Entry::Edit(edit) => return gate.edit(edit),
+        Entry::Revert { target } => return gate.revert(*target),
+        Entry::Rewind { to } => gate.rewind(*to),
+        Entry::Pin { span } => return gate.pin(*span),
+        Entry::Unpin { span } => gate.unpin(*span),
+        Entry::Anchor(anchor) => match anchor.first {
+            Some(first) => return gate.anchor(first),
+            None => gate.not_closed().and_then(|()| gate.no_calls_open()),
+        },
+        Entry::Sent(sent) if sent.purpose.is_none() => gate.not_closed().and_then(|()| gate.no_calls_open()),
+        Entry::Sent(_) | Entry::Lost(_) => Ok(()),
+        Entry::Close(close) => return gate.close(close),
+    })
+}
+
+/// Why an edit that a later one covers can neither go nor come back.
+const UNDER: &str = "it lies under a later edit; revert that one first";
+
+struct Gate<'a, S: ?Sized> {
+    view: &'a View,
+    source: &'a S,
+}
+
+type Verdict<E> = Result<Result<(), Refusal>, E>;
+
+/// Passes a refusal on from inside a look-up that can fail by itself.
+macro_rules! hold {
+    ($refusal:expr) => {
+        return Ok(Err($refusal))
+    };
+}
+
+impl<S: Source + ?Sized> Gate<'_, S> {
+    fn not_closed(&self) -> Result<(), Refusal> {
+        self.view.closed().map_or(Ok(()), |at| Err(Refusal::Closed { at }))
+    }
+
+    fn no_calls_open(&self) -> Result<(), Refusal> {
+        let open = self.view.open();
+        if open.calls.is_empty() {
+            return Ok(());
+        }
+        let calls = open.calls.iter().map(|(id, name)| format!("{id} ({name})")).collect();
+        Err(Refusal::CallsOpen { calls, before: open.unit - 1 })
+    }
+
+    fn message(&self, message: &Message, is_reply: bool) -> Result<(), Refusal> {
+        self.not_closed()?;
+        let role = message.role;
+        let misplaced = |what| Err(Refusal::Misplaced { role: role.name(), what });
+        if message.parts.is_empty() {
+            return Err(Refusal::Empty);
+        }
+        if is_reply && role != Role::Assistant {
+            return misplaced("a provider's reply");
+        }
+        if role == Role::Tool {
+            return self.result(message);
+        }
+        self.no_calls_open()?;
+        for part in &message.parts {
+            match part {
+                Part::Result(_) => return misplaced("a tool's result"),
+                Part::Call(_) if role != Role::Assistant => return misplaced("a tool call"),
+                Part::Reasoning { .. } if role != Role::Assistant => return misplaced("reasoning"),
+                _ => {}
+            }
+        }
+        check_ids(message)
+    }
+
+    fn result(&self, message: &Message) -> Result<(), Refusal> {
+        let (Some(outcome), [_]) = (message.outcome(), &message.parts[..]) else {
+            return Err(Refusal::Misplaced { role: "tool", what: "anything but one result" });
+        };
+        if outcome.content.iter().any(|p| matches!(p, Part::Call(_) | Part::Result(_) | Part::Reasoning { .. })) {
+            return Err(Refusal::Misplaced { role: "tool", what: "a call, a result or reasoning inside its result" });
+        }
+        let open: Vec<String> = self.view.open().calls.iter().map(|(id, _)| id.clone()).collect();
+        if open.contains(&outcome.call_id) {
+            return Ok(());
+        }
+        Err(Refusal::NoSuchCall { id: outcome.call_id.clone(), open })
+    }
+
+    fn rewind(&self, to: Seq) -> Result<(), Refusal> {
+        match to.cmp(&self.view.last()) {
+            std::cmp::Ordering::Less => Ok(()),
+            std::cmp::Ordering::Equal => Err(Refusal::NoEffect { why: "that is where the thread is; name an earlier moment" }),
+            std::cmp::Ordering::Greater => Err(Refusal::NoEntry { seq: to, why: "the thread is not that long; name an earlier entry" }),
+        }
+    }
+
+    fn pin(&self, span: Span) -> Verdict<S::Error> {
+        if self.view.pins().iter().any(|pin| pin.meets(span)) {
+            hold!(Refusal::NoEffect { why: "it is pinned already; to change the pin, unpin it first" });
+        }
+        match self.view.unit(self.source, span.from)? {
+            // Results still to come would not be held by the pin.
+            Some(unit) if unit.from == self.view.open().unit => Ok(self.no_calls_open()),
+            Some(unit) if unit == span => Ok(Ok(())),
+            Some(unit) => hold!(Refusal::Splits { span, unit: unit.from }),
+            None => hold!(Refusal::NoEntry { seq: span.from, why: "only messages on the present path can be pinned" }),
+        }
+    }
+
+    fn unpin(&self, span: Span) -> Result<(), Refusal> {
+        if self.view.pins().contains(&span) { Ok(()) } else { Err(Refusal::NoEffect { why: "no pin has this span; name one that is in force" }) }
+    }
+
+    fn anchor(&self, first: Seq) -> Verdict<S::Error> {
+        let is_anchor = self.view.on_path(first) && self.source.head(first)?.kind == Kind::Anchor;
+        Ok(if is_anchor { Ok(()) } else { Err(Refusal::NoEntry { seq: first, why: "no anchor stands there; name the thread's first one" }) })
+    }
+
+    fn close(&self, close: &Close) -> Verdict<S::Error> {
+        let Some(at) = self.view.closed() else { return Ok(Ok(())) };
+        let paused = matches!(self.source.record(at)?.entry, Entry::Close(Close { ending: Ending::Paused, .. }));
+        Ok(if paused && close.ending != Ending::Paused { Ok(()) } else { Err(Refusal::Closed { at }) })
+    }
+
+    fn edit(&self, edit: &Edit) -> Verdict<S::Error> {
+        if let Err(refusal) = self.not_closed() {
+            hold!(refusal);
+        }
+        match edit.kind {
+            EditKind::Trim => {
+                if !edit.hide.is_empty() || !edit.show.is_empty() || edit.replace.is_empty() {
+                    hold!(Refusal::NoEffect { why: "a trim must replace entries and hide none" });
+                }
+                self.replaces(&edit.replace)
+            }
+            EditKind::Condense | EditKind::Truncate => {
+                if edit.hide.is_empty() || edit.show.is_empty() || !edit.replace.is_empty() {
+                    hold!(Refusal::NoEffect { why: "an edit of this kind must hide something and show something in its place" });
+                }
+                self.hides(&edit.hide)
+            }
+        }
+    }
+
+    fn replaces(&self, replace: &[Replace]) -> Verdict<S::Error> {
+        let mut before = 0;
+        for swap in replace {
+            if swap.seq <= before {
+                hold!(Refusal::NoEntry { seq: swap.seq, why: "replaced entries must come once and in order" });
+            }
+            before = swap.seq;
+            if !self.view.shows(swap.seq) || !self.source.head(swap.seq)?.kind.is_item() {
+                hold!(Refusal::NoEntry { seq: swap.seq, why: "it is not shown; name an entry that is" });
+            }
+            if self.source.head(swap.seq)?.kind == Kind::Anchor {
+                hold!(Refusal::NoEntry { seq: swap.seq, why: "an anchor is changed by its thread alone; leave it out" });
+            }
+            if self.view.pins().iter().any(|pin| pin.holds(swap.seq)) {
+                hold!(Refusal::NoEntry { seq: swap.seq, why: "it is pinned; unpin it first" });
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn hides(&self, hide: &[Span]) -> Verdict<S::Error> {
+        let mut before = 0;
+        for &span in hide {
+            if span.from <= before || span.to < span.from {
+                hold!(Refusal::BadSpan { span, why: "spans must be ascending and apart" });
+            }
+            if span.to > self.view.last() {
+                hold!(Refusal::BadSpan { span, why: "it ends after the last entry; end it there or before" });
+            }
+            before = span.to;
+            if let Err(refusal) = self.aligned(span)? {
+                hold!(refusal);
+            }
+        }
+        if let Some(other) = self.view.overlapped(hide) {
+            hold!(Refusal::Overlaps { other });
+        }
+        Ok(if self.view.shows_within(self.source, hide)? {
+            Ok(())
+        } else {
+            Err(Refusal::NoEffect { why: "nothing in the span is shown; choose one where something is" })
+        })
+    }
+
+    /// A span may not begin or end inside a unit, nor hold a unit that is still open.
+    fn aligned(&self, span: Span) -> Verdict<S::Error> {
+        let open = self.view.open();
+        if open.unit > 0 && open.unit <= span.to {
+            return Ok(self.no_calls_open());
+        }
+        if let Some((_, head)) = self.view.item_from(self.source, span.from)?
+            && head.unit < span.from
+        {
+            hold!(Refusal::Splits { span, unit: head.unit });
+        }
+        if let Some((_, head)) = self.view.item_from(self.source, span.to + 1)?
+            && head.unit <= span.to
+        {
+            hold!(Refusal::Splits { span, unit: head.unit });
+        }
+        Ok(Ok(()))
+    }
+
+    fn revert(&self, target: Seq) -> Verdict<S::Error> {
+        let missing = |why| Refusal::NoEntry { seq: target, why };
+        if target == 0 || !self.view.on_path(target) {
+            hold!(missing("it is not on the present path; rewind to where it is, or name another"));
+        }
+        let head = self.source.head(target)?;
+        if self.view.is_cancelled(target) {
+            hold!(Refusal::NoEffect { why: "it is reverted already; to have it back, revert the revert" });
+        }
+        if head.kind == Kind::Revert {
+            return self.redo(head.operand.from);
+        }
+        if !head.kind.is_edit() {
+            hold!(missing("only edits and reverts can be reverted"));
+        }
+        if !self.view.edits().any(|edit| edit == target) {
+            hold!(Refusal::NoEffect { why: UNDER });
+        }
+        Ok(Ok(()))
+    }
+
+    /// An edit that comes back in force must still fit between the others. Under a later one it may not come back:
+    /// what else lies there is not known, and might overlap it.
+    fn redo(&self, edit: Seq) -> Verdict<S::Error> {
+        let Entry::Edit(back) = self.source.record(edit)?.entry else {
+            hold!(Refusal::NoEntry { seq: edit, why: "that revert undid a revert; revert the edit itself" });
+        };
+        if let Some(other) = self.view.conflicts(edit, &back.hide) {
+            hold!(Refusal::Overlaps { other });
+        }
+        Ok(if self.view.is_buried(edit, &back) { Err(Refusal::NoEffect { why: UNDER }) } else { Ok(()) })
+    }
+}
+
+fn check_ids(message: &Message) -> Result<(), Refusal> {
+    let mut ids: Vec<&str> = Vec::new();
+    for call in message.calls() {
+        if call.id.is_empty() {
+            return Err(Refusal::NoCallId { name: call.name.clone() });
+        }
+        if ids.contains(&call.id.as_str()) {
+            return Err(Refusal::DoubleCall { id: call.id.clone() });
+        }
+        ids.push(&call.id);
+    }
+    Ok(())
+}

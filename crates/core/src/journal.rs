@@ -1,0 +1,316 @@
+//! The only serialised truth: entries, one JSON object per line.
+//!
+//! A line has `seq` and either a `role` (a message, with the fields people know from chat APIs) or an `op`. Entries
+//! hold operands and results ("these entries are stood for by this text"), never recipes ("drop half"), so that
+//! folding them later needs no rule that may have changed since. `docs/journal.md` describes each line byte for byte.
+
+use crate::message::Message;
+use crate::raw::Raw;
+use crate::{Seq, Span, ThreadId};
+use serde::{Deserialize, Serialize};
+
+mod line;
+
+pub use line::{BadLine, decode, encode};
+
+/// Version of the line format that this code writes, and the newest it reads.
+pub const VERSION: u32 = 1;
+
+/// An entry in its place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// Its number.
+    pub seq: Seq,
+    /// When it was written, RFC 3339; for people, never for identity or order.
+    pub timestamp: String,
+    /// Tokens it adds to the view, counted by the session's meter.
+    pub tokens: u32,
+    /// What it is.
+    pub entry: Entry,
+}
+
+/// Everything that can happen to a thread.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Entry {
+    /// System prompt, tool definitions, parameters; the last one wins.
+    Setup(Setup),
+    /// Somebody said something; with a [`Reply`] when a provider said it.
+    Message(Message, Option<Reply>),
+    /// In place of this, show that.
+    Edit(Edit),
+    /// Undo one edit (or one revert), keep everything said since.
+    Revert {
+        /// The edit or revert to undo.
+        target: Seq,
+    },
+    /// Go on as if nothing after `to` had happened.
+    Rewind {
+        /// The last entry that counts; 0 for none.
+        to: Seq,
+    },
+    /// These entries survive every edit, byte for byte.
+    Pin {
+        /// A whole message, or a call with its results.
+        span: Span,
+    },
+    /// Takes a pin back.
+    Unpin {
+        /// As it was pinned.
+        span: Span,
+    },
+    /// A child thread started here, or changed its state.
+    Anchor(Anchor),
+    /// A request is about to leave.
+    Sent(Sent),
+    /// A request brought no message: lost in a crash, refused, or answered out of band.
+    Lost(Reply),
+    /// The thread ended or paused.
+    Close(Close),
+}
+
+/// What stands before the conversation.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Setup {
+    /// The system prompt.
+    pub system: Option<String>,
+    /// Tool definitions, a JSON array in `dialect`'s form.
+    pub tools: Option<Raw>,
+    /// Other parameters of the request, a JSON object.
+    pub params: Option<Raw>,
+    /// Whose form `tools` and `params` have.
+    pub dialect: Option<String>,
+}
+
+/// Which rung of the ladder made an edit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EditKind {
+    /// A summary stands for a span.
+    Condense,
+    /// A marker stands for a span.
+    Truncate,
+    /// Placeholders stand for the content of single entries.
+    Trim,
+}
+
+impl EditKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Condense, Self::Truncate, Self::Trim];
+
+    /// The `op` of its line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Condense => "condense",
+            Self::Truncate => "truncate",
+            Self::Trim => "trim",
+        }
+    }
+}
+
+/// In place of this, show that.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Edit {
+    /// Which rung.
+    pub kind: EditKind,
+    /// Spans no longer shown, ascending and apart; empty for a trim.
+    pub hide: Vec<Span>,
+    /// Shown where the last hidden span ended.
+    pub show: Vec<Show>,
+    /// Entries that stay, with other content.
+    pub replace: Vec<Replace>,
+    /// Why, in numbers.
+    pub cause: Cause,
+}
+
+impl Edit {
+    /// The smallest span that holds everything the edit touches.
+    pub fn hull(&self) -> Option<Span> {
+        let seqs = self.hide.iter().flat_map(|s| [s.from, s.to]).chain(self.replace.iter().map(|r| r.seq));
+        let (from, to) = seqs.fold((Seq::MAX, 0), |(lo, hi), seq| (lo.min(seq), hi.max(seq)));
+        (to > 0).then_some(Span { from, to })
+    }
+
+    /// Tokens of what it shows in place of what it hides.
+    pub fn shown_tokens(&self) -> u32 {
+        self.show.iter().map(|show| show.tokens).sum()
+    }
+}
+
+/// What kind of text stands for what was hidden.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ShowKind {
+    /// Carried over word for word.
+    Retain,
+    /// Told in short.
+    Summary,
+    /// Only says that something is not shown.
+    Marker,
+}
+
+/// A text in place of a span.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Show {
+    /// What it is.
+    pub kind: ShowKind,
+    /// The text.
+    pub text: String,
+    /// Its tokens.
+    pub tokens: u32,
+}
+
+/// Other content for one entry.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Replace {
+    /// The entry.
+    pub seq: Seq,
+    /// What it now says.
+    pub text: String,
+    /// Tokens of the whole entry saying that.
+    pub tokens: u32,
+}
+
+/// Why an edit was made.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Cause {
+    /// The rule, such as `soft_mark` or `by_hand`.
+    pub rule: String,
+    /// Tokens of the view before.
+    #[serde(default)]
+    pub before: u64,
+    /// Tokens of the view after.
+    #[serde(default)]
+    pub after: u64,
+    /// The model that wrote the text, when one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What that took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// Anything else worth knowing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// What a provider counted, normalised so that the sum of the four is the total.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// Read and paid in full.
+    #[serde(default)]
+    pub input_tokens: u64,
+    /// Written by the model.
+    #[serde(default)]
+    pub output_tokens: u64,
+    /// Read and put into the provider's cache.
+    #[serde(default)]
+    pub cache_creation_tokens: u64,
+    /// Read from the provider's cache.
+    #[serde(default)]
+    pub cache_read_tokens: u64,
+}
+
+impl Usage {
+    /// Everything that was read or written.
+    pub const fn total(&self) -> u64 {
+        self.input_tokens + self.output_tokens + self.cache_creation_tokens + self.cache_read_tokens
+    }
+}
+
+/// How far a child thread has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// Done.
+    Completed,
+    /// Ended by an error.
+    Failed,
+    /// Ended by its user.
+    Stopped,
+    /// Ended by a crash or by its parent.
+    Aborted,
+    /// Not ended; waits to go on.
+    Paused,
+}
+
+impl Ending {
+    /// Every ending.
+    pub const ALL: [Self; 5] = [Self::Completed, Self::Failed, Self::Stopped, Self::Aborted, Self::Paused];
+
+    /// The word in the journal.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Stopped => "stopped",
+            Self::Aborted => "aborted",
+            Self::Paused => "paused",
+        }
+    }
+}
+
+/// A child thread, seen from its parent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Anchor {
+    /// The child.
+    pub thread: ThreadId,
+    /// What people call it.
+    pub label: Option<String>,
+    /// How it ended; active while absent.
+    pub ending: Option<Ending>,
+    /// What the parent's model is shown.
+    pub text: String,
+    /// The child's first anchor, when this one only changes what that one says.
+    pub first: Option<Seq>,
+}
+
+/// A request that is about to leave.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Sent {
+    /// Digest of the request's bytes.
+    pub digest: String,
+    /// The model asked.
+    pub model: String,
+    /// Tokens of the view as we count them.
+    #[serde(default)]
+    pub context_tokens: u64,
+    /// What for, when not for the conversation itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purpose: Option<String>,
+}
+
+/// What came back for a request.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Reply {
+    /// The [`Sent`] entry it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Seq>,
+    /// The model that answered, as it calls itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What it took, as the provider says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// Why it stopped: `stop`, `length`, `tool_calls`, `lost`, …
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub finish: String,
+    /// What went wrong, when something did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// How a thread ended.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Close {
+    /// In what way.
+    pub ending: Ending,
+    /// Its result, or the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
+}
+
+impl Entry {
+    /// True when the entry changes which other entries are seen or how; the fold reads only these.
+    pub const fn is_op(&self) -> bool {
+        !matches!(self, Self::Message(..) | Self::Sent(_) | Self::Lost(_))
+    }
+}

@@ -1,0 +1,319 @@
+//! Entries to lines and back.
+//!
+//! Fields come in a fixed order, so that the same entry is always the same bytes. Reading takes any order and passes
+//! over fields it does not know: a later minor version may add some, and a line is never written again.
+
+use super::{Anchor, Cause, Close, Edit, EditKind, Entry, Record, Replace, Reply, Sent, Setup, Show};
+use crate::message::{ImageSource, Message, Opaque, Part};
+use crate::openai::{self, BadMessage};
+use crate::raw::{BadField, Object, Raw};
+use crate::{BadId, Seq, Span, ThreadId};
+use serde::Serialize;
+
+/// Why a line is not an entry.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadLine {
+    /// Not a JSON object.
+    #[error("not a JSON object: {0}")]
+    Json(String),
+    /// A field is missing.
+    #[error("field `{0}` is missing")]
+    Missing(&'static str),
+    /// A field of the wrong kind.
+    #[error(transparent)]
+    Field(#[from] BadField),
+    /// A message that is none.
+    #[error(transparent)]
+    Message(#[from] BadMessage),
+    /// An id that is none.
+    #[error(transparent)]
+    Id(#[from] BadId),
+    /// An op this version does not know.
+    #[error("unknown op {0:?}; the journal may be from a newer version of komado")]
+    Op(String),
+}
+
+/// Writes `record` as one line, line break included.
+pub fn encode(record: &Record) -> Vec<u8> {
+    let mut line = Line::begin(record.seq);
+    match &record.entry {
+        Entry::Message(message, reply) => line.message(message, reply.as_ref()),
+        Entry::Setup(setup) => line.setup(setup),
+        Entry::Edit(edit) => line.edit(edit),
+        Entry::Revert { target } => line.op("revert").field("target", target),
+        Entry::Rewind { to } => line.op("rewind").field("to", to),
+        Entry::Pin { span } => line.op("pin").field("span", &[span.from, span.to]),
+        Entry::Unpin { span } => line.op("unpin").field("span", &[span.from, span.to]),
+        Entry::Anchor(anchor) => line.anchor(anchor),
+        Entry::Sent(sent) => line.op("sent").splice(sent),
+        Entry::Lost(reply) => line.op("reply").splice(reply),
+        Entry::Close(close) => line.op("close").splice(close),
+    };
+    line.field("timestamp", &record.timestamp);
+    line.field("tokens", &record.tokens);
+    line.end()
+}
+
+/// A line in the making: `{"seq":N` and then fields.
+struct Line(Vec<u8>);
+
+impl Line {
+    fn begin(seq: Seq) -> Self {
+        Self(format!("{{\"seq\":{seq}").into_bytes())
+    }
+
+    fn field<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) -> &mut Self {
+        self.0.extend_from_slice(b",\"");
+        self.0.extend_from_slice(key.as_bytes());
+        self.0.extend_from_slice(b"\":");
+        // Writing our own types to memory cannot fail: no map has a key that is not text.
+        let _ = serde_json::to_writer(&mut self.0, value);
+        self
+    }
+
+    fn maybe<T: Serialize>(&mut self, key: &str, value: Option<&T>) -> &mut Self {
+        match value {
+            Some(value) => self.field(key, value),
+            None => self,
+        }
+    }
+
+    fn flag(&mut self, key: &str, value: bool) -> &mut Self {
+        if value { self.field(key, &true) } else { self }
+    }
+
+    fn op(&mut self, name: &str) -> &mut Self {
+        self.field("op", name)
+    }
+
+    /// The fields of a struct beside ours.
+    fn splice<T: Serialize>(&mut self, value: &T) -> &mut Self {
+        if let Ok(json) = serde_json::to_string(value) {
+            let inner = json.trim_start_matches('{').strip_suffix('}').unwrap_or_default();
+            if !inner.is_empty() {
+                self.0.push(b',');
+                self.0.extend_from_slice(inner.as_bytes());
+            }
+        }
+        self
+    }
+
+    fn end(mut self) -> Vec<u8> {
+        self.0.extend_from_slice(b"}\n");
+        self.0
+    }
+
+    fn setup(&mut self, setup: &Setup) -> &mut Self {
+        self.op("setup").maybe("system", setup.system.as_ref()).maybe("tools", setup.tools.as_ref());
+        self.maybe("params", setup.params.as_ref()).maybe("dialect", setup.dialect.as_ref())
+    }
+
+    fn edit(&mut self, edit: &Edit) -> &mut Self {
+        self.op(edit.kind.name());
+        if !edit.hide.is_empty() {
+            let spans: Vec<[Seq; 2]> = edit.hide.iter().map(|s| [s.from, s.to]).collect();
+            self.field("hide", &spans);
+        }
+        if !edit.show.is_empty() {
+            self.field("show", &edit.show);
+        }
+        if !edit.replace.is_empty() {
+            self.field("replace", &edit.replace);
+        }
+        self.field("cause", &edit.cause)
+    }
+
+    fn anchor(&mut self, anchor: &Anchor) -> &mut Self {
+        self.op("anchor").field("thread", anchor.thread.as_str()).maybe("label", anchor.label.as_ref());
+        self.maybe("ending", anchor.ending.as_ref()).maybe("first", anchor.first.as_ref()).field("text", &anchor.text)
+    }
+
+    fn message(&mut self, message: &Message, reply: Option<&Reply>) -> &mut Self {
+        self.field("role", message.role.name()).maybe("name", message.name.as_ref());
+        if let Some(outcome) = message.outcome() {
+            self.maybe("tool_name", outcome.name.as_ref()).field("tool_call_id", &outcome.call_id);
+            self.content(&outcome.content).flag("is_error", outcome.is_error).flag("interrupted", outcome.interrupted);
+            self.maybe("output_ref", outcome.output_ref.as_ref()).maybe("duration_ms", outcome.duration_ms.as_ref());
+        } else {
+            self.content_and_calls(&message.parts);
+        }
+        if let Some(extra) = &message.extra {
+            self.field("extra", extra);
+        }
+        self.maybe("reply", reply)
+    }
+
+    /// Calls go to `tool_calls` when they stand last, as they do in the chat API; otherwise in their place.
+    fn content_and_calls(&mut self, parts: &[Part]) -> &mut Self {
+        let first = parts.iter().position(|p| matches!(p, Part::Call(_))).unwrap_or(parts.len());
+        if !parts[first..].iter().all(|p| matches!(p, Part::Call(_))) {
+            return self.content(parts);
+        }
+        if first == 0 && !parts.is_empty() {
+            self.0.extend_from_slice(b",\"content\":null");
+        } else {
+            self.content(&parts[..first]);
+        }
+        for (i, part) in parts[first..].iter().enumerate() {
+            self.0.extend_from_slice(if i == 0 { b",\"tool_calls\":[" } else { b"," });
+            self.part_call(part);
+        }
+        if first < parts.len() {
+            self.0.push(b']');
+        }
+        self
+    }
+
+    fn part_call(&mut self, part: &Part) {
+        if let Part::Call(call) = part {
+            let _ = openai::write_call(call, &mut self.0);
+        }
+    }
+
+    fn content(&mut self, parts: &[Part]) -> &mut Self {
+        if let [Part::Text { text, extra: None }] = parts {
+            return self.field("content", text);
+        }
+        self.0.extend_from_slice(b",\"content\":[");
+        for (i, part) in parts.iter().enumerate() {
+            if i > 0 {
+                self.0.push(b',');
+            }
+            self.part(part);
+        }
+        self.0.push(b']');
+        self
+    }
+
+    fn part(&mut self, part: &Part) {
+        match part {
+            Part::Text { text, extra: None } => self.json(&PartOut::Text { text }),
+            Part::Text { text, extra: Some(Opaque { dialect, json }) } => {
+                self.json(&PartOut::MarkedText { text, dialect, json });
+            }
+            Part::Image { source, detail } => self.json(&PartOut::Image { source, detail: detail.as_deref() }),
+            Part::Reasoning { text, signature } => {
+                self.json(&PartOut::Reasoning { text, signature: signature.as_deref() });
+            }
+            Part::Opaque(Opaque { dialect, json }) => self.json(&PartOut::Opaque { dialect, json }),
+            Part::Call(_) => {
+                self.0.extend_from_slice(b"{\"type\":\"tool_call\",\"call\":");
+                self.part_call(part);
+                self.0.push(b'}');
+            }
+            // `admit` lets a result stand only as the one part of a tool's message.
+            Part::Result(_) => self.json(&PartOut::Text { text: "" }),
+        }
+    }
+
+    fn json<T: Serialize>(&mut self, value: &T) {
+        let _ = serde_json::to_writer(&mut self.0, value);
+    }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum PartOut<'a> {
+    Text {
+        text: &'a str,
+    },
+    MarkedText {
+        text: &'a str,
+        dialect: &'a str,
+        json: &'a Raw,
+    },
+    Image {
+        #[serde(flatten)]
+        source: &'a ImageSource,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        detail: Option<&'a str>,
+    },
+    Reasoning {
+        text: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        signature: Option<&'a str>,
+    },
+    Opaque {
+        dialect: &'a str,
+        json: &'a Raw,
+    },
+}
+
+/// Reads one line, with or without its line break.
+pub fn decode(line: &str) -> Result<Record, BadLine> {
+    let object = Object::parse(line).map_err(|e| BadLine::Json(e.to_string()))?;
+    Ok(Record {
+        seq: need(&object, "seq")?,
+        timestamp: object.read("timestamp")?.unwrap_or_default(),
+        tokens: object.read("tokens")?.unwrap_or(0),
+        entry: decode_entry(&object, line)?,
+    })
+}
+
+fn need<'a, T: serde::Deserialize<'a>>(object: &Object<'a>, key: &'static str) -> Result<T, BadLine> {
+    object.read(key)?.ok_or(BadLine::Missing(key))
+}
+
+/// The fields of a struct that stands beside ours in the line.
+fn whole<'a, T: serde::Deserialize<'a>>(line: &'a str) -> Result<T, BadLine> {
+    serde_json::from_str(line).map_err(|e| BadLine::Json(e.to_string()))
+}
+
+fn span(object: &Object<'_>) -> Result<Span, BadLine> {
+    let [from, to] = need::<[Seq; 2]>(object, "span")?;
+    Ok(Span { from, to })
+}
+
+fn decode_entry(object: &Object<'_>, line: &str) -> Result<Entry, BadLine> {
+    if object.get("role").is_some() {
+        return decode_message(object);
+    }
+    let op: String = need(object, "op")?;
+    Ok(match op.as_str() {
+        "setup" => Entry::Setup(Setup {
+            system: object.read("system")?,
+            tools: object.get("tools").map(Raw::from_value),
+            params: object.get("params").map(Raw::from_value),
+            dialect: object.read("dialect")?,
+        }),
+        "revert" => Entry::Revert { target: need(object, "target")? },
+        "rewind" => Entry::Rewind { to: need(object, "to")? },
+        "pin" => Entry::Pin { span: span(object)? },
+        "unpin" => Entry::Unpin { span: span(object)? },
+        "anchor" => Entry::Anchor(Anchor {
+            thread: ThreadId::new(need::<String>(object, "thread")?)?,
+            label: object.read("label")?,
+            ending: object.read("ending")?,
+            text: object.read("text")?.unwrap_or_default(),
+            first: object.read("first")?,
+        }),
+        "sent" => Entry::Sent(whole::<Sent>(line)?),
+        "reply" => Entry::Lost(whole::<Reply>(line)?),
+        "close" => Entry::Close(whole::<Close>(line)?),
+        other => match EditKind::ALL.into_iter().find(|kind| kind.name() == other) {
+            Some(kind) => Entry::Edit(decode_edit(object, kind)?),
+            None => return Err(BadLine::Op(op)),
+        },
+    })
+}
+
+fn decode_edit(object: &Object<'_>, kind: EditKind) -> Result<Edit, BadLine> {
+    let hide: Vec<[Seq; 2]> = object.read("hide")?.unwrap_or_default();
+    Ok(Edit {
+        kind,
+        hide: hide.into_iter().map(|[from, to]| Span { from, to }).collect(),
+        show: object.read::<Vec<Show>>("show")?.unwrap_or_default(),
+        replace: object.read::<Vec<Replace>>("replace")?.unwrap_or_default(),
+        cause: object.read::<Cause>("cause")?.unwrap_or_default(),
+    })
+}
+
+fn decode_message(object: &Object<'_>) -> Result<Entry, BadLine> {
+    let mut message = openai::from_object(object, openai::Form::Journal)?;
+    if let Some(extra) = object.get("extra") {
+        let extra = Object::parse(extra.get()).map_err(|e| BadLine::Json(e.to_string()))?;
+        message.extra = Some(openai::read_opaque(&extra)?);
+    }
+    Ok(Entry::Message(message, object.read::<Reply>("reply")?))
+}

@@ -1,0 +1,243 @@
+//! What people, models and tools say: a message is a role and a list of parts.
+//!
+//! A part we understand is a variant; a part only one provider understands is [`Opaque`], kept raw and given back to
+//! that dialect alone. Bytes that are not text (images, large outputs) live in blobs and are named here, so a message
+//! in memory is never larger than its words.
+
+use crate::raw::Raw;
+use serde::{Deserialize, Serialize};
+
+/// Who speaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Instructions from whoever runs the agent.
+    System,
+    /// The same, under OpenAI's newer name.
+    Developer,
+    /// The person, or the program that stands for one.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool that the model called.
+    Tool,
+}
+
+impl Role {
+    /// Every role, in the order of the enum.
+    pub const ALL: [Self; 5] = [Self::System, Self::Developer, Self::User, Self::Assistant, Self::Tool];
+
+    /// The name used in the journal and in most dialects.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Developer => "developer",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+        }
+    }
+
+    /// The role called `name`.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.name() == name)
+    }
+}
+
+/// JSON that only one dialect understands, kept as it came.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Opaque {
+    /// Whose it is, such as `openai` or `anthropic`.
+    pub dialect: String,
+    /// The JSON itself.
+    pub json: Raw,
+}
+
+/// Where a whole output is kept when the message holds less than all of it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct OutputRef {
+    /// The blob's id.
+    pub id: String,
+    /// Its size in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub byte_size: Option<u64>,
+    /// Its number of lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line_count: Option<u64>,
+}
+
+/// Where an image's bytes are.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ImageSource {
+    /// In a blob of the session.
+    Blob {
+        /// The blob's id.
+        blob: String,
+        /// Such as `image/png`.
+        media_type: String,
+        /// Size of the decoded image.
+        byte_size: u64,
+    },
+    /// Somewhere else; also a `data:` URL on its way into a blob.
+    Url {
+        /// The address.
+        url: String,
+    },
+}
+
+/// How a call was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallKind {
+    /// Arguments are a JSON object.
+    #[default]
+    Function,
+    /// Arguments are free text.
+    Custom,
+}
+
+/// A model's request to run a tool.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Call {
+    /// Pairs the call with its result.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// The arguments exactly as the model wrote them.
+    pub arguments: String,
+    /// Function or custom.
+    pub kind: CallKind,
+    /// Fields of the call that only its dialect knows (thought signatures, for one).
+    pub extra: Option<Raw>,
+}
+
+/// What a tool answered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    /// The call it answers.
+    pub call_id: String,
+    /// The tool, when known.
+    pub name: Option<String>,
+    /// What the model is shown: text and images.
+    pub content: Vec<Part>,
+    /// True when the tool reported an error.
+    pub is_error: bool,
+    /// The whole output, when `content` is only a part of it.
+    pub output_ref: Option<OutputRef>,
+    /// How long the tool ran.
+    pub duration_ms: Option<u64>,
+    /// True when no tool answered and this result only says so.
+    pub interrupted: bool,
+}
+
+/// One piece of a message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// Words.
+    Text {
+        /// The words.
+        text: String,
+        /// Fields beside the text that only one dialect knows (cache marks, citations).
+        extra: Option<Opaque>,
+    },
+    /// A picture.
+    Image {
+        /// Its bytes or address.
+        source: ImageSource,
+        /// How closely the model should look, where the dialect has such a thing.
+        detail: Option<String>,
+    },
+    /// A request to run a tool.
+    Call(Call),
+    /// A tool's answer.
+    Result(Outcome),
+    /// What the model thought before it spoke; never edited, because it may be signed.
+    Reasoning {
+        /// The thought, as far as it is shown.
+        text: String,
+        /// The provider's seal.
+        signature: Option<String>,
+    },
+    /// Something only one dialect understands.
+    Opaque(Opaque),
+}
+
+impl Part {
+    /// Plain words.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into(), extra: None }
+    }
+}
+
+/// One turn of one speaker.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// The speaker's own name, where there are several.
+    pub name: Option<String>,
+    /// What is said, in order.
+    pub parts: Vec<Part>,
+    /// Fields of the message that only one dialect knows.
+    pub extra: Option<Opaque>,
+}
+
+impl Message {
+    /// A message of one text.
+    pub fn text(role: Role, text: impl Into<String>) -> Self {
+        Self::of(role, vec![Part::text(text)])
+    }
+
+    /// A message of `parts`.
+    pub fn of(role: Role, parts: Vec<Part>) -> Self {
+        Self { role, name: None, parts, extra: None }
+    }
+
+    /// The calls this message makes.
+    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Call(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// The tool's answer this message carries.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        self.parts.iter().find_map(|part| match part {
+            Part::Result(outcome) => Some(outcome),
+            _ => None,
+        })
+    }
+
+    /// All words of the message, parts parted by line breaks, without calls and reasoning.
+    pub fn words(&self) -> String {
+        let mut words = Vec::new();
+        collect_words(&self.parts, &mut words);
+        words.join("\n")
+    }
+
+    /// The same message with `text` in place of what it says; role, calls and pairing stay.
+    pub fn saying(&self, text: &str) -> Self {
+        let mut message = self.clone();
+        match message.parts.iter_mut().find_map(|p| if let Part::Result(o) = p { Some(o) } else { None }) {
+            Some(outcome) => outcome.content = vec![Part::text(text)],
+            None => {
+                message.parts.retain(|p| matches!(p, Part::Call(_) | Part::Reasoning { .. }));
+                let at = message.parts.iter().position(|p| matches!(p, Part::Call(_))).unwrap_or(message.parts.len());
+                message.parts.insert(at, Part::text(text));
+            }
+        }
+        message
+    }
+}
+
+fn collect_words<'a>(parts: &'a [Part], words: &mut Vec<&'a str>) {
+    for part in parts {
+        match part {
+            Part::Text { text, .. } => words.push(text),
+            Part::Result(outcome) => collect_words(&outcome.content, words),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Journals and views as text that people write, read and compare: one entry per line.
+//!
+//! A journal line is JSON because programs read it; a test, a page of documentation and a terminal want the same
+//! entry at a glance. This is the one notation all three share, so that what a test states is what a log prints.
+//!
+//! ```text
+//! 1 setup "You are a careful engineer." tools [{"name":"read"}] dialect=openai ~400
+//! 2 user name=ann "Fix the bug" ~120
+//! 3 assistant "I'll look" call c1 read {"path":"main.py"} call c2 ls {} reply tool_calls to=9 used=100+20 ~45
+//! 4 tool c1 read "def main…" ref=abc/1234b/17l took=12ms ~1200
+//! 5 tool c2 ls error "no such folder" ~9
+//! 6 condense 2..5 retain "the task" ~12 summary "Fixed auth…" ~80 because soft_mark 12000>800 model=gpt-4o-mini
+//! 7 truncate 2,4..6 marker "3 messages left out" ~10
+//! 8 trim 4 "[output left out]" ~12, 5 "[left out]" ~9 because tool_budget 900>120 "oldest first"
+//! 9 revert 7
+//! 10 rewind 5
+//! 11 pin 2
+//! 12 unpin 3..5
+//! 13 anchor work "Coding session" "A thread works on this." ~20
+//! 14 anchor work completed first=13 "Done: …" ~60
+//! 15 sent gpt-4o digest=ab12 4500 for=condense
+//! 16 lost timeout to=15 used=100+0+5w+900r "no answer in 60 s"
+//! 17 close completed "done"
+//! # a comment; empty lines are passed over as well
+//! ```
+//!
+//! - The number in front may be left out; when it stands there it must be the entry's place. `~` says how many tokens
+//!   the entry has, 0 when left out; an edit has as many as the texts in it, unless `total ~N` says otherwise.
+//! - Text stands in quotes, escaped as in JSON, and so does any name that is more than letters, digits and
+//!   `_ . : / @ + -`. What a terminal would act on (control characters, changes of writing direction) is escaped too:
+//!   a line can be printed wherever it came from.
+//! - A message's parts stand in order: `"text"`, `call ID TOOL ARGUMENTS` (`custom` for a call with free text),
+//!   `image "URL"` or `image blob=ID type=T bytes=N`, `reasoning "…" signature="…"`, `opaque DIALECT JSON`.
+//! - `used=` is what a provider counted: input`+`output, then what it wrote to its cache (`w`) and read from it (`r`).
+//!
+//! [`entry`] leaves nothing out but the timestamp, and [`parse`] reads it back: raw JSON (tool definitions, what only
+//! one dialect knows) byte for byte, unless it holds tabs between tokens or characters a terminal would act on; then
+//! it keeps its meaning. [`brief`] is for the eye only, and is not read back. Entries that [`admit`](mod@crate::admit)
+//! never lets in (a message of a tool without its result, an edit that both hides and replaces) have no notation.
+//!
+//! ```
+//! use komado_core::notation;
+//!
+//! let book = notation::book(
+//!     r#"
+//!     1 system "Be brief." ~3
+//!     2 user "What is in main.py?" ~8
+//!     3 assistant call c1 read {"path":"main.py"} ~12
+//!     4 tool c1 read "def main(): ..." ~900
+//!     5 assistant "One function." ~4
+//!     6 trim 4 "[output left out]" ~5
+//!     7 condense 2..4 summary "main.py has one function." ~7
+//!     8 revert 7
+//!     "#,
+//! )?;
+//! let Ok(seen) = notation::items(book.view(), book.rows());
+//! assert_eq!(
+//!     seen,
+//!     r#"1 system "Be brief." ~3
+//! 2 user "What is in main.py?" ~8
+//! 3 assistant call c1 read {"path":"main.py"} ~12
+//! 4 tool c1 read trim@6 "[output left out]" ~5
+//! 5 assistant "One function." ~4
+//! "#
+//! );
+//! # Ok::<(), notation::BadNotation>(())
+//! ```
+
+use crate::head::Source;
+use crate::journal::{Entry, Record};
+use crate::view::{Item, What};
+use crate::{Book, Seq, View};
+
+mod cursor;
+mod fit;
+mod line;
+mod read;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use cursor::Cursor;
+pub use fit::columns as width;
+use line::Line;
+
+/// Why a text is not a journal in this notation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {why}")]
+pub struct BadNotation {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The character in it, counted from 1.
+    pub column: usize,
+    /// What is wrong there.
+    pub why: String,
+}
+
+/// Reads a journal: its entries and their tokens, in order. Entries count from 1.
+pub fn parse(text: &str) -> Result<Vec<(Entry, u32)>, BadNotation> {
+    parse_after(0, text)
+}
+
+/// Reads the entries of a fork, which count on from the moment it left.
+pub fn parse_after(base: Seq, text: &str) -> Result<Vec<(Entry, u32)>, BadNotation> {
+    Ok(lines(base, text)?.into_iter().map(|(_, entry, tokens)| (entry, tokens)).collect())
+}
+
+/// Reads a journal and admits every entry of it; a refusal is reported with its line.
+pub fn book(text: &str) -> Result<Book, BadNotation> {
+    let mut book = Book::default();
+    for (line, entry, tokens) in lines(0, text)? {
+        book.push(entry, tokens, "").map_err(|e| BadNotation { line, column: 1, why: e.to_string() })?;
+    }
+    Ok(book)
+}
+
+/// The entries with the number of the line each stands on.
+fn lines(base: Seq, text: &str) -> Result<Vec<(usize, Entry, u32)>, BadNotation> {
+    let mut found = Vec::new();
+    let mut seq = base;
+    for (i, line) in text.lines().enumerate() {
+        let mut cursor = Cursor::new(i + 1, line);
+        if !cursor.at_end() {
+            seq += 1;
+            let (entry, tokens) = read::entry(&mut cursor, seq)?;
+            found.push((i + 1, entry, tokens));
+        }
+    }
+    Ok(found)
+}
+
+/// One entry as one line, without a line break. Nothing but the timestamp is left out.
+pub fn entry(record: &Record) -> String {
+    write::record(record).whole()
+}
+
+/// Like [`entry`], with long texts shortened so that the line takes at most `width` columns of a terminal.
+pub fn brief(record: &Record, width: usize) -> String {
+    write::record(record).fit(width)
+}
+
+/// A whole journal, one entry per line.
+pub fn journal<'a>(records: impl IntoIterator<Item = &'a Record>) -> String {
+    records.into_iter().map(|record| entry(record) + "\n").collect()
+}
+
+/// What the model sees, one item per line, the setup first. A text in place of others begins with what it stands
+/// for: `2..4 condense@7 summary "…" ~80`.
+pub fn items<S: Source + ?Sized>(view: &View, source: &S) -> Result<String, S::Error> {
+    brief_items(view, source, usize::MAX)
+}
+
+/// Like [`items`], with each line shortened to at most `width` columns of a terminal.
+pub fn brief_items<S: Source + ?Sized>(view: &View, source: &S, width: usize) -> Result<String, S::Error> {
+    let mut out = String::new();
+    each_item(view, source, width, |line| out.push_str(&(line + "\n")))?;
+    Ok(out)
+}
+
+/// The lines of [`brief_items`], one at a time.
+pub fn each_item<S: Source + ?Sized>(
+    view: &View,
+    source: &S,
+    width: usize,
+    mut each: impl FnMut(String),
+) -> Result<(), S::Error> {
+    if let Some(seq) = view.setup() {
+        each(ink(&write::record(&source.record(seq)?), width));
+    }
+    let mut found = Ok(());
+    view.each_item(source, |shown| {
+        if found.is_ok() {
+            found = item(&shown, source, width).map(&mut each);
+        }
+    })?;
+    found
+}
+
+/// One thing the model sees, as one line of at most `width` columns.
+pub fn item<S: Source + ?Sized>(item: &Item, source: &S, width: usize) -> Result<String, S::Error> {
+    let record = source.record(item.seq)?;
+    Ok(match item.what {
+        What::Said(_) => ink(&write::said(&record), width),
+        What::Shown => ink(&write::shown(&record), width),
+        What::Replaced(by) => replaced(&record, &source.record(by)?, item.tokens, width),
+    })
+}
+
+fn ink(line: &Line<'_>, width: usize) -> String {
+    if width == usize::MAX { line.whole() } else { line.fit(width) }
+}
+
+fn replaced(record: &Record, by: &Record, tokens: u32, width: usize) -> String {
+    match (&record.entry, &by.entry) {
+        (Entry::Message(message, _), Entry::Edit(edit)) => {
+            let text = edit.replace.iter().find(|r| r.seq == record.seq).map_or("", |r| r.text.as_str());
+            let now = message.saying(text);
+            ink(&write::replaced(record.seq, &now, format!("{}@{}", edit.kind.name(), by.seq), tokens), width)
+        }
+        (_, Entry::Anchor(now)) => ink(&write::moved_anchor(record.seq, now, by.seq, tokens), width),
+        _ => ink(&write::said(record), width),
+    }
+}

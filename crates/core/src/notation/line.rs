@@ -1,0 +1,168 @@
+//! A line in the making: words that stand as they are, and texts that may be shortened.
+
+use std::borrow::Cow;
+
+/// What of a token may give way when the line is too long.
+#[derive(Clone, Debug)]
+pub(super) enum Body<'a> {
+    /// Words, drawn in quotes.
+    Text(Cow<'a, str>),
+    /// JSON, drawn as it is.
+    Json(&'a str),
+    /// A JSON array, of which a short line only tells the length.
+    List(&'a str),
+}
+
+/// A word, and behind it what may give way.
+#[derive(Clone, Debug)]
+pub(super) struct Token<'a> {
+    /// Stands as it is.
+    pub(super) lead: Cow<'a, str>,
+    /// Follows without a space.
+    pub(super) body: Option<Body<'a>>,
+    /// Ends the token.
+    pub(super) tail: String,
+}
+
+/// One line, token by token.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Line<'a>(pub(super) Vec<Token<'a>>);
+
+impl<'a> Line<'a> {
+    fn push(&mut self, lead: impl Into<Cow<'a, str>>, body: Option<Body<'a>>) -> &mut Self {
+        self.0.push(Token { lead: lead.into(), body, tail: String::new() });
+        self
+    }
+
+    /// A word of the notation itself.
+    pub(super) fn word(&mut self, word: impl Into<Cow<'a, str>>) -> &mut Self {
+        self.push(word, None)
+    }
+
+    /// Somebody's name for something.
+    pub(super) fn name(&mut self, name: &'a str) -> &mut Self {
+        if is_bare(name) { self.push(name, None) } else { self.text(name) }
+    }
+
+    /// Words in quotes.
+    pub(super) fn text(&mut self, text: impl Into<Cow<'a, str>>) -> &mut Self {
+        self.push("", Some(Body::Text(text.into())))
+    }
+
+    /// Raw JSON.
+    pub(super) fn json(&mut self, json: &'a str) -> &mut Self {
+        self.push("", Some(Body::Json(json)))
+    }
+
+    /// A raw JSON array.
+    pub(super) fn list(&mut self, json: &'a str) -> &mut Self {
+        self.push("", Some(Body::List(json)))
+    }
+
+    /// A word, when there is one.
+    pub(super) fn maybe_word(&mut self, word: Option<String>) -> &mut Self {
+        match word {
+            Some(word) => self.word(word),
+            None => self,
+        }
+    }
+
+    /// Words in quotes, when there are any.
+    pub(super) fn maybe_text(&mut self, text: Option<&'a str>) -> &mut Self {
+        match text {
+            Some(text) => self.text(text),
+            None => self,
+        }
+    }
+
+    /// `key="value"`, whatever the value is.
+    pub(super) fn quoted_attr(&mut self, key: &str, value: &'a str) -> &mut Self {
+        self.push(format!("{key}="), Some(Body::Text(value.into())))
+    }
+
+    /// `key=value`, when there is a value.
+    pub(super) fn attr(&mut self, key: &str, value: Option<&'a str>) -> &mut Self {
+        match value {
+            Some(value) if is_bare(value) => self.push(format!("{key}={value}"), None),
+            Some(value) => self.quoted_attr(key, value),
+            None => self,
+        }
+    }
+
+    /// Puts `tail` right behind the last token.
+    pub(super) fn tail(&mut self, tail: &str) -> &mut Self {
+        if let Some(token) = self.0.last_mut() {
+            token.tail.push_str(tail);
+        }
+        self
+    }
+
+    /// `~N`; nothing for 0.
+    pub(super) fn tokens(&mut self, tokens: u32) -> &mut Self {
+        if tokens > 0 { self.word(format!("~{tokens}")) } else { self }
+    }
+
+    /// The line with everything in it.
+    pub(super) fn whole(&self) -> String {
+        let mut out = String::new();
+        for (i, token) in self.0.iter().enumerate() {
+            if i > 0 {
+                out.push(' ');
+            }
+            out.push_str(&token.lead);
+            match &token.body {
+                Some(Body::Text(text)) => quote(text, &mut out),
+                Some(Body::Json(json) | Body::List(json)) => json.chars().for_each(|c| tame(c, &mut out)),
+                None => {}
+            }
+            out.push_str(&token.tail);
+        }
+        out
+    }
+}
+
+/// True for a character of a name that needs no quotes.
+pub(super) fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '/' | '@' | '+' | '-')
+}
+
+/// True for a name that needs no quotes.
+pub(super) fn is_bare(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(is_plain)
+}
+
+/// True for what a terminal or an editor would act on instead of showing it.
+pub(super) fn is_wild(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{feff}')
+        || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Writes `text` in quotes.
+pub(super) fn quote(text: &str, out: &mut String) {
+    out.push('"');
+    text.chars().for_each(|c| escape(c, out));
+    out.push('"');
+}
+
+/// Writes one character of a quoted text, as JSON escapes it.
+pub(super) fn escape(c: char, out: &mut String) {
+    match c {
+        '"' => out.push_str("\\\""),
+        '\\' => out.push_str("\\\\"),
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        c if is_wild(c) => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+        c => out.push(c),
+    }
+}
+
+/// Writes one character of raw JSON. What is wild can only stand inside its strings, but for the tab.
+pub(super) fn tame(c: char, out: &mut String) {
+    match c {
+        c if c.is_ascii_whitespace() => out.push(' '),
+        c if is_wild(c) => escape(c, out),
+        c => out.push(c),
+    }
+}

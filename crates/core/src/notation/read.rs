@@ -1,0 +1,308 @@
+//! From lines to entries.
+
+use super::BadNotation;
+use super::cursor::Cursor;
+use super::write::{AFTER_PARTS, AFTER_TOOL, SHOWS, edit_tokens, show_name};
+use crate::journal::{
+    Anchor, Cause, Close, Edit, EditKind, Ending, Entry, Replace, Reply, Sent, Setup, Show, Usage,
+};
+use crate::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, OutputRef, Part, Role};
+use crate::{Seq, Span, ThreadId};
+
+type Found<T> = Result<T, BadNotation>;
+
+/// Reads the entry that stands at place `seq`, and its tokens.
+pub(super) fn entry(cursor: &mut Cursor<'_>, seq: Seq) -> Found<(Entry, u32)> {
+    let given = cursor.maybe_number::<Seq>()?;
+    if given.is_some_and(|given| given != seq) {
+        return cursor.fail(format!("this is entry {seq}; correct its number or leave it out"));
+    }
+    let found = if let Some(role) = cursor.peek().and_then(Role::named) {
+        (message(cursor, role)?, cursor.tokens()?)
+    } else if let Some(kind) = EditKind::ALL.into_iter().find(|kind| cursor.eat(kind.name())) {
+        edit(cursor, kind)?
+    } else {
+        (operation(cursor)?, cursor.tokens()?)
+    };
+    cursor.end()?;
+    Ok(found)
+}
+
+fn operation(cursor: &mut Cursor<'_>) -> Found<Entry> {
+    Ok(match cursor.peek() {
+        Some("setup") => setup(cursor)?,
+        Some("revert") => Entry::Revert { target: number_after(cursor, "revert")? },
+        Some("rewind") => Entry::Rewind { to: number_after(cursor, "rewind")? },
+        Some("pin") => Entry::Pin { span: span_after(cursor, "pin")? },
+        Some("unpin") => Entry::Unpin { span: span_after(cursor, "unpin")? },
+        Some("anchor") => anchor(cursor)?,
+        Some("sent") => sent(cursor)?,
+        Some("lost") => {
+            cursor.eat("lost");
+            Entry::Lost(reply(cursor)?)
+        }
+        Some("close") => {
+            cursor.eat("close");
+            let Some(ending) = ending(cursor) else { return cursor.expected("how the thread ended") };
+            Entry::Close(Close { ending, result: cursor.maybe_text()? })
+        }
+        _ => {
+            return cursor.expected(
+                "an entry: system, developer, user, assistant, tool, setup, condense, truncate, trim, revert, \
+                 rewind, pin, unpin, anchor, sent, lost or close",
+            );
+        }
+    })
+}
+
+fn number_after(cursor: &mut Cursor<'_>, word: &str) -> Found<Seq> {
+    cursor.eat(word);
+    cursor.number("an entry's number")
+}
+
+fn span_after(cursor: &mut Cursor<'_>, word: &str) -> Found<Span> {
+    cursor.eat(word);
+    span(cursor)
+}
+
+/// `4` or `2..4`.
+fn span(cursor: &mut Cursor<'_>) -> Found<Span> {
+    let from = cursor.number("a span such as 4 or 2..4")?;
+    if !cursor.at_char('.') {
+        return Ok(Span::new(from, from));
+    }
+    if !(cursor.eat_sign('.') && cursor.eat_sign('.')) {
+        return cursor.expected("the end of the span, as in 2..4");
+    }
+    Ok(Span::new(from, cursor.number("the end of the span, as in 2..4")?))
+}
+
+fn setup(cursor: &mut Cursor<'_>) -> Found<Entry> {
+    cursor.eat("setup");
+    let mut setup = Setup { system: cursor.maybe_text()?, ..Setup::default() };
+    if cursor.eat("tools") {
+        if !cursor.at_char('[') {
+            return cursor.expected("tool definitions as a JSON array");
+        }
+        setup.tools = Some(cursor.json("tool definitions")?);
+    }
+    if cursor.eat("params") {
+        setup.params = Some(cursor.json("parameters as a JSON object")?);
+    }
+    setup.dialect = cursor.attr("dialect")?;
+    Ok(Entry::Setup(setup))
+}
+
+fn anchor(cursor: &mut Cursor<'_>) -> Found<Entry> {
+    cursor.eat("anchor");
+    let name = cursor.name("the thread's name")?;
+    let Ok(thread) = ThreadId::new(name) else { return cursor.fail("that is no name for a thread") };
+    let ending = ending(cursor);
+    let first = cursor.count("first", "")?;
+    let text = cursor.text("what the anchor says")?;
+    Ok(Entry::Anchor(match cursor.maybe_text()? {
+        Some(said) => Anchor { thread, label: Some(text), ending, text: said, first },
+        None => Anchor { thread, label: None, ending, text, first },
+    }))
+}
+
+fn ending(cursor: &mut Cursor<'_>) -> Option<Ending> {
+    Ending::ALL.into_iter().find(|ending| cursor.eat(ending.name()))
+}
+
+fn sent(cursor: &mut Cursor<'_>) -> Found<Entry> {
+    cursor.eat("sent");
+    let model = cursor.name("the model's name")?;
+    let Some(digest) = cursor.attr("digest")? else { return cursor.expected("digest=…") };
+    let context_tokens = cursor.maybe_number()?.unwrap_or(0);
+    Ok(Entry::Sent(Sent { digest, model, context_tokens, purpose: cursor.attr("for")? }))
+}
+
+fn reply(cursor: &mut Cursor<'_>) -> Found<Reply> {
+    let finish = match cursor.peek() {
+        Some(_) => cursor.word("why it stopped")?.to_owned(),
+        None => cursor.attr("finish")?.unwrap_or_default(),
+    };
+    Ok(Reply {
+        to: cursor.count("to", "")?,
+        model: cursor.attr("model")?,
+        usage: usage(cursor)?,
+        finish,
+        error: cursor.maybe_text()?,
+    })
+}
+
+/// `used=100+20+5w+900r`.
+fn usage(cursor: &mut Cursor<'_>) -> Found<Option<Usage>> {
+    let Some(used) = cursor.attr("used")? else { return Ok(None) };
+    let mut usage = Usage::default();
+    for (i, count) in used.split('+').enumerate() {
+        let (digits, place) = match (i, count.strip_suffix('w'), count.strip_suffix('r')) {
+            (0, None, None) => (count, &mut usage.input_tokens),
+            (1, None, None) => (count, &mut usage.output_tokens),
+            (2.., Some(digits), _) => (digits, &mut usage.cache_creation_tokens),
+            (2.., _, Some(digits)) => (digits, &mut usage.cache_read_tokens),
+            _ => return cursor.fail(format!("used must be input+output+…w+…r: {used}")),
+        };
+        let Ok(number) = digits.parse() else {
+            return cursor.fail(format!("used must hold numbers: {used}"));
+        };
+        *place = number;
+    }
+    Ok(Some(usage))
+}
+
+fn edit(cursor: &mut Cursor<'_>, kind: EditKind) -> Found<(Entry, u32)> {
+    let mut edit =
+        Edit { kind, hide: Vec::new(), show: Vec::new(), replace: Vec::new(), cause: Cause::default() };
+    if kind == EditKind::Trim {
+        loop {
+            let seq = cursor.number("an entry's number")?;
+            let text = cursor.text("what the entry now says")?;
+            edit.replace.push(Replace { seq, text, tokens: cursor.tokens()? });
+            if !cursor.eat_sign(',') {
+                break;
+            }
+        }
+    } else {
+        edit.hide.push(span(cursor)?);
+        while cursor.eat_sign(',') {
+            edit.hide.push(span(cursor)?);
+        }
+        while let Some(kind) = SHOWS.into_iter().find(|kind| cursor.eat(show_name(*kind))) {
+            let text = cursor.text("what is shown instead")?;
+            edit.show.push(Show { kind, text, tokens: cursor.tokens()? });
+        }
+    }
+    if cursor.eat("because") {
+        edit.cause = cause(cursor)?;
+    }
+    let tokens = if cursor.eat("total") { cursor.tokens()? } else { edit_tokens(&edit) };
+    Ok((Entry::Edit(edit), tokens))
+}
+
+fn cause(cursor: &mut Cursor<'_>) -> Found<Cause> {
+    let mut cause = Cause { rule: cursor.name("the rule's name")?, ..Cause::default() };
+    if let Some(before) = cursor.maybe_number()? {
+        cause.before = before;
+        if !cursor.eat_sign('>') {
+            return cursor.expected("tokens before and after, as in 1200>300");
+        }
+        cause.after = cursor.number("tokens after, as in 1200>300")?;
+    }
+    cause.model = cursor.attr("model")?;
+    cause.usage = usage(cursor)?;
+    cause.note = cursor.maybe_text()?;
+    Ok(cause)
+}
+
+fn message(cursor: &mut Cursor<'_>, role: Role) -> Found<Entry> {
+    cursor.eat(role.name());
+    let mut message = Message::of(role, Vec::new());
+    if role == Role::Tool {
+        outcome(cursor, &mut message)?;
+    } else {
+        message.name = cursor.attr("name")?;
+        while let Some(part) = part(cursor)? {
+            message.parts.push(part);
+        }
+    }
+    if cursor.eat("extra") {
+        message.extra = Some(opaque(cursor)?);
+    }
+    let reply = if cursor.eat("reply") { Some(reply(cursor)?) } else { None };
+    Ok(Entry::Message(message, reply))
+}
+
+fn outcome(cursor: &mut Cursor<'_>, message: &mut Message) -> Found<()> {
+    let call_id = cursor.name("the id of the call it answers")?;
+    let reserved = |word: &str| AFTER_TOOL.contains(&word) || AFTER_PARTS.contains(&word);
+    let name = match cursor.peek() {
+        Some(word) if !reserved(word) => Some(cursor.word("the tool's name")?.to_owned()),
+        _ => cursor.attr("tool")?,
+    };
+    message.name = cursor.attr("name")?;
+    let (is_error, interrupted) = (cursor.eat("error"), cursor.eat("interrupted"));
+    let mut content = Vec::new();
+    while let Some(part) = part(cursor)? {
+        content.push(part);
+    }
+    let output_ref = output_ref(cursor)?;
+    let duration_ms = cursor.count("took", "ms")?;
+    let outcome = Outcome { call_id, name, content, is_error, output_ref, duration_ms, interrupted };
+    message.parts.push(Part::Result(outcome));
+    Ok(())
+}
+
+/// `ref=ID/1234b/17l`; the id in quotes when it holds a slash.
+fn output_ref(cursor: &mut Cursor<'_>) -> Found<Option<OutputRef>> {
+    if !cursor.eat_key("ref") {
+        return Ok(None);
+    }
+    let quoted = cursor.maybe_text()?;
+    let word = if quoted.is_none() || cursor.at_char('/') { cursor.word("the output's id")? } else { "" };
+    let (bare, sizes) = word.split_once('/').unwrap_or((word, ""));
+    let mut found =
+        OutputRef { id: quoted.unwrap_or_else(|| bare.to_owned()), byte_size: None, line_count: None };
+    for size in sizes.split('/').filter(|size| !size.is_empty()) {
+        let place = if size.ends_with('l') { &mut found.line_count } else { &mut found.byte_size };
+        match size.strip_suffix(['b', 'l']).and_then(|digits| digits.parse().ok()) {
+            Some(count) => *place = Some(count),
+            None => return cursor.fail(format!("a size must look like 1234b or 17l: {size}")),
+        }
+    }
+    Ok(Some(found))
+}
+
+fn part(cursor: &mut Cursor<'_>) -> Found<Option<Part>> {
+    if cursor.at_text() {
+        let text = cursor.text("a text")?;
+        let extra = if cursor.eat("marked") { Some(opaque(cursor)?) } else { None };
+        return Ok(Some(Part::Text { text, extra }));
+    }
+    Ok(Some(match cursor.peek() {
+        Some("call") => call(cursor, "call", CallKind::Function)?,
+        Some("custom") => call(cursor, "custom", CallKind::Custom)?,
+        Some("image") => image(cursor)?,
+        Some("reasoning") => {
+            cursor.eat("reasoning");
+            Part::Reasoning { text: cursor.text("the thought")?, signature: cursor.attr("signature")? }
+        }
+        Some("opaque") => {
+            cursor.eat("opaque");
+            Part::Opaque(opaque(cursor)?)
+        }
+        _ => return Ok(None),
+    }))
+}
+
+fn opaque(cursor: &mut Cursor<'_>) -> Found<Opaque> {
+    Ok(Opaque { dialect: cursor.name("the dialect's name")?, json: cursor.json("JSON")? })
+}
+
+fn call(cursor: &mut Cursor<'_>, word: &str, kind: CallKind) -> Found<Part> {
+    cursor.eat(word);
+    let (id, name) = (cursor.name("the call's id")?, cursor.name("the tool's name")?);
+    let arguments = match cursor.at_text() {
+        true => cursor.text("arguments")?,
+        false if cursor.at_char('{') => cursor.json("arguments")?.get().to_owned(),
+        false => return cursor.expected("arguments: a JSON object, or a text in quotes"),
+    };
+    let extra = if cursor.eat("plus") { Some(cursor.json("JSON")?) } else { None };
+    Ok(Part::Call(Call { id, name, arguments, kind, extra }))
+}
+
+fn image(cursor: &mut Cursor<'_>) -> Found<Part> {
+    cursor.eat("image");
+    let source = if let Some(url) = cursor.maybe_text()? {
+        ImageSource::Url { url }
+    } else {
+        match (cursor.attr("blob")?, cursor.attr("type")?, cursor.count("bytes", "")?) {
+            (Some(blob), Some(media_type), Some(byte_size)) => {
+                ImageSource::Blob { blob, media_type, byte_size }
+            }
+            _ => return cursor.expected("an address in quotes, or blob=… type=… bytes=…"),
+        }
+    };
+    Ok(Part::Image { source, detail: cursor.attr("detail")? })
+}

@@ -1,0 +1,291 @@
+//! From entries to lines.
+
+use super::line::{Line, is_bare, is_wild};
+use crate::Seq;
+use crate::journal::{Anchor, Cause, Edit, Entry, Record, Reply, Sent, Setup, ShowKind, Usage};
+use crate::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, OutputRef, Part};
+use serde_json::value::RawValue;
+
+/// Words that may follow a tool's name, so that a tool with such a name needs quotes.
+pub(super) const AFTER_TOOL: [&str; 4] = ["error", "interrupted", "image", "opaque"];
+/// Words that may follow a message's parts.
+pub(super) const AFTER_PARTS: [&str; 2] = ["extra", "reply"];
+
+/// Every kind of text that stands for others.
+pub(super) const SHOWS: [ShowKind; 3] = [ShowKind::Retain, ShowKind::Summary, ShowKind::Marker];
+
+/// The word for such a text.
+pub(super) const fn show_name(kind: ShowKind) -> &'static str {
+    match kind {
+        ShowKind::Retain => "retain",
+        ShowKind::Summary => "summary",
+        ShowKind::Marker => "marker",
+    }
+}
+
+/// Everything an entry holds.
+pub(super) fn record(record: &Record) -> Line<'_> {
+    match &record.entry {
+        Entry::Message(_, reply) => entry(record, reply.as_ref()),
+        _ => entry(record, None),
+    }
+}
+
+/// An entry as the model sees it: without what the provider reported about it.
+pub(super) fn said(record: &Record) -> Line<'_> {
+    entry(record, None)
+}
+
+fn entry<'a>(record: &'a Record, reply: Option<&'a Reply>) -> Line<'a> {
+    let mut line = Line::default();
+    line.word(record.seq.to_string());
+    match &record.entry {
+        Entry::Setup(setup) => line.setup(setup),
+        Entry::Message(message, _) => {
+            line.message(message, None);
+            match reply {
+                Some(reply) => line.word("reply").reply(reply),
+                None => &mut line,
+            }
+        }
+        Entry::Edit(edit) => {
+            line.edit(edit, record.tokens);
+            return line;
+        }
+        Entry::Revert { target } => line.word("revert").word(target.to_string()),
+        Entry::Rewind { to } => line.word("rewind").word(to.to_string()),
+        Entry::Pin { span } => line.word("pin").word(span.to_string()),
+        Entry::Unpin { span } => line.word("unpin").word(span.to_string()),
+        Entry::Anchor(anchor) => line.anchor(anchor, None),
+        Entry::Sent(sent) => line.sent(sent),
+        Entry::Lost(reply) => line.word("lost").reply(reply),
+        Entry::Close(close) => {
+            line.word("close").word(close.ending.name()).maybe_text(close.result.as_deref())
+        }
+    };
+    line.tokens(record.tokens);
+    line
+}
+
+/// What an edit shows, and in place of what.
+pub(super) fn shown(record: &Record) -> Line<'_> {
+    let mut line = Line::default();
+    if let Entry::Edit(edit) = &record.entry {
+        line.word(spans(edit)).word(format!("{}@{}", edit.kind.name(), record.seq)).shows(edit);
+    }
+    line
+}
+
+/// A message with other content; `mark` says by which entry.
+pub(super) fn replaced(seq: Seq, message: &Message, mark: String, tokens: u32) -> Line<'_> {
+    let mut line = Line::default();
+    line.word(seq.to_string()).message(message, Some(mark)).tokens(tokens);
+    line
+}
+
+/// An anchor that stands at `seq` and says what entry `by` made of it.
+pub(super) fn moved_anchor(seq: Seq, now: &Anchor, by: Seq, tokens: u32) -> Line<'_> {
+    let mut line = Line::default();
+    line.word(seq.to_string()).anchor(now, Some(by)).tokens(tokens);
+    line
+}
+
+fn spans(edit: &Edit) -> String {
+    edit.hide.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+impl<'a> Line<'a> {
+    fn setup(&mut self, setup: &'a Setup) -> &mut Self {
+        self.word("setup").maybe_text(setup.system.as_deref());
+        if let Some(tools) = &setup.tools {
+            self.word("tools").list(tools.get());
+        }
+        if let Some(params) = &setup.params {
+            self.word("params").json(params.get());
+        }
+        self.attr("dialect", setup.dialect.as_deref())
+    }
+
+    fn message(&mut self, message: &'a Message, mark: Option<String>) -> &mut Self {
+        self.word(message.role.name());
+        if let [Part::Result(outcome)] = &message.parts[..] {
+            self.outcome(message, outcome, mark);
+        } else {
+            self.attr("name", message.name.as_deref()).maybe_word(mark);
+            message.parts.iter().for_each(|part| {
+                self.part(part);
+            });
+        }
+        if let Some(Opaque { dialect, json }) = &message.extra {
+            self.word("extra").name(dialect).json(json.get());
+        }
+        self
+    }
+
+    fn outcome(&mut self, message: &'a Message, outcome: &'a Outcome, mark: Option<String>) -> &mut Self {
+        self.name(&outcome.call_id);
+        match outcome.name.as_deref() {
+            Some(tool) if is_bare(tool) && !AFTER_TOOL.contains(&tool) && !AFTER_PARTS.contains(&tool) => {
+                self.word(tool);
+            }
+            Some(tool) => {
+                self.quoted_attr("tool", tool);
+            }
+            None => {}
+        }
+        self.attr("name", message.name.as_deref());
+        for (said, word) in [(outcome.is_error, "error"), (outcome.interrupted, "interrupted")] {
+            if said {
+                self.word(word);
+            }
+        }
+        self.maybe_word(mark);
+        for part in &outcome.content {
+            self.part(part);
+        }
+        if let Some(output) = &outcome.output_ref {
+            self.output_ref(output);
+        }
+        self.maybe_word(outcome.duration_ms.map(|ms| format!("took={ms}ms")))
+    }
+
+    fn output_ref(&mut self, output: &'a OutputRef) -> &mut Self {
+        if is_bare(&output.id) && !output.id.contains('/') {
+            self.word(format!("ref={}", output.id));
+        } else {
+            self.quoted_attr("ref", &output.id);
+        }
+        if let Some(bytes) = output.byte_size {
+            self.tail(&format!("/{bytes}b"));
+        }
+        match output.line_count {
+            Some(lines) => self.tail(&format!("/{lines}l")),
+            None => self,
+        }
+    }
+
+    fn part(&mut self, part: &'a Part) -> &mut Self {
+        match part {
+            Part::Text { text, extra } => {
+                self.text(text);
+                match extra {
+                    Some(Opaque { dialect, json }) => self.word("marked").name(dialect).json(json.get()),
+                    None => self,
+                }
+            }
+            Part::Image { source, detail } => {
+                self.word("image");
+                match source {
+                    ImageSource::Url { url } => self.text(url),
+                    ImageSource::Blob { blob, media_type, byte_size } => self
+                        .attr("blob", Some(blob))
+                        .attr("type", Some(media_type))
+                        .word(format!("bytes={byte_size}")),
+                };
+                self.attr("detail", detail.as_deref())
+            }
+            Part::Call(call) => self.call(call),
+            // Only a tool's message holds a result, and alone.
+            Part::Result(outcome) => self.word("result").name(&outcome.call_id),
+            Part::Reasoning { text, signature } => {
+                self.word("reasoning").text(text).attr("signature", signature.as_deref())
+            }
+            Part::Opaque(Opaque { dialect, json }) => self.word("opaque").name(dialect).json(json.get()),
+        }
+    }
+
+    /// Arguments that are a JSON object stand as they are; anything else is a text.
+    fn call(&mut self, call: &'a Call) -> &mut Self {
+        self.word(if call.kind == CallKind::Custom { "custom" } else { "call" });
+        self.name(&call.id).name(&call.name);
+        if is_object(&call.arguments) {
+            self.json(&call.arguments);
+        } else {
+            self.text(&call.arguments);
+        }
+        match &call.extra {
+            Some(extra) => self.word("plus").json(extra.get()),
+            None => self,
+        }
+    }
+
+    fn edit(&mut self, edit: &'a Edit, tokens: u32) -> &mut Self {
+        self.word(edit.kind.name());
+        if !edit.hide.is_empty() {
+            self.word(spans(edit));
+        }
+        self.shows(edit);
+        for (i, swap) in edit.replace.iter().enumerate() {
+            if i > 0 {
+                self.tail(",");
+            }
+            self.word(swap.seq.to_string()).text(&swap.text).tokens(swap.tokens);
+        }
+        if edit.cause != Cause::default() {
+            self.cause(&edit.cause);
+        }
+        if tokens == edit_tokens(edit) { self } else { self.word("total").word(format!("~{tokens}")) }
+    }
+
+    fn shows(&mut self, edit: &'a Edit) -> &mut Self {
+        edit.show
+            .iter()
+            .fold(self, |line, show| line.word(show_name(show.kind)).text(&show.text).tokens(show.tokens))
+    }
+
+    fn cause(&mut self, cause: &'a Cause) -> &mut Self {
+        self.word("because").name(&cause.rule);
+        if (cause.before, cause.after) != (0, 0) {
+            self.word(format!("{}>{}", cause.before, cause.after));
+        }
+        self.attr("model", cause.model.as_deref()).used(cause.usage.as_ref());
+        self.maybe_text(cause.note.as_deref())
+    }
+
+    fn anchor(&mut self, anchor: &'a Anchor, by: Option<Seq>) -> &mut Self {
+        self.word("anchor").name(anchor.thread.as_str());
+        self.maybe_word(anchor.ending.map(|ending| ending.name().to_owned()));
+        let first = anchor.first.map(|first| format!("first={first}"));
+        self.maybe_word(by.map(|by| format!("anchor@{by}")).or(first));
+        self.maybe_text(anchor.label.as_deref()).text(&anchor.text)
+    }
+
+    fn sent(&mut self, sent: &'a Sent) -> &mut Self {
+        self.word("sent").name(&sent.model).attr("digest", Some(&sent.digest));
+        self.maybe_word((sent.context_tokens > 0).then(|| sent.context_tokens.to_string()));
+        self.attr("for", sent.purpose.as_deref())
+    }
+
+    fn reply(&mut self, reply: &'a Reply) -> &mut Self {
+        if is_bare(&reply.finish) {
+            self.word(&reply.finish);
+        } else if !reply.finish.is_empty() {
+            self.quoted_attr("finish", &reply.finish);
+        }
+        self.maybe_word(reply.to.map(|to| format!("to={to}")));
+        self.attr("model", reply.model.as_deref()).used(reply.usage.as_ref());
+        self.maybe_text(reply.error.as_deref())
+    }
+
+    fn used(&mut self, usage: Option<&Usage>) -> &mut Self {
+        let Some(usage) = usage else { return self };
+        let mut word = format!("used={}+{}", usage.input_tokens, usage.output_tokens);
+        for (count, unit) in [(usage.cache_creation_tokens, 'w'), (usage.cache_read_tokens, 'r')] {
+            if count > 0 {
+                word.push_str(&format!("+{count}{unit}"));
+            }
+        }
+        self.word(word)
+    }
+}
+
+/// Tokens of an edit's entry, unless the line says otherwise: those of the texts in it.
+pub(super) fn edit_tokens(edit: &Edit) -> u32 {
+    edit.replace.iter().map(|swap| swap.tokens).fold(edit.shown_tokens(), u32::saturating_add)
+}
+
+fn is_object(text: &str) -> bool {
+    text.starts_with('{')
+        && !text.contains(is_wild)
+        && serde_json::from_str::<&RawValue>(text).is_ok_and(|raw| raw.get().len() == text.len())
+}

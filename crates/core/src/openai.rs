@@ -1,0 +1,390 @@
+//! Messages as OpenAI's chat API writes them: the common tongue.
+//!
+//! `current.jsonl`, transcripts people bring along and the journal's own message lines all look like this, so the
+//! codec lives beside the message. Reading keeps what it does not know; writing gives what the API accepts.
+
+use crate::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, OutputRef, Part, Role};
+use crate::raw::{BadField, Object, Raw};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::io::{self, Write};
+
+/// The dialect's name in [`Opaque`].
+pub const DIALECT: &str = "openai";
+
+const KNOWN: [&str; 10] = [
+    "role",
+    "content",
+    "name",
+    "tool_calls",
+    "tool_call_id",
+    "tool_name",
+    "is_error",
+    "output_ref",
+    "duration_ms",
+    "interrupted",
+];
+
+/// Why a text is not a chat message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadMessage {
+    /// Not a JSON object.
+    #[error("not a JSON object: {0}")]
+    Json(String),
+    /// No role, or one nobody knows.
+    #[error("unknown role: {0}; known are system, developer, user, assistant and tool")]
+    Role(String),
+    /// A field of the wrong kind.
+    #[error(transparent)]
+    Field(#[from] BadField),
+    /// A part without a type, a call without a function, and the like.
+    #[error("{0}")]
+    Shape(String),
+}
+
+/// Whose parts a content array may hold.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// The chat API's.
+    Chat,
+    /// The journal's, which has a few of its own.
+    Journal,
+}
+
+/// Reads one message from one JSON object.
+pub fn read(text: &str) -> Result<Message, BadMessage> {
+    let object = Object::parse(text).map_err(|e| BadMessage::Json(e.to_string()))?;
+    let mut message = from_object(&object, Form::Chat)?;
+    message.extra = object.rest(&KNOWN).map(|json| Opaque { dialect: DIALECT.into(), json });
+    Ok(message)
+}
+
+/// Reads the known fields of a message; journal lines use it too.
+pub(crate) fn from_object(object: &Object<'_>, form: Form) -> Result<Message, BadMessage> {
+    let role: String = object.read("role")?.ok_or_else(|| BadMessage::Role("(none)".into()))?;
+    let role = Role::named(&role).ok_or(BadMessage::Role(format!("{role:?}")))?;
+    let mut parts = match object.get("content") {
+        Some(content) => read_content(content, form)?,
+        None => Vec::new(),
+    };
+    let mut name: Option<String> = object.read("name")?;
+    if let Some(calls) = object.read::<Vec<&RawValue>>("tool_calls")? {
+        for call in calls {
+            parts.push(Part::Call(read_call(call)?));
+        }
+    }
+    if role == Role::Tool {
+        let tool: Option<String> = object.read("tool_name")?;
+        parts = vec![Part::Result(Outcome {
+            call_id: object.read("tool_call_id")?.unwrap_or_default(),
+            name: tool.or_else(|| if form == Form::Chat { name.take() } else { None }),
+            content: parts,
+            is_error: object.read("is_error")?.unwrap_or(false),
+            output_ref: object.read::<OutputRef>("output_ref")?,
+            duration_ms: object.read("duration_ms")?,
+            interrupted: object.read("interrupted")?.unwrap_or(false),
+        })];
+    } else if parts.is_empty() {
+        parts.push(Part::text(""));
+    }
+    Ok(Message { role, name, parts, extra: None })
+}
+
+fn read_content(content: &RawValue, form: Form) -> Result<Vec<Part>, BadMessage> {
+    let json = |e: serde_json::Error| BadMessage::Field(BadField { key: "content".into(), why: e.to_string() });
+    match content.get().as_bytes().first() {
+        Some(b'"') => Ok(vec![Part::text(serde_json::from_str::<String>(content.get()).map_err(json)?)]),
+        Some(b'[') => {
+            let parts: Vec<&RawValue> = serde_json::from_str(content.get()).map_err(json)?;
+            parts.into_iter().map(|part| read_part(part, form)).collect()
+        }
+        _ => Err(BadMessage::Shape("field `content`: must be a string, an array of parts or null".into())),
+    }
+}
+
+fn read_part(part: &RawValue, form: Form) -> Result<Part, BadMessage> {
+    let object = Object::parse(part.get()).map_err(|e| BadMessage::Shape(format!("a content part: {e}")))?;
+    let kind: String = object.read("type")?.ok_or_else(|| BadMessage::Shape("a content part has no `type`".into()))?;
+    let opaque = || Part::Opaque(Opaque { dialect: DIALECT.into(), json: Raw::from_value(part) });
+    Ok(match (kind.as_str(), form) {
+        ("text", _) => Part::Text {
+            text: object.read("text")?.unwrap_or_default(),
+            extra: object.rest(&["type", "text"]).map(|json| Opaque { dialect: DIALECT.into(), json }),
+        },
+        ("image_url", Form::Chat) => read_image(&object)?.unwrap_or_else(opaque),
+        (_, Form::Chat) => opaque(),
+        (_, Form::Journal) => read_own_part(part, &object, &kind)?,
+    })
+}
+
+/// Parts that only the journal writes.
+fn read_own_part(part: &RawValue, object: &Object<'_>, kind: &str) -> Result<Part, BadMessage> {
+    let lacks = |field: &str| BadMessage::Shape(format!("a part of type {kind:?} has no `{field}`"));
+    Ok(match kind {
+        "image" => Part::Image { source: read_source(part)?, detail: object.read("detail")? },
+        "marked_text" => Part::Text {
+            text: object.read("text")?.ok_or_else(|| lacks("text"))?,
+            extra: Some(read_opaque(object)?),
+        },
+        "reasoning" => Part::Reasoning {
+            text: object.read("text")?.unwrap_or_default(),
+            signature: object.read("signature")?,
+        },
+        "tool_call" => Part::Call(read_call(object.get("call").ok_or_else(|| lacks("call"))?)?),
+        "opaque" => Part::Opaque(read_opaque(object)?),
+        _ => return Err(BadMessage::Shape(format!("unknown part type {kind:?}"))),
+    })
+}
+
+fn read_source(part: &RawValue) -> Result<ImageSource, BadMessage> {
+    serde_json::from_str(part.get()).map_err(|e| BadMessage::Shape(format!("an image part: {e}")))
+}
+
+pub(crate) fn read_opaque(object: &Object<'_>) -> Result<Opaque, BadMessage> {
+    // Here `null` is a value like any other: whatever was written must be readable.
+    let json = object.0.iter().rev().find(|(key, _)| key == "json").map(|(_, value)| *value);
+    let json = json.ok_or_else(|| BadMessage::Shape("something opaque has no `json`".into()))?;
+    Ok(Opaque { dialect: object.read("dialect")?.unwrap_or_default(), json: Raw::from_value(json) })
+}
+
+/// `image_url` with nothing but a URL and a detail; anything more is kept opaque.
+fn read_image(object: &Object<'_>) -> Result<Option<Part>, BadMessage> {
+    let Some(inner) = object.get("image_url") else { return Ok(None) };
+    let Ok(image) = Object::parse(inner.get()) else { return Ok(None) };
+    if object.rest(&["type", "image_url"]).is_some() || image.rest(&["url", "detail"]).is_some() {
+        return Ok(None);
+    }
+    let Some(url) = image.read::<String>("url")? else { return Ok(None) };
+    Ok(Some(Part::Image { source: ImageSource::Url { url }, detail: image.read("detail")? }))
+}
+
+fn read_call(call: &RawValue) -> Result<Call, BadMessage> {
+    let object = Object::parse(call.get()).map_err(|e| BadMessage::Shape(format!("a tool call: {e}")))?;
+    let kind = match object.read::<String>("type")?.as_deref() {
+        Some("custom") => CallKind::Custom,
+        _ => CallKind::Function,
+    };
+    let (holder, argument) = match kind {
+        CallKind::Function => ("function", "arguments"),
+        CallKind::Custom => ("custom", "input"),
+    };
+    let inner = object.get(holder).ok_or_else(|| BadMessage::Shape(format!("a tool call has no `{holder}`")))?;
+    let inner = Object::parse(inner.get()).map_err(|e| BadMessage::Shape(format!("a tool call's {holder}: {e}")))?;
+    let name: Option<String> = inner.read("name")?;
+    Ok(Call {
+        id: object.read("id")?.unwrap_or_default(),
+        name: name.ok_or_else(|| BadMessage::Shape("a tool call has no name".into()))?,
+        arguments: read_arguments(&inner, argument)?,
+        kind,
+        extra: object.rest(&["id", "type", holder, "index"]),
+    })
+}
+
+/// A string by the book; some servers send an object instead, which is then kept as its text.
+fn read_arguments(inner: &Object<'_>, argument: &str) -> Result<String, BadMessage> {
+    match inner.get(argument) {
+        Some(value) if !value.get().starts_with('"') => Ok(Raw::from_value(value).get().to_owned()),
+        _ => Ok(inner.read(argument)?.unwrap_or_default()),
+    }
+}
+
+#[derive(Serialize)]
+struct CallOut<'a> {
+    id: &'a str,
+    r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<FunctionOut<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    custom: Option<CustomOut<'a>>,
+}
+
+#[derive(Serialize)]
+struct FunctionOut<'a> {
+    name: &'a str,
+    arguments: &'a str,
+}
+
+#[derive(Serialize)]
+struct CustomOut<'a> {
+    name: &'a str,
+    input: &'a str,
+}
+
+/// Writes a call as an element of `tool_calls`.
+pub(crate) fn write_call(call: &Call, out: &mut dyn Write) -> io::Result<()> {
+    let function = (call.kind == CallKind::Function)
+        .then_some(FunctionOut { name: &call.name, arguments: &call.arguments });
+    let custom =
+        (call.kind == CallKind::Custom).then_some(CustomOut { name: &call.name, input: &call.arguments });
+    let r#type = if custom.is_some() { "custom" } else { "function" };
+    let mut json = serde_json::to_vec(&CallOut { id: &call.id, r#type, function, custom })?;
+    splice(&mut json, call.extra.as_ref());
+    out.write_all(&json)
+}
+
+/// Adds the fields of `extra` before the closing brace of `json`.
+fn splice(json: &mut Vec<u8>, extra: Option<&Raw>) {
+    let Some(inner) = extra.and_then(|raw| raw.get().trim().strip_prefix('{')?.strip_suffix('}')) else { return };
+    if json.pop().is_some() && !inner.trim().is_empty() {
+        json.push(b',');
+        json.extend_from_slice(inner.as_bytes());
+    }
+    json.push(b'}');
+}
+
+/// Gives a blob's bytes as base64, for images that travel inside the message.
+pub trait Blobs {
+    /// Writes the base64 of blob `id` to `out`.
+    fn base64(&mut self, id: &str, out: &mut dyn Write) -> io::Result<()>;
+}
+
+/// Writes `message` as the chat API takes it, without a line break. What the API cannot carry (reasoning, parts of
+/// other dialects) is left out; an image inside a tool's answer is named instead of shown.
+pub fn write(message: &Message, blobs: &mut dyn Blobs, out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "{{\"role\":\"{}\"", message.role.name())?;
+    if let (Some(name), Role::System | Role::Developer | Role::User | Role::Assistant) = (&message.name, message.role) {
+        out.write_all(b",\"name\":")?;
+        serde_json::to_writer(&mut *out, name)?;
+    }
+    if let Some(outcome) = message.outcome() {
+        out.write_all(b",\"tool_call_id\":")?;
+        serde_json::to_writer(&mut *out, &outcome.call_id)?;
+        out.write_all(b",\"content\":")?;
+        serde_json::to_writer(&mut *out, &flat_text(&outcome.content))?;
+    } else {
+        write_content(message, blobs, out)?;
+        write_calls(message, out)?;
+    }
+    let ours = message.extra.as_ref().filter(|extra| extra.dialect == DIALECT);
+    let fields = ours.and_then(|extra| extra.json.get().strip_prefix('{')?.strip_suffix('}'));
+    if let Some(fields) = fields.filter(|fields| !fields.trim().is_empty()) {
+        out.write_all(b",")?;
+        out.write_all(fields.as_bytes())?;
+    }
+    out.write_all(b"}")
+}
+
+fn write_content(message: &Message, blobs: &mut dyn Blobs, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(b",\"content\":")?;
+    let shown: Vec<&Part> = message.parts.iter().filter(|p| is_content(p)).collect();
+    match shown.as_slice() {
+        [] if message.calls().next().is_some() => out.write_all(b"null"),
+        [] => out.write_all(b"\"\""),
+        [Part::Text { text, extra: None }] => Ok(serde_json::to_writer(&mut *out, text)?),
+        parts => {
+            for (i, part) in parts.iter().enumerate() {
+                out.write_all(if i == 0 { b"[" } else { b"," })?;
+                write_part(part, blobs, out)?;
+            }
+            out.write_all(b"]")
+        }
+    }
+}
+
+fn is_content(part: &Part) -> bool {
+    match part {
+        Part::Text { .. } | Part::Image { .. } => true,
+        Part::Opaque(opaque) => opaque.dialect == DIALECT,
+        Part::Call(_) | Part::Result(_) | Part::Reasoning { .. } => false,
+    }
+}
+
+fn write_part(part: &Part, blobs: &mut dyn Blobs, out: &mut dyn Write) -> io::Result<()> {
+    match part {
+        Part::Text { text, extra } => {
+            let mut json = b"{\"type\":\"text\",\"text\":".to_vec();
+            serde_json::to_writer(&mut json, text)?;
+            json.push(b'}');
+            splice(&mut json, extra.as_ref().filter(|e| e.dialect == DIALECT).map(|e| &e.json));
+            out.write_all(&json)
+        }
+        Part::Image { source, detail } => {
+            out.write_all(b"{\"type\":\"image_url\",\"image_url\":{\"url\":")?;
+            match source {
+                ImageSource::Url { url } => serde_json::to_writer(&mut *out, url)?,
+                ImageSource::Blob { blob, media_type, .. } => {
+                    let media = serde_json::Value::from(media_type.as_str()).to_string();
+                    write!(out, "\"data:{};base64,", media.trim_matches('"'))?;
+                    blobs.base64(blob, out)?;
+                    out.write_all(b"\"")?;
+                }
+            }
+            if let Some(detail) = detail {
+                out.write_all(b",\"detail\":")?;
+                serde_json::to_writer(&mut *out, detail)?;
+            }
+            out.write_all(b"}}")
+        }
+        Part::Opaque(opaque) => out.write_all(opaque.json.get().as_bytes()),
+        Part::Call(_) | Part::Result(_) | Part::Reasoning { .. } => Ok(()),
+    }
+}
+
+fn write_calls(message: &Message, out: &mut dyn Write) -> io::Result<()> {
+    for (i, call) in message.calls().enumerate() {
+        out.write_all(if i == 0 { b",\"tool_calls\":[" } else { b"," })?;
+        write_call(call, out)?;
+    }
+    if message.calls().next().is_some() { out.write_all(b"]") } else { Ok(()) }
+}
+
+/// The parts of a tool's answer as one text; the chat API takes no pictures there.
+fn flat_text(parts: &[Part]) -> String {
+    let shown = parts.iter().map(|part| match part {
+        Part::Text { text, .. } => text.clone(),
+        Part::Image { source: ImageSource::Blob { blob, media_type, byte_size }, .. } => {
+            format!("[image: {media_type}, {byte_size} bytes, ref={blob}]")
+        }
+        Part::Image { source: ImageSource::Url { url }, .. } => format!("[image: {url}]"),
+        Part::Opaque(opaque) => opaque.json.get().to_owned(),
+        Part::Call(_) | Part::Result(_) | Part::Reasoning { .. } => String::new(),
+    });
+    shown.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct NoBlobs;
+    impl Blobs for NoBlobs {
+        fn base64(&mut self, id: &str, out: &mut dyn Write) -> io::Result<()> {
+            out.write_all(id.as_bytes())
+        }
+    }
+
+    fn round(text: &str) -> String {
+        let mut out = Vec::new();
+        write(&read(text).unwrap(), &mut NoBlobs, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_the_api_takes_comes_back_as_it_was() {
+        for text in [
+            r#"{"role":"system","content":"決まり"}"#,
+            r#"{"role":"user","name":"ann","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"http://x/y.png","detail":"low"}}]}"#,
+            r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"a\":1.0}"}}]}"#,
+            r#"{"role":"assistant","content":"","refusal":"no","annotations":[12345678901234567890]}"#,
+            r#"{"role":"tool","tool_call_id":"c1","content":"ok"}"#,
+            r#"{"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]}"#,
+            r#"{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"AA==","format":"wav"}},{"type":"text","text":"b"}]}"#,
+            r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"custom","custom":{"name":"f","input":"free"}}]}"#,
+            r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"x=="}}}]}"#,
+        ] {
+            assert_eq!(round(text), text);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let why = |text: &str| read(text).unwrap_err().to_string();
+        assert!(why("[]").starts_with("not a JSON object"));
+        assert!(why(r#"{"content":"x"}"#).starts_with("unknown role: (none)"));
+        assert!(why(r#"{"role":"wizard"}"#).starts_with("unknown role: \"wizard\""));
+        assert!(why(r#"{"role":"user","content":5}"#).contains("`content`"));
+        assert!(why(r#"{"role":"user","content":"\ud800"}"#).contains("`content`"));
+        assert!(why(r#"{"role":"assistant","tool_calls":[{"id":"a"}]}"#).contains("no `function`"));
+    }
+}

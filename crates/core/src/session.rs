@@ -1,0 +1,265 @@
+//! What is known of a session beside its words: state, owner, task, model, counters.
+//!
+//! These are attributes, not history: the journal's first thread and its [`Close`](crate::journal::Close) entries say
+//! the same, and the table of sessions can be made again from them.
+
+use crate::SessionId;
+use crate::journal::{Ending, Entry};
+use crate::message::Role;
+use serde::{Deserialize, Serialize};
+
+/// Where a session is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Known, not begun.
+    Queued,
+    /// At work.
+    Running,
+    /// Waits to go on.
+    Paused,
+    /// Done.
+    Completed,
+    /// Ended by an error.
+    Failed,
+    /// Ended by its user.
+    Stopped,
+}
+
+impl State {
+    /// Every state.
+    pub const ALL: [Self; 6] =
+        [Self::Queued, Self::Running, Self::Paused, Self::Completed, Self::Failed, Self::Stopped];
+
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Stopped => "stopped",
+        }
+    }
+
+    /// The state called `name`.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+
+    /// True when nothing more will be said.
+    pub const fn is_ended(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Stopped)
+    }
+}
+
+impl From<Ending> for State {
+    fn from(ending: Ending) -> Self {
+        match ending {
+            Ending::Completed => Self::Completed,
+            Ending::Failed => Self::Failed,
+            Ending::Stopped | Ending::Aborted => Self::Stopped,
+            Ending::Paused => Self::Paused,
+        }
+    }
+}
+
+/// The issue or pull request a session works on.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TaskKey {
+    /// `github` or `gitlab`; `local` for a session that came from nowhere.
+    pub task_source: String,
+    /// Owner of the repository.
+    pub owner: String,
+    /// Its name.
+    pub repo: String,
+    /// `issue` or `pull_request`; `session` for a local one.
+    pub task_type: String,
+    /// Number of the issue or pull request.
+    pub task_id: String,
+}
+
+impl TaskKey {
+    /// The key of a session that came from no tracker.
+    pub fn local(id: &SessionId) -> Self {
+        Self {
+            task_source: "local".into(),
+            owner: String::new(),
+            repo: String::new(),
+            task_type: "session".into(),
+            task_id: id.to_string(),
+        }
+    }
+
+    /// Reads `source:owner/repo/type/id`, such as `github:ann/tool/issue/27`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "not a task key: {text:?}: write github|gitlab:OWNER/REPO/issue|pull_request/ID, \
+                 such as github:ann/tool/issue/27"
+            )
+        };
+        let (task_source, rest) = text.split_once(':').ok_or_else(wrong)?;
+        let pieces: Vec<&str> = rest.split('/').collect();
+        let [owner, repo, task_type, task_id] = pieces[..] else { return Err(wrong()) };
+        let known = matches!(task_source, "github" | "gitlab") && matches!(task_type, "issue" | "pull_request");
+        if !known || owner.is_empty() || repo.is_empty() || task_id.is_empty() {
+            return Err(wrong());
+        }
+        let [task_source, owner, repo, task_type, task_id] =
+            [task_source, owner, repo, task_type, task_id].map(str::to_owned);
+        Ok(Self { task_source, owner, repo, task_type, task_id })
+    }
+}
+
+impl std::fmt::Display for TaskKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}/{}/{}/{}", self.task_source, self.owner, self.repo, self.task_type, self.task_id)
+    }
+}
+
+/// What a session was made with; written once.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Meta {
+    /// The session.
+    pub uuid: String,
+    /// What it works on.
+    pub task_key: TaskKey,
+    /// When it was made.
+    pub created_at: String,
+    /// The process that made it.
+    pub process_id: u32,
+    /// The machine that made it.
+    pub hostname: String,
+    /// Model and window.
+    pub config: MetaConfig,
+    /// Whose it is.
+    pub user: Option<String>,
+    /// True when it was made to wait in a queue.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub queued: bool,
+}
+
+/// Model and window of a session.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct MetaConfig {
+    /// Such as `openai`.
+    pub llm_provider: Option<String>,
+    /// Such as `gpt-4o`.
+    pub model: Option<String>,
+    /// The model's window in tokens; unknown while nothing asks for it.
+    pub context_length: Option<u32>,
+    /// The share of the window at which it is made smaller.
+    pub compression_threshold: Option<f64>,
+    /// How tokens are counted.
+    pub meter: String,
+}
+
+/// Sums over a session's life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Counters {
+    /// Replies from a provider.
+    pub llm_call_count: u64,
+    /// Answers from tools.
+    pub tool_call_count: u64,
+    /// Tokens all calls took, as the providers said.
+    pub total_tokens: u64,
+    /// Edits that made the view smaller.
+    pub compression_count: u64,
+}
+
+impl Counters {
+    /// What one entry adds: a model's message is a call, and takes the tokens its provider reported, if it did.
+    pub fn of(entry: &Entry) -> Self {
+        let mut sum = Self::default();
+        match entry {
+            Entry::Message(message, reply) => match message.role {
+                Role::Assistant => {
+                    sum.llm_call_count = 1;
+                    sum.total_tokens = reply.as_ref().and_then(|r| r.usage).map_or(0, |usage| usage.total());
+                }
+                Role::Tool => sum.tool_call_count = 1,
+                _ => {}
+            },
+            Entry::Lost(reply) => {
+                sum.llm_call_count = 1;
+                sum.total_tokens = reply.usage.map_or(0, |usage| usage.total());
+            }
+            Entry::Edit(_) => sum.compression_count = 1,
+            _ => {}
+        }
+        sum
+    }
+}
+
+impl std::ops::AddAssign for Counters {
+    fn add_assign(&mut self, other: Self) {
+        self.llm_call_count += other.llm_call_count;
+        self.tool_call_count += other.tool_call_count;
+        self.total_tokens += other.total_tokens;
+        self.compression_count += other.compression_count;
+    }
+}
+
+/// A session as the table of sessions knows it.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Session {
+    /// What it was made with.
+    #[serde(flatten)]
+    pub meta: Meta,
+    /// Where it is in its life.
+    pub status: State,
+    /// When work began.
+    pub started_at: Option<String>,
+    /// When it ended.
+    pub completed_at: Option<String>,
+    /// When anything about it last changed.
+    pub updated_at: String,
+    /// Why it failed or stopped.
+    pub error_message: Option<String>,
+    /// Sums.
+    #[serde(flatten)]
+    pub counters: Counters,
+}
+
+impl Session {
+    /// A session that has just been made.
+    pub fn new(meta: &Meta) -> Self {
+        Self {
+            status: if meta.queued { State::Queued } else { State::Running },
+            started_at: (!meta.queued).then(|| meta.created_at.clone()),
+            completed_at: None,
+            updated_at: meta.created_at.clone(),
+            error_message: None,
+            counters: Counters::default(),
+            meta: meta.clone(),
+        }
+    }
+
+    /// Enters another state at `at`.
+    pub fn enter(&mut self, to: State, at: &str, why: Option<&str>) {
+        self.status = to;
+        self.meta.queued = to == State::Queued;
+        self.updated_at = at.to_owned();
+        self.completed_at = to.is_ended().then(|| at.to_owned());
+        self.error_message = why.map(str::to_owned);
+        if to != State::Queued && self.started_at.is_none() {
+            self.started_at = Some(at.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_key_reads_back_and_a_wrong_one_says_what_to_write() {
+        let key = TaskKey::parse("github:notfolder/coding_agent/issue/27").unwrap();
+        assert_eq!(key.to_string(), "github:notfolder/coding_agent/issue/27");
+        for wrong in ["", "github", "svn:a/b/issue/1", "github:a/b/epic/1", "github:a/b/issue/", "github:a/issue/1"] {
+            assert!(TaskKey::parse(wrong).unwrap_err().contains("github:ann/tool/issue/27"), "{wrong}");
+        }
+    }
+}

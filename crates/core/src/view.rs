@@ -1,0 +1,310 @@
+//! The one fold: from a journal to exactly what the model sees.
+//!
+//! The fold never reads messages. It walks the chain of operations backwards from a moment (a rewind jumps, so what
+//! was abandoned is not even visited), keeps the edits and pins in force, and lays the visible entries out as a short
+//! list of [`Piece`]s: runs of entries, texts that stand for others, entries with other content. Its size is that of
+//! the edits in force, not of the conversation, and running sums give its tokens without adding anything up.
+//!
+//! Rules, in full:
+//! - An entry is on the *path* of a moment unless a rewind on that path jumped over it.
+//! - An entry is hidden when an edit in force covers it and no pin holds it. A pin wins over every edit.
+//! - What an edit shows stands where its last hidden span ended, unless a later edit in force covers that place.
+//! - A replaced entry shows what the last edit in force says, unless a pin holds it.
+//! - An edit is in force when it is on the path and not reverted by a revert in force.
+
+use crate::head::{Head, Kind, Source};
+use crate::journal::{Edit, Entry, Record};
+use crate::{Seq, Span};
+use std::collections::{BTreeMap, BTreeSet};
+
+mod fold;
+mod layout;
+mod render;
+
+pub use layout::{Item, Piece, What};
+pub use render::{Pour, shown_message};
+
+/// What the model sees at a moment, as an index.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct View {
+    last: Seq,
+    path: Vec<Span>,
+    setup: Option<(Seq, u32)>,
+    edits: Vec<Live>,
+    pins: Vec<Span>,
+    cancelled: BTreeSet<Seq>,
+    anchors: BTreeMap<Seq, (Seq, u32)>,
+    open: Open,
+    closed: Option<Seq>,
+    layout: Vec<Piece>,
+    weight: Weight,
+}
+
+/// An edit in force that no later one covers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Live {
+    seq: Seq,
+    hide: Vec<Span>,
+    shown: u32,
+    replace: Vec<(Seq, u32)>,
+}
+
+impl Live {
+    fn of(seq: Seq, edit: &Edit) -> Self {
+        Self {
+            seq,
+            hide: edit.hide.clone(),
+            shown: edit.shown_tokens(),
+            replace: edit.replace.iter().map(|r| (r.seq, r.tokens)).collect(),
+        }
+    }
+
+    fn hides(&self, seq: Seq) -> bool {
+        self.hide.iter().any(|span| span.holds(seq))
+    }
+
+    fn covers(&self, span: Span) -> bool {
+        self.hide.iter().any(|own| own.covers(span))
+    }
+
+    /// Everything `other` touches lies under what this edit hides.
+    fn buries(&self, other: &Self) -> bool {
+        other.hide.iter().all(|&span| self.covers(span)) && other.replace.iter().all(|&(seq, _)| self.hides(seq))
+    }
+}
+
+/// Calls that wait for their results.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Open {
+    /// The message that made them; 0 when none wait.
+    pub unit: Seq,
+    /// Their ids and tools.
+    pub calls: Vec<(String, String)>,
+}
+
+/// Tokens of a view, by where they come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Weight {
+    /// System prompt and tool definitions.
+    pub setup: u64,
+    /// Messages by class: system, user, assistant, tool.
+    pub said: [u64; 4],
+    /// Summaries, markers and placeholders.
+    pub shown: u64,
+    /// Number of things shown.
+    pub items: u64,
+}
+
+impl Weight {
+    /// All of it.
+    pub fn tokens(&self) -> u64 {
+        self.setup + self.said.iter().sum::<u64>() + self.shown
+    }
+}
+
+impl View {
+    /// The view at `at`, derived from the journal alone.
+    pub fn fold<S: Source + ?Sized>(source: &S, at: Seq) -> Result<Self, S::Error> {
+        fold::fold(source, at)
+    }
+
+    /// The head of the next entry, given everything before it.
+    pub fn head_of<S: Source + ?Sized>(&self, record: &Record, source: &S) -> Result<Head, S::Error> {
+        let unit = match &record.entry {
+            Entry::Message(message, _) => match message.outcome() {
+                Some(outcome) if self.open.calls.iter().any(|(id, _)| *id == outcome.call_id) => self.open.unit,
+                _ => record.seq,
+            },
+            _ => record.seq,
+        };
+        Ok(Head::next((self.last, &source.head(self.last)?), record, unit))
+    }
+
+    /// Takes in `record`, which the source already holds. The result equals a fold at `record.seq`.
+    pub fn apply<S: Source + ?Sized>(&mut self, record: &Record, source: &S) -> Result<(), S::Error> {
+        match &record.entry {
+            Entry::Rewind { to } => {
+                *self = fold::fold(source, *to)?;
+                self.last = record.seq;
+                return Ok(());
+            }
+            Entry::Revert { .. } => {
+                *self = fold::fold(source, record.seq)?;
+                return Ok(());
+            }
+            _ => {}
+        }
+        self.extend(record.seq);
+        match &record.entry {
+            Entry::Message(message, _) => {
+                self.open.take(record.seq, message);
+                self.weigh_last(source.head(record.seq)?);
+            }
+            Entry::Anchor(anchor) => match anchor.first {
+                Some(first) => {
+                    self.anchors.insert(first, (record.seq, record.tokens));
+                    self.lay_out(source)?;
+                }
+                None => self.weigh_last(source.head(record.seq)?),
+            },
+            Entry::Setup(_) => {
+                self.setup = Some((record.seq, record.tokens));
+                self.weight.setup = u64::from(record.tokens);
+            }
+            Entry::Edit(edit) => {
+                let live = Live::of(record.seq, edit);
+                self.edits.retain(|old| !live.buries(old));
+                self.edits.push(live);
+                self.lay_out(source)?;
+            }
+            Entry::Pin { span } => {
+                self.pins.push(*span);
+                self.pins.sort_unstable();
+                self.lay_out(source)?;
+            }
+            Entry::Unpin { span } => {
+                self.pins.retain(|pin| pin != span);
+                self.lay_out(source)?;
+            }
+            Entry::Close(_) => self.closed = Some(record.seq),
+            Entry::Sent(_) | Entry::Lost(_) | Entry::Rewind { .. } | Entry::Revert { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Puts `seq` on the path and at the end of the layout.
+    fn extend(&mut self, seq: Seq) {
+        match self.path.last_mut() {
+            Some(span) if span.to + 1 == seq => span.to = seq,
+            _ => self.path.push(Span::new(seq, seq)),
+        }
+        match self.layout.last_mut() {
+            Some(Piece::Run(span)) if span.to + 1 == seq => span.to = seq,
+            _ => self.layout.push(Piece::Run(Span::new(seq, seq))),
+        }
+        self.last = seq;
+    }
+
+    fn weigh_last(&mut self, head: Head) {
+        if let Some(class) = head.kind.class() {
+            self.weight.said[class] += u64::from(head.tokens);
+            self.weight.items += 1;
+        }
+    }
+
+    /// Number of the last entry taken in.
+    pub fn last(&self) -> Seq {
+        self.last
+    }
+
+    /// Tokens of everything shown.
+    pub fn tokens(&self) -> u64 {
+        self.weight.tokens()
+    }
+
+    /// Tokens by where they come from.
+    pub fn weight(&self) -> &Weight {
+        &self.weight
+    }
+
+    /// The calls that wait for results.
+    pub fn open(&self) -> &Open {
+        &self.open
+    }
+
+    /// The [`Close`](crate::journal::Close) entry in force.
+    pub fn closed(&self) -> Option<Seq> {
+        self.closed
+    }
+
+    /// The [`Setup`](crate::journal::Setup) entry in force.
+    pub fn setup(&self) -> Option<Seq> {
+        self.setup.map(|(seq, _)| seq)
+    }
+
+    /// The pins in force.
+    pub fn pins(&self) -> &[Span] {
+        &self.pins
+    }
+
+    /// The edits in force that are not buried under later ones, oldest first.
+    pub fn edits(&self) -> impl Iterator<Item = Seq> + '_ {
+        self.edits.iter().map(|live| live.seq)
+    }
+
+    /// What is shown, in order.
+    pub fn pieces(&self) -> &[Piece] {
+        &self.layout
+    }
+
+    /// True when `seq` is on the path.
+    pub fn on_path(&self, seq: Seq) -> bool {
+        let i = self.path.partition_point(|span| span.to < seq);
+        self.path.get(i).is_some_and(|span| span.holds(seq))
+    }
+
+    pub(crate) fn is_cancelled(&self, seq: Seq) -> bool {
+        self.cancelled.contains(&seq)
+    }
+
+    /// First item at or after `seq` on the path.
+    pub(crate) fn item_from<S: Source + ?Sized>(&self, source: &S, seq: Seq) -> Result<Option<(Seq, Head)>, S::Error> {
+        let i = self.path.partition_point(|span| span.to < seq);
+        for span in &self.path[i..] {
+            for at in span.from.max(seq)..=span.to {
+                let head = source.head(at)?;
+                if head.kind.is_item() {
+                    return Ok(Some((at, head)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Last item at or before `seq` on the path.
+    pub(crate) fn item_until<S: Source + ?Sized>(&self, source: &S, seq: Seq) -> Result<Option<(Seq, Head)>, S::Error> {
+        let end = self.path.partition_point(|span| span.from <= seq);
+        for span in self.path[..end].iter().rev() {
+            for at in (span.from..=span.to.min(seq)).rev() {
+                let head = source.head(at)?;
+                if head.kind.is_item() {
+                    return Ok(Some((at, head)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The whole unit around `seq`: a message alone, or a call with all its results. `None` for what is no item.
+    pub fn unit<S: Source + ?Sized>(&self, source: &S, seq: Seq) -> Result<Option<Span>, S::Error> {
+        if !self.on_path(seq) {
+            return Ok(None);
+        }
+        let head = source.head(seq)?;
+        if !head.kind.is_item() {
+            return Ok(None);
+        }
+        let mut unit = Span::new(head.unit, seq);
+        while let Some((at, next)) = self.item_from(source, unit.to + 1)? {
+            if next.unit != unit.from || next.kind != Kind::Tool {
+                break;
+            }
+            unit.to = at;
+        }
+        Ok(Some(unit))
+    }
+}
+
+impl Open {
+    fn take(&mut self, seq: Seq, message: &crate::Message) {
+        if let Some(outcome) = message.outcome() {
+            self.calls.retain(|(id, _)| *id != outcome.call_id);
+        } else {
+            self.unit = seq;
+            self.calls = message.calls().map(|call| (call.id.clone(), call.name.clone())).collect();
+        }
+        if self.calls.is_empty() {
+            self.unit = 0;
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The walk from a moment back to the beginning.
+
+use super::{Live, Open, View};
+use crate::head::{Kind, Source};
+use crate::journal::Entry;
+use crate::{Seq, Span};
+use std::collections::BTreeSet;
+
+pub(super) fn fold<S: Source + ?Sized>(source: &S, at: Seq) -> Result<View, S::Error> {
+    let mut walk = Walk { view: View { last: at, ..View::default() }, unpinned: BTreeSet::new() };
+    let mut end = at;
+    let mut seq = at;
+    while seq > 0 {
+        let head = source.head(seq)?;
+        if !head.kind.is_op() {
+            seq = head.prev_op;
+            continue;
+        }
+        if head.kind == Kind::Rewind {
+            walk.on_path(seq + 1, end);
+            end = head.operand.from.min(seq - 1);
+            seq = end;
+            continue;
+        }
+        walk.take(source, seq)?;
+        seq = head.prev_op;
+    }
+    walk.on_path(1, end);
+    walk.finish(source)
+}
+
+/// Operations are met latest first, which settles every contest: the first one met wins.
+struct Walk {
+    view: View,
+    unpinned: BTreeSet<Span>,
+}
+
+impl Walk {
+    fn on_path(&mut self, from: Seq, to: Seq) {
+        if from <= to {
+            self.view.path.push(Span::new(from, to));
+        }
+    }
+
+    fn take<S: Source + ?Sized>(&mut self, source: &S, seq: Seq) -> Result<(), S::Error> {
+        let head = source.head(seq)?;
+        let view = &mut self.view;
+        match head.kind {
+            Kind::Setup if view.setup.is_none() => view.setup = Some((seq, head.tokens)),
+            Kind::Close if view.closed.is_none() => view.closed = Some(seq),
+            Kind::Unpin => {
+                self.unpinned.insert(head.operand);
+            }
+            Kind::Pin => {
+                let taken_back = self.unpinned.remove(&head.operand);
+                if !taken_back && !view.pins.contains(&head.operand) {
+                    view.pins.push(head.operand);
+                }
+            }
+            Kind::AnchorUpdate => {
+                view.anchors.entry(head.operand.from).or_insert((seq, head.tokens));
+            }
+            Kind::Revert if !view.cancelled.contains(&seq) => {
+                view.cancelled.insert(head.operand.from);
+            }
+            kind if kind.is_edit() && !view.cancelled.contains(&seq) => self.take_edit(source, seq)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// An edit under a later one says nothing now; it is not read.
+    fn take_edit<S: Source + ?Sized>(&mut self, source: &S, seq: Seq) -> Result<(), S::Error> {
+        let head = source.head(seq)?;
+        let edits = &mut self.view.edits;
+        if edits.iter().any(|later| later.covers(head.operand)) {
+            return Ok(());
+        }
+        let live = if head.plain {
+            Live { seq, hide: vec![head.operand], shown: head.tokens, replace: Vec::new() }
+        } else {
+            let Entry::Edit(edit) = source.record(seq)?.entry else { return Ok(()) };
+            Live::of(seq, &edit)
+        };
+        if !edits.iter().any(|later| later.buries(&live)) {
+            edits.push(live);
+        }
+        Ok(())
+    }
+
+    fn finish<S: Source + ?Sized>(mut self, source: &S) -> Result<View, S::Error> {
+        let view = &mut self.view;
+        view.path.reverse();
+        view.edits.reverse();
+        view.pins.sort_unstable();
+        view.open = open(source, view)?;
+        view.lay_out(source)?;
+        Ok(self.view)
+    }
+}
+
+/// The calls that wait at the end of the path.
+fn open<S: Source + ?Sized>(source: &S, view: &View) -> Result<Open, S::Error> {
+    let mut open = Open::default();
+    let Some((last, head)) = view.item_until(source, Seq::MAX)? else { return Ok(open) };
+    if !matches!(head.kind, Kind::Assistant | Kind::Tool) {
+        return Ok(open);
+    }
+    let mut at = head.unit;
+    while let Some((seq, item)) = view.item_from(source, at)? {
+        if item.unit == head.unit
+            && let Entry::Message(message, _) = source.record(seq)?.entry
+        {
+            open.take(seq, &message);
+        }
+        at = seq + 1;
+        if seq >= last {
+            break;
+        }
+    }
+    Ok(open)
+}

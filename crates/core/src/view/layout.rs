@@ -1,0 +1,259 @@
+//! From the edits and pins in force to the order of things shown.
+
+use super::{Live, View, Weight};
+use crate::head::{Head, Kind, Source};
+use crate::journal::Edit;
+use crate::{Seq, Span};
+use std::collections::BTreeMap;
+
+/// A stretch of the view.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Piece {
+    /// Every item of these entries, as said.
+    Run(Span),
+    /// What edit `edit` shows in place of what it hides.
+    Shown {
+        /// The edit.
+        edit: Seq,
+        /// Its tokens.
+        tokens: u32,
+    },
+    /// Entry `seq` with the content that entry `by` gives it.
+    Replaced {
+        /// The entry.
+        seq: Seq,
+        /// The edit or anchor that says so.
+        by: Seq,
+        /// Its tokens now.
+        tokens: u32,
+    },
+}
+
+/// How an item came into the view.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum What {
+    /// As said.
+    Said(Kind),
+    /// In place of hidden entries.
+    Shown,
+    /// With other content, given by that entry.
+    Replaced(Seq),
+}
+
+/// One thing the model sees.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Item {
+    /// The entry: the message, or the edit whose text is shown.
+    pub seq: Seq,
+    /// How it came here.
+    pub what: What,
+    /// Its tokens.
+    pub tokens: u32,
+}
+
+impl View {
+    /// Works out the order of things shown and their weight. Cost is that of the edits and pins in force.
+    pub(super) fn lay_out<S: Source + ?Sized>(&mut self, source: &S) -> Result<(), S::Error> {
+        let visible = subtract(&self.path, &self.hidden());
+        let marks = self.marks(&visible);
+        self.layout = place(&visible, &marks);
+        self.weight = self.weigh(source)?;
+        Ok(())
+    }
+
+    fn hidden(&self) -> Vec<Span> {
+        let mut spans: Vec<Span> = self.edits.iter().flat_map(|edit| edit.hide.iter().copied()).collect();
+        spans.sort_unstable();
+        subtract(&merge(spans), &self.pins)
+    }
+
+    /// Where a run is broken: after hidden stretches, and at entries with other content.
+    fn marks(&self, visible: &[Span]) -> Vec<(Seq, Piece)> {
+        let mut replaced: BTreeMap<Seq, (Seq, u32)> = BTreeMap::new();
+        for edit in &self.edits {
+            replaced.extend(edit.replace.iter().map(|&(seq, tokens)| (seq, (edit.seq, tokens))));
+        }
+        replaced.extend(self.anchors.iter().map(|(&first, &by)| (first, by)));
+        let pinned = |seq: Seq| self.pins.iter().any(|pin| pin.holds(seq));
+        let seen = |seq: Seq| {
+            let i = visible.partition_point(|span| span.to < seq);
+            visible.get(i).is_some_and(|span| span.holds(seq))
+        };
+        let swaps = replaced.into_iter().filter(|(seq, _)| seen(*seq) && !pinned(*seq));
+        let swaps = swaps.map(|(seq, (by, tokens))| (seq, Piece::Replaced { seq, by, tokens }));
+        let mut marks: Vec<(Seq, Piece)> = swaps.collect();
+        for (i, edit) in self.edits.iter().enumerate() {
+            let Some(place) = edit.hide.last().map(|span| span.to) else { continue };
+            if !self.edits[i + 1..].iter().any(|later| later.hides(place)) {
+                marks.push((place, Piece::Shown { edit: edit.seq, tokens: edit.shown }));
+            }
+        }
+        marks.sort_by_key(|(at, piece)| match piece {
+            Piece::Shown { edit, .. } => (*at, *edit),
+            _ => (*at, 0),
+        });
+        marks
+    }
+
+    fn weigh<S: Source + ?Sized>(&self, source: &S) -> Result<Weight, S::Error> {
+        let mut weight = Weight { setup: self.setup.map_or(0, |(_, tokens)| u64::from(tokens)), ..Weight::default() };
+        for piece in &self.layout {
+            match piece {
+                Piece::Run(span) => {
+                    let (before, after) = (source.head(span.from - 1)?, source.head(span.to)?);
+                    for (sum, class) in weight.said.iter_mut().zip(0..) {
+                        let class: usize = class;
+                        *sum += after.sums[class] - before.sums[class];
+                    }
+                    weight.items += u64::from(after.items - before.items);
+                }
+                Piece::Shown { tokens, .. } | Piece::Replaced { tokens, .. } => {
+                    weight.shown += u64::from(*tokens);
+                    weight.items += 1;
+                }
+            }
+        }
+        Ok(weight)
+    }
+
+    /// True when entry `seq` itself is shown, as said or with other content.
+    pub fn shows(&self, seq: Seq) -> bool {
+        self.layout.iter().any(|piece| match piece {
+            Piece::Run(span) => span.holds(seq),
+            Piece::Replaced { seq: own, .. } => *own == seq,
+            Piece::Shown { .. } => false,
+        })
+    }
+
+    /// True when hiding `spans` would take something out of the view.
+    pub(crate) fn shows_within<S: Source + ?Sized>(&self, source: &S, spans: &[Span]) -> Result<bool, S::Error> {
+        let free = subtract(spans, &self.pins);
+        let within = |seq: Seq| free.iter().any(|span| span.holds(seq));
+        for piece in &self.layout {
+            let hit = match piece {
+                Piece::Run(run) => {
+                    let mut items = 0;
+                    for span in free.iter().filter(|span| span.meets(*run)) {
+                        let (from, to) = (span.from.max(run.from), span.to.min(run.to));
+                        items += source.head(to)?.items - source.head(from - 1)?.items;
+                    }
+                    items > 0
+                }
+                Piece::Replaced { seq, .. } => within(*seq),
+                Piece::Shown { edit, .. } => {
+                    let own = self.edits.iter().find(|live| live.seq == *edit);
+                    own.and_then(|live| live.hide.last()).is_some_and(|last| spans.iter().any(|s| s.holds(last.to)))
+                }
+            };
+            if hit {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// An edit in force that `hide` would cover only in part.
+    pub(crate) fn overlapped(&self, hide: &[Span]) -> Option<Seq> {
+        self.conflicts(Seq::MAX, hide)
+    }
+
+    /// An edit in force that neither is apart from edit `seq` over `hide`, nor wholly under it (when older), nor
+    /// wholly over it (when newer).
+    pub(crate) fn conflicts(&self, seq: Seq, hide: &[Span]) -> Option<Seq> {
+        let over = |a: &[Span], b: &[Span]| b.iter().all(|b| a.iter().any(|a| a.covers(*b)));
+        let clash = |live: &&Live| {
+            let meets = live.hide.iter().any(|a| hide.iter().any(|b| a.meets(*b)));
+            let fits = if live.seq < seq { over(hide, &live.hide) } else { over(&live.hide, hide) };
+            meets && !fits
+        };
+        self.edits.iter().find(clash).map(|live| live.seq)
+    }
+
+    /// True when edit `seq`, were it in force, would lie wholly under a later one.
+    pub(crate) fn is_buried(&self, seq: Seq, edit: &Edit) -> bool {
+        let live = Live::of(seq, edit);
+        self.edits.iter().any(|later| later.seq > seq && later.buries(&live))
+    }
+
+    /// Calls `each` for every thing shown, in order, without reading any of them.
+    pub fn each_item<S: Source + ?Sized>(&self, source: &S, mut each: impl FnMut(Item)) -> Result<(), S::Error> {
+        for piece in &self.layout {
+            match *piece {
+                Piece::Run(span) => {
+                    for seq in span.from..=span.to {
+                        let Head { kind, tokens, .. } = source.head(seq)?;
+                        if kind.is_item() {
+                            each(Item { seq, what: What::Said(kind), tokens });
+                        }
+                    }
+                }
+                Piece::Shown { edit, tokens } => each(Item { seq: edit, what: What::Shown, tokens }),
+                Piece::Replaced { seq, by, tokens } => each(Item { seq, what: What::Replaced(by), tokens }),
+            }
+        }
+        Ok(())
+    }
+
+    /// All things shown, in order.
+    pub fn items<S: Source + ?Sized>(&self, source: &S) -> Result<Vec<Item>, S::Error> {
+        let mut items = Vec::new();
+        self.each_item(source, |item| items.push(item))?;
+        Ok(items)
+    }
+}
+
+/// Walks the visible stretches and breaks them at the marks.
+fn place(visible: &[Span], marks: &[(Seq, Piece)]) -> Vec<Piece> {
+    let mut pieces = Vec::with_capacity(visible.len() + 2 * marks.len());
+    let mut marks = marks.iter().peekable();
+    for &span in visible {
+        while let Some((_, piece)) = marks.next_if(|(at, _)| *at < span.from) {
+            pieces.push(*piece);
+        }
+        let mut from = span.from;
+        while let Some((at, piece)) = marks.next_if(|(at, _)| span.holds(*at)) {
+            let end = if matches!(piece, Piece::Replaced { .. }) { at - 1 } else { *at };
+            if from <= end {
+                pieces.push(Piece::Run(Span::new(from, end)));
+            }
+            pieces.push(*piece);
+            from = at + 1;
+        }
+        if from <= span.to {
+            pieces.push(Piece::Run(Span::new(from, span.to)));
+        }
+    }
+    pieces.extend(marks.map(|(_, piece)| *piece));
+    pieces
+}
+
+/// Joins what touches; `spans` must be sorted.
+fn merge(spans: Vec<Span>) -> Vec<Span> {
+    let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
+    for span in spans {
+        match merged.last_mut() {
+            Some(last) if span.from <= last.to.saturating_add(1) => last.to = last.to.max(span.to),
+            _ => merged.push(span),
+        }
+    }
+    merged
+}
+
+/// What of `spans` lies in none of `holes`; both sorted and apart.
+fn subtract(spans: &[Span], holes: &[Span]) -> Vec<Span> {
+    let mut left = Vec::with_capacity(spans.len());
+    for &span in spans {
+        let mut from = span.from;
+        let start = holes.partition_point(|hole| hole.to < span.from);
+        for hole in holes[start..].iter().take_while(|hole| hole.from <= span.to) {
+            if from < hole.from {
+                left.push(Span::new(from, hole.from - 1));
+            }
+            from = from.max(hole.to.saturating_add(1));
+        }
+        if from <= span.to {
+            left.push(Span::new(from, span.to));
+        }
+    }
+    left
+}

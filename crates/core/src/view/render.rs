@@ -1,0 +1,86 @@
+//! From the index of a view to messages, one at a time.
+//!
+//! A message is read, handed on and forgotten; nothing here holds two of them.
+
+use super::View;
+use super::layout::{Item, What};
+use crate::Seq;
+use crate::head::Source;
+use crate::journal::{Entry, Show};
+use crate::message::{Message, Role};
+
+/// Takes the messages of a view, one by one, with the entry each comes from.
+pub trait Pour<E> {
+    /// Takes one message.
+    fn message(&mut self, seq: Seq, message: &Message) -> Result<(), E>;
+}
+
+impl<E, F: FnMut(Seq, &Message) -> Result<(), E>> Pour<E> for F {
+    fn message(&mut self, seq: Seq, message: &Message) -> Result<(), E> {
+        self(seq, message)
+    }
+}
+
+/// A summary or marker as the model sees it: a user's message, word for word.
+pub fn shown_message(show: &Show) -> Message {
+    Message::text(Role::User, &show.text)
+}
+
+impl View {
+    /// Hands every message the model sees to `pour`, system prompt first.
+    pub fn pour<S: Source + ?Sized, E: From<S::Error>>(&self, source: &S, pour: &mut impl Pour<E>) -> Result<(), E> {
+        if let Some(seq) = self.setup()
+            && let Entry::Setup(setup) = source.record(seq)?.entry
+            && let Some(system) = &setup.system
+        {
+            pour.message(seq, &Message::text(Role::System, system))?;
+        }
+        let mut found = Ok(());
+        self.each_item(source, |item| {
+            if found.is_ok() {
+                found = pour_item(source, item, pour);
+            }
+        })?;
+        found
+    }
+
+    /// Hands on only what was said after entry `after`; `None` when more than that changed since.
+    pub fn pour_since<S: Source + ?Sized, E: From<S::Error>>(
+        &self,
+        source: &S,
+        after: Seq,
+        pour: &mut impl Pour<E>,
+    ) -> Result<(), E> {
+        for seq in after + 1..=self.last() {
+            let kind = source.head(seq)?.kind;
+            if kind.is_item() {
+                let item = Item { seq, what: What::Said(kind), tokens: 0 };
+                pour_item(source, item, pour)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn pour_item<S: Source + ?Sized, E: From<S::Error>>(source: &S, item: Item, pour: &mut impl Pour<E>) -> Result<(), E> {
+    match (item.what, source.record(item.seq)?.entry) {
+        (What::Said(_), Entry::Message(message, _)) => pour.message(item.seq, &message),
+        (What::Said(_), Entry::Anchor(anchor)) => {
+            pour.message(item.seq, &Message::text(Role::System, anchor.text))
+        }
+        (What::Shown, Entry::Edit(edit)) => {
+            edit.show.iter().try_for_each(|show| pour.message(item.seq, &shown_message(show)))
+        }
+        (What::Replaced(by), entry) => match (entry, source.record(by)?.entry) {
+            (Entry::Anchor(_), Entry::Anchor(now)) => {
+                pour.message(item.seq, &Message::text(Role::System, now.text))
+            }
+            (Entry::Message(message, _), Entry::Edit(edit)) => {
+                let text = edit.replace.iter().find(|r| r.seq == item.seq).map_or("", |r| r.text.as_str());
+                pour.message(item.seq, &message.saying(text))
+            }
+            _ => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,245 @@
+//! What may not be appended, and what the refusal tells to do instead: one case for each kind of refusal, and more
+//! where one kind has several reasons.
+//!
+//! A case is a journal in the notation, the line that must not follow, and what the refusal has to say. At the end
+//! stands the proof that no kind was forgotten.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use komado_core::journal::{Cause, Edit, EditKind, Entry};
+use komado_core::message::{Call, CallKind, Message, Outcome, Part, Role};
+use komado_core::{Refusal, Span, admit, notation};
+
+/// A unit of two calls, a condensed pair, a pin and an anchor.
+const STORY: &str = r#"
+    1 user "look" ~5
+    2 assistant call c1 read {"path":"a"} call c2 ls {} ~9
+    3 tool c2 ls "…" ~40
+    4 tool c1 read "…" ~90
+    5 assistant "seen" ~4
+    6 user "go on" ~3
+    7 assistant "gone" ~3
+    8 condense 5..6 summary "saw it" ~2
+    9 pin 1
+    10 anchor work "busy" ~4
+"#;
+
+const WAITING: &str = r#"
+    1 user "look" ~5
+    2 assistant call c1 read {"path":"a"} call c2 ls {} ~9
+    3 tool c2 ls "…" ~40
+"#;
+
+const ENDED: &str = "1 user \"a\"\n2 close completed";
+
+/// The journal, the line that must not follow, the kind of refusal, and what it says to do.
+const REFUSED: [(&str, &str, &str, &str); 33] = [
+    (STORY, r#"user"#, "Empty", "give it at least one part"),
+    (STORY, r#"user call c1 read {}"#, "Misplaced", "from user cannot hold a tool call; take that out"),
+    (STORY, r#"user reasoning "hm""#, "Misplaced", "cannot hold reasoning"),
+    (STORY, r#"user "hi" reply stop"#, "Misplaced", "a provider's reply"),
+    (WAITING, r#"user "hurry""#, "CallsOpen", "c1 (read); append those first, or rewind to @1"),
+    (WAITING, r#"anchor work "busy""#, "CallsOpen", "append those first"),
+    (WAITING, r#"sent gpt-4o digest=ab"#, "CallsOpen", "append those first"),
+    (WAITING, r#"condense 1..3 summary "x""#, "CallsOpen", "append those first"),
+    (WAITING, r#"pin 2..3"#, "CallsOpen", "append those first"),
+    (STORY, r#"tool c1 read "again""#, "NoSuchCall", "no call waits for a result; append the call first"),
+    (WAITING, r#"tool c2 ls "again""#, "NoSuchCall", "only these wait; answer one of them: c1"),
+    (STORY, r#"assistant call c1 a {} call c1 b {}"#, "DoubleCall", "give each call its own"),
+    (STORY, r#"assistant call "" read {}"#, "NoCallId", "\"read\" has no id; give it one"),
+    (ENDED, r#"user "b""#, "Closed", "closed at @2; resume it, or rewind to @1"),
+    (ENDED, r#"setup "b""#, "Closed", "rewind to @1"),
+    (ENDED, r#"condense 1 summary "x""#, "Closed", "rewind to @1"),
+    (ENDED, r#"close failed"#, "Closed", "rewind to @1"),
+    (
+        STORY,
+        r#"rewind 99"#,
+        "NoEntry",
+        "@99 does not serve here: the thread is not that long; name an earlier",
+    ),
+    (STORY, r#"revert 99"#, "NoEntry", "it is not on the present path; rewind to where it is"),
+    (STORY, r#"revert 1"#, "NoEntry", "only edits and reverts can be reverted"),
+    (STORY, r#"pin 8"#, "NoEntry", "only messages on the present path can be pinned"),
+    (STORY, r#"trim 1 "x""#, "NoEntry", "it is pinned; unpin it first"),
+    (STORY, r#"trim 5 "x""#, "NoEntry", "it is not shown; name an entry that is"),
+    (STORY, r#"trim 10 "x""#, "NoEntry", "an anchor is changed by its thread alone"),
+    (STORY, r#"trim 4 "x", 3 "y""#, "NoEntry", "must come once and in order"),
+    (STORY, r#"anchor work completed first=9 "done""#, "NoEntry", "name the thread's first one"),
+    (
+        STORY,
+        r#"condense 7..99 summary "x""#,
+        "BadSpan",
+        "span 7..99: it ends after the last entry; end it there",
+    ),
+    (STORY, r#"condense 7,2..4 summary "x""#, "BadSpan", "must be ascending and apart"),
+    (
+        STORY,
+        r#"condense 2..3 summary "x""#,
+        "Splits",
+        "span 2..3 would split the call and results at 2..; widen",
+    ),
+    (STORY, r#"pin 3"#, "Splits", "at 2..; widen or narrow it"),
+    (
+        STORY,
+        r#"condense 6..7 summary "x""#,
+        "Overlaps",
+        "edit @8 without covering it; cover all of it, or revert",
+    ),
+    (STORY, r#"rewind 10"#, "NoEffect", "nothing would change: that is where the thread is; name an earlier"),
+    (
+        STORY,
+        r#"condense 1 summary "x""#,
+        "NoEffect",
+        "nothing in the span is shown; choose one where something is",
+    ),
+];
+
+const KINDS: [&str; 12] = [
+    "Empty",
+    "Misplaced",
+    "CallsOpen",
+    "NoSuchCall",
+    "DoubleCall",
+    "NoCallId",
+    "Closed",
+    "NoEntry",
+    "BadSpan",
+    "Splits",
+    "Overlaps",
+    "NoEffect",
+];
+
+/// The name of a refusal's kind.
+fn kind(refusal: &Refusal) -> String {
+    format!("{refusal:?}").chars().take_while(|c| c.is_alphanumeric()).collect()
+}
+
+fn refusal(story: &str, line: &str) -> Refusal {
+    let mut book = notation::book(story).unwrap();
+    let (entry, tokens) = notation::parse(line).unwrap().remove(0);
+    let before = book.view().clone();
+    let refusal = book.push(entry, tokens, "").expect_err(line);
+    assert_eq!(*book.view(), before, "a refused entry changes nothing");
+    refusal
+}
+
+#[test]
+fn each_refusal_names_its_reason_and_what_to_do_instead() {
+    for (story, line, name, says) in REFUSED {
+        let refusal = refusal(story, line);
+        assert_eq!(kind(&refusal), name, "{line}: {refusal}");
+        assert!(refusal.to_string().contains(says), "{line}\n  {refusal}\n  {says}");
+    }
+}
+
+#[test]
+fn every_kind_of_refusal_has_its_case() {
+    let source = include_str!("../src/admit.rs");
+    let body = source.split("pub enum Refusal {").nth(1).and_then(|rest| rest.split("\n}").next()).unwrap();
+    let name = |line: &str| line.split([' ', '{', ',']).next().map(str::to_owned);
+    let at_variant =
+        |line: &&str| line.starts_with("    ") && line[4..].starts_with(|c: char| c.is_ascii_uppercase());
+    let declared: Vec<String> =
+        body.lines().filter(at_variant).filter_map(|line| name(line.trim())).collect();
+    assert_eq!(declared, KINDS);
+    for kind in KINDS {
+        assert!(REFUSED.iter().any(|case| case.2 == kind), "no case for {kind}");
+    }
+}
+
+#[test]
+fn what_a_refusal_advises_can_be_done() {
+    for (story, refused, advised) in [
+        (WAITING, r#"user "hurry""#, &["rewind 1"][..]),
+        (WAITING, r#"user "hurry""#, &[r#"tool c1 read "x""#]),
+        (WAITING, r#"pin 2..3"#, &[r#"tool c1 read "x""#]),
+        (ENDED, r#"user "b""#, &["rewind 1"]),
+        (STORY, r#"condense 2..3 summary "x""#, &[r#"condense 2..4 summary "x""#]),
+        (STORY, r#"condense 6..7 summary "x""#, &[r#"condense 5..7 summary "x""#]),
+        (STORY, r#"condense 6..7 summary "x""#, &["revert 8", r#"condense 6..7 summary "x""#]),
+        (STORY, r#"trim 1 "x""#, &["unpin 1", r#"trim 1 "x""#]),
+    ] {
+        refusal(story, refused);
+        let mut book = notation::book(story).unwrap();
+        for line in advised {
+            let (entry, tokens) = notation::parse(line).unwrap().remove(0);
+            book.push(entry, tokens, "").unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_tools_message_is_one_result_and_nothing_else_holds_one() {
+    let book = notation::book(WAITING).unwrap();
+    let refused = |message: Message| {
+        let Ok(verdict) = admit(book.view(), &Entry::Message(message, None), book.rows());
+        verdict.unwrap_err().to_string()
+    };
+    let outcome = |content| Outcome {
+        call_id: "c1".into(),
+        name: None,
+        content,
+        is_error: false,
+        output_ref: None,
+        duration_ms: None,
+        interrupted: false,
+    };
+    let call = Call {
+        id: "x".into(),
+        name: "f".into(),
+        arguments: String::new(),
+        kind: CallKind::Function,
+        extra: None,
+    };
+    let result = Part::Result(outcome(vec![]));
+    let two = Message::of(Role::Tool, vec![result.clone(), result.clone()]);
+    assert!(refused(two).contains("cannot hold anything but one result"));
+    assert!(refused(Message::text(Role::Tool, "x")).contains("cannot hold anything but one result"));
+    let nested = Message::of(Role::Tool, vec![Part::Result(outcome(vec![Part::Call(call)]))]);
+    assert!(refused(nested).contains("inside its result"));
+
+    let book = notation::book("user \"a\"").unwrap();
+    let Ok(verdict) =
+        admit(book.view(), &Entry::Message(Message::of(Role::User, vec![result]), None), book.rows());
+    assert!(verdict.unwrap_err().to_string().contains("from user cannot hold a tool's result"));
+}
+
+#[test]
+fn an_edit_that_says_nothing_is_refused() {
+    let book = notation::book(STORY).unwrap();
+    let refused = |kind, hide, replace| {
+        let edit = Edit { kind, hide, show: vec![], replace, cause: Cause::default() };
+        let Ok(verdict) = admit(book.view(), &Entry::Edit(edit), book.rows());
+        verdict.unwrap_err().to_string()
+    };
+    assert!(refused(EditKind::Trim, vec![], vec![]).contains("must replace entries"));
+    assert!(refused(EditKind::Trim, vec![Span::new(2, 4)], vec![]).contains("must replace entries"));
+    assert!(
+        refused(EditKind::Condense, vec![Span::new(2, 4)], vec![]).contains("show something in its place")
+    );
+}
+
+#[test]
+fn an_edit_under_a_later_one_neither_goes_nor_comes_back() {
+    let under = "nothing would change: it lies under a later edit; revert that one first";
+    let story = format!("{STORY}\n11 condense 5..7 summary \"more\" ~3");
+    assert_eq!(refusal(&story, "revert 8").to_string(), under);
+    let story = format!(
+        "{STORY}\n11 revert 8\n12 condense 5..6 summary \"again\" ~3\n13 condense 5..7 summary \"all\" ~3"
+    );
+    assert_eq!(refusal(&story, "revert 11").to_string(), under);
+    // With the later one gone it is in the way of the one between.
+    let story = format!(
+        "{STORY}\n11 revert 8\n12 condense 6 summary \"part\" ~3\n13 condense 5..7 summary \"all\" ~3\n14 revert 13"
+    );
+    assert!(matches!(refusal(&story, "revert 11"), Refusal::Overlaps { other: 12 }));
+}
+
+#[test]
+fn a_pause_may_end_but_an_end_may_not() {
+    let mut book = notation::book("user \"a\"\nclose paused").unwrap();
+    let close = |text: &str| notation::parse(text).unwrap().remove(0).0;
+    assert!(book.push(close("close paused"), 0, "").is_err());
+    assert!(book.push(close("close completed"), 0, "").is_ok());
+    assert!(book.push(close("close failed"), 0, "").is_err());
+}

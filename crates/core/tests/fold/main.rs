@@ -1,0 +1,14 @@
+//! What must hold for every journal, tried on a hundred thousand random ones.
+//!
+//! Each test is a law in one sentence. A failure prints the seed and the journal in the notation; a journal's length
+//! grows with its seed (modulo 56), so the smallest failing seed is often a short story.
+
+#![allow(clippy::unwrap_used)]
+
+mod dice;
+mod laws;
+mod lines;
+mod play;
+mod reference;
+mod sayings;
+mod time;

@@ -1,0 +1,178 @@
+//! Random things to say, as odd as what real clients send.
+
+use crate::dice::Dice;
+use komado_core::Seq;
+use komado_core::journal::{Cause, Reply, Setup, Usage};
+use komado_core::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, OutputRef, Part, Role};
+use komado_core::raw::Raw;
+
+const WORDS: [&str; 9] = [
+    "",
+    "ok",
+    "漢字かな交じり",
+    "line\nbreak, \"quotes\" and \\ back\\slashes",
+    "👩‍👩‍👧 ❤️",
+    "\u{1b}[31mred\u{9b}\u{202e}",
+    "tab\tbell\u{7}\r\n",
+    "~5 # no comment",
+    "{\"not\": \"json",
+];
+
+const JSON: [&str; 7] = [
+    r#"{"a":1.0}"#,
+    r#"{"z":[12345678901234567890,"é漢\n"],"b":{"c":null}}"#,
+    "{}",
+    r#"{"k":"\u0041\""}"#,
+    "[1, 2.50]",
+    "null",
+    "\"text\"",
+];
+
+const TOOLS: [&str; 5] = ["read", "ls", "error", "my tool", "道具"];
+const IDS: [&str; 5] = ["c0", "c1", "call_2", "c 3", "呼"];
+const NAMES: [&str; 3] = ["ann", "Ann B.", ""];
+
+/// Words that nobody said before: `seq` makes them so. Now and then none at all.
+pub(crate) fn words(dice: &mut Dice, seq: Seq) -> String {
+    if dice.chance(3) {
+        return String::new();
+    }
+    format!("{seq}:{}", dice.pick(&WORDS).unwrap())
+}
+
+fn raw(dice: &mut Dice) -> Raw {
+    Raw::parse(*dice.pick(&JSON).unwrap()).unwrap()
+}
+
+/// What stands beside known fields is always an object with something in it.
+fn raw_fields(dice: &mut Dice) -> Raw {
+    Raw::parse(*dice.pick(&JSON[..2]).unwrap()).unwrap()
+}
+
+fn opaque(dice: &mut Dice) -> Opaque {
+    let dialect = *dice.pick(&["openai", "anthropic", "odd dialect", ""]).unwrap();
+    Opaque { dialect: dialect.into(), json: raw(dice) }
+}
+
+fn maybe<T>(dice: &mut Dice, percent: u32, make: impl FnOnce(&mut Dice) -> T) -> Option<T> {
+    if dice.chance(percent) { Some(make(dice)) } else { None }
+}
+
+fn content(dice: &mut Dice, seq: Seq) -> Part {
+    match dice.below(20) {
+        0 => Part::Opaque(opaque(dice)),
+        1 => Part::Image {
+            source: ImageSource::Url { url: words(dice, seq) },
+            detail: maybe(dice, 50, |_| "low".into()),
+        },
+        2 => Part::Image {
+            source: ImageSource::Blob { blob: "b1".into(), media_type: "image/png".into(), byte_size: 9 },
+            detail: None,
+        },
+        3 => Part::Text { text: words(dice, seq), extra: Some(opaque(dice)) },
+        _ => Part::text(words(dice, seq)),
+    }
+}
+
+/// A message of the person, or of whoever runs the agent.
+pub(crate) fn plain(dice: &mut Dice, role: Role, seq: Seq) -> Message {
+    let mut message = Message::of(role, vec![content(dice, seq)]);
+    if dice.chance(15) {
+        message.parts.push(content(dice, seq));
+    }
+    message.name = maybe(dice, 10, |d| (*d.pick(&NAMES).unwrap()).into());
+    message.extra = maybe(dice, 5, opaque);
+    message
+}
+
+/// A message of the model, with up to three calls. Ids come again in later messages, as real ones do.
+pub(crate) fn assistant(dice: &mut Dice, seq: Seq, calls: u32) -> Message {
+    let mut parts = Vec::new();
+    if dice.chance(15) {
+        parts.push(Part::Reasoning { text: words(dice, seq), signature: maybe(dice, 50, |_| "s=".into()) });
+    }
+    if calls == 0 || dice.chance(60) {
+        parts.push(content(dice, seq));
+    }
+    let first = dice.below(5);
+    for i in 0..calls {
+        let custom = dice.chance(10);
+        let arguments = if dice.chance(80) { raw_fields(dice).get().to_owned() } else { words(dice, seq) };
+        parts.push(Part::Call(Call {
+            id: IDS[(first + i) as usize % IDS.len()].into(),
+            name: (*dice.pick(&TOOLS).unwrap()).into(),
+            arguments,
+            kind: if custom { CallKind::Custom } else { CallKind::Function },
+            extra: maybe(dice, 8, raw_fields),
+        }));
+        if dice.chance(5) {
+            parts.push(content(dice, seq));
+        }
+    }
+    Message::of(Role::Assistant, parts)
+}
+
+/// A tool's answer to call `id`.
+pub(crate) fn result(dice: &mut Dice, seq: Seq, id: &str) -> Message {
+    let content = (0..dice.below(3)).map(|_| content(dice, seq)).collect();
+    let id_of = |dice: &mut Dice| (*dice.pick(&["abc", "a/b", "odd id"]).unwrap()).to_owned();
+    let outcome = Outcome {
+        call_id: id.into(),
+        name: maybe(dice, 80, |d| (*d.pick(&TOOLS).unwrap()).into()),
+        content,
+        is_error: dice.chance(15),
+        output_ref: maybe(dice, 20, |d| OutputRef {
+            id: id_of(d),
+            byte_size: maybe(d, 50, |_| 1234),
+            line_count: maybe(d, 50, |_| 17),
+        }),
+        duration_ms: maybe(dice, 20, |d| d.roll() >> 40),
+        interrupted: dice.chance(10),
+    };
+    let mut message = Message::of(Role::Tool, vec![Part::Result(outcome)]);
+    message.name = maybe(dice, 5, |d| (*d.pick(&NAMES).unwrap()).into());
+    message
+}
+
+pub(crate) fn setup(dice: &mut Dice, seq: Seq) -> Setup {
+    Setup {
+        system: maybe(dice, 80, |d| words(d, seq)),
+        tools: maybe(dice, 50, |_| Raw::parse(r#"[{"name":"read"}, {"name":"ls"}]"#).unwrap()),
+        params: maybe(dice, 30, raw_fields),
+        dialect: maybe(dice, 50, |_| "openai".into()),
+    }
+}
+
+fn usage(dice: &mut Dice) -> Usage {
+    let cache = |dice: &mut Dice| if dice.chance(50) { dice.roll() >> 50 } else { 0 };
+    Usage {
+        input_tokens: dice.roll() >> 50,
+        output_tokens: dice.roll() >> 50,
+        cache_creation_tokens: cache(dice),
+        cache_read_tokens: cache(dice),
+    }
+}
+
+pub(crate) fn reply(dice: &mut Dice, seq: Seq) -> Reply {
+    Reply {
+        to: maybe(dice, 50, |d| d.below(seq)),
+        model: maybe(dice, 50, |_| "gpt-4o".into()),
+        usage: maybe(dice, 50, usage),
+        finish: (*dice.pick(&["", "stop", "tool_calls", "odd finish"]).unwrap()).into(),
+        error: maybe(dice, 20, |d| words(d, seq)),
+    }
+}
+
+pub(crate) fn cause(dice: &mut Dice, seq: Seq) -> Cause {
+    if dice.chance(30) {
+        return Cause::default();
+    }
+    Cause {
+        rule: (*dice.pick(&["soft_mark", "by hand", ""]).unwrap()).into(),
+        before: dice.roll() >> 45,
+        after: dice.roll() >> 50,
+        model: maybe(dice, 30, |_| "gpt-4o-mini".into()),
+        usage: maybe(dice, 30, usage),
+        note: maybe(dice, 20, |d| words(d, seq)),
+    }
+}

@@ -1,0 +1,175 @@
+//! Finding, making, ending and reopening sessions.
+
+use crate::error::{Error, Result};
+use crate::thread::Thread;
+use komado_core::journal::{Close, Ending, Entry, Record};
+use komado_core::session::{Counters, Meta, Session, State};
+use komado_core::{Address, Meter, Seq, SessionId, ThreadId};
+use komado_store::{Change, Mode, Query, Store};
+use std::sync::Arc;
+
+/// Tells the time.
+pub trait Clock: Send + Sync {
+    /// Now, as RFC 3339 in UTC with microseconds.
+    fn now(&self) -> String;
+}
+
+/// A store and a clock.
+#[derive(Clone)]
+pub struct Engine {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+}
+
+/// Where an address leads.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// The session.
+    pub session: SessionId,
+    /// The thread.
+    pub thread: ThreadId,
+    /// The moment, when one was named.
+    pub seq: Option<Seq>,
+}
+
+impl Engine {
+    /// An engine on `store`.
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+        Self { store, clock }
+    }
+
+    /// The store.
+    pub fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// The time.
+    pub fn now(&self) -> String {
+        self.clock.now()
+    }
+
+    /// Makes a session.
+    pub fn create(&self, meta: &Meta) -> Result<SessionId> {
+        let id = SessionId::new(meta.uuid.as_str())?;
+        self.store.create(meta)?;
+        Ok(id)
+    }
+
+    /// A session's attributes.
+    pub fn session(&self, id: &SessionId) -> Result<Session> {
+        let query = Query { prefix: Some(id.to_string()), ..Query::default() };
+        let found = self.store.sessions(&query)?.into_iter().find(|s| s.meta.uuid == id.as_str());
+        match found {
+            Some(session) => Ok(session),
+            // A session that the table has lost gets its row back with the first change, be it none.
+            None => Ok(self.store.change(id, &Change::Count { by: Counters::default(), at: self.now() })?),
+        }
+    }
+
+    /// Completes the prefixes of an address.
+    pub fn find(&self, address: &Address) -> Result<Found> {
+        let session = self.find_session(&address.session)?;
+        let thread = match &address.thread {
+            None => ThreadId::root(),
+            Some(thread) => {
+                let all = self.store.threads(&session)?;
+                let fits = all.iter().map(|h| h.thread.to_string()).filter(|t| t.starts_with(thread.as_str()));
+                let hint = "`komado sessions SESSION` lists its threads";
+                ThreadId::new(only("thread", thread.as_str(), fits.collect(), hint)?)?
+            }
+        };
+        Ok(Found { session, thread, seq: address.seq })
+    }
+
+    /// The exact name is asked for first: it may be the beginning of many others.
+    fn find_session(&self, given: &SessionId) -> Result<SessionId> {
+        if self.store.threads(given).is_ok() {
+            return Ok(given.clone());
+        }
+        let query = Query { prefix: Some(given.to_string()), limit: 5, ..Query::default() };
+        let fits = self.store.sessions(&query)?.into_iter().map(|s| s.meta.uuid).collect();
+        Ok(SessionId::new(only("session", given.as_str(), fits, "`komado sessions` lists them")?)?)
+    }
+
+    /// Opens a thread. A session that names no known meter is counted with the default one.
+    pub fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Thread<'_>> {
+        let journal = self.store.open(id, thread, mode)?;
+        let meter = Meter::named(&self.session(id)?.meta.config.meter);
+        Thread::new(self, journal, meter.unwrap_or(Meter::O200k))
+    }
+
+    /// Ends a session well.
+    pub fn complete(&self, id: &SessionId, result: Option<String>) -> Result<Session> {
+        self.end(id, Ending::Completed, result)
+    }
+
+    /// Ends a session with a reason.
+    pub fn fail(&self, id: &SessionId, reason: &str) -> Result<Session> {
+        self.end(id, Ending::Failed, Some(reason.to_owned()))
+    }
+
+    /// Ends a session because its user wants it so.
+    pub fn stop(&self, id: &SessionId, reason: Option<String>) -> Result<Session> {
+        self.end(id, Ending::Stopped, reason)
+    }
+
+    /// Lets a session wait.
+    pub fn pause(&self, id: &SessionId, reason: Option<String>) -> Result<Session> {
+        self.end(id, Ending::Paused, reason)
+    }
+
+    /// The journal says it first; the table and the folder follow.
+    fn end(&self, id: &SessionId, ending: Ending, result: Option<String>) -> Result<Session> {
+        let mut root = self.open(id, &ThreadId::root(), Mode::Write)?;
+        let at = match self.unfollowed(&root, ending)? {
+            Some(at) => at,
+            None => root.close(ending, result)?,
+        };
+        root.settle()?;
+        let close = root.record(at)?;
+        drop(root);
+        self.follow(id, &close)
+    }
+
+    /// The journal may have said it before, when the table could not follow.
+    fn unfollowed(&self, root: &Thread<'_>, ending: Ending) -> Result<Option<Seq>> {
+        let Some(at) = root.view().closed() else { return Ok(None) };
+        let said = matches!(root.record(at)?.entry, Entry::Close(close) if close.ending == ending);
+        Ok((said && self.session(root.session())?.status != State::from(ending)).then_some(at))
+    }
+
+    /// The table and the folder follow what the journal says of the session's end.
+    pub(crate) fn follow(&self, id: &SessionId, record: &Record) -> Result<Session> {
+        let Entry::Close(Close { ending, result }) = &record.entry else { return self.session(id) };
+        let to = State::from(*ending);
+        let why = result.clone().filter(|_| matches!(to, State::Failed | State::Stopped));
+        Ok(self.store.change(id, &Change::State { to, at: record.timestamp.clone(), why })?)
+    }
+
+    /// Lets a paused session go on, or opens an ended one again: as if it had never been closed.
+    pub fn resume(&self, id: &SessionId) -> Result<Session> {
+        let status = self.session(id)?.status;
+        let mut root = self.open(id, &ThreadId::root(), Mode::Amend)?;
+        let reopened = root.reopen()?;
+        if reopened.is_none() && status == State::Running {
+            let why = "there is nothing to resume";
+            return Err(Error::WrongState { session: id.to_string(), state: "running", why });
+        }
+        root.settle()?;
+        drop(root);
+        let at = reopened.unwrap_or_else(|| self.now());
+        Ok(self.store.change(id, &Change::State { to: State::Running, at, why: None })?)
+    }
+}
+
+/// The one that fits: the exact name, or the only name that begins so.
+fn only(what: &'static str, given: &str, mut fits: Vec<String>, hint: &'static str) -> Result<String> {
+    if let Some(exact) = fits.iter().position(|name| name == given) {
+        return Ok(fits.swap_remove(exact));
+    }
+    match fits.len() {
+        0 => Err(Error::Unknown { what, given: given.to_owned(), hint }),
+        1 => Ok(fits.swap_remove(0)),
+        _ => Err(Error::Ambiguous { given: given.to_owned(), fits }),
+    }
+}

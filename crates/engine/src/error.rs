@@ -1,0 +1,80 @@
+//! What can go wrong between a caller and a store.
+
+use komado_core::admit::Refusal;
+use komado_core::{BadId, Seq};
+
+/// What the engine gives back.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What can go wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The store could not.
+    #[error(transparent)]
+    Store(#[from] komado_store::Error),
+    /// The entry may not be appended.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Not an id.
+    #[error(transparent)]
+    Id(#[from] BadId),
+    /// A prefix that fits several.
+    #[error("{given:?} fits several: {}; write more of it", .fits.join(", "))]
+    Ambiguous {
+        /// What was given.
+        given: String,
+        /// What it fits.
+        fits: Vec<String>,
+    },
+    /// A prefix that fits nothing.
+    #[error("there is no {what} {given:?}; {hint}")]
+    Unknown {
+        /// A session or a thread.
+        what: &'static str,
+        /// What was given.
+        given: String,
+        /// Where to look.
+        hint: &'static str,
+    },
+    /// A moment after the end.
+    #[error("{thread} has no entry @{seq}: it ends at @{last}")]
+    NoMoment {
+        /// The thread.
+        thread: String,
+        /// What was asked for.
+        seq: Seq,
+        /// Its last entry.
+        last: Seq,
+    },
+    /// A result that names no call and fits none.
+    #[error("a tool's result names no call, and {why}; give it a tool_call_id")]
+    NoCallFits {
+        /// Why none fits.
+        why: String,
+    },
+    /// An export that cannot be read.
+    #[error("line {line} of the export: {why}; nothing was imported")]
+    BadExport {
+        /// Where.
+        line: u64,
+        /// What.
+        why: String,
+    },
+    /// The session is not in a state for this.
+    #[error("session {session} is {state}: {why}")]
+    WrongState {
+        /// The session.
+        session: String,
+        /// Its state.
+        state: &'static str,
+        /// What would be needed.
+        why: &'static str,
+    },
+    /// A pattern that is none.
+    #[error("not a pattern: {0}")]
+    BadPattern(#[from] regex::Error),
+    /// Reading or writing outside the store failed.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+}

@@ -1,0 +1,193 @@
+//! The way back in: a session from its export, whole or not at all.
+
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::export::{BlobLine, Ending, Opening, ThreadLine, VERSION};
+use crate::staged::Staged;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use komado_core::journal::{self, Close, Entry};
+use komado_core::session::{Counters, State};
+use komado_core::thread::Header;
+use komado_core::{SessionId, ThreadId, View};
+use komado_store::{Change, Journal, Mode};
+use std::io::{BufRead, Read};
+
+/// Bytes of journal lines written at once.
+const BATCH: usize = 1 << 20;
+
+/// Lines, counted and digested.
+struct Lines<'r> {
+    from: &'r mut dyn BufRead,
+    digest: blake3::Hasher,
+    number: u64,
+    line: Vec<u8>,
+}
+
+impl Lines<'_> {
+    fn bad(&self, why: impl Into<String>) -> Error {
+        Error::BadExport { line: self.number, why: why.into() }
+    }
+
+    /// The next line; not yet digested.
+    fn next(&mut self) -> Result<&str> {
+        self.number += 1;
+        self.line.clear();
+        self.from.read_until(b'\n', &mut self.line)?;
+        if self.line.last() != Some(&b'\n') {
+            return Err(self.bad("the export ends here, before its last line"));
+        }
+        let bad = Error::BadExport { line: self.number, why: "not UTF-8".into() };
+        std::str::from_utf8(&self.line).map_err(|_| bad)
+    }
+
+    fn keep(&mut self) {
+        self.digest.update(&self.line);
+    }
+}
+
+impl Engine {
+    /// Reads an export; `name` gives the session another id. Gives the session's id. `each` is told the lines read.
+    pub fn import(&self, from: &mut dyn BufRead, name: Option<SessionId>, mut each: impl FnMut(u64)) -> Result<SessionId> {
+        let mut lines = Lines { from, digest: blake3::Hasher::new(), number: 0, line: Vec::new() };
+        let first = lines.next()?.to_owned();
+        let opening: Opening = serde_json::from_str(&first)
+            .map_err(|e| lines.bad(format!("this is not a komado export ({e})")))?;
+        if opening.komado_export > VERSION {
+            return Err(lines.bad(format!("version {} is newer than this komado", opening.komado_export)));
+        }
+        lines.keep();
+        let mut meta = opening.session;
+        if let Some(name) = &name {
+            meta.uuid = name.to_string();
+        }
+        let id = self.create(&meta)?;
+        match self.fill(&id, &mut lines, &mut each) {
+            Ok(()) => Ok(id),
+            Err(error) => {
+                self.store().remove(&id)?;
+                Err(error)
+            }
+        }
+    }
+
+    fn fill(&self, id: &SessionId, lines: &mut Lines<'_>, each: &mut dyn FnMut(u64)) -> Result<()> {
+        let mut counters = Counters::default();
+        let mut blob: Option<(String, tempfile::SpooledTempFile)> = None;
+        loop {
+            let text = lines.next()?.to_owned();
+            if let Ok(thread) = serde_json::from_str::<ThreadLine>(&text) {
+                lines.keep();
+                self.fill_thread(id, &thread, lines, &mut counters, each)?;
+            } else if let Ok(piece) = serde_json::from_str::<BlobLine>(&text) {
+                lines.keep();
+                self.take_piece(id, &mut blob, piece, lines)?;
+            } else if let Ok(end) = serde_json::from_str::<Ending>(&text) {
+                if end.end != lines.digest.finalize().to_hex().as_str() {
+                    return Err(lines.bad("the digest does not fit: the export was changed or cut"));
+                }
+                break;
+            } else {
+                return Err(lines.bad("neither a thread, nor a blob, nor the end"));
+            }
+        }
+        self.finish_blob(id, blob, lines)?;
+        self.store().change(id, &Change::Count { by: counters, at: self.now() })?;
+        self.follow_close(id)
+    }
+
+    fn fill_thread(
+        &self,
+        id: &SessionId,
+        thread: &ThreadLine,
+        lines: &mut Lines<'_>,
+        counters: &mut Counters,
+        each: &mut dyn FnMut(u64),
+    ) -> Result<()> {
+        let text = lines.next()?.to_owned();
+        let mut header = Header::decode(&text).map_err(|e| lines.bad(e.to_string()))?;
+        if header.thread.as_str() != thread.thread {
+            return Err(lines.bad("the header names another thread"));
+        }
+        lines.keep();
+        header.session = id.clone();
+        if !header.thread.is_root() {
+            self.store().spawn(&header)?;
+        }
+        let mut journal = self.store().open(id, &header.thread, Mode::Write)?;
+        let mut view = View::fold(&*journal, journal.last())?;
+        let mut left = thread.lines.saturating_sub(1);
+        while left > 0 {
+            left -= fill_batch(&mut *journal, &mut view, left, lines, counters)?;
+            each(lines.number);
+        }
+        Ok(journal.settle(&view)?)
+    }
+
+    fn take_piece(
+        &self,
+        id: &SessionId,
+        blob: &mut Option<(String, tempfile::SpooledTempFile)>,
+        piece: BlobLine,
+        lines: &Lines<'_>,
+    ) -> Result<()> {
+        if blob.as_ref().is_some_and(|(name, _)| *name != piece.blob) {
+            self.finish_blob(id, blob.take(), lines)?;
+        }
+        let bytes = STANDARD.decode(&piece.base64).map_err(|e| lines.bad(format!("a blob's base64: {e}")))?;
+        let (_, file) = blob.get_or_insert_with(|| (piece.blob, tempfile::SpooledTempFile::new(1 << 20)));
+        Ok(std::io::Write::write_all(file, &bytes)?)
+    }
+
+    fn finish_blob(
+        &self,
+        id: &SessionId,
+        blob: Option<(String, tempfile::SpooledTempFile)>,
+        lines: &Lines<'_>,
+    ) -> Result<()> {
+        let Some((name, mut file)) = blob else { return Ok(()) };
+        std::io::Seek::rewind(&mut file)?;
+        let kept = self.store().put_blob(id, &mut file.by_ref())?;
+        if kept.id == name { Ok(()) } else { Err(lines.bad(format!("blob {name} does not fit its name"))) }
+    }
+
+    /// The table and the folder follow what the journal says of the session's end.
+    fn follow_close(&self, id: &SessionId) -> Result<()> {
+        let root = self.open(id, &ThreadId::root(), Mode::Read)?;
+        let Some(at) = root.view().closed() else { return Ok(()) };
+        let record = root.record(at)?;
+        drop(root);
+        let Entry::Close(Close { ending, result }) = record.entry else { return Ok(()) };
+        let to = State::from(ending);
+        let why = result.filter(|_| matches!(to, State::Failed | State::Stopped));
+        self.store().change(id, &Change::State { to, at: record.timestamp, why })?;
+        Ok(())
+    }
+}
+
+/// Reads up to `left` journal lines and appends them as one.
+fn fill_batch(
+    journal: &mut dyn Journal,
+    view: &mut View,
+    left: u64,
+    lines: &mut Lines<'_>,
+    counters: &mut Counters,
+) -> Result<u64> {
+    let mut staged = Staged::new(&*journal, view.clone());
+    let mut taken = 0;
+    while taken < left && staged.bytes() < BATCH && taken < 4096 {
+        let text = lines.next()?.to_owned();
+        let record = journal::decode(&text).map_err(|e| lines.bad(e.to_string()))?;
+        if record.seq != staged.last() + 1 {
+            return Err(lines.bad(format!("entry {} where {} is due", record.seq, staged.last() + 1)));
+        }
+        lines.keep();
+        *counters += Counters::of(&record.entry);
+        staged.push_line(record, text.into_bytes())?;
+        taken += 1;
+    }
+    let (after, rows, now) = staged.finish();
+    journal.append(after, &rows)?;
+    *view = now;
+    Ok(taken)
+}

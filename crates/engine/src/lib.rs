@@ -1,0 +1,23 @@
+//! Sessions at work: handles that append, fold, undo and end.
+//!
+//! This is where the pure rules of `komado-core` meet a store. A [`Thread`] is a handle on one thread: it admits what
+//! arrives, journals it, and only then lets it change the view. An [`Engine`] finds, makes, ends and removes sessions.
+//! The clock comes from outside, so that a test or a replay can bring its own.
+
+#![forbid(unsafe_code)]
+
+pub mod arrive;
+pub mod cleanup;
+pub mod diff;
+pub mod engine;
+pub mod error;
+pub mod export;
+pub mod import;
+mod lineage;
+pub mod redact;
+pub mod staged;
+pub mod thread;
+
+pub use engine::{Clock, Engine};
+pub use error::{Error, Result};
+pub use thread::{OnOpenCalls, Thread};

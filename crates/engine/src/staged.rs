@@ -1,0 +1,130 @@
+//! Entries on their way: admitted one after the other, journaled together.
+//!
+//! A batch is one append, one write, one sync. Until it is durable nothing of it may change the thread's view, so it
+//! is folded into a copy over a source that holds the journal and the entries not yet in it.
+
+use komado_core::head::Source;
+use komado_core::journal::{Entry, Record, encode};
+use komado_core::session::Counters;
+use komado_core::{Head, Refusal, Seq, View, admit};
+use komado_store::{Error, Journal, Row};
+
+/// The journal, with the batch after it.
+pub struct Staged<'a> {
+    rows: Rows<'a>,
+    view: View,
+    bytes: usize,
+    counters: Counters,
+}
+
+struct Rows<'a> {
+    journal: &'a dyn Journal,
+    after: Seq,
+    new: Vec<(Record, Row)>,
+}
+
+/// A batch that is ready to be made durable.
+pub struct Work {
+    pub(crate) after: Seq,
+    pub(crate) rows: Vec<Row>,
+    /// The view once it is durable.
+    pub(crate) view: View,
+    /// What it adds to the session's counters.
+    pub(crate) counters: Counters,
+    /// When its last entry was made; `None` for an empty batch.
+    pub(crate) at: Option<String>,
+}
+
+/// A batch as it was, to go back to.
+pub(crate) struct Mark {
+    rows: usize,
+    view: View,
+    bytes: usize,
+    counters: Counters,
+}
+
+impl Rows<'_> {
+    fn new_at(&self, seq: Seq) -> Option<&(Record, Row)> {
+        self.new.get(seq.checked_sub(self.after + 1)? as usize)
+    }
+}
+
+impl Source for Rows<'_> {
+    type Error = Error;
+
+    fn last(&self) -> Seq {
+        self.after + self.new.len() as Seq
+    }
+
+    fn head(&self, seq: Seq) -> Result<Head, Error> {
+        self.new_at(seq).map_or_else(|| self.journal.head(seq), |(_, row)| Ok(row.head))
+    }
+
+    fn record(&self, seq: Seq) -> Result<Record, Error> {
+        self.new_at(seq).map_or_else(|| Source::record(self.journal, seq), |(record, _)| Ok(record.clone()))
+    }
+}
+
+impl<'a> Staged<'a> {
+    /// Begins a batch after what `view` has taken in.
+    pub fn new(journal: &'a dyn Journal, view: View) -> Self {
+        let rows = Rows { journal, after: journal.last(), new: Vec::new() };
+        Self { rows, view, bytes: 0, counters: Counters::default() }
+    }
+
+    /// The view with the batch so far.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// Number of the last entry, the batch included.
+    pub fn last(&self) -> Seq {
+        self.rows.last()
+    }
+
+    /// Bytes of the batch so far.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Admits `entry` and takes it into the batch.
+    pub fn push(&mut self, entry: Entry, tokens: u32, timestamp: String) -> Result<Result<Seq, Refusal>, Error> {
+        let record = Record { seq: self.last() + 1, timestamp, tokens, entry };
+        let line = encode(&record);
+        self.push_line(record, line)
+    }
+
+    /// Admits an entry that has a line already, and takes both into the batch. What is refused leaves it as it was.
+    pub fn push_line(&mut self, record: Record, line: Vec<u8>) -> Result<Result<Seq, Refusal>, Error> {
+        if let Err(refusal) = admit(&self.view, &record.entry, &self.rows)? {
+            return Ok(Err(refusal));
+        }
+        let head = self.view.head_of(&record, &self.rows)?;
+        let (seq, bytes, counters) = (record.seq, line.len(), Counters::of(&record.entry));
+        self.rows.new.push((record, Row { line, head }));
+        if let Some((record, _)) = self.rows.new.last() {
+            self.view.apply(record, &self.rows)?;
+        }
+        self.bytes += bytes;
+        self.counters += counters;
+        Ok(Ok(seq))
+    }
+
+    /// The batch as it is, to go [back](Self::back_to) to.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { rows: self.rows.new.len(), view: self.view.clone(), bytes: self.bytes, counters: self.counters }
+    }
+
+    /// Forgets what came in since `mark`.
+    pub(crate) fn back_to(&mut self, mark: Mark) {
+        self.rows.new.truncate(mark.rows);
+        (self.view, self.bytes, self.counters) = (mark.view, mark.bytes, mark.counters);
+    }
+
+    /// The batch, ready to be made durable.
+    pub fn finish(self) -> Work {
+        let Self { rows: Rows { after, new, .. }, view, counters, .. } = self;
+        let at = new.last().map(|(record, _)| record.timestamp.clone());
+        Work { after, rows: new.into_iter().map(|(_, row)| row).collect(), view, counters, at }
+    }
+}

@@ -1,0 +1,387 @@
+//! A handle on one thread. Every verb appends; nothing else changes anything.
+//!
+//! Journal first, view second: an entry is admitted, written and synced before the view takes it in.
+
+use crate::arrive::{arrive, interruptions};
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::lineage;
+use crate::staged::Staged;
+use komado_core::head::Source;
+use komado_core::journal::{
+    Cause, Close, Edit, EditKind, Ending, Entry, Record, Replace, Reply, Setup, Show, ShowKind,
+};
+use komado_core::message::{Message, Role};
+use komado_core::session::Counters;
+use komado_core::thread::{Header, Moment};
+use komado_core::{Meter, Seq, SessionId, Span, ThreadId, View};
+use komado_store::{Change, Journal, Note};
+
+pub use crate::staged::Work;
+
+/// What to do when someone speaks while calls wait for results.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum OnOpenCalls {
+    /// Answer them with a result that says they were interrupted.
+    #[default]
+    Answer,
+    /// Refuse the message.
+    Refuse,
+}
+
+/// A handle on one thread.
+pub struct Thread<'e> {
+    engine: &'e Engine,
+    journal: Box<dyn Journal>,
+    view: View,
+    meter: Meter,
+    counters: Counters,
+    /// When the last entry was appended that the table of sessions has not heard of.
+    untold: Option<String>,
+    on_open_calls: OnOpenCalls,
+}
+
+impl<'e> Thread<'e> {
+    pub(crate) fn new(engine: &'e Engine, journal: Box<dyn Journal>, meter: Meter) -> Result<Self> {
+        let view = View::fold(&*journal, journal.last())?;
+        Ok(Self {
+            engine,
+            journal,
+            view,
+            meter,
+            counters: Counters::default(),
+            untold: None,
+            on_open_calls: OnOpenCalls::default(),
+        })
+    }
+
+    /// Chooses what happens when someone speaks while calls wait.
+    #[must_use]
+    pub fn on_open_calls(mut self, choice: OnOpenCalls) -> Self {
+        self.on_open_calls = choice;
+        self
+    }
+
+    /// The session.
+    pub fn session(&self) -> &SessionId {
+        &self.journal.header().session
+    }
+
+    /// The thread's header.
+    pub fn header(&self) -> &Header {
+        self.journal.header()
+    }
+
+    /// How tokens are counted here.
+    pub fn meter(&self) -> Meter {
+        self.meter
+    }
+
+    /// What the model sees now.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// What the model saw at `seq`.
+    pub fn view_at(&self, seq: Seq) -> Result<View> {
+        self.check_moment(seq)?;
+        Ok(View::fold(&*self.journal, seq)?)
+    }
+
+    /// The entries and heads, to be looked up.
+    pub fn source(&self) -> &dyn Journal {
+        &*self.journal
+    }
+
+    /// Number of the last entry.
+    pub fn last(&self) -> Seq {
+        self.journal.last()
+    }
+
+    /// One entry.
+    pub fn record(&self, seq: Seq) -> Result<Record> {
+        if seq == 0 {
+            return Err(self.no_moment(seq));
+        }
+        self.check_moment(seq)?;
+        Ok(Source::record(&*self.journal, seq)?)
+    }
+
+    /// What had to be put right when the thread was opened.
+    pub fn notes(&self) -> &[Note] {
+        self.journal.notes()
+    }
+
+    fn check_moment(&self, seq: Seq) -> Result<()> {
+        if seq <= self.last() { Ok(()) } else { Err(self.no_moment(seq)) }
+    }
+
+    fn no_moment(&self, seq: Seq) -> Error {
+        let Header { session, thread, .. } = self.header();
+        Error::NoMoment { thread: format!("{session}/{thread}"), seq, last: self.last() }
+    }
+
+    /// Tokens an entry adds to the view.
+    fn tokens(&self, entry: &Entry) -> u32 {
+        match entry {
+            Entry::Message(message, _) => self.meter.message(message),
+            Entry::Setup(setup) => self.meter.setup(setup),
+            Entry::Edit(edit) => edit.shown_tokens(),
+            Entry::Anchor(anchor) => self.meter.said(&anchor.text),
+            _ => 0,
+        }
+    }
+
+    /// Admits and journals one entry; gives its number once it is durable.
+    pub fn append(&mut self, entry: Entry) -> Result<Seq> {
+        let tokens = self.tokens(&entry);
+        let mut staged = self.stage();
+        let seq = staged.push(entry, tokens, self.engine.now())??;
+        let work = staged.finish();
+        self.commit(work)?;
+        Ok(seq)
+    }
+
+    fn stage(&self) -> Staged<'_> {
+        Staged::new(&*self.journal, self.view.clone())
+    }
+
+    /// Journals one message; calls that wait are answered first, unless they are to be refused.
+    pub fn say(&mut self, message: Message) -> Result<Seq> {
+        Ok(self.say_all(vec![(message, None)])?.pop().unwrap_or_default())
+    }
+
+    /// Journals what a provider answered.
+    pub fn reply(&mut self, message: Message, reply: Reply) -> Result<Seq> {
+        Ok(self.say_all(vec![(message, Some(reply))])?.pop().unwrap_or_default())
+    }
+
+    /// Journals messages as one durable append, all or none; gives the number of each.
+    pub fn say_all(&mut self, messages: Vec<(Message, Option<Reply>)>) -> Result<Vec<Seq>> {
+        let mut batch = self.batch();
+        for (message, reply) in messages {
+            batch.say(message, reply)?;
+        }
+        let (said, work) = batch.finish();
+        self.commit(work)?;
+        Ok(said)
+    }
+
+    /// Begins a batch of messages.
+    pub fn batch(&self) -> Batch<'_> {
+        Batch { thread: self, staged: self.stage(), said: Vec::new() }
+    }
+
+    /// Makes a batch durable: one write, one sync.
+    pub fn commit(&mut self, work: Work) -> Result<()> {
+        self.journal.append(work.after, &work.rows)?;
+        self.view = work.view;
+        self.counters += work.counters;
+        self.untold = work.at.or(self.untold.take());
+        Ok(())
+    }
+
+    /// Sets system prompt, tools and parameters.
+    pub fn set_up(&mut self, setup: Setup) -> Result<Seq> {
+        self.append(Entry::Setup(setup))
+    }
+
+    /// Goes on as if nothing after `to` had happened.
+    pub fn rewind(&mut self, to: Seq) -> Result<Seq> {
+        self.append(Entry::Rewind { to })
+    }
+
+    /// Undoes one edit (or one revert) and keeps everything said since.
+    pub fn revert(&mut self, target: Seq) -> Result<Seq> {
+        self.append(Entry::Revert { target })
+    }
+
+    /// Keeps the unit around `seq` in the view through every edit.
+    pub fn pin(&mut self, seq: Seq) -> Result<Seq> {
+        let span = self.view.unit(&*self.journal, seq)?.unwrap_or(Span::new(seq, seq));
+        self.append(Entry::Pin { span })
+    }
+
+    /// Takes the pin around `seq` back.
+    pub fn unpin(&mut self, seq: Seq) -> Result<Seq> {
+        let span = self.view.pins().iter().find(|pin| pin.holds(seq)).copied();
+        self.append(Entry::Unpin { span: span.unwrap_or(Span::new(seq, seq)) })
+    }
+
+    /// Shows `text` in place of `hide`.
+    pub fn condense(&mut self, hide: Vec<Span>, text: &str, rule: &str) -> Result<Seq> {
+        self.hide(EditKind::Condense, ShowKind::Summary, hide, text, rule)
+    }
+
+    /// Shows a marker in place of `hide`.
+    pub fn truncate(&mut self, hide: Vec<Span>, marker: &str, rule: &str) -> Result<Seq> {
+        self.hide(EditKind::Truncate, ShowKind::Marker, hide, marker, rule)
+    }
+
+    fn hide(&mut self, kind: EditKind, shown: ShowKind, hide: Vec<Span>, text: &str, rule: &str) -> Result<Seq> {
+        let show = vec![Show { kind: shown, text: text.to_owned(), tokens: self.meter.said(text) }];
+        self.edit(Edit { kind, hide, show, replace: Vec::new(), cause: because(rule) })
+    }
+
+    /// Shows placeholders in place of what single entries say.
+    pub fn trim(&mut self, places: Vec<(Seq, String)>, rule: &str) -> Result<Seq> {
+        let mut replace = Vec::with_capacity(places.len());
+        for (seq, text) in places {
+            let tokens = match self.record(seq)?.entry {
+                Entry::Message(message, _) => self.meter.message(&message.saying(&text)),
+                // Nothing else can be trimmed; the gate says so.
+                _ => 0,
+            };
+            replace.push(Replace { seq, text, tokens });
+        }
+        self.edit(Edit { kind: EditKind::Trim, hide: Vec::new(), show: Vec::new(), replace, cause: because(rule) })
+    }
+
+    /// Appends an edit with its true numbers: tokens of the view before and after.
+    pub fn edit(&mut self, mut edit: Edit) -> Result<Seq> {
+        let mut trial = self.stage();
+        trial.push(Entry::Edit(edit.clone()), edit.shown_tokens(), String::new())??;
+        edit.cause.before = self.view.tokens();
+        edit.cause.after = trial.view().tokens();
+        self.append(Entry::Edit(edit))
+    }
+
+    /// Ends or pauses the thread.
+    pub fn close(&mut self, ending: Ending, result: Option<String>) -> Result<Seq> {
+        self.append(Entry::Close(Close { ending, result }))
+    }
+
+    /// Goes on as if the thread had never been closed. What else happened to it since (a pin, a child's end) happens
+    /// again. Gives the time of the change, if one was needed.
+    pub(crate) fn reopen(&mut self) -> Result<Option<String>> {
+        let Some(mut first) = self.view.closed() else { return Ok(None) };
+        while let Some(earlier) = self.view_at(first - 1)?.closed() {
+            first = earlier;
+        }
+        let mut again: Vec<(Seq, Entry)> = Vec::new();
+        for seq in (first + 1..=self.last()).filter(|seq| self.view.on_path(*seq)) {
+            match self.record(seq)?.entry {
+                Entry::Revert { target } if target > first => again.retain(|(seq, _)| *seq != target),
+                entry if entry.is_op() && !matches!(entry, Entry::Close(_)) => again.push((seq, entry)),
+                _ => {}
+            }
+        }
+        let mut staged = self.stage();
+        staged.push(Entry::Rewind { to: first - 1 }, 0, self.engine.now())??;
+        for (_, entry) in again {
+            let tokens = self.tokens(&entry);
+            staged.push(entry, tokens, self.engine.now())??;
+        }
+        let work = staged.finish();
+        let at = work.at.clone();
+        self.commit(work)?;
+        Ok(at)
+    }
+
+    /// Makes a thread that shares everything up to `at` with this one.
+    pub fn fork(&self, at: Seq, name: ThreadId, label: Option<String>) -> Result<Header> {
+        self.check_moment(at)?;
+        let (own, store) = (self.header(), self.engine.store());
+        // A fork of the shared part goes on from the thread that owns it.
+        let thread = match own.base_seq() {
+            base if at <= base && base > 0 => lineage::owner(&store.threads(&own.session)?, &own.thread, at),
+            _ => own.thread.clone(),
+        };
+        let header = Header {
+            session: own.session.clone(),
+            thread: name,
+            base: Some(Moment { thread, seq: at }),
+            parent: own.parent.clone(),
+            label,
+            timestamp: self.engine.now(),
+        };
+        store.spawn(&header)?;
+        Ok(header)
+    }
+
+    /// The last entry that this thread and `other` share, number for number; 0 for none.
+    pub fn shared_with(&self, other: &Thread<'_>) -> Result<Seq> {
+        if self.session() != other.session() {
+            return Ok(0);
+        }
+        let now = |thread: &Thread<'_>| Moment { thread: thread.header().thread.clone(), seq: thread.last() };
+        Ok(lineage::shared(&self.engine.store().threads(self.session())?, now(self), now(other)))
+    }
+
+    /// Brings counters and everything derived up to date.
+    pub fn settle(&mut self) -> Result<()> {
+        self.journal.settle(&self.view)?;
+        if let Some(at) = &self.untold {
+            let change = Change::Count { by: self.counters, at: at.clone() };
+            self.engine.store().change(self.session(), &change)?;
+            (self.counters, self.untold) = (Counters::default(), None);
+        }
+        Ok(())
+    }
+}
+
+fn because(rule: &str) -> Cause {
+    Cause { rule: rule.to_owned(), ..Cause::default() }
+}
+
+/// Messages that will be journaled together.
+pub struct Batch<'t> {
+    thread: &'t Thread<'t>,
+    staged: Staged<'t>,
+    said: Vec<Seq>,
+}
+
+impl Batch<'_> {
+    /// Takes one message in; gives its number. What is refused leaves the batch as it was.
+    pub fn say(&mut self, message: Message, reply: Option<Reply>) -> Result<Seq> {
+        let waiting = self.staged.view().open();
+        let answers = match self.thread.on_open_calls {
+            OnOpenCalls::Answer if message.role != Role::Tool => interruptions(waiting),
+            _ => Vec::new(),
+        };
+        if answers.is_empty() {
+            return self.take(message, reply);
+        }
+        let before = self.staged.mark();
+        let answered = answers.into_iter().try_for_each(|answer| self.push(answer, None).map(|_| ()));
+        let said = answered.and_then(|()| self.take(message, reply));
+        if said.is_err() {
+            self.staged.back_to(before);
+        }
+        said
+    }
+
+    fn take(&mut self, message: Message, reply: Option<Reply>) -> Result<Seq> {
+        let (store, id) = (self.thread.engine.store(), self.thread.session());
+        let message = arrive(store, id, self.staged.last() + 1, self.staged.view().open(), message)?;
+        let seq = self.push(message, reply)?;
+        self.said.push(seq);
+        Ok(seq)
+    }
+
+    fn push(&mut self, message: Message, reply: Option<Reply>) -> Result<Seq> {
+        let entry = Entry::Message(message, reply);
+        let tokens = self.thread.tokens(&entry);
+        Ok(self.staged.push(entry, tokens, self.thread.engine.now())??)
+    }
+
+    /// Bytes that wait to be written.
+    pub fn bytes(&self) -> usize {
+        self.staged.bytes()
+    }
+
+    /// Messages taken in so far.
+    pub fn len(&self) -> usize {
+        self.said.len()
+    }
+
+    /// True when nothing was taken in yet.
+    pub fn is_empty(&self) -> bool {
+        self.said.is_empty()
+    }
+
+    /// The numbers of the messages, and the work for [`Thread::commit`].
+    pub fn finish(self) -> (Vec<Seq>, Work) {
+        (self.said, self.staged.finish())
+    }
+}

@@ -1,0 +1,156 @@
+//! What every verb needs: settings, store, engine, paper.
+
+use crate::clock::SystemClock;
+use crate::config::{Config, Sources};
+use crate::fault::{Fault, Outcome};
+use crate::paper::{Paper, say};
+use crate::progress;
+use komado_core::session::Session;
+use komado_core::{Address, SessionId};
+use komado_engine::engine::Found;
+use komado_engine::{Clock, Engine, Thread};
+use komado_store::{FileStore, Holder, MemoryStore, Mode, Store};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+/// Options that every verb takes.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Options {
+    /// Print JSON for programs instead of text for people
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Folder that holds the sessions
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) base_dir: Option<PathBuf>,
+    /// Settings file; ./komado.yaml when it is there
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// A setting for this run, such as context_storage.cleanup_days=7
+    #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
+/// Settings, store, engine, paper.
+pub(crate) struct App {
+    pub(crate) config: Config,
+    pub(crate) engine: Engine,
+    pub(crate) paper: Paper,
+    /// The file store, when that is the one in use.
+    pub(crate) files: Option<Arc<FileStore>>,
+}
+
+impl App {
+    pub(crate) fn new(options: &Options) -> Outcome<Self> {
+        let config = load_config(options)?;
+        config.notes.iter().for_each(|note| say(format!("komado: {note}")));
+        let (store, files) = open_store(&config)?;
+        let engine = Engine::new(store, Arc::new(SystemClock));
+        Ok(Self { config, engine, paper: Paper::new(options.json), files })
+    }
+
+    /// The file store; verbs about folders need it.
+    pub(crate) fn files(&self) -> Outcome<&FileStore> {
+        self.files.as_deref().ok_or_else(|| Fault::usage("this works on the file store only; set store.url to file:"))
+    }
+
+    /// What an address leads to.
+    pub(crate) fn find(&self, address: &Address) -> Outcome<Found> {
+        Ok(self.engine.find(address)?)
+    }
+
+    /// Opens the thread an address leads to, and tells what had to be put right.
+    pub(crate) fn open(&self, found: &Found, mode: Mode) -> Outcome<Thread<'_>> {
+        let thread = self.engine.open(&found.session, &found.thread, mode)?;
+        for note in thread.notes() {
+            say(format!("komado: {}/{}: {note}", found.session, found.thread));
+        }
+        Ok(thread)
+    }
+
+    /// A session's row.
+    pub(crate) fn session(&self, id: &SessionId) -> Outcome<Session> {
+        Ok(self.engine.session(id)?)
+    }
+
+    /// Tells what the store had to put right on the way.
+    pub(crate) fn tell_findings(&self) {
+        for finding in self.files.iter().flat_map(|files| files.take_findings()) {
+            say(format!("komado: {finding}"));
+        }
+    }
+}
+
+/// Settings from flags, environment and file.
+pub(crate) fn load_config(options: &Options) -> Outcome<Config> {
+    let mut flags = Vec::new();
+    for pair in &options.set {
+        let (key, value) = pair
+            .split_once('=')
+            .ok_or_else(|| Fault::usage(format!("--set takes KEY=VALUE, not {pair:?}; `komado config` lists the keys")))?;
+        flags.push((key.to_owned(), value.to_owned()));
+    }
+    if let Some(dir) = &options.base_dir {
+        flags.push(("--base-dir".to_owned(), dir.to_string_lossy().into_owned()));
+    }
+    let names: Vec<String> = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
+    let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let (home, xdg) = (path("HOME"), path("XDG_CONFIG_HOME"));
+    let cwd = std::env::current_dir()?;
+    Ok(Config::load(&Sources {
+        flags: &flags,
+        env: &|name| std::env::var(name).ok(),
+        env_names: &names,
+        file: options.config.clone(),
+        cwd: &cwd,
+        home: home.as_deref(),
+        xdg: xdg.as_deref(),
+    })?)
+}
+
+type Opened = (Arc<dyn Store>, Option<Arc<FileStore>>);
+
+fn open_store(config: &Config) -> Outcome<Opened> {
+    if !config.enabled {
+        say("komado: context_storage.enabled is false: nothing is kept after this command");
+        return Ok((Arc::new(MemoryStore::default()), None));
+    }
+    match config.store_url.as_deref() {
+        None => Ok(open_files(config.base_dir.clone())),
+        Some("memory:") => Ok((Arc::new(MemoryStore::default()), None)),
+        Some(url) => match url.strip_prefix("file:") {
+            Some(path) => Ok(open_files(PathBuf::from(path.trim_start_matches("//")))),
+            None => {
+                let scheme = url.split(':').next().unwrap_or(url);
+                Err(Fault::usage(format!("store.url: this komado has no store for {scheme:?}; use file: or memory:")))
+            }
+        },
+    }
+}
+
+fn open_files(base: PathBuf) -> Opened {
+    let holder = Holder {
+        pid: std::process::id(),
+        host: hostname(),
+        program: std::env::args().take(2).map(|arg| short(&arg)).collect::<Vec<_>>().join(" "),
+        since: SystemClock.now(),
+    };
+    let bar: OnceLock<indicatif::ProgressBar> = OnceLock::new();
+    let progress = move |done: u64, total: u64| {
+        let bar = bar.get_or_init(|| progress::bar("reading the journal", total));
+        bar.set_position(done);
+        if done >= total {
+            bar.finish_and_clear();
+        }
+    };
+    let files = Arc::new(FileStore::new(&base, holder).with_progress(Arc::new(progress)));
+    (Arc::clone(&files) as Arc<dyn Store>, Some(files))
+}
+
+fn short(arg: &str) -> String {
+    arg.rsplit('/').next().unwrap_or(arg).chars().take(40).collect()
+}
+
+/// This machine's name.
+pub(crate) fn hostname() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}

@@ -1,0 +1,105 @@
+//! The command line: one verb per file, and nothing but the list of them here.
+
+use crate::app::{App, Options};
+use crate::fault::Outcome;
+use crate::verb;
+use clap::{Parser, Subcommand};
+
+/// Keeps an LLM agent's conversation inside its window, on disk, and never loses a word.
+///
+/// A session is a folder of files you can read. Addresses: SESSION, SESSION/THREAD, SESSION@SEQ; unique prefixes do.
+#[derive(Parser, Debug)]
+#[command(name = "komado", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) options: Options,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+macro_rules! verbs {
+    ($($(#[$doc:meta])* $name:ident => $module:ident),+ $(,)?) => {
+        #[derive(Subcommand, Debug)]
+        enum Verb {
+            $($(#[$doc])* $name(verb::$module::Args),)+
+        }
+
+        impl Verb {
+            fn run(self, app: &mut App) -> Outcome {
+                match self {
+                    $(Self::$name(args) => verb::$module::run(app, args),)+
+                }
+            }
+        }
+    };
+}
+
+verbs! {
+    /// Make a session
+    New => new,
+    /// Add messages: text, standard input, or JSON lines
+    Append => append,
+    /// List the entries of a journal
+    Log => log,
+    /// Print what the model sees
+    Show => show,
+    /// Draw the window and what fills it
+    Context => context,
+    /// Compare what the model saw at two moments
+    Diff => diff,
+    /// Go back to a moment, as if nothing after it had happened
+    Rewind => rewind,
+    /// Undo one edit and keep everything said since
+    Revert => revert,
+    /// Go on from a moment in another thread
+    Fork => fork,
+    /// Keep a message in the view through every edit
+    Pin => pin,
+    /// Take a pin back
+    Unpin => unpin,
+    /// Show a summary in place of a span
+    Condense => condense,
+    /// Show a marker in place of a span
+    Truncate => truncate,
+    /// Show a placeholder in place of what an entry says
+    Trim => trim,
+    /// Take a secret out for good
+    Redact => redact,
+    /// List sessions, or one session's threads
+    Sessions => sessions,
+    /// End a session well
+    Complete => complete,
+    /// End a session with a reason
+    Fail => fail,
+    /// End a session because you want it so
+    Stop => stop,
+    /// Let a session wait
+    Pause => pause,
+    /// Let a session go on
+    Resume => resume,
+    /// Write a session to a file or to standard output
+    Export => export,
+    /// Read a session that was exported
+    Import => import,
+    /// Remove sessions that ended long ago
+    Cleanup => cleanup,
+    /// Check everything, and make again what can be made again
+    Doctor => doctor,
+    /// Count sessions, tokens and time
+    Stats => stats,
+    /// Show each setting and where it came from
+    Config => config,
+    /// Measure appends and opening
+    Bench => bench,
+    /// Watch a long session run in a small window
+    Demo => demo,
+    /// Print a completion script for a shell
+    Completions => completions,
+}
+
+pub(crate) fn run(cli: Cli) -> Outcome {
+    let mut app = App::new(&cli.options)?;
+    let outcome = cli.verb.run(&mut app);
+    app.tell_findings();
+    outcome.and_then(|()| app.paper.flush())
+}

@@ -1,0 +1,162 @@
+//! What does a text mean for a setting?
+//!
+//! The one parser of values, whoever wrote them. An empty text unsets a setting that may be unset, and is
+//! refused where there is a default: `--set session.user=` is a wish, `--set llm.provider=` is a slip.
+
+use std::path::PathBuf;
+
+use super::origin::Place;
+use super::table::{Kind, Setting};
+use super::{ConfigError, Sources, mask};
+
+/// A checked value.
+#[derive(Clone)]
+pub(super) enum Value {
+    /// Of a [`Kind::Bool`].
+    Bool(bool),
+    /// Of a [`Kind::Ratio`].
+    Ratio(f64),
+    /// Of a [`Kind::Count`].
+    Count(u32),
+    /// Of a [`Kind::Path`].
+    Path(PathBuf),
+    /// Of every other kind.
+    Text(String),
+}
+
+/// A checked value with its setting and place. It can hold a secret, so it has no `Debug`.
+#[derive(Clone)]
+pub(super) struct Given {
+    /// The row of the table.
+    pub(super) setting: &'static Setting,
+    /// The value; `None` is unset.
+    pub(super) value: Option<Value>,
+    /// The value as it may be shown.
+    pub(super) shown: String,
+    /// Where it was said.
+    pub(super) place: Place,
+    /// What a person should know about it.
+    pub(super) note: Option<String>,
+}
+
+impl Given {
+    /// A setting that somebody spoke of and that stays unset.
+    pub(super) fn unset(setting: &'static Setting, place: Place, note: Option<String>) -> Self {
+        Self { setting, value: None, shown: mask::UNSET.to_owned(), place, note }
+    }
+}
+
+/// Turns a text into a value, or says what it should have been.
+pub(super) fn check(
+    setting: &'static Setting,
+    key: &str,
+    text: &str,
+    place: Place,
+    sources: &Sources<'_>,
+) -> Result<Given, ConfigError> {
+    if text.is_empty() && setting.default.is_none() {
+        return Ok(Given::unset(setting, place, None));
+    }
+    match parse(setting.kind, text, sources) {
+        Some(value) => Ok(Given {
+            setting,
+            shown: shown(setting.kind, text, &value),
+            value: Some(value),
+            place,
+            note: None,
+        }),
+        None => Err(invalid(setting.kind, key, text, place)),
+    }
+}
+
+/// The error for a text that a kind refuses.
+pub(super) fn invalid(kind: Kind, key: &str, text: &str, place: Place) -> ConfigError {
+    let found = match kind {
+        Kind::Secret => mask::SET.to_owned(),
+        Kind::Url(_) => mask::excerpt(&mask::url(text)),
+        _ => mask::excerpt(text),
+    };
+    let expected = match kind {
+        Kind::Path if text.starts_with('~') => "a path without ~, since no home folder is known".to_owned(),
+        _ => expected(kind),
+    };
+    ConfigError::Invalid { place, key: key.to_owned(), expected, found }
+}
+
+/// What a kind wants, in words that follow "must be".
+pub(super) fn expected(kind: Kind) -> String {
+    match kind {
+        Kind::Bool => "true or false".to_owned(),
+        Kind::Ratio => "a number above 0 and at most 1".to_owned(),
+        Kind::Count { min, max } => format!("a whole number from {min} to {max}"),
+        Kind::Text => "a text that is not empty".to_owned(),
+        Kind::Path => "a path".to_owned(),
+        Kind::Secret => "a text".to_owned(),
+        Kind::Url(starts) => format!("an address that begins with {}", any_of(starts)),
+        Kind::Choice(words) => any_of(words),
+    }
+}
+
+fn any_of(words: &[&str]) -> String {
+    match words {
+        [rest @ .., last] if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => words.concat(),
+    }
+}
+
+fn parse(kind: Kind, text: &str, sources: &Sources<'_>) -> Option<Value> {
+    let word = text.trim();
+    match kind {
+        Kind::Bool => switch(word).map(Value::Bool),
+        Kind::Ratio => word.parse().ok().filter(|share| *share > 0.0 && *share <= 1.0).map(Value::Ratio),
+        Kind::Count { min, max } => {
+            word.replace('_', "").parse().ok().filter(|n| (min..=max).contains(n)).map(Value::Count)
+        }
+        Kind::Text => Some(text).filter(|_| !word.is_empty()).map(own),
+        Kind::Path => path(text, sources).map(Value::Path),
+        // A key read from a file often ends in a newline, which no header could carry.
+        Kind::Secret => Some(own(word)),
+        Kind::Url(starts) => {
+            Some(word).filter(|url| starts.iter().any(|start| url.starts_with(start))).map(own)
+        }
+        Kind::Choice(words) => Some(word).filter(|word| words.contains(word)).map(own),
+    }
+}
+
+fn own(text: &str) -> Value {
+    Value::Text(text.to_owned())
+}
+
+fn switch(word: &str) -> Option<bool> {
+    match word.to_lowercase().as_str() {
+        "true" | "yes" | "on" | "1" => Some(true),
+        "false" | "no" | "off" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+/// `~` is expanded here since no shell ever saw a path from the file, and a folder named `~` is nobody's
+/// wish.
+fn path(text: &str, sources: &Sources<'_>) -> Option<PathBuf> {
+    if text.is_empty() {
+        return None;
+    }
+    match text.strip_prefix('~') {
+        Some("") => sources.home.map(PathBuf::from),
+        Some(rest) if rest.starts_with('/') => {
+            sources.home.map(|home| home.join(rest.trim_start_matches('/')))
+        }
+        _ => Some(sources.cwd.join(text)),
+    }
+}
+
+fn shown(kind: Kind, text: &str, value: &Value) -> String {
+    match (kind, value) {
+        (Kind::Secret, _) => mask::SET.to_owned(),
+        (Kind::Url(_), Value::Text(url)) => mask::url(url),
+        (_, Value::Bool(on)) => on.to_string(),
+        (_, Value::Ratio(share)) => share.to_string(),
+        (_, Value::Count(count)) => count.to_string(),
+        _ => text.to_owned(),
+    }
+}

@@ -1,0 +1,242 @@
+//! What did the person ask for, and where did they say it?
+//!
+//! Settings come from four places: flag, environment, file, default, in that order. Every place speaks text;
+//! the one table in [`table`] says what each text means, so a value is checked by the same rule wherever it
+//! was written, and an error can always name the place. This module never reads the process environment: the
+//! binary hands it over in [`Sources`], which keeps every rule here testable as a plain function.
+//!
+//! Every value that is given is checked, even one that a stronger place overrides: a broken file is never
+//! silently carried along. Secrets are not shown: not in rows, not in errors, not in `Debug`.
+
+mod check;
+mod env;
+mod error;
+mod expand;
+mod file;
+mod flags;
+mod mask;
+pub(crate) mod origin;
+mod reference;
+mod suggest;
+pub(crate) mod table;
+#[cfg(test)]
+mod tests;
+mod yaml;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use check::{Given, Value};
+use origin::{Place, Row};
+use table::SETTINGS;
+
+pub(crate) use error::ConfigError;
+pub(crate) use reference::reference;
+
+/// Everything the configuration may look at; the binary fills it from the process.
+pub(crate) struct Sources<'a> {
+    /// `key=value` from `--set`, and mapped flags by their own name (`--base-dir`); the last one of a key
+    /// wins.
+    pub(crate) flags: &'a [(String, String)],
+    /// Looks up one environment variable.
+    pub(crate) env: &'a dyn Fn(&str) -> Option<String>,
+    /// The names of all environment variables, so that a misspelt `KOMADO_*` is noticed.
+    pub(crate) env_names: &'a [String],
+    /// The file named by `--config`.
+    pub(crate) file: Option<PathBuf>,
+    /// The folder that relative paths start from.
+    pub(crate) cwd: &'a Path,
+    /// The home folder, for `~/.config` and for paths that begin with `~/`.
+    pub(crate) home: Option<&'a Path>,
+    /// `XDG_CONFIG_HOME`; ignored unless absolute, as its specification asks.
+    pub(crate) xdg: Option<&'a Path>,
+}
+
+/// The settings in force, typed, each with its origin.
+#[derive(Clone, Default)]
+pub(crate) struct Config {
+    /// Whether contexts are kept on disk.
+    pub(crate) enabled: bool,
+    /// The folder that holds the contexts; absolute when the working folder is.
+    pub(crate) base_dir: PathBuf,
+    /// The share of the window at which compression starts.
+    pub(crate) compression_threshold: f64,
+    /// How many of the latest messages a compression leaves as they are.
+    pub(crate) keep_recent_messages: u32,
+    /// The fewest messages worth a summary.
+    pub(crate) min_messages_to_summarize: u32,
+    /// After how many days completed tasks may be cleaned up.
+    pub(crate) cleanup_days: u32,
+    /// The prompt of a summary, with `{messages}` where they go.
+    pub(crate) summary_prompt: String,
+    /// Where the history lives; `None` means files under [`Config::base_dir`].
+    pub(crate) store_url: Option<String>,
+    /// The share of the parent's window that a child thread gets.
+    pub(crate) child_ratio: f64,
+    /// How deep threads may nest.
+    pub(crate) max_depth: u32,
+    /// How many turns a session keeps in view; `None` means as many as fit.
+    pub(crate) max_history: Option<u32>,
+    /// In whose name messages are written.
+    pub(crate) user: Option<String>,
+    /// The name of the tokeniser that counts.
+    pub(crate) meter: String,
+    /// The name of the model provider to call.
+    pub(crate) provider: String,
+    /// What a person should know although nothing is wrong, such as a key that is not set.
+    pub(crate) notes: Vec<String>,
+    /// The file that was read, if any.
+    pub(crate) file: Option<PathBuf>,
+    llms: BTreeMap<String, Llm>,
+    rows: Vec<Row>,
+}
+
+/// One model provider. Nothing here has a default: an unknown window must not become a guessed one.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Llm {
+    /// The model's name, as its provider spells it.
+    pub(crate) model: Option<String>,
+    /// The model's window, in tokens.
+    pub(crate) context_length: Option<u32>,
+    /// The key; shown nowhere.
+    pub(crate) api_key: Option<String>,
+    /// Where the provider listens.
+    pub(crate) base_url: Option<String>,
+}
+
+impl Config {
+    /// Reads all four places, weakest first, and types the result.
+    pub(crate) fn load(sources: &Sources<'_>) -> Result<Self, ConfigError> {
+        let found = file::find(sources)?;
+        let mut given = defaults(sources)?;
+        if let Some(found) = &found {
+            given.extend(file::layer(found, sources)?);
+        }
+        let flags = flags::layer(sources)?;
+        let providers = providers(given.keys().chain(flags.keys()));
+        given.extend(env::layer(sources, &providers)?);
+        given.extend(flags);
+        Ok(Self::build(&given, found.map(|found| found.path)))
+    }
+
+    /// One provider's settings; `None` when nothing was said about it.
+    pub(crate) fn llm(&self, name: &str) -> Option<&Llm> {
+        self.llms.get(name)
+    }
+
+    /// Every setting with its value and origin, in the table's order, secrets hidden.
+    pub(crate) fn rows(&self) -> Vec<Row> {
+        self.rows.clone()
+    }
+
+    fn build(given: &BTreeMap<String, Given>, file: Option<PathBuf>) -> Self {
+        let mut config = Self { file, ..Self::default() };
+        for (key, given) in given {
+            config.apply(key, given);
+            config.notes.extend(given.note.clone());
+        }
+        config.notes.extend(config.unknown_provider());
+        config.rows = config.list(given);
+        config
+    }
+
+    fn apply(&mut self, key: &str, given: &Given) {
+        if let Some(provider) = table::provider_of(given.setting, key) {
+            let llm = self.llms.entry(provider.to_owned()).or_default();
+            llm.apply(given.setting.leaf(), given.value.clone());
+            return;
+        }
+        match (key, given.value.clone()) {
+            ("context_storage.enabled", Some(Value::Bool(v))) => self.enabled = v,
+            ("context_storage.base_dir", Some(Value::Path(v))) => self.base_dir = v,
+            ("context_storage.compression_threshold", Some(Value::Ratio(v))) => {
+                self.compression_threshold = v
+            }
+            ("context_storage.keep_recent_messages", Some(Value::Count(v))) => self.keep_recent_messages = v,
+            ("context_storage.min_messages_to_summarize", Some(Value::Count(v))) => {
+                self.min_messages_to_summarize = v
+            }
+            ("context_storage.cleanup_days", Some(Value::Count(v))) => self.cleanup_days = v,
+            ("context_storage.summary_prompt", Some(Value::Text(v))) => self.summary_prompt = v,
+            // A bare `file:` is the default store, whose place base_dir already names.
+            ("store.url", Some(Value::Text(v))) => self.store_url = Some(v).filter(|v| v != "file:"),
+            ("threads.child_ratio", Some(Value::Ratio(v))) => self.child_ratio = v,
+            ("threads.max_depth", Some(Value::Count(v))) => self.max_depth = v,
+            ("session.max_history", Some(Value::Count(v))) => self.max_history = Some(v),
+            ("session.user", Some(Value::Text(v))) => self.user = Some(v),
+            ("session.meter", Some(Value::Text(v))) => self.meter = v,
+            ("llm.provider", Some(Value::Text(v))) => self.provider = v,
+            // Unset. That no setting of the table falls through to here is a test.
+            _ => {}
+        }
+    }
+
+    /// A chosen provider about which nothing is known is most often a misspelling, but may be complete by
+    /// flags later.
+    fn unknown_provider(&self) -> Option<String> {
+        let name = self.provider.as_str();
+        if self.llms.contains_key(name) || table::SEED_PROVIDERS.contains(&name) {
+            return None;
+        }
+        let known = table::SEED_PROVIDERS.into_iter().chain(self.llms.keys().map(String::as_str));
+        let hint = suggest::nearest_name(name, known)
+            .map_or_else(|| format!("add a section llm.{name}"), |near| format!("did you mean {near}?"));
+        Some(format!("llm.provider names a provider without settings: {name}; {hint}"))
+    }
+
+    fn list(&self, given: &BTreeMap<String, Given>) -> Vec<Row> {
+        let (family, single): (Vec<_>, Vec<_>) = SETTINGS.iter().partition(|setting| setting.is_family());
+        let mut named = providers(given.keys());
+        named.insert(self.provider.clone());
+        let of_providers =
+            named.iter().flat_map(|name| family.iter().map(|setting| (*setting, setting.key_for(name))));
+        let of_single = single.iter().map(|setting| (*setting, setting.path.to_owned()));
+        of_single.chain(of_providers).map(|(setting, key)| Row::new(setting, given.get(&key), key)).collect()
+    }
+}
+
+impl Llm {
+    fn apply(&mut self, leaf: &str, value: Option<Value>) {
+        match (leaf, value) {
+            ("model", Some(Value::Text(v))) => self.model = Some(v),
+            ("context_length", Some(Value::Count(v))) => self.context_length = Some(v),
+            ("api_key", Some(Value::Text(v))) => self.api_key = Some(v),
+            ("base_url", Some(Value::Text(v))) => self.base_url = Some(v),
+            _ => {}
+        }
+    }
+}
+
+impl fmt::Debug for Llm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Llm")
+            .field("model", &self.model)
+            .field("context_length", &self.context_length)
+            .field("api_key", &self.api_key.as_ref().map(|_| mask::SET))
+            .field("base_url", &self.base_url.as_deref().map(mask::url))
+            .finish()
+    }
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.rows.iter().map(|row| (&row.key, &row.value))).finish()
+    }
+}
+
+fn defaults(sources: &Sources<'_>) -> Result<BTreeMap<String, Given>, ConfigError> {
+    let single = SETTINGS.iter().filter(|setting| !setting.is_family());
+    single
+        .map(|setting| {
+            let text = setting.default.unwrap_or_default();
+            let given = check::check(setting, setting.path, text, Place::Default, sources)?;
+            Ok((setting.path.to_owned(), given))
+        })
+        .collect()
+}
+
+/// The provider names that some keys of the `llm` family speak of.
+fn providers<'a>(keys: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
+    keys.filter_map(|key| table::provider_of(table::resolve(key)?, key)).map(str::to_owned).collect()
+}

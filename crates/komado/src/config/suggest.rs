@@ -1,0 +1,82 @@
+//! What may have been meant?
+//!
+//! People misspell, and people remember a setting without its section. Both are distances here: to the whole
+//! name, and to its last part.
+
+use std::collections::BTreeSet;
+
+use strsim::damerau_levenshtein;
+
+use super::table::{self, SETTINGS};
+
+/// The hint for an unknown key that was given in full, as with `--set`.
+pub(super) fn key_hint(key: &str) -> String {
+    let known = keys(&BTreeSet::new());
+    near(key, known.iter().map(|(key, leaf)| (key.as_str(), *leaf)))
+        .map_or_else(|| "`komado config` lists the keys".to_owned(), |near| format!("did you mean {near}?"))
+}
+
+/// The hint for an unknown key under a section of the file.
+pub(super) fn file_hint(section: &[&str], name: &str) -> String {
+    let mut path = section.to_vec();
+    let here = table::names_under(section);
+    if let Some(near) = nearest_name(name, here.iter().copied()) {
+        path.push(near);
+        return format!("did you mean {}?", path.join("."));
+    }
+    if let Some((parents, leaf)) = name.rsplit_once('.').filter(|_| table::resolve(name).is_some()) {
+        return format!("write {leaf} on a line of its own under {parents}");
+    }
+    let known = keys(&BTreeSet::new());
+    near(name, known.iter().map(|(key, leaf)| (key.as_str(), *leaf)))
+        .map_or_else(|| format!("known here: {}", here.join(", ")), |near| format!("did you mean {near}?"))
+}
+
+/// The hint for an unknown variable of ours.
+pub(super) fn env_hint(name: &str, providers: &BTreeSet<String>) -> String {
+    let known = keys(providers).into_iter().map(|(key, leaf)| (table::env_name(&key), table::env_name(leaf)));
+    let short = SETTINGS.iter().filter_map(|setting| setting.short).map(table::env_name);
+    let known: Vec<_> = known.chain(short.map(|name| (name.clone(), name))).collect();
+    let bare = |name| table::own_env(name).unwrap_or(name);
+    near(bare(name), known.iter().map(|(full, leaf)| (bare(full), bare(leaf)))).map_or_else(
+        || "each is KOMADO_ and a key of `komado config` in capitals".to_owned(),
+        |near| format!("did you mean {}?", table::env_name(near)),
+    )
+}
+
+/// The nearest of some names, if it is near enough.
+pub(super) fn nearest_name<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    near(name, known.map(|known| (known, known)))
+}
+
+/// Every key with its last part; families for the given providers and for those of the seeds.
+fn keys(providers: &BTreeSet<String>) -> Vec<(String, &'static str)> {
+    let (family, single): (Vec<_>, Vec<_>) = SETTINGS.iter().partition(|setting| setting.is_family());
+    let named = providers.iter().map(String::as_str).chain(table::SEED_PROVIDERS);
+    let of_providers =
+        named.flat_map(|name| family.iter().map(move |setting| (setting.key_for(name), setting.leaf())));
+    let of_single = single.iter().map(|setting| (setting.path.to_owned(), setting.leaf()));
+    of_single.chain(of_providers).collect()
+}
+
+fn near<'a>(name: &str, known: impl Iterator<Item = (&'a str, &'a str)>) -> Option<&'a str> {
+    // Several providers share a last part; then the whole name decides.
+    let rank = |full, leaf| Some((distance(name, full, leaf)?, damerau_levenshtein(name, full)));
+    let ranked = known.filter_map(|(full, leaf)| Some((rank(full, leaf)?, full)));
+    ranked.min_by_key(|(rank, _)| *rank).map(|(_, full)| full)
+}
+
+/// How far a name is from a setting; `None` if too far. Equal distances prefer the whole name to its last
+/// part.
+fn distance(name: &str, full: &str, leaf: &str) -> Option<usize> {
+    let whole = edits(name, full).map(|edits| 2 * edits);
+    let part = edits(name, leaf).map(|edits| 2 * edits + 1);
+    let end = name.strip_suffix(leaf).is_some_and(|rest| rest.ends_with(['.', '_'])).then_some(3);
+    [whole, part, end].into_iter().flatten().min()
+}
+
+fn edits(name: &str, known: &str) -> Option<usize> {
+    let length = name.chars().count().min(known.chars().count());
+    let edits = damerau_levenshtein(&name.to_lowercase(), &known.to_lowercase());
+    (edits <= (length / 3).max(1)).then_some(edits)
+}

@@ -1,0 +1,313 @@
+//! Which settings exist?
+//!
+//! One row per setting, and everything else is derived from it: how its text is parsed and checked, which
+//! variables of the environment set it, what `komado config` lists and what the manual says. A new setting is
+//! a new row here and a field in `Config`; there is no third place.
+
+/// One setting.
+pub(crate) struct Setting {
+    /// Where it stands in the file; `<provider>` stands for any provider's name.
+    pub(crate) path: &'static str,
+    /// What its text must be.
+    pub(crate) kind: Kind,
+    /// Its value when nobody says anything.
+    pub(crate) default: Option<&'static str>,
+    /// The variables that the seeds name for it.
+    pub(crate) seed_env: &'static [&'static str],
+    /// A short name, which makes `KOMADO_BASE_DIR` and `--base-dir` out of `base_dir`.
+    pub(crate) short: Option<&'static str>,
+    /// What it does, in one line.
+    pub(crate) about: &'static str,
+}
+
+/// What the text of a setting must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Yes or no.
+    Bool,
+    /// A share: above 0, at most 1.
+    Ratio,
+    /// A whole number within bounds.
+    Count {
+        /// The least that is allowed.
+        min: u32,
+        /// The most that is allowed.
+        max: u32,
+    },
+    /// Any text.
+    Text,
+    /// A path; relative ones start from the working folder.
+    Path,
+    /// A text that is shown nowhere.
+    Secret,
+    /// An address that begins in one of these ways; a password in it is shown nowhere.
+    Url(&'static [&'static str]),
+    /// One of these words.
+    Choice(&'static [&'static str]),
+}
+
+/// The providers that seed 000 names; any other name is allowed too.
+pub(super) const SEED_PROVIDERS: [&str; 3] = ["openai", "ollama", "lmstudio"];
+
+/// Variables that begin with `KOMADO_` and are not settings.
+pub(super) const RESERVED: [&str; 3] = ["KOMADO_CONFIG", "KOMADO_DATA", "KOMADO_LOG"];
+
+const PREFIX: &str = "KOMADO_";
+const PROVIDER: &str = "<provider>";
+const STORES: &[&str] = &["file:", "memory:", "redis://", "rediss://", "postgres://", "postgresql://"];
+const METERS: &[&str] = &["o200k", "cl100k", "chars4", "bytes4", "o200k-1.5"];
+const MESSAGES: Kind = Kind::Count { min: 0, max: 1_000_000 };
+
+/// Seed 000's prompt, word for word.
+const SUMMARY_PROMPT: &str = "\
+あなたは会話履歴を要約するアシスタントです。
+以下のメッセージ履歴を簡潔かつ包括的に要約してください。
+
+要約には以下を含めてください：
+1. 重要な決定事項
+2. 実施したコード変更
+3. 発生した問題とその解決
+4. 残存タスク
+
+元の30-40%の長さを目標としてください。
+
+=== 要約対象メッセージ ===
+{messages}
+
+要約のみを出力してください。
+";
+
+const PLAIN: Setting =
+    Setting { path: "", kind: Kind::Text, default: None, seed_env: &[], short: None, about: "" };
+
+/// Every setting, in the order in which they are listed.
+pub(crate) static SETTINGS: &[Setting] = &[
+    Setting {
+        path: "context_storage.enabled",
+        kind: Kind::Bool,
+        default: Some("true"),
+        seed_env: &["CONTEXT_STORAGE_ENABLED"],
+        about: "Whether contexts are kept on disk.",
+        ..PLAIN
+    },
+    Setting {
+        path: "context_storage.base_dir",
+        kind: Kind::Path,
+        default: Some("contexts"),
+        short: Some("base_dir"),
+        about: "The folder that holds the contexts, relative to the working folder.",
+        ..PLAIN
+    },
+    Setting {
+        path: "context_storage.compression_threshold",
+        kind: Kind::Ratio,
+        default: Some("0.7"),
+        seed_env: &["COMPRESSION_THRESHOLD"],
+        about: "The share of the window at which compression starts.",
+        ..PLAIN
+    },
+    Setting {
+        path: "context_storage.keep_recent_messages",
+        kind: MESSAGES,
+        default: Some("5"),
+        about: "How many of the latest messages a compression leaves as they are.",
+        ..PLAIN
+    },
+    Setting {
+        path: "context_storage.min_messages_to_summarize",
+        kind: Kind::Count { min: 1, max: 1_000_000 },
+        default: Some("10"),
+        about: "The fewest messages worth a summary.",
+        ..PLAIN
+    },
+    Setting {
+        path: "context_storage.cleanup_days",
+        kind: Kind::Count { min: 0, max: 36_500 },
+        default: Some("30"),
+        seed_env: &["CLEANUP_DAYS"],
+        about: "After how many days completed tasks may be cleaned up.",
+        ..PLAIN
+    },
+    Setting {
+        path: "context_storage.summary_prompt",
+        default: Some(SUMMARY_PROMPT),
+        about: "The prompt of a summary; {messages} stands for the messages.",
+        ..PLAIN
+    },
+    Setting {
+        path: "store.url",
+        kind: Kind::Url(STORES),
+        default: Some("file:"),
+        seed_env: &["MEMORY_BACKEND", "REDIS_URL", "DB_URL"],
+        about: "Where the history lives; file: is context_storage.base_dir.",
+        ..PLAIN
+    },
+    Setting {
+        path: "threads.child_ratio",
+        kind: Kind::Ratio,
+        default: Some("0.8"),
+        seed_env: &["STELIS_DEFAULT_WINDOW_RATIO"],
+        about: "The share of the parent's window that a child thread gets.",
+        ..PLAIN
+    },
+    Setting {
+        path: "threads.max_depth",
+        kind: Kind::Count { min: 0, max: 100 },
+        default: Some("3"),
+        seed_env: &["STELIS_MAX_DEPTH"],
+        about: "How deep threads may nest.",
+        ..PLAIN
+    },
+    Setting {
+        path: "session.max_history",
+        kind: Kind::Count { min: 1, max: 1_000_000 },
+        seed_env: &["MAX_SESSION_HISTORY"],
+        about: "How many turns a session keeps in view; unset: as many as fit.",
+        ..PLAIN
+    },
+    Setting {
+        path: "session.user",
+        short: Some("user"),
+        about: "In whose name messages are written.",
+        ..PLAIN
+    },
+    Setting {
+        path: "session.meter",
+        kind: Kind::Choice(METERS),
+        default: Some("o200k"),
+        about: "The tokeniser that counts.",
+        ..PLAIN
+    },
+    Setting { path: "llm.provider", default: Some("openai"), about: "The model provider to call.", ..PLAIN },
+    Setting { path: "llm.<provider>.model", about: "The model's name, as its provider spells it.", ..PLAIN },
+    Setting {
+        path: "llm.<provider>.context_length",
+        kind: Kind::Count { min: 1, max: 1_000_000_000 },
+        about: "The model's window, in tokens; never guessed.",
+        ..PLAIN
+    },
+    Setting {
+        path: "llm.<provider>.api_key",
+        kind: Kind::Secret,
+        about: "The provider's key; shown nowhere.",
+        ..PLAIN
+    },
+    Setting {
+        path: "llm.<provider>.base_url",
+        kind: Kind::Url(&["http://", "https://"]),
+        about: "Where the provider listens.",
+        ..PLAIN
+    },
+];
+
+impl Setting {
+    /// Whether this row stands for one setting per provider.
+    pub(crate) fn is_family(&self) -> bool {
+        self.path.contains(PROVIDER)
+    }
+
+    /// The last part of the path.
+    pub(crate) fn leaf(&self) -> &'static str {
+        self.path.rsplit('.').next().unwrap_or(self.path)
+    }
+
+    /// The key for one provider.
+    pub(crate) fn key_for(&self, provider: &str) -> String {
+        self.path.replace(PROVIDER, provider)
+    }
+
+    /// Our variables for this setting, strongest first; for a family, with `<PROVIDER>` in it.
+    pub(crate) fn env(&self) -> Vec<String> {
+        let full = match self.path.split_once(PROVIDER) {
+            Some((before, after)) => format!("{}<PROVIDER>{}", env_name(before), env_form(after)),
+            None => env_name(self.path),
+        };
+        std::iter::once(full).chain(self.short.map(env_name)).collect()
+    }
+
+    /// The command-line flag that the short name makes.
+    pub(crate) fn flag(&self) -> Option<String> {
+        self.short.map(|short| format!("--{}", short.replace('_', "-")))
+    }
+}
+
+/// The variable that sets a key.
+pub(super) fn env_name(key: &str) -> String {
+    format!("{PREFIX}{}", env_form(key))
+}
+
+/// A variable's name without our prefix; `None` for the variables of others.
+pub(super) fn own_env(name: &str) -> Option<&str> {
+    name.strip_prefix(PREFIX).filter(|_| !RESERVED.contains(&name))
+}
+
+/// The setting that a full key speaks of.
+pub(super) fn resolve(key: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.path == key || provider_of(setting, key).is_some())
+}
+
+/// The provider in a key of a family; a name that is itself a setting (`llm.provider`) is none.
+pub(super) fn provider_of<'a>(setting: &Setting, key: &'a str) -> Option<&'a str> {
+    let (before, after) = setting.path.split_once(PROVIDER)?;
+    let name = key.strip_prefix(before)?.strip_suffix(after)?;
+    let taken = SETTINGS.iter().any(|other| other.path.strip_prefix(before) == Some(name));
+    (!name.is_empty() && !taken).then_some(name)
+}
+
+/// The key of a family that a variable sets. A provider already known keeps its spelling, else it is lower
+/// case.
+pub(super) fn family_key<'a>(name: &str, mut known: impl Iterator<Item = &'a str>) -> Option<String> {
+    let (setting, middle) = SETTINGS.iter().find_map(|setting| {
+        let (before, after) = setting.path.split_once(PROVIDER)?;
+        let middle = name.strip_prefix(&env_name(before))?.strip_suffix(&env_form(after))?;
+        Some((setting, middle)).filter(|_| !middle.is_empty())
+    })?;
+    let provider =
+        known.find(|known| env_form(known) == middle).map_or_else(|| middle.to_lowercase(), str::to_owned);
+    let key = setting.key_for(&provider);
+    provider_of(setting, &key).is_some().then_some(key)
+}
+
+/// What the file may hold at a place.
+pub(super) enum Spot {
+    /// A setting's value.
+    Setting(&'static Setting),
+    /// A mapping of further keys.
+    Section,
+    /// Nothing.
+    Unknown,
+}
+
+/// What belongs at a path of keys in the file. Keys are compared one by one, so a provider's name may hold
+/// dots.
+pub(super) fn spot(keys: &[&str]) -> Spot {
+    if let Some(setting) =
+        SETTINGS.iter().find(|setting| parts_match(setting, keys) && depth(setting) == keys.len())
+    {
+        return Spot::Setting(setting);
+    }
+    let inside = SETTINGS.iter().any(|setting| parts_match(setting, keys) && depth(setting) > keys.len());
+    if inside { Spot::Section } else { Spot::Unknown }
+}
+
+/// The names that may stand directly under a path of keys, in order, each once.
+pub(super) fn names_under(keys: &[&str]) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for setting in SETTINGS.iter().filter(|setting| parts_match(setting, keys)) {
+        names.extend(setting.path.split('.').nth(keys.len()).filter(|name| !names.contains(name)));
+    }
+    names
+}
+
+fn parts_match(setting: &Setting, keys: &[&str]) -> bool {
+    let parts = setting.path.split('.');
+    depth(setting) >= keys.len() && parts.zip(keys).all(|(part, key)| part == *key || part == PROVIDER)
+}
+
+fn depth(setting: &Setting) -> usize {
+    setting.path.split('.').count()
+}
+
+fn env_form(path: &str) -> String {
+    path.chars().flat_map(char::to_uppercase).map(|c| if c.is_alphanumeric() { c } else { '_' }).collect()
+}

@@ -1,0 +1,142 @@
+//! What went wrong, with an exit code and what to do next.
+
+use crate::config::ConfigError;
+use komado_core::BadId;
+use komado_engine::Error as Engine;
+use komado_store::Error as Store;
+use std::process::ExitCode;
+
+/// Exit codes; a script can tell these apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    /// Something failed.
+    Failed = 1,
+    /// The command line is wrong.
+    Usage = 2,
+    /// What was named is not there.
+    NotFound = 3,
+    /// Someone else is writing.
+    Busy = 4,
+    /// It would leave a view that cannot be sent, or change nothing.
+    Refused = 5,
+    /// The input is not what it should be.
+    BadInput = 6,
+}
+
+impl Exit {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Usage => "usage",
+            Self::NotFound => "not_found",
+            Self::Busy => "busy",
+            Self::Refused => "refused",
+            Self::BadInput => "bad_input",
+        }
+    }
+}
+
+/// A failure on its way to the person.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    exit: Exit,
+    message: String,
+}
+
+/// What verbs give back.
+pub(crate) type Outcome<T = ()> = Result<T, Fault>;
+
+impl Fault {
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into() }
+    }
+
+    /// A wrong command line.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+
+    /// Input that is not what it should be.
+    pub(crate) fn input(message: impl Into<String>) -> Self {
+        Self::new(Exit::BadInput, message)
+    }
+
+    /// Prints it and gives the exit code. A reader that went away is no failure.
+    pub(crate) fn report(self, json: bool) -> ExitCode {
+        if self.message == GONE {
+            return ExitCode::SUCCESS;
+        }
+        if json {
+            let error = serde_json::json!({ "error": { "kind": self.exit.name(), "message": self.message } });
+            eprintln!("{error}");
+        } else {
+            eprintln!("komado: {}", self.message);
+        }
+        ExitCode::from(self.exit as u8)
+    }
+}
+
+/// The message of a closed pipe.
+const GONE: &str = "the reader has gone";
+
+impl From<std::io::Error> for Fault {
+    fn from(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            return Self::new(Exit::Failed, GONE);
+        }
+        Self::new(Exit::Failed, error.to_string())
+    }
+}
+
+impl From<Engine> for Fault {
+    fn from(error: Engine) -> Self {
+        match error {
+            Engine::Store(store) => store.into(),
+            Engine::Io(io) => io.into(),
+            Engine::Refused(_) | Engine::NoCallFits { .. } | Engine::WrongState { .. } => {
+                Self::new(Exit::Refused, error.to_string())
+            }
+            Engine::Unknown { .. } | Engine::Ambiguous { .. } | Engine::NoMoment { .. } => {
+                Self::new(Exit::NotFound, error.to_string())
+            }
+            Engine::Id(_) | Engine::BadExport { .. } | Engine::BadPattern(_) => {
+                Self::new(Exit::BadInput, error.to_string())
+            }
+            other => Self::new(Exit::Failed, other.to_string()),
+        }
+    }
+}
+
+impl From<Store> for Fault {
+    fn from(error: Store) -> Self {
+        let exit = match &error {
+            Store::NoSession(_) | Store::NoThread(..) | Store::NoBlob(..) => Exit::NotFound,
+            Store::Busy { .. } => Exit::Busy,
+            Store::Ended(..) | Store::SessionExists(_) | Store::ThreadExists(..) | Store::Moved { .. } => Exit::Refused,
+            _ => Exit::Failed,
+        };
+        Self::new(exit, error.to_string())
+    }
+}
+
+impl From<BadId> for Fault {
+    fn from(error: BadId) -> Self {
+        Self::new(Exit::BadInput, error.to_string())
+    }
+}
+
+impl From<ConfigError> for Fault {
+    fn from(error: ConfigError) -> Self {
+        Self::new(Exit::Usage, error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for Fault {
+    fn from(error: serde_json::Error) -> Self {
+        match error.io_error_kind() {
+            Some(kind) => std::io::Error::from(kind).into(),
+            None => Self::new(Exit::Failed, error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The window as a picture: how full it is, and of what.
+
+use crate::paper::{Ink, Paper, number};
+use komado_core::view::Weight;
+
+/// What fills a window, in the order it is drawn.
+const PARTS: [(&str, char, Ink); 6] = [
+    ("setup", '█', Ink::Cyan),
+    ("system", '█', Ink::Dim),
+    ("user", '▓', Ink::Green),
+    ("assistant", '▒', Ink::Yellow),
+    ("tool", '░', Ink::Bold),
+    ("shown for hidden", '■', Ink::Red),
+];
+
+/// Tokens of each part, in the order of [`PARTS`].
+pub(crate) fn parts(weight: &Weight) -> [(&'static str, u64); 6] {
+    let [system, user, assistant, tool] = weight.said;
+    let tokens = [weight.setup, system, user, assistant, tool, weight.shown];
+    let mut parts = [("", 0); 6];
+    for ((part, (name, ..)), tokens) in parts.iter_mut().zip(PARTS).zip(tokens) {
+        *part = (name, tokens);
+    }
+    parts
+}
+
+/// One line: a bar, the share used, tokens of the window.
+pub(crate) fn line(paper: &Paper, weight: &Weight, window: Option<u32>, cells: usize) -> String {
+    let used = weight.tokens();
+    let Some(window) = window.map(u64::from) else {
+        return format!("{} tokens; the window is not set", number(used));
+    };
+    let percent = 100.0 * used as f64 / window as f64;
+    let share = format!("{percent:>5.1} %");
+    let ink = match percent {
+        p if p > 100.0 => Ink::Red,
+        p if p >= 80.0 => Ink::Yellow,
+        _ => Ink::Green,
+    };
+    let bar = bar(paper, weight, window, cells);
+    format!("▕{bar}▏ {} {} of {}", paper.ink(ink, &share), number(used), number(window))
+}
+
+/// The bar: a run of cells for each part, then what is free.
+fn bar(paper: &Paper, weight: &Weight, window: u64, cells: usize) -> String {
+    let scale = window.max(weight.tokens()).max(1);
+    let mut drawn = String::new();
+    let (mut sum, mut filled) = (0u64, 0usize);
+    for ((_, tokens), (_, cell, ink)) in parts(weight).into_iter().zip(PARTS) {
+        sum += tokens;
+        let upto = (sum as f64 / scale as f64 * cells as f64).round() as usize;
+        let run: String = std::iter::repeat_n(cell, upto.saturating_sub(filled)).collect();
+        filled = filled.max(upto);
+        if !run.is_empty() {
+            drawn.push_str(&paper.ink(ink, &run));
+        }
+    }
+    drawn.push_str(&" ".repeat(cells.saturating_sub(filled)));
+    drawn
+}
+
+/// The parts as lines: what, tokens, share of what is used.
+pub(crate) fn legend(paper: &Paper, weight: &Weight) -> Vec<String> {
+    let used = weight.tokens().max(1) as f64;
+    let row = |((name, tokens), (_, cell, ink)): ((&str, u64), (&str, char, Ink))| {
+        let share = 100.0 * tokens as f64 / used;
+        format!("  {} {name:<18} {:>12}  {share:>5.1} %", paper.ink(ink, &cell.to_string()), number(tokens))
+    };
+    parts(weight).into_iter().zip(PARTS).filter(|((_, tokens), _)| *tokens > 0).map(row).collect()
+}

@@ -1,0 +1,33 @@
+//! The binary: reads arguments, environment and clock, opens the store, runs one verb, prints.
+
+#![forbid(unsafe_code)]
+
+mod app;
+mod cli;
+mod clock;
+mod config;
+mod fault;
+mod gauge;
+mod paper;
+mod progress;
+mod table;
+mod verb;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are answers, everything else is a mistake; clap knows which and where to print.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { fault::Exit::Usage as u8 } else { 0 });
+        }
+    };
+    let json = cli.options.json;
+    match cli::run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fault) => fault.report(json),
+    }
+}

@@ -1,0 +1,113 @@
+//! Standard output: lines for people, or JSON for programs; never a mix.
+
+use crate::fault::Outcome;
+use serde::Serialize;
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+
+/// Where a verb prints its data. Talk goes to standard error.
+pub(crate) struct Paper {
+    out: BufWriter<StdoutLock<'static>>,
+    /// True when the reader is a program.
+    pub(crate) json: bool,
+    /// Columns of the terminal.
+    pub(crate) width: usize,
+    colour: bool,
+}
+
+/// Colours with a meaning.
+#[derive(Clone, Copy)]
+pub(crate) enum Ink {
+    /// Names and headings.
+    Bold,
+    /// Less important.
+    Dim,
+    /// Fine.
+    Green,
+    /// Look here.
+    Yellow,
+    /// Trouble.
+    Red,
+    /// The machine's words.
+    Cyan,
+}
+
+impl Paper {
+    pub(crate) fn new(json: bool) -> Self {
+        let stdout = io::stdout();
+        let colour = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        Self { width: width(), out: BufWriter::new(stdout.lock()), json, colour }
+    }
+
+    /// Prints a line.
+    pub(crate) fn line(&mut self, text: impl AsRef<str>) -> Outcome {
+        Ok(writeln!(self.out, "{}", text.as_ref())?)
+    }
+
+    /// Prints one JSON value on a line.
+    pub(crate) fn json<T: Serialize>(&mut self, value: &T) -> Outcome {
+        serde_json::to_writer(&mut self.out, value)?;
+        Ok(self.out.write_all(b"\n")?)
+    }
+
+    /// Gives what was printed to the reader now.
+    pub(crate) fn flush(&mut self) -> Outcome {
+        Ok(self.out.flush()?)
+    }
+
+    /// Bytes as they are.
+    pub(crate) fn raw(&mut self) -> &mut dyn Write {
+        &mut self.out
+    }
+
+    /// `text` in a colour, where there are colours.
+    pub(crate) fn ink(&self, ink: Ink, text: &str) -> String {
+        if !self.colour {
+            return text.to_owned();
+        }
+        let code = match ink {
+            Ink::Bold => 1,
+            Ink::Dim => 2,
+            Ink::Red => 31,
+            Ink::Green => 32,
+            Ink::Yellow => 33,
+            Ink::Cyan => 36,
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+}
+
+/// Says something to the person, beside the data.
+pub(crate) fn say(text: impl AsRef<str>) {
+    // Nothing can be done when even this cannot be said.
+    let _ = writeln!(io::stderr(), "{}", text.as_ref());
+}
+
+/// Columns of the terminal: what it says, `COLUMNS`, or enough for a log file.
+fn width() -> usize {
+    let asked = rustix::termios::tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col)).ok();
+    let told = || std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    asked.filter(|n| *n > 0).or_else(told).unwrap_or(100).clamp(20, 500)
+}
+
+/// A number with commas between thousands.
+pub(crate) fn number(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn thousands_are_set_apart() {
+        assert_eq!(super::number(0), "0");
+        assert_eq!(super::number(999), "999");
+        assert_eq!(super::number(1_234_567), "1,234,567");
+    }
+}

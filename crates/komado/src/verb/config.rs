@@ -1,0 +1,34 @@
+//! `komado config`: each setting, its value, and where that came from.
+
+use crate::app::App;
+use crate::fault::Outcome;
+use crate::paper::Ink;
+use clap::Args as ClapArgs;
+use serde_json::json;
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct Args {
+    /// Only settings whose name begins so
+    prefix: Option<String>,
+    /// Print every setting there is, with its variables, as a Markdown table
+    #[arg(long)]
+    reference: bool,
+}
+
+pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+    if args.reference {
+        return app.paper.line(crate::config::reference().trim_end());
+    }
+    let prefix = args.prefix.unwrap_or_default();
+    for row in app.config.rows().into_iter().filter(|row| row.key.starts_with(&prefix)) {
+        if app.paper.json {
+            app.paper.json(&json!({ "key": row.key, "value": row.value, "origin": row.origin.to_string(), "about": row.about }))?;
+            continue;
+        }
+        let first = row.value.lines().next().unwrap_or_default();
+        let more = if row.value.lines().count() > 1 { " …" } else { "" };
+        let origin = app.paper.ink(Ink::Dim, &row.origin.to_string());
+        app.paper.line(format!("{:<44} {first}{more}  {origin}", row.key))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! `komado context`: the window as a gauge, and what fills it.
+
+use crate::app::App;
+use crate::fault::Outcome;
+use crate::gauge;
+use crate::paper::{Ink, number};
+use clap::Args as ClapArgs;
+use komado_core::journal::Entry;
+use komado_core::{Address, View};
+use komado_engine::Thread;
+use komado_store::Mode;
+use serde_json::json;
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct Args {
+    /// The session, SESSION/THREAD, or a moment SESSION@SEQ
+    address: Address,
+}
+
+pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+    let found = app.find(&args.address)?;
+    let session = app.session(&found.session)?;
+    let thread = app.engine.open(&found.session, &found.thread, Mode::Read)?;
+    let view = match found.seq {
+        Some(seq) => thread.view_at(seq)?,
+        None => thread.view().clone(),
+    };
+    let window = session.meta.config.context_length;
+    let weight = *view.weight();
+    if app.paper.json {
+        let parts: serde_json::Map<_, _> =
+            gauge::parts(&weight).into_iter().map(|(name, n)| (name.replace(' ', "_"), json!(n))).collect();
+        return app.paper.json(&json!({
+            "session": found.session.as_str(),
+            "thread": found.thread.as_str(),
+            "seq": view.last(),
+            "status": session.status.name(),
+            "model": session.meta.config.model,
+            "meter": session.meta.config.meter,
+            "window": window,
+            "context_tokens": weight.tokens(),
+            "free_tokens": window.map(|w| u64::from(w).saturating_sub(weight.tokens())),
+            "items": weight.items,
+            "parts": parts,
+            "edits": view.edits().collect::<Vec<_>>(),
+            "pins": view.pins().iter().map(|pin| [pin.from, pin.to]).collect::<Vec<_>>(),
+            "open_calls": view.open().calls.iter().map(|(id, _)| id).collect::<Vec<_>>(),
+        }));
+    }
+    let name = format!("{}/{}@{}", found.session, found.thread, view.last());
+    let heading = format!("{}  {}", app.paper.ink(Ink::Bold, &name), session.status.name());
+    app.paper.line(heading)?;
+    let cells = app.paper.width.saturating_sub(40).clamp(10, 60);
+    let line = gauge::line(&app.paper, &weight, window, cells);
+    app.paper.line(line)?;
+    for line in gauge::legend(&app.paper, &weight) {
+        app.paper.line(line)?;
+    }
+    for line in details(&thread, &view)? {
+        app.paper.line(line)?;
+    }
+    Ok(())
+}
+
+/// Edits in force, pins and open calls.
+fn details(thread: &Thread<'_>, view: &View) -> Outcome<Vec<String>> {
+    let mut lines = vec![format!("  {} things shown", number(view.weight().items))];
+    for seq in view.edits() {
+        let Entry::Edit(edit) = thread.record(seq)?.entry else { continue };
+        let hull = edit.hull().map(|span| span.to_string()).unwrap_or_default();
+        let (before, after) = (number(edit.cause.before), number(edit.cause.after));
+        lines.push(format!("  @{seq} {} {hull}: {before} → {after} tokens ({})", edit.kind.name(), edit.cause.rule));
+    }
+    if !view.pins().is_empty() {
+        let pins: Vec<String> = view.pins().iter().map(|pin| format!("@{pin}")).collect();
+        lines.push(format!("  pinned: {}", pins.join(", ")));
+    }
+    if !view.open().calls.is_empty() {
+        let calls: Vec<String> = view.open().calls.iter().map(|(id, name)| format!("{id} ({name})")).collect();
+        lines.push(format!("  waiting for results: {}", calls.join(", ")));
+    }
+    Ok(lines)
+}

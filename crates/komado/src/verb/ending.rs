@@ -1,0 +1,39 @@
+//! What `complete`, `fail`, `stop`, `pause` and `resume` have in common.
+
+use crate::app::App;
+use crate::fault::{Fault, Outcome};
+use crate::paper::say;
+use komado_core::session::Session;
+use komado_core::{Address, SessionId};
+use komado_engine::{Engine, Result};
+use serde_json::json;
+
+/// Changes a session's state and tells.
+pub(super) fn make(
+    app: &mut App,
+    address: &Address,
+    undo: &str,
+    op: impl FnOnce(&Engine, &SessionId) -> Result<Session>,
+) -> Outcome {
+    let found = app.find(address)?;
+    if found.seq.is_some() || !found.thread.is_root() {
+        return Err(Fault::usage(format!("name a session, without thread or moment: {}", found.session)));
+    }
+    let session = op(&app.engine, &found.session)?;
+    let folder = app.files.as_ref().and_then(|files| files.folder(&found.session).ok());
+    let undo = format!("komado {undo} {}", found.session);
+    if app.paper.json {
+        return app.paper.json(&json!({
+            "session": found.session.as_str(),
+            "status": session.status.name(),
+            "completed_at": session.completed_at,
+            "error_message": session.error_message,
+            "folder": folder,
+            "undo": undo,
+        }));
+    }
+    app.paper.line(format!("{} is {}", found.session, session.status.name()))?;
+    folder.iter().for_each(|folder| say(format!("folder: {}", folder.display())));
+    say(format!("undo: {undo}"));
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! `komado new`: make a session.
+
+use crate::app::{App, hostname};
+use crate::fault::{Exit, Fault, Outcome};
+use crate::paper::{number, say};
+use clap::Args as ClapArgs;
+use komado_core::journal::Setup;
+use komado_core::session::{Meta, MetaConfig, TaskKey};
+use komado_core::{Meter, SessionId, ThreadId};
+use komado_store::Mode;
+use serde_json::json;
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct Args {
+    /// The session's id; a new UUID when left out
+    #[arg(long)]
+    id: Option<String>,
+    /// The model it will talk to
+    #[arg(long)]
+    model: Option<String>,
+    /// The provider of the model, as in the settings
+    #[arg(long)]
+    provider: Option<String>,
+    /// The model's window in tokens
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    window: Option<u32>,
+    /// Whose session it is
+    #[arg(long)]
+    user: Option<String>,
+    /// What it works on, such as github:ann/tool/issue/27
+    #[arg(long, value_name = "KEY")]
+    task: Option<String>,
+    /// How tokens are counted: o200k, cl100k, chars4, bytes4 or o200k-1.5
+    #[arg(long)]
+    meter: Option<String>,
+    /// The system prompt
+    #[arg(long, value_name = "TEXT")]
+    system: Option<String>,
+    /// Make it wait in a queue
+    #[arg(long)]
+    queued: bool,
+}
+
+pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+    let id = args.id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+    let id = SessionId::new(id)?;
+    let meta = meta(app, &args, &id)?;
+    app.engine.create(&meta)?;
+    if let Some(system) = args.system {
+        let mut root = app.engine.open(&id, &ThreadId::root(), Mode::Write)?;
+        root.set_up(Setup { system: Some(system), ..Setup::default() })?;
+        root.settle()?;
+    }
+    let folder = app.files.as_ref().and_then(|files| files.folder(&id).ok());
+    if app.paper.json {
+        return app.paper.json(&json!({
+            "session": id.as_str(),
+            "folder": folder,
+            "user": meta.user,
+            "task": meta.task_key.to_string(),
+            "model": meta.config.model,
+            "window": meta.config.context_length,
+            "meter": meta.config.meter,
+            "status": if meta.queued { "queued" } else { "running" },
+        }));
+    }
+    app.paper.line(id.as_str())?;
+    match meta.config.context_length {
+        Some(window) => say(format!("window: {} tokens, counted by {}", number(u64::from(window)), meta.config.meter)),
+        None => say("window: not set; `komado new --window N` or `--model` sets it"),
+    }
+    folder.iter().for_each(|folder| say(format!("folder: {}", folder.display())));
+    say(format!("next: komado append {id} \"…\""));
+    Ok(())
+}
+
+fn meta(app: &App, args: &Args, id: &SessionId) -> Outcome<Meta> {
+    let provider = args.provider.clone().unwrap_or_else(|| app.config.provider.clone());
+    let llm = app.config.llm(&provider);
+    let model = args.model.clone().or_else(|| llm.and_then(|llm| llm.model.clone()));
+    let known = llm.filter(|llm| llm.model == model).and_then(|llm| llm.context_length);
+    let window = args.window.or(known);
+    if let (Some(model), None) = (&model, window) {
+        return Err(Fault::usage(format!(
+            "the window of model {model:?} is not known: give --window TOKENS, or set llm.{provider}.context_length"
+        )));
+    }
+    Ok(Meta {
+        uuid: id.to_string(),
+        task_key: match &args.task {
+            Some(key) => TaskKey::parse(key).map_err(Fault::usage)?,
+            None => TaskKey::local(id),
+        },
+        created_at: app.engine.now(),
+        process_id: std::process::id(),
+        hostname: hostname(),
+        config: MetaConfig {
+            llm_provider: model.as_ref().map(|_| provider),
+            meter: meter(app, args.meter.as_deref(), model.as_deref())?.name().to_owned(),
+            model,
+            context_length: window,
+            compression_threshold: Some(app.config.compression_threshold),
+        },
+        user: args.user.clone().or_else(|| app.config.user.clone()),
+        queued: args.queued,
+    })
+}
+
+/// The meter asked for; the model's own where the default was left as it is.
+fn meter(app: &App, asked: Option<&str>, model: Option<&str>) -> Outcome<Meter> {
+    let name = asked.unwrap_or(&app.config.meter);
+    let Some(meter) = Meter::named(name) else {
+        let known = Meter::ALL.map(Meter::name).join(", ");
+        return Err(Fault::new(Exit::Usage, format!("unknown meter: {name:?}; known are {known}")));
+    };
+    Ok(match (asked, model, meter) {
+        (None, Some(model), Meter::O200k) => Meter::for_model(model),
+        _ => meter,
+    })
+}

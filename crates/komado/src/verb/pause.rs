@@ -1,0 +1,19 @@
+//! `komado pause`: let a session wait.
+
+use super::ending;
+use crate::app::App;
+use crate::fault::Outcome;
+use clap::Args as ClapArgs;
+use komado_core::Address;
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct Args {
+    /// The session
+    address: Address,
+    /// Why
+    reason: Option<String>,
+}
+
+pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+    ending::make(app, &args.address, "resume", |engine, id| engine.pause(id, args.reason))
+}

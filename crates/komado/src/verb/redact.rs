@@ -1,0 +1,67 @@
+//! `komado redact`: take a secret out for good.
+
+use crate::app::App;
+use crate::fault::{Exit, Fault, Outcome};
+use crate::paper::say;
+use clap::Args as ClapArgs;
+use komado_core::Address;
+use komado_engine::redact::What;
+use serde_json::json;
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct Args {
+    /// One entry, SESSION@SEQ; or a session with --text or --pattern
+    address: Address,
+    /// Take out every occurrence of this text
+    #[arg(long, conflicts_with = "pattern")]
+    text: Option<String>,
+    /// Take out everything that matches this regular expression
+    #[arg(long)]
+    pattern: Option<String>,
+    /// Why; kept with each changed entry
+    #[arg(long)]
+    reason: String,
+    /// Do it: what is taken out cannot be brought back
+    #[arg(long)]
+    yes: bool,
+}
+
+pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+    let found = app.find(&args.address)?;
+    let what = match (found.seq, args.text, args.pattern) {
+        (None, Some(text), _) if !text.is_empty() => What::Matching(pattern(&regex::escape(&text))?),
+        (None, None, Some(text)) => What::Matching(pattern(&text)?),
+        (Some(seq), None, None) => What::Entry(found.thread.clone(), seq),
+        _ => {
+            return Err(Fault::usage(
+                "name one entry (komado redact SESSION@SEQ), or a session with --text or --pattern",
+            ));
+        }
+    };
+    if !args.yes {
+        return Err(Fault::new(
+            Exit::Refused,
+            "what is redacted cannot be brought back; say --yes to do it (an `komado export` first keeps a copy)",
+        ));
+    }
+    let done = app.engine.redact(&found.session, &what, &args.reason)?;
+    if app.paper.json {
+        return app.paper.json(&json!({
+            "session": found.session.as_str(),
+            "entries": done.entries,
+            "blobs": done.blobs,
+            "undo": null,
+        }));
+    }
+    app.paper.line(format!("{} entries and {} outputs changed", done.entries, done.blobs))?;
+    say("undo: none; the entries say when and why");
+    Ok(())
+}
+
+fn pattern(text: &str) -> Outcome<regex::Regex> {
+    let pattern = regex::Regex::new(text).map_err(|e| Fault::input(format!("--pattern is no regular expression: {e}")))?;
+    if pattern.is_match("") {
+        return Err(Fault::input(format!("--pattern {text:?} matches the empty text, and so everything")));
+    }
+    Ok(pattern)
+}

@@ -1,0 +1,30 @@
+//! `komado revert`: undo one edit.
+
+use super::change::{self, Change};
+use crate::app::App;
+use crate::fault::{Fault, Outcome};
+use clap::Args as ClapArgs;
+use komado_core::Address;
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct Args {
+    /// The edit (or the revert) to undo, SESSION@SEQ
+    address: Address,
+}
+
+pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+    let found = app.find(&args.address)?;
+    let Some(target) = found.seq else {
+        return Err(Fault::usage(format!("name the edit: komado revert {}@SEQ; `komado context` lists them", args.address)));
+    };
+    change::make(
+        app,
+        &found,
+        |thread| thread.revert(target),
+        |seq| Change {
+            op: "revert",
+            what: format!("undid @{target}; everything said since stays"),
+            undo: Some(format!("komado revert {}@{seq}", change::name(&found))),
+        },
+    )
+}

@@ -1,0 +1,113 @@
+//! `komado sessions`: the sessions there are, or one session's threads.
+
+use crate::app::App;
+use crate::fault::{Fault, Outcome};
+use crate::paper::number;
+use crate::table::table;
+use clap::Args as ClapArgs;
+use komado_core::Address;
+use komado_core::session::{Session, State};
+use komado_store::{Mode, Query};
+use serde_json::json;
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct Args {
+    /// List this session's threads
+    address: Option<Address>,
+    /// Only sessions in this state: queued, running, paused, completed, failed or stopped
+    #[arg(long)]
+    status: Option<String>,
+    /// Only this user's
+    #[arg(long)]
+    user: Option<String>,
+    /// At most so many, the newest
+    #[arg(short = 'n', long, default_value_t = 50)]
+    limit: usize,
+}
+
+pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+    if let Some(address) = &args.address {
+        return threads(app, address);
+    }
+    let status = args.status.as_deref().map(state).transpose()?;
+    let query = Query { status, user: args.user, ..Query::default() };
+    let mut newest = std::collections::VecDeque::new();
+    app.engine.each_session(query, |session| {
+        newest.push_back(session.clone());
+        if newest.len() > args.limit {
+            newest.pop_front();
+        }
+        Ok(())
+    })?;
+    if app.paper.json {
+        return newest.iter().try_for_each(|session| {
+            let mut row = json!(session);
+            row["session"] = json!(session.meta.uuid);
+            app.paper.json(&row)
+        });
+    }
+    if newest.is_empty() {
+        return app.paper.line("no sessions");
+    }
+    let mut rows = vec![["session", "status", "user", "task", "model", "calls", "tools", "tokens", "created"].map(str::to_owned).to_vec()];
+    rows.extend(newest.iter().map(row));
+    table(&rows, &[5, 6, 7]).into_iter().try_for_each(|line| app.paper.line(line))
+}
+
+pub(super) fn state(name: &str) -> Outcome<State> {
+    State::named(name).ok_or_else(|| {
+        let known = State::ALL.map(State::name).join(", ");
+        Fault::usage(format!("unknown state: {name:?}; known are {known}"))
+    })
+}
+
+fn row(session: &Session) -> Vec<String> {
+    let key = &session.meta.task_key;
+    let task = if key.task_source == "local" { "-".into() } else { key.to_string() };
+    vec![
+        session.meta.uuid.clone(),
+        session.status.name().into(),
+        session.meta.user.clone().unwrap_or_else(|| "-".into()),
+        task,
+        session.meta.config.model.clone().unwrap_or_else(|| "-".into()),
+        number(session.counters.llm_call_count),
+        number(session.counters.tool_call_count),
+        number(session.counters.total_tokens),
+        session.meta.created_at.chars().take(19).collect(),
+    ]
+}
+
+fn threads(app: &mut App, address: &Address) -> Outcome {
+    let found = app.find(address)?;
+    let mut rows = vec![["thread", "goes on from", "entries", "tokens", "label"].map(str::to_owned).to_vec()];
+    for header in app.engine.store().threads(&found.session)? {
+        let thread = app.engine.open(&found.session, &header.thread, Mode::Read)?;
+        let base = header.base.as_ref().map(|base| format!("{}@{}", base.thread, base.seq));
+        let own = thread.last() - header.base_seq();
+        let tokens = thread.view().tokens();
+        if app.paper.json {
+            app.paper.json(&json!({
+                "session": found.session.as_str(),
+                "thread": header.thread.as_str(),
+                "base": base,
+                "entries": own,
+                "last": thread.last(),
+                "context_tokens": tokens,
+                "label": header.label,
+                "created_at": header.timestamp,
+            }))?;
+            continue;
+        }
+        rows.push(vec![
+            header.thread.to_string(),
+            base.unwrap_or_else(|| "-".into()),
+            number(u64::from(own)),
+            number(tokens),
+            header.label.unwrap_or_default(),
+        ]);
+    }
+    if app.paper.json {
+        return Ok(());
+    }
+    table(&rows, &[2, 3]).into_iter().try_for_each(|line| app.paper.line(line))
+}

@@ -1,0 +1,501 @@
+//! Is the house in order? The rules that a reviewer would otherwise repeat, checked over the whole tree.
+//!
+//! Standard library only, and text only: nothing here parses Rust. A scanner blanks out comments, strings and
+//! character literals, and what remains is matched by braces and words. That is enough for code that rustfmt
+//! has been over, and it keeps this file readable in one sitting. It refuses to become a second clippy.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const MAX_FILE_LINES: usize = 600;
+const MAX_BODY_LINES: usize = 100;
+
+/// Who may depend on whom. A crate that is not listed here is not part of the design.
+const EDGES: &[(&str, &[&str])] = &[
+    ("core", &[]),
+    ("store", &["core"]),
+    ("provider", &["core"]),
+    ("engine", &["core", "store", "provider"]),
+    ("agent", &["core", "engine", "store", "provider"]),
+    ("komado", &["core", "store", "provider", "engine", "agent"]),
+];
+
+const SAFE_CRATES: &[&str] = &["core", "engine", "agent"];
+
+/// Words that name a drawer instead of a thing.
+const EMPTY_WORDS: &[&str] = &["manager", "service", "helper", "util", "common", "info"];
+
+const PAGES: &[&str] =
+    &["README.md", "README.ja.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/journal.md", "docs/coverage.md"];
+
+// ---- the rules ----
+
+#[test]
+fn every_file_opens_with_a_module_doc() {
+    let faults = sources()
+        .iter()
+        .filter(|source| !source.text.starts_with("//!"))
+        .map(|source| format!("{}:1: the first line is not a `//!` doc", source.name))
+        .collect();
+    report("every file says why it exists before anything else", faults);
+}
+
+#[test]
+fn no_file_is_longer_than_six_hundred_lines() {
+    let faults = sources()
+        .iter()
+        .map(|source| (source, source.text.lines().count()))
+        .filter(|(_, lines)| *lines > MAX_FILE_LINES)
+        .map(|(source, lines)| format!("{}:{lines}: lines in this file: {lines}", source.name))
+        .collect();
+    report("a file has at most 600 lines: split it by noun", faults);
+}
+
+#[test]
+fn no_function_body_is_longer_than_a_hundred_lines() {
+    let mut faults = Vec::new();
+    for source in sources() {
+        for function in functions(&source.code) {
+            if function.body_lines > MAX_BODY_LINES {
+                let Function { name, line, body_lines } = function;
+                faults.push(format!("{}:{line}: lines in the body of `{name}`: {body_lines}", source.name));
+            }
+        }
+    }
+    report("a function body has at most 100 lines", faults);
+}
+
+#[test]
+fn crates_depend_on_each_other_only_as_drawn() {
+    let mut faults = Vec::new();
+    for (krate, dir) in crates() {
+        let manifest = dir.join("Cargo.toml");
+        let name = display(&manifest);
+        let Some((_, allowed)) = EDGES.iter().find(|(known, _)| *known == krate) else {
+            faults.push(format!("{name}:1: a crate that the drawing does not have: {krate}"));
+            continue;
+        };
+        for (line, target) in edges(&read(&manifest)) {
+            if !allowed.contains(&target.as_str()) {
+                faults.push(format!("{name}:{line}: `{krate}` must not depend on: {target}"));
+            }
+        }
+    }
+    report("each edge between crates is a promise", faults);
+}
+
+#[test]
+fn pure_crates_forbid_unsafe_code() {
+    let faults = crates()
+        .into_iter()
+        .filter(|(krate, _)| SAFE_CRATES.contains(&krate.as_str()))
+        .map(|(_, dir)| dir.join("src/lib.rs"))
+        .filter(|lib| lib.exists() && !mask(&read(lib)).contains("#![forbid(unsafe_code)]"))
+        .map(|lib| format!("{}:1: `#![forbid(unsafe_code)]` is missing", display(&lib)))
+        .collect();
+    report("core, engine and agent need no unsafe code, and say so", faults);
+}
+
+#[test]
+fn no_module_is_named_after_a_drawer() {
+    let mut faults = Vec::new();
+    for source in sources() {
+        for part in source.name.trim_end_matches(".rs").split('/').skip(1) {
+            if let Some(word) = part.split(['_', '-', '.']).find(|word| is_empty_word(word)) {
+                faults.push(format!("{}:1: a name that says nothing: {word}", source.name));
+            }
+        }
+    }
+    report("a module is named after its noun or its verb", faults);
+}
+
+#[test]
+fn nothing_is_left_undone_or_skipped() {
+    // Put together here, so that this file does not contain what it looks for.
+    let needles = [["to", "do!("].concat(), ["unimple", "mented!("].concat(), ["#[ig", "nore"].concat()];
+    let mut faults = Vec::new();
+    for source in sources() {
+        for (number, line) in numbered(&source.text) {
+            for needle in needles.iter().filter(|needle| line.contains(needle.as_str())) {
+                faults.push(format!("{}:{number}: found: {needle}", source.name));
+            }
+        }
+    }
+    report("what is in the tree is finished, and every test runs", faults);
+}
+
+#[test]
+fn only_tests_unwrap() {
+    let mut faults = Vec::new();
+    for source in sources().iter().filter(|source| !source.is_test()) {
+        for (number, line) in numbered(&without_tests(&source.code)) {
+            for needle in [".unwrap()", ".expect("].iter().filter(|needle| line.contains(**needle)) {
+                faults.push(format!("{}:{number}: outside a test: {needle}", source.name));
+            }
+        }
+    }
+    report("code that ships returns its errors", faults);
+}
+
+#[test]
+fn the_pages_a_newcomer_looks_for_exist() {
+    let faults = PAGES
+        .iter()
+        .filter(|page| !root().join(page).is_file())
+        .map(|page| format!("{page}:1: this page is missing"))
+        .collect();
+    report("the documentation is part of the tree", faults);
+}
+
+#[test]
+fn both_readmes_have_the_same_shape() {
+    let (english, japanese) = (outline("README.md"), outline("README.ja.md"));
+    let mut faults = Vec::new();
+    for (what, left, right) in [
+        ("`## ` headings", &english.headings, &japanese.headings),
+        ("code blocks", &english.blocks, &japanese.blocks),
+    ] {
+        if left.len() != right.len() {
+            // The first line without a partner is where to look.
+            let shorter = left.len().min(right.len());
+            let (page, line) = match left.get(shorter) {
+                Some(line) => ("README.md", line),
+                None => ("README.ja.md", &right[shorter]),
+            };
+            faults.push(format!(
+                "{page}:{line}: {what} in README.md and README.ja.md: {} and {}",
+                left.len(),
+                right.len()
+            ));
+        }
+    }
+    for (page, outline) in [("README.md", english), ("README.ja.md", japanese)] {
+        if let Some(line) = outline.unclosed {
+            faults.push(format!("{page}:{line}: this code block is never closed"));
+        }
+    }
+    report("the two READMEs say the same", faults);
+}
+
+// ---- the rules' own tests: a scanner that sees nothing would pass everything ----
+
+#[test]
+fn the_scanner_is_not_fooled_by_strings_comments_or_lifetimes() {
+    for (text, expect) in [
+        ("a // { b\nc", "a       \nc"),
+        ("a /* { /* } */ { */ b", "a                   b"),
+        (r#"a "{ \" {" b"#, "a          b"),
+        (r##"a r#"{ " {"# b"##, "a            b"),
+        (r"a '{' b", "a     b"),
+        (r"a '\'' b", "a      b"),
+        (r"a '\u{7b}' b", "a          b"),
+        ("a '窓' b", "a       b"),
+        ("fn f<'a>(x: &'a str) {}", "fn f<'a>(x: &'a str) {}"),
+        ("let r#fn = 'l: loop {}", "let r#fn = 'l: loop {}"),
+    ] {
+        assert_eq!(mask(text), expect, "masking: {text}");
+    }
+}
+
+#[test]
+fn the_scanner_finds_each_function_with_the_lines_of_its_body() {
+    let text = "trait T {\n fn a(&self, x: [u8; 2]);\n}\nfn b(f: fn(u8) -> u8) {\n  {\n  }\n}\nfn c() {}\n";
+    let found: Vec<_> = functions(text).into_iter().map(|f| (f.name, f.line, f.body_lines)).collect();
+    assert_eq!(found, [("b".to_string(), 4, 2), ("c".to_string(), 8, 0)]);
+}
+
+#[test]
+fn the_scanner_takes_out_tests_and_leaves_what_follows_them() {
+    let text = "a\n#[cfg(test)]\nmod tests {\n  b {}\n}\nc\n#[cfg(test)]\nuse d;\ne\n";
+    let left: Vec<_> = without_tests(text).split_whitespace().map(str::to_string).collect();
+    assert_eq!(left, ["a", "c", "e"]);
+}
+
+#[test]
+fn the_manifest_reader_sees_every_way_to_write_a_dependency() {
+    let text = "[package]\nname = \"komado-engine\"\n[dependencies]\nkomado-core.workspace = true\n\
+                own = { package = \"komado-store\" } # not komado-agent\n[dev-dependencies.komado-provider]\n\
+                path = \"x\"\n[target.'cfg(unix)'.dependencies]\nkomado = \"1\"\n\
+                [features]\nx = [\"komado-agent/y\"]\n";
+    let expect = [(4, "core"), (5, "store"), (6, "provider"), (9, "komado")];
+    assert_eq!(edges(text), expect.map(|(line, name)| (line, name.to_string())));
+}
+
+// ---- the tree ----
+
+/// One Rust file: as it is, and as code alone.
+struct Source {
+    name: String,
+    text: String,
+    code: String,
+}
+
+impl Source {
+    /// Whole files that are only compiled for tests; items under `#[cfg(test)]` are for [`without_tests`].
+    fn is_test(&self) -> bool {
+        self.name.split('/').any(|part| part == "tests" || part == "tests.rs")
+            || self.code.contains("#![cfg(test)]")
+    }
+}
+
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_path_buf()
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}:1: cannot read: {error}", display(path)))
+}
+
+fn display(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+}
+
+fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().map(|(index, line)| (index + 1, line))
+}
+
+/// The entries of a directory, in an order that does not depend on the machine.
+fn list(dir: &Path) -> Vec<PathBuf> {
+    let entries =
+        fs::read_dir(dir).unwrap_or_else(|error| panic!("{}:1: cannot list: {error}", display(dir)));
+    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+/// The crates that exist, by the name of their directory.
+fn crates() -> Vec<(String, PathBuf)> {
+    let dirs = list(&root().join("crates")).into_iter().filter(|dir| dir.join("Cargo.toml").is_file());
+    let found: Vec<_> =
+        dirs.map(|dir| (dir.file_name().unwrap_or_default().to_string_lossy().into_owned(), dir)).collect();
+    assert!(!found.is_empty(), "no crates under: {}", root().display());
+    found
+}
+
+fn sources() -> Vec<Source> {
+    let mut found = Vec::new();
+    let mut pending = vec![root().join("crates")];
+    while let Some(dir) = pending.pop() {
+        for path in list(&dir) {
+            if path.is_dir() {
+                // A build may have its target directory inside a crate.
+                if path.file_name().is_some_and(|name| name != "target") {
+                    pending.push(path);
+                }
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = read(&path);
+                found.push(Source { name: display(&path).replace('\\', "/"), code: mask(&text), text });
+            }
+        }
+    }
+    assert!(!found.is_empty(), "no Rust files under: {}", root().display());
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found
+}
+
+fn report(rule: &str, faults: Vec<String>) {
+    assert!(faults.is_empty(), "{rule}\n\n  {}\n", faults.join("\n  "));
+}
+
+fn is_empty_word(word: &str) -> bool {
+    EMPTY_WORDS.iter().any(|empty| word == *empty || word.strip_suffix('s') == Some(empty))
+}
+
+// ---- manifests and pages ----
+
+/// Our own crates that a manifest depends on, in any section, with the line that says so.
+fn edges(manifest: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut inside = false;
+    for (number, line) in numbered(manifest) {
+        let line = line.split('#').next().unwrap_or_default();
+        if line.trim_start().starts_with('[') {
+            inside = line.contains("dependencies");
+        }
+        if inside {
+            let words = line.split(|c: char| !c.is_alphanumeric() && c != '-' && c != '_');
+            let ours = words.filter_map(|word| match word.strip_prefix("komado") {
+                Some("") => Some("komado".to_string()),
+                Some(rest) => rest.strip_prefix(['-', '_']).map(str::to_string),
+                None => None,
+            });
+            found.extend(ours.map(|name| (number, name)));
+        }
+    }
+    found
+}
+
+/// Where the headings and code blocks of a page begin.
+#[derive(Default)]
+struct Outline {
+    headings: Vec<usize>,
+    blocks: Vec<usize>,
+    unclosed: Option<usize>,
+}
+
+fn outline(page: &str) -> Outline {
+    let mut outline = Outline::default();
+    for (number, line) in numbered(&read(&root().join(page))) {
+        if line.trim_start().starts_with("```") {
+            match outline.unclosed.take() {
+                Some(opened) => outline.blocks.push(opened),
+                None => outline.unclosed = Some(number),
+            }
+        } else if outline.unclosed.is_none() && line.starts_with("## ") {
+            outline.headings.push(number);
+        }
+    }
+    outline
+}
+
+// ---- the scanner ----
+
+/// The text with comments, strings and character literals replaced by blanks, line for line.
+fn mask(text: &str) -> String {
+    let mut code = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let after_word = code.ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        let (kept, length) = match skip(rest, after_word) {
+            0 => (true, first.len_utf8()),
+            length => (false, length),
+        };
+        let (taken, left) = rest.split_at(length);
+        if kept {
+            code.push_str(taken);
+        } else {
+            code.extend(taken.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }));
+        }
+        rest = left;
+    }
+    code
+}
+
+/// How many bytes at the start of `rest` are not code; 0 when the next character is.
+fn skip(rest: &str, after_word: bool) -> usize {
+    if rest.starts_with("//") {
+        rest.find('\n').unwrap_or(rest.len())
+    } else if rest.starts_with("/*") {
+        block_comment(rest)
+    } else if rest.starts_with('"') {
+        quoted(rest, '"')
+    } else if rest.starts_with('\'') {
+        let mut next = rest.chars().skip(1);
+        match (next.next(), next.next()) {
+            (Some('\\'), _) | (Some(_), Some('\'')) => quoted(rest, '\''),
+            _ => 0, // a lifetime or a label
+        }
+    } else if !after_word {
+        raw_string(rest)
+    } else {
+        0
+    }
+}
+
+fn block_comment(rest: &str) -> usize {
+    let bytes = rest.as_bytes();
+    let (mut at, mut depth) = (0, 0usize);
+    while at < bytes.len() {
+        match &bytes[at..bytes.len().min(at + 2)] {
+            b"/*" => (at, depth) = (at + 2, depth + 1),
+            b"*/" => (at, depth) = (at + 2, depth - 1),
+            _ => at += 1,
+        }
+        if depth == 0 {
+            return at;
+        }
+    }
+    rest.len()
+}
+
+fn quoted(rest: &str, quote: char) -> usize {
+    let mut escaped = false;
+    for (at, c) in rest.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            _ if c == quote => return at + c.len_utf8(),
+            _ => {}
+        }
+    }
+    rest.len()
+}
+
+fn raw_string(rest: &str) -> usize {
+    let Some(after) = ["r", "br", "cr"].iter().find_map(|prefix| rest.strip_prefix(prefix)) else { return 0 };
+    let body = after.trim_start_matches('#');
+    if !body.starts_with('"') {
+        return 0; // a raw identifier, or a word that begins with r
+    }
+    let end = format!("\"{}", "#".repeat(after.len() - body.len()));
+    let start = rest.len() - body.len() + 1;
+    body[1..].find(&end).map_or(rest.len(), |at| start + at + end.len())
+}
+
+struct Function {
+    name: String,
+    line: usize,
+    body_lines: usize,
+}
+
+/// Every function that has a body. Lines are counted between its braces.
+fn functions(code: &str) -> Vec<Function> {
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices("fn ") {
+        if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '#') {
+            continue;
+        }
+        let signature = &code[at + 3..];
+        let name: String = signature.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        if let Some((open, close)) = body(signature) {
+            let lines = signature[open..close].matches('\n').count();
+            let line = code[..at].matches('\n').count() + 1;
+            found.push(Function { name, line, body_lines: lines.saturating_sub(1) });
+        }
+    }
+    found
+}
+
+/// Code with every item under `#[cfg(test)]` blanked out.
+fn without_tests(code: &str) -> String {
+    let mut kept = code.to_string();
+    for attribute in ["#[cfg(test)]", "#[cfg(all(test,"] {
+        while let Some(start) = kept.find(attribute) {
+            let from = start + kept[start..].find(']').unwrap_or(attribute.len() - 1) + 1;
+            let item = &kept[from..];
+            let length = match body(item) {
+                Some((_, close)) => close + 1,
+                None => item.find(';').map_or(item.len(), |at| at + 1),
+            };
+            let blank: String =
+                kept[start..from + length].chars().map(|c| if c == '\n' { c } else { ' ' }).collect();
+            kept.replace_range(start..from + length, &blank);
+        }
+    }
+    kept
+}
+
+/// Where the braces of the item at the start of `code` open and close; `None` when a `;` ends it first.
+fn body(code: &str) -> Option<(usize, usize)> {
+    let (mut nested, mut braces, mut open) = (0usize, 0usize, None);
+    for (at, byte) in code.bytes().enumerate() {
+        match byte {
+            b'(' | b'[' => nested += 1,
+            b')' | b']' => nested = nested.saturating_sub(1),
+            b';' if nested == 0 && open.is_none() => return None,
+            b'{' if nested == 0 || open.is_some() => {
+                open.get_or_insert(at);
+                braces += 1;
+            }
+            b'}' if open.is_some() => {
+                braces -= 1;
+                if braces == 0 {
+                    return open.map(|open| (open, at));
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}

@@ -1,0 +1,137 @@
+//! What can go wrong in a store, each with what to do about it.
+
+use komado_core::thread::BadHeader;
+use komado_core::{Seq, SessionId, ThreadId};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Who holds a session for writing.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Holder {
+    /// The process.
+    pub pid: u32,
+    /// The machine.
+    pub host: String,
+    /// What it runs.
+    pub program: String,
+    /// Since when.
+    pub since: String,
+}
+
+impl std::fmt::Display for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "process {} ({}) on {} since {}", self.pid, self.program, self.host, self.since)
+    }
+}
+
+/// What can go wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No such session.
+    #[error("there is no session {0}; `komado sessions` lists them")]
+    NoSession(SessionId),
+    /// The id is taken.
+    #[error("session {0} exists already; choose another id")]
+    SessionExists(SessionId),
+    /// No such thread.
+    #[error("session {0} has no thread {1}")]
+    NoThread(SessionId, ThreadId),
+    /// The thread's name is taken.
+    #[error("session {0} has a thread {1} already; choose another name")]
+    ThreadExists(SessionId, ThreadId),
+    /// No such blob.
+    #[error("session {0} has no output {1:?}")]
+    NoBlob(SessionId, String),
+    /// Someone else writes.
+    #[error("session {session} is being written by {holder}; wait for it to end, or stop it")]
+    Busy {
+        /// The session.
+        session: SessionId,
+        /// Who holds it.
+        holder: Holder,
+    },
+    /// The session has ended.
+    #[error("session {0} has ended ({1}); `komado resume {0}` opens it again")]
+    Ended(SessionId, &'static str),
+    /// Opened to look, asked to write.
+    #[error("the journal was opened for reading only")]
+    ReadOnly,
+    /// The thread is longer than the caller thought.
+    #[error("the thread is at @{found}, not at @{expected}; read what came in between, then try again")]
+    Moved {
+        /// Where the caller thought it was.
+        expected: Seq,
+        /// Where it is.
+        found: Seq,
+    },
+    /// An append failed and could not be taken back; the handle is of no more use.
+    #[error("an earlier write failed; open the session again")]
+    Poisoned,
+    /// More than a journal can number or a line can hold.
+    #[error("the journal cannot hold {0}")]
+    TooMuch(String),
+    /// A line that cannot be read.
+    #[error("{place} is damaged: {why}; `komado doctor` says what can be done")]
+    Damaged {
+        /// Which entry or file.
+        place: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A header that cannot be read, or a newer version's.
+    #[error("{}: {source}", .path.display())]
+    Header {
+        /// The journal.
+        path: PathBuf,
+        /// What is wrong.
+        source: BadHeader,
+    },
+    /// The system refused.
+    #[error("cannot {what} {}: {source}{}", .path.display(), advice(.source))]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The table of sessions refused.
+    #[error("tasks.db: {0}; `komado doctor --rebuild` makes it again from the folders")]
+    Table(String),
+    /// A fault made on purpose.
+    #[error("injected fault at call {0}")]
+    Injected(u64),
+}
+
+/// What to do about errors people can do something about.
+fn advice(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+            "; nothing was lost: free some space and try again"
+        }
+        std::io::ErrorKind::FileTooLarge => "; nothing was lost: raise the limit for file sizes and try again",
+        std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+            "; nothing was changed: make the folder writable, or choose another with --base-dir"
+        }
+        _ => "",
+    }
+}
+
+/// Adds what was tried, and on what, to the system's error.
+pub(crate) trait Tried<T> {
+    fn tried(self, what: &'static str, path: &Path) -> Result<T, Error>;
+}
+
+impl<T> Tried<T> for std::io::Result<T> {
+    fn tried(self, what: &'static str, path: &Path) -> Result<T, Error> {
+        self.map_err(|source| Error::Io { what, path: path.to_owned(), source })
+    }
+}
+
+impl<T> Tried<T> for Result<T, rustix::io::Errno> {
+    fn tried(self, what: &'static str, path: &Path) -> Result<T, Error> {
+        self.map_err(std::io::Error::from).tried(what, path)
+    }
+}

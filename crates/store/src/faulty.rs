@@ -1,0 +1,144 @@
+//! A store that fails on purpose.
+//!
+//! Wraps another store and fails one call, counted over everything that touches the disk or the wire. Running the
+//! conformance suite once for each call shows what a failure at that very place leaves behind.
+
+use crate::{BlobRef, Change, Error, Journal, Mode, Note, Query, ReadSeek, Result, Row, Store, Swept};
+use komado_core::session::{Meta, Session};
+use komado_core::thread::Header;
+use komado_core::{Head, Seq, SessionId, ThreadId, View};
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Fails the n-th call, once.
+pub struct Faulty<S> {
+    inner: S,
+    count: Arc<Counter>,
+}
+
+struct Counter {
+    calls: AtomicU64,
+    fails_at: u64,
+}
+
+impl Counter {
+    fn call(&self) -> Result<()> {
+        let n = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+        if n == self.fails_at { Err(Error::Injected(n)) } else { Ok(()) }
+    }
+}
+
+impl<S> Faulty<S> {
+    /// Wraps `inner`; call number `fails_at` fails before it does anything. 0 for none.
+    pub fn new(inner: S, fails_at: u64) -> Self {
+        Self { inner, count: Arc::new(Counter { calls: AtomicU64::new(0), fails_at }) }
+    }
+
+    /// Calls made so far.
+    pub fn calls(&self) -> u64 {
+        self.count.calls.load(Ordering::SeqCst)
+    }
+
+    /// The store inside.
+    pub fn inner(&self) -> &S {
+        &self.inner
+    }
+}
+
+impl<S: Store> Store for Faulty<S> {
+    fn create(&self, meta: &Meta) -> Result<()> {
+        self.count.call()?;
+        self.inner.create(meta)
+    }
+
+    fn sessions(&self, query: &Query) -> Result<Vec<Session>> {
+        self.count.call()?;
+        self.inner.sessions(query)
+    }
+
+    fn change(&self, id: &SessionId, change: &Change) -> Result<Session> {
+        self.count.call()?;
+        self.inner.change(id, change)
+    }
+
+    fn remove(&self, id: &SessionId) -> Result<()> {
+        self.count.call()?;
+        self.inner.remove(id)
+    }
+
+    fn threads(&self, id: &SessionId) -> Result<Vec<Header>> {
+        self.count.call()?;
+        self.inner.threads(id)
+    }
+
+    fn spawn(&self, header: &Header) -> Result<()> {
+        self.count.call()?;
+        self.inner.spawn(header)
+    }
+
+    fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Box<dyn Journal>> {
+        self.count.call()?;
+        let inner = self.inner.open(id, thread, mode)?;
+        Ok(Box::new(FaultyJournal { inner, count: Arc::clone(&self.count) }))
+    }
+
+    fn put_blob(&self, id: &SessionId, bytes: &mut dyn Read) -> Result<BlobRef> {
+        self.count.call()?;
+        self.inner.put_blob(id, bytes)
+    }
+
+    fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>> {
+        self.count.call()?;
+        self.inner.blob(id, blob)
+    }
+
+    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
+        self.count.call()?;
+        self.inner.sweep(id, keep)
+    }
+}
+
+struct FaultyJournal {
+    inner: Box<dyn Journal>,
+    count: Arc<Counter>,
+}
+
+impl Journal for FaultyJournal {
+    fn header(&self) -> &Header {
+        self.inner.header()
+    }
+
+    fn last(&self) -> Seq {
+        self.inner.last()
+    }
+
+    fn head(&self, seq: Seq) -> Result<Head> {
+        self.count.call()?;
+        self.inner.head(seq)
+    }
+
+    fn line(&self, seq: Seq) -> Result<Vec<u8>> {
+        self.count.call()?;
+        self.inner.line(seq)
+    }
+
+    fn append(&mut self, after: Seq, rows: &[Row]) -> Result<()> {
+        self.count.call()?;
+        self.inner.append(after, rows)
+    }
+
+    fn settle(&mut self, view: &View) -> Result<()> {
+        self.count.call()?;
+        self.inner.settle(view)
+    }
+
+    fn rewrite(&mut self, change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>) -> Result<u64> {
+        self.count.call()?;
+        self.inner.rewrite(change)
+    }
+
+    fn notes(&self) -> &[Note] {
+        self.inner.notes()
+    }
+}

@@ -1,0 +1,175 @@
+//! Folders and file names, and nothing else that knows them.
+//!
+//! `contexts/running/{id}/` while a session lives, `contexts/completed/{id}/` when it has ended; a child thread has
+//! the same files under `threads/{id}/`. Folders are 0700, files 0600: conversations are private.
+
+use crate::error::Tried;
+use crate::{Error, Result};
+use komado_core::{SessionId, ThreadId};
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// The folder of one thread.
+#[derive(Clone, Debug)]
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(super) fn journal(&self) -> PathBuf {
+        self.0.join("messages.jsonl")
+    }
+
+    pub(super) fn index(&self) -> PathBuf {
+        self.0.join("index")
+    }
+
+    pub(super) fn current(&self) -> PathBuf {
+        self.0.join("current.jsonl")
+    }
+
+    pub(super) fn summaries(&self) -> PathBuf {
+        self.0.join("summaries.jsonl")
+    }
+
+    pub(super) fn tools(&self) -> PathBuf {
+        self.0.join("tools.jsonl")
+    }
+
+    /// The session's blobs, which all its threads share.
+    pub(super) fn outputs(&self) -> PathBuf {
+        match self.0.parent() {
+            Some(threads) if threads.file_name().is_some_and(|name| name == "threads") => {
+                threads.parent().unwrap_or(threads).join("outputs")
+            }
+            _ => self.0.join("outputs"),
+        }
+    }
+}
+
+/// How the name of something begins that is not finished.
+pub(super) const NEW: &str = ".new-";
+/// How the name of something begins that is to be removed.
+pub(super) const GONE: &str = ".gone-";
+
+/// The two halves of the base folder.
+pub(super) const HALVES: [&str; 2] = ["running", "completed"];
+
+/// The base folder.
+#[derive(Clone, Debug)]
+pub(super) struct Base(PathBuf);
+
+impl Base {
+    pub(super) fn new(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(super) fn running(&self, id: &SessionId) -> PathBuf {
+        self.0.join("running").join(id.as_str())
+    }
+
+    pub(super) fn completed(&self, id: &SessionId) -> PathBuf {
+        self.0.join("completed").join(id.as_str())
+    }
+
+    /// Where the session is now.
+    pub(super) fn session(&self, id: &SessionId) -> Result<PathBuf> {
+        let places = [self.running(id), self.completed(id)];
+        places.into_iter().find(|path| path.is_dir()).ok_or_else(|| Error::NoSession(id.clone()))
+    }
+
+    pub(super) fn thread(&self, id: &SessionId, thread: &ThreadId) -> Result<Folder> {
+        let session = self.session(id)?;
+        if thread.is_root() {
+            return Ok(Folder(session));
+        }
+        let path = session.join("threads").join(thread.as_str());
+        if path.is_dir() { Ok(Folder(path)) } else { Err(Error::NoThread(id.clone(), thread.clone())) }
+    }
+
+    /// Every session folder, with true when it is in `completed`.
+    pub(super) fn folders(&self) -> Result<Vec<(SessionId, PathBuf, bool)>> {
+        let mut found = Vec::new();
+        for half in HALVES {
+            for path in list(&self.0.join(half))? {
+                let name = path.file_name().and_then(|name| name.to_str());
+                if let Some(id) = name.and_then(|name| SessionId::new(name).ok())
+                    && path.is_dir()
+                {
+                    found.push((id, path, half == "completed"));
+                }
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+}
+
+/// What is in a folder; nothing when there is no such folder.
+pub(super) fn list(path: &Path) -> Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(e).tried("list", path),
+    };
+    let paths: std::io::Result<Vec<PathBuf>> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
+    paths.tried("list", path)
+}
+
+/// Makes a folder and its parents, private and durable.
+pub(super) fn make_folder(path: &Path) -> Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if let Some(parent) = parent {
+        make_folder(parent)?;
+    }
+    match DirBuilder::new().mode(0o700).create(path) {
+        Ok(()) => sync_folder(parent.unwrap_or(Path::new("."))),
+        // Someone else was faster.
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Err(e) => Err(e).tried("make the folder", path),
+    }
+}
+
+/// A folder under a name that nobody looks for, to be filled and then named.
+///
+/// It is locked while it is being filled: one that is not was left behind.
+pub(super) fn new_folder(parent: &Path) -> Result<(TempDir, File)> {
+    let mut builder = tempfile::Builder::new();
+    let private = std::fs::Permissions::from_mode(0o700);
+    let folder = builder.prefix(NEW).permissions(private).tempdir_in(parent).tried("make a folder in", parent)?;
+    let lock = File::open(folder.path()).tried("open", folder.path())?;
+    // Where folders cannot be locked, nothing unfinished is ever taken for left behind.
+    let _ = lock.try_lock();
+    Ok((folder, lock))
+}
+
+/// True for what was left behind by a process that ended too early.
+pub(super) fn is_left_behind(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.starts_with(GONE) || (name.starts_with(NEW) && File::open(path).is_ok_and(|file| file.try_lock().is_ok()))
+}
+
+/// Removes a file or a whole folder; it may be gone already.
+pub(super) fn remove(path: &Path) -> Result<()> {
+    let removed = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+    match removed {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e).tried("remove", path),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the folder's list of names durable.
+pub(super) fn sync_folder(path: &Path) -> Result<()> {
+    File::open(path).and_then(|folder| folder.sync_all()).tried("sync the folder", path)
+}

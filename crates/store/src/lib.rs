@@ -1,0 +1,221 @@
+//! Where journals are kept.
+//!
+//! One narrow trait for sessions and blobs, one for a thread's journal. Every store runs the same conformance suite;
+//! nothing in a store decides what a model sees. Calls block: a durable append is a write and a sync, which block on
+//! every system; an asynchronous caller moves the handle to a thread of its own.
+
+pub mod error;
+pub mod faulty;
+pub mod files;
+pub mod memory;
+
+pub use error::{Error, Holder};
+pub use faulty::Faulty;
+pub use files::FileStore;
+pub use memory::MemoryStore;
+
+use komado_core::head::Source;
+use komado_core::journal::{Record, decode};
+use komado_core::session::{Counters, Meta, Session, State};
+use komado_core::thread::Header;
+use komado_core::{Head, Seq, SessionId, ThreadId, View};
+use std::io::{Read, Seek};
+
+/// What stores give back.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// How a thread is opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// To look; any number of readers, also while someone writes.
+    Read,
+    /// To append; one process at a time.
+    Write,
+    /// To take a secret out; like writing, and also where a session has ended.
+    Amend,
+}
+
+/// Which sessions to list.
+#[derive(Clone, Debug, Default)]
+pub struct Query {
+    /// Only this one, or those whose id begins so.
+    pub prefix: Option<String>,
+    /// Only in this state.
+    pub status: Option<State>,
+    /// Only this user's.
+    pub user: Option<String>,
+    /// Only those that ended before this time (RFC 3339).
+    pub ended_before: Option<String>,
+    /// Only those after this one in the order of making.
+    pub after: Option<(String, SessionId)>,
+    /// At most so many; 0 for all.
+    pub limit: usize,
+}
+
+/// What may change about a session.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// It entered another state.
+    State {
+        /// The state.
+        to: State,
+        /// When.
+        at: String,
+        /// Why, for a failure or a stop.
+        why: Option<String>,
+    },
+    /// Its counters grew.
+    Count {
+        /// By how much.
+        by: Counters,
+        /// When.
+        at: String,
+    },
+}
+
+/// A stored blob.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BlobRef {
+    /// Digest of its bytes.
+    pub id: String,
+    /// Its size.
+    pub byte_size: u64,
+    /// Its number of lines.
+    pub line_count: u64,
+}
+
+/// What a sweep freed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Swept {
+    /// Blobs removed.
+    pub blobs: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// A blob's bytes, to be read from anywhere.
+pub trait ReadSeek: Read + Seek + Send {}
+
+impl<T: Read + Seek + Send> ReadSeek for T {}
+
+/// Sessions, threads and blobs.
+pub trait Store: Send + Sync {
+    /// Makes a session with an empty root thread.
+    fn create(&self, meta: &Meta) -> Result<()>;
+
+    /// Lists sessions in the order they were made.
+    fn sessions(&self, query: &Query) -> Result<Vec<Session>>;
+
+    /// Changes what is known of a session.
+    fn change(&self, id: &SessionId, change: &Change) -> Result<Session>;
+
+    /// Removes a session with everything in it. Refused while someone writes to it.
+    fn remove(&self, id: &SessionId) -> Result<()>;
+
+    /// The session's threads, the root first, then by age.
+    fn threads(&self, id: &SessionId) -> Result<Vec<Header>>;
+
+    /// Makes a thread: a fork, or a spawned child.
+    fn spawn(&self, header: &Header) -> Result<()>;
+
+    /// Opens a thread's journal.
+    fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Box<dyn Journal>>;
+
+    /// Keeps bytes under their digest; the same bytes are kept once.
+    fn put_blob(&self, id: &SessionId, bytes: &mut dyn Read) -> Result<BlobRef>;
+
+    /// Reads a blob.
+    fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>>;
+
+    /// Removes the blobs that `keep` does not want.
+    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept>;
+}
+
+/// One line to append, with its head.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The line as [`komado_core::journal::encode`] writes it.
+    pub line: Vec<u8>,
+    /// Its head.
+    pub head: Head,
+}
+
+/// What was put right when a journal was opened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Note {
+    /// A last line without an end was cut off; it was never acknowledged.
+    Torn {
+        /// Bytes cut.
+        bytes: u64,
+    },
+    /// The index was behind or broken and was made again from the journal.
+    Reindexed {
+        /// Entries read.
+        entries: u64,
+    },
+}
+
+impl std::fmt::Display for Note {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Torn { bytes } => write!(f, "cut {bytes} bytes of a last line that was never finished"),
+            Self::Reindexed { entries } => write!(f, "the index was made again for {entries} entries"),
+        }
+    }
+}
+
+/// A thread's journal, open.
+pub trait Journal: Send {
+    /// Its first line.
+    fn header(&self) -> &Header;
+
+    /// Number of its last entry.
+    fn last(&self) -> Seq;
+
+    /// The head of an entry; for a fork also of those before its base.
+    fn head(&self, seq: Seq) -> Result<Head>;
+
+    /// An entry's line, line break included.
+    fn line(&self, seq: Seq) -> Result<Vec<u8>>;
+
+    /// Appends lines after entry `after`, which must be the last: one write, one sync. When it returns, they are
+    /// durable; when it fails, none is there.
+    fn append(&mut self, after: Seq, rows: &[Row]) -> Result<()>;
+
+    /// Brings what is derived (views and lists for people) in line with `view`. Losing it loses nothing.
+    fn settle(&mut self, view: &View) -> Result<()>;
+
+    /// Replaces lines for which `change` gives another text, all or none; the one way to take a secret out. Gives the
+    /// number of lines changed.
+    fn rewrite(&mut self, change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>) -> Result<u64>;
+
+    /// What was put right at opening.
+    fn notes(&self) -> &[Note];
+}
+
+impl Source for dyn Journal + '_ {
+    type Error = Error;
+
+    fn last(&self) -> Seq {
+        Journal::last(self)
+    }
+
+    fn head(&self, seq: Seq) -> Result<Head> {
+        Journal::head(self, seq)
+    }
+
+    fn record(&self, seq: Seq) -> Result<Record> {
+        read_record(self, seq)
+    }
+}
+
+fn read_record<J: Journal + ?Sized>(journal: &J, seq: Seq) -> Result<Record> {
+    let line = journal.line(seq)?;
+    let damaged = |why: String| Error::Damaged {
+        place: format!("{}/{}@{seq}", journal.header().session, journal.header().thread),
+        why,
+    };
+    let text = std::str::from_utf8(&line).map_err(|e| damaged(e.to_string()))?;
+    decode(text).map_err(|e| damaged(e.to_string()))
+}

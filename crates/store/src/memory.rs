@@ -1,0 +1,262 @@
+//! The reference store: everything in memory, nothing clever.
+//!
+//! What the other stores must do is what this one does. It keeps what it is given for as long as the process lives.
+
+use crate::error::Holder;
+use crate::files::copy_blob;
+use crate::{BlobRef, Change, Error, Journal, Mode, Note, Query, ReadSeek, Result, Row, Store, Swept};
+use komado_core::session::{Meta, Session};
+use komado_core::thread::Header;
+use komado_core::{Head, Seq, SessionId, ThreadId, View};
+use std::collections::{BTreeMap, HashSet};
+use std::io::{Cursor, Read};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Sessions in memory. Clones share what they hold.
+#[derive(Clone, Default)]
+pub struct MemoryStore {
+    rooms: Arc<Mutex<BTreeMap<SessionId, Room>>>,
+}
+
+struct Room {
+    session: Session,
+    threads: BTreeMap<ThreadId, (Header, Arc<Mutex<Vec<Row>>>)>,
+    blobs: BTreeMap<String, Arc<[u8]>>,
+    writers: Arc<Mutex<HashSet<ThreadId>>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl MemoryStore {
+    fn with<T>(&self, id: &SessionId, run: impl FnOnce(&mut Room) -> Result<T>) -> Result<T> {
+        let mut rooms = locked(&self.rooms);
+        run(rooms.get_mut(id).ok_or_else(|| Error::NoSession(id.clone()))?)
+    }
+}
+
+fn here() -> Holder {
+    Holder {
+        pid: std::process::id(),
+        host: "this machine".into(),
+        program: "this process".into(),
+        since: "its start".into(),
+    }
+}
+
+fn matches(query: &Query, id: &SessionId, session: &Session) -> bool {
+    let key = (session.meta.created_at.as_str(), id);
+    query.prefix.as_ref().is_none_or(|prefix| id.as_str().starts_with(prefix))
+        && query.status.is_none_or(|status| session.status == status)
+        && query.user.as_ref().is_none_or(|user| session.meta.user.as_ref() == Some(user))
+        && query.ended_before.as_ref().is_none_or(|time| session.completed_at.as_ref().is_some_and(|at| at < time))
+        && query.after.as_ref().is_none_or(|(at, last)| key > (at.as_str(), last))
+}
+
+impl Store for MemoryStore {
+    fn create(&self, meta: &Meta) -> Result<()> {
+        let id = SessionId::new(meta.uuid.as_str())
+            .map_err(|e| Error::Damaged { place: "the session's id".into(), why: e.to_string() })?;
+        let mut rooms = locked(&self.rooms);
+        if rooms.contains_key(&id) {
+            return Err(Error::SessionExists(id));
+        }
+        let root = Header::root(id.clone(), &meta.created_at);
+        let threads = BTreeMap::from([(ThreadId::root(), (root, Arc::default()))]);
+        let session = Session::new(meta);
+        rooms.insert(id, Room { session, threads, blobs: BTreeMap::new(), writers: Arc::default() });
+        Ok(())
+    }
+
+    fn sessions(&self, query: &Query) -> Result<Vec<Session>> {
+        let rooms = locked(&self.rooms);
+        let mut found: Vec<_> = rooms.iter().filter(|(id, room)| matches(query, id, &room.session)).collect();
+        found.sort_by(|(a, x), (b, y)| (&x.session.meta.created_at, a).cmp(&(&y.session.meta.created_at, b)));
+        let limit = if query.limit == 0 { usize::MAX } else { query.limit };
+        Ok(found.into_iter().take(limit).map(|(_, room)| room.session.clone()).collect())
+    }
+
+    fn change(&self, id: &SessionId, change: &Change) -> Result<Session> {
+        self.with(id, |room| {
+            let session = &mut room.session;
+            match change {
+                Change::State { to, at, why } => {
+                    if !locked(&room.writers).is_empty() && to.is_ended() != session.status.is_ended() {
+                        return Err(Error::Busy { session: id.clone(), holder: here() });
+                    }
+                    session.enter(*to, at, why.as_deref());
+                }
+                Change::Count { by, at } => {
+                    session.counters += *by;
+                    session.updated_at.clone_from(at);
+                }
+            }
+            Ok(session.clone())
+        })
+    }
+
+    fn remove(&self, id: &SessionId) -> Result<()> {
+        self.with(id, |room| {
+            if locked(&room.writers).is_empty() { Ok(()) } else { Err(Error::Busy { session: id.clone(), holder: here() }) }
+        })?;
+        locked(&self.rooms).remove(id);
+        Ok(())
+    }
+
+    fn threads(&self, id: &SessionId) -> Result<Vec<Header>> {
+        self.with(id, |room| {
+            let mut headers: Vec<Header> = room.threads.values().map(|(header, _)| header.clone()).collect();
+            headers.sort_by_key(|h| (!h.thread.is_root(), h.timestamp.clone(), h.thread.clone()));
+            Ok(headers)
+        })
+    }
+
+    fn spawn(&self, header: &Header) -> Result<()> {
+        self.with(&header.session, |room| {
+            if room.threads.contains_key(&header.thread) {
+                return Err(Error::ThreadExists(header.session.clone(), header.thread.clone()));
+            }
+            room.threads.insert(header.thread.clone(), (header.clone(), Arc::default()));
+            Ok(())
+        })
+    }
+
+    fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Box<dyn Journal>> {
+        let (header, rows, writers) = self.with(id, |room| {
+            if mode == Mode::Write && room.session.status.is_ended() {
+                return Err(Error::Ended(id.clone(), room.session.status.name()));
+            }
+            let (header, rows) =
+                room.threads.get(thread).ok_or_else(|| Error::NoThread(id.clone(), thread.clone()))?;
+            if mode != Mode::Read && !locked(&room.writers).insert(thread.clone()) {
+                return Err(Error::Busy { session: id.clone(), holder: here() });
+            }
+            Ok((header.clone(), Arc::clone(rows), Arc::clone(&room.writers)))
+        })?;
+        let base = match &header.base {
+            Some(moment) => Some(self.open(id, &moment.thread, Mode::Read)?),
+            None => None,
+        };
+        let writers = (mode != Mode::Read).then_some(writers);
+        Ok(Box::new(MemoryJournal { header, base, rows, writers }))
+    }
+
+    fn put_blob(&self, id: &SessionId, bytes: &mut dyn Read) -> Result<BlobRef> {
+        let mut kept = Vec::new();
+        let blob = copy_blob(bytes, &mut kept)?;
+        self.with(id, |room| {
+            room.blobs.insert(blob.id.clone(), kept.into());
+            Ok(blob)
+        })
+    }
+
+    fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>> {
+        self.with(id, |room| {
+            let found = room.blobs.get(blob).ok_or_else(|| Error::NoBlob(id.clone(), blob.into()))?;
+            Ok(Box::new(Cursor::new(Arc::clone(found))) as Box<dyn ReadSeek>)
+        })
+    }
+
+    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
+        self.with(id, |room| {
+            let mut swept = Swept::default();
+            room.blobs.retain(|blob, bytes| {
+                let kept = keep(blob);
+                swept.blobs += u64::from(!kept);
+                swept.bytes += if kept { 0 } else { bytes.len() as u64 };
+                kept
+            });
+            Ok(swept)
+        })
+    }
+}
+
+struct MemoryJournal {
+    header: Header,
+    base: Option<Box<dyn Journal>>,
+    rows: Arc<Mutex<Vec<Row>>>,
+    /// Who writes; absent for a reader.
+    writers: Option<Arc<Mutex<HashSet<ThreadId>>>>,
+}
+
+impl Drop for MemoryJournal {
+    fn drop(&mut self) {
+        if let Some(writers) = &self.writers {
+            locked(writers).remove(&self.header.thread);
+        }
+    }
+}
+
+impl MemoryJournal {
+    fn row<T>(&self, seq: Seq, own: impl FnOnce(&Row) -> T, base: impl FnOnce(&dyn Journal) -> Result<T>) -> Result<T> {
+        let place = seq.checked_sub(self.header.base_seq() + 1);
+        match (place, &self.base) {
+            (None, Some(journal)) => base(&**journal),
+            (place, _) => {
+                let rows = locked(&self.rows);
+                let row = place.and_then(|i| rows.get(i as usize));
+                row.map(own).ok_or_else(|| Error::Damaged {
+                    place: format!("{}/{}", self.header.session, self.header.thread),
+                    why: format!("it has no entry @{seq}"),
+                })
+            }
+        }
+    }
+}
+
+impl Journal for MemoryJournal {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn last(&self) -> Seq {
+        self.header.base_seq() + locked(&self.rows).len() as Seq
+    }
+
+    fn head(&self, seq: Seq) -> Result<Head> {
+        if seq == 0 {
+            return Ok(Head::START);
+        }
+        self.row(seq, |row| row.head, |base| base.head(seq))
+    }
+
+    fn line(&self, seq: Seq) -> Result<Vec<u8>> {
+        self.row(seq, |row| row.line.clone(), |base| base.line(seq))
+    }
+
+    fn append(&mut self, after: Seq, rows: &[Row]) -> Result<()> {
+        if self.writers.is_none() {
+            return Err(Error::ReadOnly);
+        }
+        let found = self.last();
+        if after != found {
+            return Err(Error::Moved { expected: after, found });
+        }
+        locked(&self.rows).extend_from_slice(rows);
+        Ok(())
+    }
+
+    fn settle(&mut self, _: &View) -> Result<()> {
+        Ok(())
+    }
+
+    fn rewrite(&mut self, change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>) -> Result<u64> {
+        if self.writers.is_none() {
+            return Err(Error::ReadOnly);
+        }
+        let mut changed = 0;
+        for (row, seq) in locked(&self.rows).iter_mut().zip(self.header.base_seq() + 1..) {
+            if let Some(line) = change(seq, &String::from_utf8_lossy(&row.line)) {
+                row.line = line;
+                changed += 1;
+            }
+        }
+        Ok(changed)
+    }
+
+    fn notes(&self) -> &[Note] {
+        &[]
+    }
+}
+
