@@ -14,7 +14,8 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 run: ## watch a conversation outgrow its window and go on: the demo
-	cargo run --release -q -p komado -- demo
+	cargo build --release -p komado
+	@cargo run --release -q -p komado -- demo
 
 test: setup lint ## everything that must pass: lint, then every test
 	cargo test --workspace
@@ -32,7 +33,7 @@ audit: deny-tool ## the same, and known vulnerabilities: downloads the advisory 
 	$(DENY) check
 
 bench: ## how fast a session takes an entry, how fast it opens
-	cargo build --release -q -p komado
+	cargo build --release -p komado
 	cargo run --release -q -p komado -- bench append
 	cargo run --release -q -p komado -- bench open
 
@@ -46,7 +47,7 @@ check-data: ## check the laws on your own transcripts: make check-data KOMADO_DA
 		echo "  make check-data KOMADO_DATA=path/to/transcripts" >&2; \
 		exit 2; \
 	fi
-	cargo run --release -q -p komado --example check_data -- "$(KOMADO_DATA)"
+	cargo run --release -p komado --features check-data --example check_data -- "$(KOMADO_DATA)"
 
 setup: ## install what the tests compare against (jq, sqlite3), if it is missing
 	@scripts/setup

@@ -144,14 +144,18 @@ mod tests {
 
     #[test]
     fn an_address_reads_back_as_it_was_written() {
-        for text in ["a", "a/b", "a@3", "550e8400-e29b-41d4-a716-446655440000/root@17", "air_city:stelis_abc/x.1@0"] {
+        for text in
+            ["a", "a/b", "a@3", "550e8400-e29b-41d4-a716-446655440000/root@17", "air_city:stelis_abc/x.1@0"]
+        {
             assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
         }
     }
 
     #[test]
     fn nothing_that_could_leave_the_base_folder_is_an_id() {
-        for text in ["", "..", ".", "../x", "a/../b", "a\\b", "/etc", "a\0b", "a b", "-rf", ".hidden", "é", "a/b/c"] {
+        for text in
+            ["", "..", ".", "../x", "a/../b", "a\\b", "/etc", "a\0b", "a b", "-rf", ".hidden", "é", "a/b/c"]
+        {
             assert!(text.parse::<Address>().is_err(), "{text:?}");
             assert!(SessionId::new(text).is_err(), "{text:?}");
         }

@@ -104,7 +104,11 @@ pub enum Refusal {
 }
 
 /// Says whether `entry` may follow what `view` has taken in. Costs nothing that grows with the conversation.
-pub fn admit<S: Source + ?Sized>(view: &View, entry: &Entry, source: &S) -> Result<Result<(), Refusal>, S::Error> {
+pub fn admit<S: Source + ?Sized>(
+    view: &View,
+    entry: &Entry,
+    source: &S,
+) -> Result<Result<(), Refusal>, S::Error> {
     let gate = Gate { view, source };
     Ok(match entry {
         Entry::Message(message, reply) => gate.message(message, reply.is_some()),
@@ -184,8 +188,15 @@ impl<S: Source + ?Sized> Gate<'_, S> {
         let (Some(outcome), [_]) = (message.outcome(), &message.parts[..]) else {
             return Err(Refusal::Misplaced { role: "tool", what: "anything but one result" });
         };
-        if outcome.content.iter().any(|p| matches!(p, Part::Call(_) | Part::Result(_) | Part::Reasoning { .. })) {
-            return Err(Refusal::Misplaced { role: "tool", what: "a call, a result or reasoning inside its result" });
+        if outcome
+            .content
+            .iter()
+            .any(|p| matches!(p, Part::Call(_) | Part::Result(_) | Part::Reasoning { .. }))
+        {
+            return Err(Refusal::Misplaced {
+                role: "tool",
+                what: "a call, a result or reasoning inside its result",
+            });
         }
         let open: Vec<String> = self.view.open().calls.iter().map(|(id, _)| id.clone()).collect();
         if open.contains(&outcome.call_id) {
@@ -197,8 +208,12 @@ impl<S: Source + ?Sized> Gate<'_, S> {
     fn rewind(&self, to: Seq) -> Result<(), Refusal> {
         match to.cmp(&self.view.last()) {
             std::cmp::Ordering::Less => Ok(()),
-            std::cmp::Ordering::Equal => Err(Refusal::NoEffect { why: "that is where the thread is; name an earlier moment" }),
-            std::cmp::Ordering::Greater => Err(Refusal::NoEntry { seq: to, why: "the thread is not that long; name an earlier entry" }),
+            std::cmp::Ordering::Equal => {
+                Err(Refusal::NoEffect { why: "that is where the thread is; name an earlier moment" })
+            }
+            std::cmp::Ordering::Greater => {
+                Err(Refusal::NoEntry { seq: to, why: "the thread is not that long; name an earlier entry" })
+            }
         }
     }
 
@@ -211,22 +226,34 @@ impl<S: Source + ?Sized> Gate<'_, S> {
             Some(unit) if unit.from == self.view.open().unit => Ok(self.no_calls_open()),
             Some(unit) if unit == span => Ok(Ok(())),
             Some(unit) => hold!(Refusal::Splits { span, unit: unit.from }),
-            None => hold!(Refusal::NoEntry { seq: span.from, why: "only messages on the present path can be pinned" }),
+            None => hold!(Refusal::NoEntry {
+                seq: span.from,
+                why: "only messages on the present path can be pinned"
+            }),
         }
     }
 
     fn unpin(&self, span: Span) -> Result<(), Refusal> {
-        if self.view.pins().contains(&span) { Ok(()) } else { Err(Refusal::NoEffect { why: "no pin has this span; name one that is in force" }) }
+        if self.view.pins().contains(&span) {
+            Ok(())
+        } else {
+            Err(Refusal::NoEffect { why: "no pin has this span; name one that is in force" })
+        }
     }
 
     fn anchor(&self, first: Seq) -> Verdict<S::Error> {
         let is_anchor = self.view.on_path(first) && self.source.head(first)?.kind == Kind::Anchor;
-        Ok(if is_anchor { Ok(()) } else { Err(Refusal::NoEntry { seq: first, why: "no anchor stands there; name the thread's first one" }) })
+        Ok(if is_anchor {
+            Ok(())
+        } else {
+            Err(Refusal::NoEntry { seq: first, why: "no anchor stands there; name the thread's first one" })
+        })
     }
 
     fn close(&self, close: &Close) -> Verdict<S::Error> {
         let Some(at) = self.view.closed() else { return Ok(Ok(())) };
-        let paused = matches!(self.source.record(at)?.entry, Entry::Close(Close { ending: Ending::Paused, .. }));
+        let paused =
+            matches!(self.source.record(at)?.entry, Entry::Close(Close { ending: Ending::Paused, .. }));
         Ok(if paused && close.ending != Ending::Paused { Ok(()) } else { Err(Refusal::Closed { at }) })
     }
 
@@ -243,7 +270,9 @@ impl<S: Source + ?Sized> Gate<'_, S> {
             }
             EditKind::Condense | EditKind::Truncate => {
                 if edit.hide.is_empty() || edit.show.is_empty() || !edit.replace.is_empty() {
-                    hold!(Refusal::NoEffect { why: "an edit of this kind must hide something and show something in its place" });
+                    hold!(Refusal::NoEffect {
+                        why: "an edit of this kind must hide something and show something in its place"
+                    });
                 }
                 self.hides(&edit.hide)
             }
@@ -254,14 +283,20 @@ impl<S: Source + ?Sized> Gate<'_, S> {
         let mut before = 0;
         for swap in replace {
             if swap.seq <= before {
-                hold!(Refusal::NoEntry { seq: swap.seq, why: "replaced entries must come once and in order" });
+                hold!(Refusal::NoEntry {
+                    seq: swap.seq,
+                    why: "replaced entries must come once and in order"
+                });
             }
             before = swap.seq;
             if !self.view.shows(swap.seq) || !self.source.head(swap.seq)?.kind.is_item() {
                 hold!(Refusal::NoEntry { seq: swap.seq, why: "it is not shown; name an entry that is" });
             }
             if self.source.head(swap.seq)?.kind == Kind::Anchor {
-                hold!(Refusal::NoEntry { seq: swap.seq, why: "an anchor is changed by its thread alone; leave it out" });
+                hold!(Refusal::NoEntry {
+                    seq: swap.seq,
+                    why: "an anchor is changed by its thread alone; leave it out"
+                });
             }
             if self.view.pins().iter().any(|pin| pin.holds(swap.seq)) {
                 hold!(Refusal::NoEntry { seq: swap.seq, why: "it is pinned; unpin it first" });

@@ -22,9 +22,9 @@ pub mod session;
 pub mod thread;
 pub mod view;
 
-pub use book::Book;
 pub use address::{Address, BadId, SessionId, ThreadId};
 pub use admit::{Refusal, admit};
+pub use book::Book;
 pub use head::{Head, Kind, Source};
 pub use journal::{Entry, Record};
 pub use message::{Message, Part, Role};
@@ -67,6 +67,10 @@ impl Span {
 
 impl std::fmt::Display for Span {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.from == self.to { write!(f, "{}", self.from) } else { write!(f, "{}..{}", self.from, self.to) }
+        if self.from == self.to {
+            write!(f, "{}", self.from)
+        } else {
+            write!(f, "{}..{}", self.from, self.to)
+        }
     }
 }

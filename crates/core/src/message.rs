@@ -224,7 +224,11 @@ impl Message {
             Some(outcome) => outcome.content = vec![Part::text(text)],
             None => {
                 message.parts.retain(|p| matches!(p, Part::Call(_) | Part::Reasoning { .. }));
-                let at = message.parts.iter().position(|p| matches!(p, Part::Call(_))).unwrap_or(message.parts.len());
+                let at = message
+                    .parts
+                    .iter()
+                    .position(|p| matches!(p, Part::Call(_)))
+                    .unwrap_or(message.parts.len());
                 message.parts.insert(at, Part::text(text));
             }
         }

@@ -92,7 +92,8 @@ pub(crate) fn from_object(object: &Object<'_>, form: Form) -> Result<Message, Ba
 }
 
 fn read_content(content: &RawValue, form: Form) -> Result<Vec<Part>, BadMessage> {
-    let json = |e: serde_json::Error| BadMessage::Field(BadField { key: "content".into(), why: e.to_string() });
+    let json =
+        |e: serde_json::Error| BadMessage::Field(BadField { key: "content".into(), why: e.to_string() });
     match content.get().as_bytes().first() {
         Some(b'"') => Ok(vec![Part::text(serde_json::from_str::<String>(content.get()).map_err(json)?)]),
         Some(b'[') => {
@@ -105,7 +106,8 @@ fn read_content(content: &RawValue, form: Form) -> Result<Vec<Part>, BadMessage>
 
 fn read_part(part: &RawValue, form: Form) -> Result<Part, BadMessage> {
     let object = Object::parse(part.get()).map_err(|e| BadMessage::Shape(format!("a content part: {e}")))?;
-    let kind: String = object.read("type")?.ok_or_else(|| BadMessage::Shape("a content part has no `type`".into()))?;
+    let kind: String =
+        object.read("type")?.ok_or_else(|| BadMessage::Shape("a content part has no `type`".into()))?;
     let opaque = || Part::Opaque(Opaque { dialect: DIALECT.into(), json: Raw::from_value(part) });
     Ok(match (kind.as_str(), form) {
         ("text", _) => Part::Text {
@@ -169,8 +171,10 @@ fn read_call(call: &RawValue) -> Result<Call, BadMessage> {
         CallKind::Function => ("function", "arguments"),
         CallKind::Custom => ("custom", "input"),
     };
-    let inner = object.get(holder).ok_or_else(|| BadMessage::Shape(format!("a tool call has no `{holder}`")))?;
-    let inner = Object::parse(inner.get()).map_err(|e| BadMessage::Shape(format!("a tool call's {holder}: {e}")))?;
+    let inner =
+        object.get(holder).ok_or_else(|| BadMessage::Shape(format!("a tool call has no `{holder}`")))?;
+    let inner =
+        Object::parse(inner.get()).map_err(|e| BadMessage::Shape(format!("a tool call's {holder}: {e}")))?;
     let name: Option<String> = inner.read("name")?;
     Ok(Call {
         id: object.read("id")?.unwrap_or_default(),
@@ -225,7 +229,9 @@ pub(crate) fn write_call(call: &Call, out: &mut dyn Write) -> io::Result<()> {
 
 /// Adds the fields of `extra` before the closing brace of `json`.
 fn splice(json: &mut Vec<u8>, extra: Option<&Raw>) {
-    let Some(inner) = extra.and_then(|raw| raw.get().trim().strip_prefix('{')?.strip_suffix('}')) else { return };
+    let Some(inner) = extra.and_then(|raw| raw.get().trim().strip_prefix('{')?.strip_suffix('}')) else {
+        return;
+    };
     if json.pop().is_some() && !inner.trim().is_empty() {
         json.push(b',');
         json.extend_from_slice(inner.as_bytes());
@@ -243,7 +249,9 @@ pub trait Blobs {
 /// other dialects) is left out; an image inside a tool's answer is named instead of shown.
 pub fn write(message: &Message, blobs: &mut dyn Blobs, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{{\"role\":\"{}\"", message.role.name())?;
-    if let (Some(name), Role::System | Role::Developer | Role::User | Role::Assistant) = (&message.name, message.role) {
+    if let (Some(name), Role::System | Role::Developer | Role::User | Role::Assistant) =
+        (&message.name, message.role)
+    {
         out.write_all(b",\"name\":")?;
         serde_json::to_writer(&mut *out, name)?;
     }

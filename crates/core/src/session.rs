@@ -103,7 +103,8 @@ impl TaskKey {
         let (task_source, rest) = text.split_once(':').ok_or_else(wrong)?;
         let pieces: Vec<&str> = rest.split('/').collect();
         let [owner, repo, task_type, task_id] = pieces[..] else { return Err(wrong()) };
-        let known = matches!(task_source, "github" | "gitlab") && matches!(task_type, "issue" | "pull_request");
+        let known =
+            matches!(task_source, "github" | "gitlab") && matches!(task_type, "issue" | "pull_request");
         if !known || owner.is_empty() || repo.is_empty() || task_id.is_empty() {
             return Err(wrong());
         }
@@ -115,6 +116,9 @@ impl TaskKey {
 
 impl std::fmt::Display for TaskKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.task_source == "local" {
+            return f.write_str("local");
+        }
         write!(f, "{}:{}/{}/{}/{}", self.task_source, self.owner, self.repo, self.task_type, self.task_id)
     }
 }
@@ -258,7 +262,9 @@ mod tests {
     fn a_task_key_reads_back_and_a_wrong_one_says_what_to_write() {
         let key = TaskKey::parse("github:notfolder/coding_agent/issue/27").unwrap();
         assert_eq!(key.to_string(), "github:notfolder/coding_agent/issue/27");
-        for wrong in ["", "github", "svn:a/b/issue/1", "github:a/b/epic/1", "github:a/b/issue/", "github:a/issue/1"] {
+        for wrong in
+            ["", "github", "svn:a/b/issue/1", "github:a/b/epic/1", "github:a/b/issue/", "github:a/issue/1"]
+        {
             assert!(TaskKey::parse(wrong).unwrap_err().contains("github:ann/tool/issue/27"), "{wrong}");
         }
     }

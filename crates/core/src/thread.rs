@@ -45,7 +45,9 @@ pub enum BadHeader {
     #[error(transparent)]
     Id(#[from] BadId),
     /// Written by a newer komado.
-    #[error("the journal has format version {found}, this komado reads up to version {known}; use a newer komado")]
+    #[error(
+        "the journal has format version {found}, this komado reads up to version {known}; use a newer komado"
+    )]
     Newer {
         /// The journal's version.
         found: u32,
@@ -112,7 +114,10 @@ impl Header {
         let shape = |e: String| BadHeader::Shape(e);
         let object = Object::parse(line).map_err(|e| shape(e.to_string()))?;
         let text = |key: &str| -> Result<String, BadHeader> {
-            object.read(key).map_err(|e| shape(e.to_string()))?.ok_or_else(|| shape(format!("field `{key}` is missing")))
+            object
+                .read(key)
+                .map_err(|e| shape(e.to_string()))?
+                .ok_or_else(|| shape(format!("field `{key}` is missing")))
         };
         if text("op")? != "journal" {
             return Err(shape("field `op` is not \"journal\"".into()));

@@ -69,7 +69,8 @@ impl Live {
 
     /// Everything `other` touches lies under what this edit hides.
     fn buries(&self, other: &Self) -> bool {
-        other.hide.iter().all(|&span| self.covers(span)) && other.replace.iter().all(|&(seq, _)| self.hides(seq))
+        other.hide.iter().all(|&span| self.covers(span))
+            && other.replace.iter().all(|&(seq, _)| self.hides(seq))
     }
 }
 
@@ -112,7 +113,9 @@ impl View {
     pub fn head_of<S: Source + ?Sized>(&self, record: &Record, source: &S) -> Result<Head, S::Error> {
         let unit = match &record.entry {
             Entry::Message(message, _) => match message.outcome() {
-                Some(outcome) if self.open.calls.iter().any(|(id, _)| *id == outcome.call_id) => self.open.unit,
+                Some(outcome) if self.open.calls.iter().any(|(id, _)| *id == outcome.call_id) => {
+                    self.open.unit
+                }
                 _ => record.seq,
             },
             _ => record.seq,
@@ -248,7 +251,11 @@ impl View {
     }
 
     /// First item at or after `seq` on the path.
-    pub(crate) fn item_from<S: Source + ?Sized>(&self, source: &S, seq: Seq) -> Result<Option<(Seq, Head)>, S::Error> {
+    pub(crate) fn item_from<S: Source + ?Sized>(
+        &self,
+        source: &S,
+        seq: Seq,
+    ) -> Result<Option<(Seq, Head)>, S::Error> {
         let i = self.path.partition_point(|span| span.to < seq);
         for span in &self.path[i..] {
             for at in span.from.max(seq)..=span.to {
@@ -262,7 +269,11 @@ impl View {
     }
 
     /// Last item at or before `seq` on the path.
-    pub(crate) fn item_until<S: Source + ?Sized>(&self, source: &S, seq: Seq) -> Result<Option<(Seq, Head)>, S::Error> {
+    pub(crate) fn item_until<S: Source + ?Sized>(
+        &self,
+        source: &S,
+        seq: Seq,
+    ) -> Result<Option<(Seq, Head)>, S::Error> {
         let end = self.path.partition_point(|span| span.from <= seq);
         for span in self.path[..end].iter().rev() {
             for at in (span.from..=span.to.min(seq)).rev() {

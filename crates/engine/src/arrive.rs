@@ -15,7 +15,13 @@ use komado_store::Store;
 pub const INTERRUPTED: &str = "[no result: the call was interrupted]";
 
 /// Makes `message`, which will be entry `seq`, fit to be journaled.
-pub fn arrive(store: &dyn Store, id: &SessionId, seq: Seq, open: &Open, mut message: Message) -> Result<Message> {
+pub fn arrive(
+    store: &dyn Store,
+    id: &SessionId,
+    seq: Seq,
+    open: &Open,
+    mut message: Message,
+) -> Result<Message> {
     for (i, part) in message.parts.iter_mut().enumerate() {
         match part {
             Part::Call(call) if call.id.is_empty() => call.id = format!("call_{seq}_{i}"),
@@ -53,7 +59,8 @@ fn pair(outcome: &mut Outcome, open: &Open) -> Result<()> {
 fn keep_image(store: &dyn Store, id: &SessionId, part: &mut Part) -> Result<()> {
     let Part::Image { source, .. } = part else { return Ok(()) };
     let ImageSource::Url { url } = &*source else { return Ok(()) };
-    let Some((media_type, data)) = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")) else {
+    let Some((media_type, data)) = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"))
+    else {
         return Ok(());
     };
     // What is no plain media type would have to be escaped on its way back; it stays where it is.
@@ -63,7 +70,8 @@ fn keep_image(store: &dyn Store, id: &SessionId, part: &mut Part) -> Result<()> 
         return Ok(());
     }
     let blob = store.put_blob(id, &mut &bytes[..])?;
-    *source = ImageSource::Blob { blob: blob.id, media_type: media_type.to_owned(), byte_size: blob.byte_size };
+    *source =
+        ImageSource::Blob { blob: blob.id, media_type: media_type.to_owned(), byte_size: blob.byte_size };
     Ok(())
 }
 

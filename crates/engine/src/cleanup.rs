@@ -6,14 +6,15 @@
 
 use crate::engine::Engine;
 use crate::error::Result;
+use komado_core::SessionId;
 use komado_core::head::Source;
 use komado_core::journal::Entry;
 use komado_core::message::{ImageSource, Message, Part};
 use komado_core::session::{Session, State};
-use komado_core::SessionId;
 use komado_store::{Journal, Mode, Query, Swept};
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::collections::HashSet;
+use std::io::{Seek, SeekFrom};
 
 /// What a clean-up did, or would do.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +23,8 @@ pub struct Cleaned {
     pub sessions: Vec<Session>,
     /// Blobs that nothing named.
     pub swept: Swept,
+    /// Sessions that could not be removed or read, each with the reason; they did not keep the others.
+    pub failed: Vec<(String, String)>,
 }
 
 /// Whether to do it or only to say what would be done.
@@ -34,32 +37,43 @@ pub enum Run {
 }
 
 const PAGE: usize = 500;
+const ENDED: [State; 3] = [State::Completed, State::Failed, State::Stopped];
 
 impl Engine {
     /// Removes the sessions that ended before `before` (RFC 3339).
     pub fn cleanup(&self, before: &str, run: Run, mut each: impl FnMut(&Session)) -> Result<Cleaned> {
         let mut cleaned = Cleaned::default();
-        for state in [State::Completed, State::Failed, State::Stopped] {
-            let query = Query { status: Some(state), ended_before: Some(before.to_owned()), ..Query::default() };
+        let mut seen = HashSet::new();
+        for state in ENDED {
+            let query =
+                Query { status: Some(state), ended_before: Some(before.to_owned()), ..Query::default() };
             self.each_session(query, |session| {
                 each(session);
-                if run == Run::Real {
-                    self.store().remove(&SessionId::new(session.meta.uuid.as_str())?)?;
+                seen.insert(session.meta.uuid.clone());
+                let id = SessionId::new(session.meta.uuid.as_str())?;
+                match if run == Run::Real { self.store().remove(&id) } else { Ok(()) } {
+                    Ok(()) => cleaned.sessions.push(session.clone()),
+                    Err(error) => cleaned.failed.push((id.to_string(), error.to_string())),
                 }
-                cleaned.sessions.push(session.clone());
                 Ok(())
             })?;
         }
-        let gone: HashSet<String> = cleaned.sessions.iter().map(|s| s.meta.uuid.clone()).collect();
-        self.each_session(Query::default(), |session| {
-            if gone.contains(&session.meta.uuid) || !session.status.is_ended() {
-                return Ok(());
-            }
-            let swept = self.sweep(&SessionId::new(session.meta.uuid.as_str())?, run)?;
-            cleaned.swept.blobs += swept.blobs;
-            cleaned.swept.bytes += swept.bytes;
-            Ok(())
-        })?;
+        for state in ENDED {
+            self.each_session(Query { status: Some(state), ..Query::default() }, |session| {
+                if seen.contains(&session.meta.uuid) {
+                    return Ok(());
+                }
+                let id = SessionId::new(session.meta.uuid.as_str())?;
+                match self.sweep(&id, run) {
+                    Ok(Swept { blobs, bytes }) => {
+                        cleaned.swept.blobs += blobs;
+                        cleaned.swept.bytes += bytes;
+                    }
+                    Err(error) => cleaned.failed.push((id.to_string(), error.to_string())),
+                }
+                Ok(())
+            })?;
+        }
         Ok(cleaned)
     }
 
@@ -83,15 +97,30 @@ impl Engine {
 
     /// Removes the blobs of a session that none of its entries names.
     pub fn sweep(&self, id: &SessionId, run: Run) -> Result<Swept> {
-        let named = self.named_blobs(id)?;
-        let would = Cell::new(0);
-        let keep = |blob: &str| {
-            let kept = named.contains(blob);
-            would.set(would.get() + u64::from(!kept));
-            kept || run == Run::Dry
-        };
-        let swept = self.store().sweep(id, &keep)?;
-        Ok(if run == Run::Dry { Swept { blobs: would.get(), bytes: 0 } } else { swept })
+        let mut loose: HashSet<String> = self.blobs(id)?.into_iter().collect();
+        if !loose.is_empty() {
+            let named = self.named_blobs(id)?;
+            loose.retain(|blob| !named.contains(blob));
+        }
+        if run == Run::Real {
+            return Ok(self.store().sweep(id, &|blob| !loose.contains(blob))?);
+        }
+        let mut swept = Swept::default();
+        for blob in &loose {
+            swept.blobs += 1;
+            swept.bytes += self.store().blob(id, blob)?.seek(SeekFrom::End(0))?;
+        }
+        Ok(swept)
+    }
+
+    /// Every blob the session keeps, named or not.
+    pub(crate) fn blobs(&self, id: &SessionId) -> Result<Vec<String>> {
+        let found = RefCell::new(Vec::new());
+        self.store().sweep(id, &|blob| {
+            found.borrow_mut().push(blob.to_owned());
+            true
+        })?;
+        Ok(found.into_inner())
     }
 
     /// Every blob that some entry of the session names.

@@ -73,7 +73,8 @@ impl Engine {
             None => ThreadId::root(),
             Some(thread) => {
                 let all = self.store.threads(&session)?;
-                let fits = all.iter().map(|h| h.thread.to_string()).filter(|t| t.starts_with(thread.as_str()));
+                let fits =
+                    all.iter().map(|h| h.thread.to_string()).filter(|t| t.starts_with(thread.as_str()));
                 let hint = "`komado sessions SESSION` lists its threads";
                 ThreadId::new(only("thread", thread.as_str(), fits.collect(), hint)?)?
             }

@@ -53,6 +53,18 @@ pub enum Error {
         /// Why none fits.
         why: String,
     },
+    /// An edit that makes the view no smaller.
+    #[error(
+        "this {edit} would free nothing: the view has {before} tokens and would have {after}; show less, or hide more"
+    )]
+    NoGain {
+        /// The kind of edit.
+        edit: &'static str,
+        /// Tokens of the view.
+        before: u64,
+        /// Tokens it would have.
+        after: u64,
+    },
     /// An export that cannot be read.
     #[error("line {line} of the export: {why}; nothing was imported")]
     BadExport {
@@ -74,6 +86,12 @@ pub enum Error {
     /// A pattern that is none.
     #[error("not a pattern: {0}")]
     BadPattern(#[from] regex::Error),
+    /// A pattern that would leave nothing.
+    #[error("the pattern {pattern:?} matches the empty text, and so everything; write one that does not")]
+    MatchesAll {
+        /// The pattern.
+        pattern: String,
+    },
     /// Reading or writing outside the store failed.
     #[error("{0}")]
     Io(#[from] std::io::Error),

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use komado_core::SessionId;
 use komado_core::session::Meta;
-use komado_store::Mode;
+use komado_store::{Error, Mode, ReadSeek};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 
@@ -68,8 +68,7 @@ impl Engine {
     /// Writes a session to `out`; `each` is told the entries written so far.
     pub fn export(&self, id: &SessionId, out: &mut dyn Write, mut each: impl FnMut(u64)) -> Result<()> {
         let mut out = Digested { out, digest: blake3::Hasher::new() };
-        let mut session = self.session(id)?.meta;
-        session.queued = false;
+        let session = self.session(id)?.meta;
         out.json(&Opening { komado_export: VERSION, session })?;
         let mut written = 0;
         for header in self.store().threads(id)? {
@@ -87,39 +86,33 @@ impl Engine {
         let mut blobs: Vec<String> = self.named_blobs(id)?.into_iter().collect();
         blobs.sort();
         for blob in blobs {
-            self.export_blob(id, &blob, &mut out)?;
+            match self.store().blob(id, &blob) {
+                Ok(bytes) => write_blob(&blob, bytes, &mut out)?,
+                // An entry may name an output that was never here: a transcript that was brought along.
+                Err(Error::NoBlob(..)) => {}
+                Err(other) => return Err(other.into()),
+            }
         }
         let end = out.digest.finalize().to_hex().to_string();
         Ok(out.json(&Ending { end })?)
     }
+}
 
-    fn export_blob(&self, id: &SessionId, blob: &str, out: &mut Digested<'_>) -> Result<()> {
-        let mut bytes = self.store().blob(id, blob)?;
-        let mut piece = vec![0; PIECE];
-        let mut first = true;
-        loop {
-            let mut filled = 0;
-            while filled < PIECE {
-                match bytes.read(&mut piece[filled..])? {
-                    0 => break,
-                    n => filled += n,
-                }
-            }
-            if filled == 0 && !first {
-                return Ok(());
-            }
-            first = false;
-            out.json(&BlobLine { blob: blob.to_owned(), base64: STANDARD.encode(&piece[..filled]) })?;
-            if filled < PIECE {
-                return Ok(());
-            }
-        }
+/// A blob has at least one line, and no line but the first is empty.
+fn write_blob(blob: &str, mut bytes: Box<dyn ReadSeek>, out: &mut Digested<'_>) -> io::Result<()> {
+    let mut piece = Vec::with_capacity(PIECE);
+    let mut first = true;
+    while bytes.by_ref().take(PIECE as u64).read_to_end(&mut piece)? > 0 || first {
+        out.json(&BlobLine { blob: blob.to_owned(), base64: STANDARD.encode(&piece) })?;
+        first = false;
+        piece.clear();
     }
+    Ok(())
 }
 
 /// Writes bytes as base64, a little at a time.
-pub fn write_base64(from: &mut dyn Read, out: &mut dyn Write) -> io::Result<()> {
+pub fn write_base64(bytes: &mut dyn Read, out: &mut dyn Write) -> io::Result<()> {
     let mut encoder = base64::write::EncoderWriter::new(out, &STANDARD);
-    io::copy(from, &mut encoder)?;
+    io::copy(bytes, &mut encoder)?;
     encoder.finish().map(|_| ())
 }

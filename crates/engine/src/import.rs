@@ -6,8 +6,8 @@ use crate::export::{BlobLine, Ending, Opening, ThreadLine, VERSION};
 use crate::staged::Staged;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use komado_core::journal::{self, Close, Entry};
-use komado_core::session::{Counters, State};
+use komado_core::journal;
+use komado_core::session::Counters;
 use komado_core::thread::Header;
 use komado_core::{SessionId, ThreadId, View};
 use komado_store::{Change, Journal, Mode};
@@ -44,11 +44,21 @@ impl Lines<'_> {
     fn keep(&mut self) {
         self.digest.update(&self.line);
     }
+
+    /// True when nothing follows.
+    fn at_end(&mut self) -> Result<bool> {
+        Ok(self.from.fill_buf()?.is_empty())
+    }
 }
 
 impl Engine {
     /// Reads an export; `name` gives the session another id. Gives the session's id. `each` is told the lines read.
-    pub fn import(&self, from: &mut dyn BufRead, name: Option<SessionId>, mut each: impl FnMut(u64)) -> Result<SessionId> {
+    pub fn import(
+        &self,
+        from: &mut dyn BufRead,
+        name: Option<SessionId>,
+        mut each: impl FnMut(u64),
+    ) -> Result<SessionId> {
         let mut lines = Lines { from, digest: blake3::Hasher::new(), number: 0, line: Vec::new() };
         let first = lines.next()?.to_owned();
         let opening: Opening = serde_json::from_str(&first)
@@ -86,14 +96,25 @@ impl Engine {
                 if end.end != lines.digest.finalize().to_hex().as_str() {
                     return Err(lines.bad("the digest does not fit: the export was changed or cut"));
                 }
+                if !lines.at_end()? {
+                    return Err(lines.bad("something follows the last line"));
+                }
                 break;
             } else {
                 return Err(lines.bad("neither a thread, nor a blob, nor the end"));
             }
         }
         self.finish_blob(id, blob, lines)?;
+        // Views for people show pictures, so they can be made only now.
+        for header in self.store().threads(id)? {
+            self.open(id, &header.thread, Mode::Write)?.settle()?;
+        }
         self.store().change(id, &Change::Count { by: counters, at: self.now() })?;
-        self.follow_close(id)
+        let root = self.open(id, &ThreadId::root(), Mode::Read)?;
+        if let Some(close) = root.view().closed().map(|at| root.record(at)).transpose()? {
+            self.follow(id, &close)?;
+        }
+        Ok(())
     }
 
     fn fill_thread(
@@ -121,7 +142,7 @@ impl Engine {
             left -= fill_batch(&mut *journal, &mut view, left, lines, counters)?;
             each(lines.number);
         }
-        Ok(journal.settle(&view)?)
+        Ok(())
     }
 
     fn take_piece(
@@ -150,19 +171,6 @@ impl Engine {
         let kept = self.store().put_blob(id, &mut file.by_ref())?;
         if kept.id == name { Ok(()) } else { Err(lines.bad(format!("blob {name} does not fit its name"))) }
     }
-
-    /// The table and the folder follow what the journal says of the session's end.
-    fn follow_close(&self, id: &SessionId) -> Result<()> {
-        let root = self.open(id, &ThreadId::root(), Mode::Read)?;
-        let Some(at) = root.view().closed() else { return Ok(()) };
-        let record = root.record(at)?;
-        drop(root);
-        let Entry::Close(Close { ending, result }) = record.entry else { return Ok(()) };
-        let to = State::from(ending);
-        let why = result.filter(|_| matches!(to, State::Failed | State::Stopped));
-        self.store().change(id, &Change::State { to, at: record.timestamp, why })?;
-        Ok(())
-    }
 }
 
 /// Reads up to `left` journal lines and appends them as one.
@@ -182,12 +190,12 @@ fn fill_batch(
             return Err(lines.bad(format!("entry {} where {} is due", record.seq, staged.last() + 1)));
         }
         lines.keep();
-        *counters += Counters::of(&record.entry);
-        staged.push_line(record, text.into_bytes())?;
+        staged.push_line(record, text.into_bytes())?.map_err(|refusal| lines.bad(refusal.to_string()))?;
         taken += 1;
     }
-    let (after, rows, now) = staged.finish();
-    journal.append(after, &rows)?;
-    *view = now;
+    let work = staged.finish();
+    journal.append(work.after, &work.rows)?;
+    *view = work.view;
+    *counters += work.counters;
     Ok(taken)
 }

@@ -6,28 +6,6 @@
 use komado_core::thread::{Header, Moment};
 use komado_core::{Seq, ThreadId};
 
-/// The same headers, each fork after the thread it goes on from, otherwise in the order given.
-///
-/// The order of making is not enough: a clock may be set back.
-pub(crate) fn elders_first(headers: Vec<Header>) -> Vec<Header> {
-    let mut ordered: Vec<Header> = Vec::with_capacity(headers.len());
-    let mut waiting = headers;
-    loop {
-        let before = waiting.len();
-        let mut later = Vec::new();
-        for header in waiting {
-            let ready = header.base.as_ref().is_none_or(|base| ordered.iter().any(|h| h.thread == base.thread));
-            if ready { &mut ordered } else { &mut later }.push(header);
-        }
-        waiting = later;
-        // What is left when nothing moves goes on from a thread that is not there.
-        if waiting.is_empty() || waiting.len() == before {
-            ordered.append(&mut waiting);
-            return ordered;
-        }
-    }
-}
-
 /// The thread and the threads before it, each with the last entry of it that can be seen from `moment`.
 fn line(headers: &[Header], moment: Moment) -> Vec<Moment> {
     let mut line = vec![moment];
@@ -82,14 +60,6 @@ mod tests {
             header("e", Some(("root", 4))),
             header("alone", None),
         ]
-    }
-
-    #[test]
-    fn a_fork_comes_after_the_thread_it_goes_on_from() {
-        let names: Vec<String> = elders_first(family()).iter().map(|h| h.thread.to_string()).collect();
-        assert_eq!(names, ["root", "b", "e", "alone", "c", "d"]);
-        let orphan = vec![header("x", Some(("gone", 1))), header("root", None)];
-        assert_eq!(elders_first(orphan).len(), 2);
     }
 
     #[test]

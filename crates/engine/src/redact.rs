@@ -2,17 +2,25 @@
 //!
 //! Every journal line that holds the secret is written again without it, with a note of when and why; blobs that hold
 //! it are replaced by blobs that do not; everything derived is made again. What was redacted cannot be brought back.
+//! Numbers, order, pairing and token counts stay, so that every view of the session stays what it was, but for the
+//! words.
 
+mod json;
+mod scrub;
+
+use crate::cleanup::blobs_of;
 use crate::engine::Engine;
-use crate::error::Result;
-use komado_core::journal::{Entry, Record, encode};
-use komado_core::message::{Message, Part};
+use crate::error::{Error, Result};
+use crate::lineage;
+use komado_core::head::Source;
+use komado_core::journal::{Entry, decode};
+use komado_core::thread::Header;
 use komado_core::{Seq, SessionId, ThreadId, View};
-use komado_store::{Journal, Mode};
+use komado_store::{BlobRef, Journal, Mode};
 use regex::Regex;
-use serde_json::Value;
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Seek, Write};
+use scrub::{Scrub, emptied};
+use std::collections::{BTreeMap, HashSet};
+use std::io::Read;
 
 /// What stands where a secret stood.
 pub const REDACTED: &str = "[redacted]";
@@ -30,184 +38,125 @@ pub enum What {
 pub struct Redacted {
     /// Entries changed.
     pub entries: u64,
-    /// Blobs replaced.
+    /// Blobs replaced or removed.
     pub blobs: u64,
 }
 
 impl Engine {
     /// Takes `what` out of a session, for `reason`.
     pub fn redact(&self, id: &SessionId, what: &What, reason: &str) -> Result<Redacted> {
-        let note = format!(",\"redacted\":{}", serde_json::json!({ "at": self.now(), "reason": reason }));
-        let mut done = Redacted::default();
-        let blobs = match what {
-            What::Matching(pattern) => self.redact_blobs(id, pattern)?,
-            What::Entry(..) => BTreeMap::new(),
+        let headers = self.store().threads(id)?;
+        let root = self.store().open(id, &ThreadId::root(), Mode::Amend)?;
+        let mut held = Held { engine: self, id, headers, root };
+        let done = match what {
+            What::Entry(thread, seq) => held.redact_entry(thread, *seq, reason)?,
+            What::Matching(pattern) => held.redact_matching(pattern, reason)?,
         };
-        done.blobs = blobs.len() as u64;
-        for header in self.store().threads(id)? {
-            let mut journal = self.store().open(id, &header.thread, Mode::Amend)?;
-            let changed = match what {
-                What::Entry(thread, seq) if *thread == header.thread => {
-                    journal.rewrite(&mut |at, line| (at == *seq).then(|| empty(line)).flatten().map(|l| noted(l, &note)))?
-                }
-                What::Entry(..) => 0,
-                What::Matching(pattern) => {
-                    journal.rewrite(&mut |_, line| without(line, pattern, &blobs).map(|l| noted(l, &note)))?
-                }
-            };
-            done.entries += changed;
-            let view = View::fold(&*journal, journal.last())?;
-            journal.settle(&view)?;
+        // The reason of a failure stands in the table, too.
+        let closed = View::fold(&*held.root, held.root.last())?.closed();
+        let close = closed.map(|at| Source::record(&*held.root, at)).transpose()?;
+        drop(held);
+        if let (Some(close), true) = (close, done.entries > 0) {
+            self.follow(id, &close)?;
         }
-        self.store().sweep(id, &|blob| !blobs.contains_key(blob))?;
         Ok(done)
     }
+}
 
-    /// Writes blobs that hold the secret again without it; gives old and new names.
-    fn redact_blobs(&self, id: &SessionId, pattern: &Regex) -> Result<BTreeMap<String, String>> {
-        let mut renamed = BTreeMap::new();
-        for blob in self.named_blobs(id)? {
-            let mut clean = tempfile::SpooledTempFile::new(1 << 20);
-            let mut found = false;
-            let mut reader = BufReader::new(self.store().blob(id, &blob)?);
-            let mut line = Vec::new();
-            while reader.read_until(b'\n', &mut line)? > 0 {
-                match std::str::from_utf8(&line) {
-                    Ok(text) if pattern.is_match(text) => {
-                        found = true;
-                        clean.write_all(pattern.replace_all(text, REDACTED).as_bytes())?;
-                    }
-                    _ => clean.write_all(&line)?,
-                }
-                line.clear();
+/// A session that nobody else writes, because its root is held.
+struct Held<'a> {
+    engine: &'a Engine,
+    id: &'a SessionId,
+    headers: Vec<Header>,
+    root: Box<dyn Journal>,
+}
+
+/// Gives the line of an entry another text.
+type Change<'c> = dyn FnMut(&ThreadId, Seq, &str) -> Option<Vec<u8>> + 'c;
+
+impl Held<'_> {
+    fn redact_entry(&mut self, thread: &ThreadId, seq: Seq, reason: &str) -> Result<Redacted> {
+        let Self { engine, id, .. } = *self;
+        let record = engine.open(id, thread, Mode::Read)?.record(seq)?;
+        let owner = lineage::owner(&self.headers, thread, seq);
+        let note = self.note(reason);
+        let entries = self.rewrite(&mut |thread, at, line| {
+            let record = (at == seq && *thread == owner).then(|| decode(line).ok()).flatten();
+            record.and_then(emptied).map(|record| scrub::line(&record, line, None, &note))
+        })?;
+        let mut loose = HashSet::new();
+        if let Entry::Message(message, _) = &record.entry {
+            blobs_of(message, &mut loose);
+        }
+        if !loose.is_empty() {
+            let named = engine.named_blobs(id)?;
+            loose.retain(|blob| !named.contains(blob));
+        }
+        let swept = engine.store().sweep(id, &|blob| !loose.contains(blob))?;
+        Ok(Redacted { entries, blobs: swept.blobs })
+    }
+
+    fn redact_matching(&mut self, pattern: &Regex, reason: &str) -> Result<Redacted> {
+        if pattern.is_match("") {
+            return Err(Error::MatchesAll { pattern: pattern.to_string() });
+        }
+        let blobs = self.clean_blobs(pattern)?;
+        let note = self.note(&pattern.replace_all(reason, REDACTED));
+        let mut scrub = Scrub::new(pattern, &blobs);
+        let entries = self.rewrite(&mut |_, _, line| {
+            let mut record = decode(line).ok()?;
+            scrub.record(&mut record).then(|| scrub::line(&record, line, Some(&scrub), &note))
+        })?;
+        self.engine.store().sweep(self.id, &|blob| !blobs.contains_key(blob))?;
+        Ok(Redacted { entries, blobs: blobs.len() as u64 })
+    }
+
+    /// When and why, as it stands in a changed line.
+    fn note(&self, reason: &str) -> String {
+        serde_json::json!({ "at": self.engine.now(), "reason": reason }).to_string()
+    }
+
+    /// Changes lines in all threads and makes again what is derived from them. A fork comes after the thread it left,
+    /// and so is opened when the lines they share have been changed.
+    fn rewrite(&mut self, change: &mut Change<'_>) -> Result<u64> {
+        let mut entries = 0;
+        for Header { thread, .. } in &self.headers {
+            let mut opened;
+            let journal: &mut dyn Journal = if thread.is_root() {
+                &mut *self.root
+            } else {
+                opened = self.engine.store().open(self.id, thread, Mode::Amend)?;
+                &mut *opened
+            };
+            entries += journal.rewrite(&mut |seq, line| change(thread, seq, line))?;
+            let view = View::fold(journal, journal.last())?;
+            journal.settle(&view)?;
+        }
+        Ok(entries)
+    }
+
+    /// Writes blobs that hold the secret again without it; gives old names and new blobs. Blobs that nothing names are
+    /// searched, too: an attempt that was cut short may have left one.
+    fn clean_blobs(&self, pattern: &Regex) -> Result<BTreeMap<String, BlobRef>> {
+        let store = self.engine.store();
+        let mut cleaned = BTreeMap::new();
+        for blob in self.engine.blobs(self.id)? {
+            let mut bytes = Vec::new();
+            store.blob(self.id, &blob)?.read_to_end(&mut bytes)?;
+            if let Some(clean) = clean_bytes(&bytes, pattern) {
+                cleaned.insert(blob, store.put_blob(self.id, &mut &clean[..])?);
             }
-            if found {
-                clean.rewind()?;
-                renamed.insert(blob, self.store().put_blob(id, &mut clean)?.id);
-            }
         }
-        Ok(renamed)
+        Ok(cleaned)
     }
 }
 
-/// Adds the note that a line was redacted.
-fn noted(mut line: Vec<u8>, note: &str) -> Vec<u8> {
-    while line.last().is_some_and(|b| *b == b'\n' || *b == b'}') && line.pop() != Some(b'}') {}
-    line.extend_from_slice(note.as_bytes());
-    line.extend_from_slice(b"}\n");
-    line
-}
-
-/// The same entry, saying nothing.
-fn empty(line: &str) -> Option<Vec<u8>> {
-    let mut record: Record = komado_core::journal::decode(line).ok()?;
-    match &mut record.entry {
-        Entry::Message(message, _) => *message = empty_message(message),
-        Entry::Setup(setup) => {
-            setup.system = setup.system.as_ref().map(|_| REDACTED.to_owned());
-            (setup.tools, setup.params) = (None, None);
-        }
-        Entry::Edit(edit) => {
-            edit.show.iter_mut().for_each(|show| REDACTED.clone_into(&mut show.text));
-            edit.replace.iter_mut().for_each(|swap| REDACTED.clone_into(&mut swap.text));
-        }
-        Entry::Anchor(anchor) => REDACTED.clone_into(&mut anchor.text),
-        Entry::Close(close) => close.result = close.result.as_ref().map(|_| REDACTED.to_owned()),
-        _ => return None,
+/// The bytes without what matches in any text among them; `None` when nothing does.
+fn clean_bytes(bytes: &[u8], pattern: &Regex) -> Option<Vec<u8>> {
+    let mut clean = Vec::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        clean.extend_from_slice(pattern.replace_all(chunk.valid(), REDACTED).as_bytes());
+        clean.extend_from_slice(chunk.invalid());
     }
-    Some(encode(&record))
-}
-
-fn empty_message(message: &Message) -> Message {
-    let mut empty = message.saying(REDACTED);
-    empty.extra = None;
-    empty.parts.retain(|part| !matches!(part, Part::Reasoning { .. } | Part::Opaque(_)));
-    for part in &mut empty.parts {
-        match part {
-            Part::Call(call) => (call.arguments, call.extra) = ("{}".into(), None),
-            Part::Result(outcome) => outcome.output_ref = None,
-            _ => {}
-        }
-    }
-    empty
-}
-
-/// The line without what matches in any of its texts; `None` when nothing does.
-fn without(line: &str, pattern: &Regex, blobs: &BTreeMap<String, String>) -> Option<Vec<u8>> {
-    let cleaned = clean_json(line.trim_end(), pattern, blobs)?;
-    let mut bytes = cleaned.into_bytes();
-    bytes.push(b'\n');
-    Some(bytes)
-}
-
-/// Cleans every text in a JSON document and leaves every other byte as it is. A text that is JSON itself (the
-/// arguments of a call) is cleaned inside, too.
-fn clean_json(json: &str, pattern: &Regex, blobs: &BTreeMap<String, String>) -> Option<String> {
-    let mut out = String::with_capacity(json.len());
-    let mut changed = false;
-    let mut rest = json;
-    while let Some(start) = rest.find('"') {
-        let end = start + string_len(&rest[start..])?;
-        out.push_str(&rest[..start]);
-        let token = &rest[start..end];
-        match clean_text(token, pattern, blobs) {
-            Some(clean) => {
-                out.push_str(&clean);
-                changed = true;
-            }
-            None => out.push_str(token),
-        }
-        rest = &rest[end..];
-    }
-    out.push_str(rest);
-    changed.then_some(out)
-}
-
-/// Length of the JSON string that `text` begins with, quotes included.
-fn string_len(text: &str) -> Option<usize> {
-    let mut escaped = false;
-    for (i, byte) in text.bytes().enumerate().skip(1) {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' => return Some(i + 1),
-            _ => {}
-        }
-    }
-    None
-}
-
-fn clean_text(token: &str, pattern: &Regex, blobs: &BTreeMap<String, String>) -> Option<String> {
-    let text: String = serde_json::from_str(token).ok()?;
-    let inner = text.starts_with(['{', '[']) && serde_json::from_str::<&serde_json::value::RawValue>(&text).is_ok();
-    let mut clean = if inner { clean_json(&text, pattern, blobs).unwrap_or_else(|| text.clone()) } else { text.clone() };
-    if pattern.is_match(&clean) {
-        clean = pattern.replace_all(&clean, REDACTED).into_owned();
-    }
-    for (old, new) in blobs {
-        if clean.contains(old.as_str()) {
-            clean = clean.replace(old.as_str(), new);
-        }
-    }
-    (clean != text).then(|| Value::from(clean).to_string())
-}
-
-/// Opens a journal for reading; used by tests of what is left.
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_texts_that_match_change_and_every_other_byte_stays() {
-        let pattern = Regex::new("s3cret\"?x?").unwrap();
-        let line = r#"{"seq":3,"n":1.0,"content":"a s3cret b","tool_calls":[{"arguments":"{\"k\":\"s3cret\\\"x\",\"n\":1.50}"}]}"#;
-        let clean = clean_json(line, &pattern, &BTreeMap::new()).unwrap();
-        assert_eq!(
-            clean,
-            r#"{"seq":3,"n":1.0,"content":"a [redacted] b","tool_calls":[{"arguments":"{\"k\":\"[redacted]\",\"n\":1.50}"}]}"#
-        );
-        assert_eq!(clean_json(r#"{"a":"b"}"#, &pattern, &BTreeMap::new()), None);
-        let note = noted(b"{\"seq\":1}\n".to_vec(), ",\"redacted\":{}");
-        assert_eq!(note, b"{\"seq\":1,\"redacted\":{}}\n");
-    }
+    (clean != bytes).then_some(clean)
 }

@@ -88,7 +88,12 @@ impl<'a> Staged<'a> {
     }
 
     /// Admits `entry` and takes it into the batch.
-    pub fn push(&mut self, entry: Entry, tokens: u32, timestamp: String) -> Result<Result<Seq, Refusal>, Error> {
+    pub fn push(
+        &mut self,
+        entry: Entry,
+        tokens: u32,
+        timestamp: String,
+    ) -> Result<Result<Seq, Refusal>, Error> {
         let record = Record { seq: self.last() + 1, timestamp, tokens, entry };
         let line = encode(&record);
         self.push_line(record, line)
@@ -112,7 +117,12 @@ impl<'a> Staged<'a> {
 
     /// The batch as it is, to go [back](Self::back_to) to.
     pub(crate) fn mark(&self) -> Mark {
-        Mark { rows: self.rows.new.len(), view: self.view.clone(), bytes: self.bytes, counters: self.counters }
+        Mark {
+            rows: self.rows.new.len(),
+            view: self.view.clone(),
+            bytes: self.bytes,
+            counters: self.counters,
+        }
     }
 
     /// Forgets what came in since `mark`.

@@ -218,7 +218,14 @@ impl<'e> Thread<'e> {
         self.hide(EditKind::Truncate, ShowKind::Marker, hide, marker, rule)
     }
 
-    fn hide(&mut self, kind: EditKind, shown: ShowKind, hide: Vec<Span>, text: &str, rule: &str) -> Result<Seq> {
+    fn hide(
+        &mut self,
+        kind: EditKind,
+        shown: ShowKind,
+        hide: Vec<Span>,
+        text: &str,
+        rule: &str,
+    ) -> Result<Seq> {
         let show = vec![Show { kind: shown, text: text.to_owned(), tokens: self.meter.said(text) }];
         self.edit(Edit { kind, hide, show, replace: Vec::new(), cause: because(rule) })
     }
@@ -234,15 +241,25 @@ impl<'e> Thread<'e> {
             };
             replace.push(Replace { seq, text, tokens });
         }
-        self.edit(Edit { kind: EditKind::Trim, hide: Vec::new(), show: Vec::new(), replace, cause: because(rule) })
+        self.edit(Edit {
+            kind: EditKind::Trim,
+            hide: Vec::new(),
+            show: Vec::new(),
+            replace,
+            cause: because(rule),
+        })
     }
 
-    /// Appends an edit with its true numbers: tokens of the view before and after.
+    /// Appends an edit with its true numbers: tokens of the view before and after. One that frees nothing is refused.
     pub fn edit(&mut self, mut edit: Edit) -> Result<Seq> {
         let mut trial = self.stage();
         trial.push(Entry::Edit(edit.clone()), edit.shown_tokens(), String::new())??;
         edit.cause.before = self.view.tokens();
         edit.cause.after = trial.view().tokens();
+        let Cause { before, after, .. } = edit.cause;
+        if after >= before {
+            return Err(Error::NoGain { edit: edit.kind.name(), before, after });
+        }
         self.append(Entry::Edit(edit))
     }
 

@@ -50,7 +50,9 @@ impl App {
 
     /// The file store; verbs about folders need it.
     pub(crate) fn files(&self) -> Outcome<&FileStore> {
-        self.files.as_deref().ok_or_else(|| Fault::usage("this works on the file store only; set store.url to file:"))
+        self.files
+            .as_deref()
+            .ok_or_else(|| Fault::usage("this works on the file store only; set store.url to file:"))
     }
 
     /// What an address leads to.
@@ -84,9 +86,9 @@ impl App {
 pub(crate) fn load_config(options: &Options) -> Outcome<Config> {
     let mut flags = Vec::new();
     for pair in &options.set {
-        let (key, value) = pair
-            .split_once('=')
-            .ok_or_else(|| Fault::usage(format!("--set takes KEY=VALUE, not {pair:?}; `komado config` lists the keys")))?;
+        let (key, value) = pair.split_once('=').ok_or_else(|| {
+            Fault::usage(format!("--set takes KEY=VALUE, not {pair:?}; `komado config` lists the keys"))
+        })?;
         flags.push((key.to_owned(), value.to_owned()));
     }
     if let Some(dir) = &options.base_dir {
@@ -121,19 +123,17 @@ fn open_store(config: &Config) -> Outcome<Opened> {
             Some(path) => Ok(open_files(PathBuf::from(path.trim_start_matches("//")))),
             None => {
                 let scheme = url.split(':').next().unwrap_or(url);
-                Err(Fault::usage(format!("store.url: this komado has no store for {scheme:?}; use file: or memory:")))
+                Err(Fault::usage(format!(
+                    "store.url: this komado has no store for {scheme:?}; use file: or memory:"
+                )))
             }
         },
     }
 }
 
 fn open_files(base: PathBuf) -> Opened {
-    let holder = Holder {
-        pid: std::process::id(),
-        host: hostname(),
-        program: std::env::args().take(2).map(|arg| short(&arg)).collect::<Vec<_>>().join(" "),
-        since: SystemClock.now(),
-    };
+    let holder =
+        Holder { pid: std::process::id(), host: hostname(), program: program(), since: SystemClock.now() };
     let bar: OnceLock<indicatif::ProgressBar> = OnceLock::new();
     let progress = move |done: u64, total: u64| {
         let bar = bar.get_or_init(|| progress::bar("reading the journal", total));
@@ -144,6 +144,12 @@ fn open_files(base: PathBuf) -> Opened {
     };
     let files = Arc::new(FileStore::new(&base, holder).with_progress(Arc::new(progress)));
     (Arc::clone(&files) as Arc<dyn Store>, Some(files))
+}
+
+/// The binary and its verb, for whoever finds the session held.
+fn program() -> String {
+    let mut words = std::env::args().filter(|arg| !arg.starts_with('-'));
+    [words.next(), words.next()].iter().flatten().map(|arg| short(arg)).collect::<Vec<_>>().join(" ")
 }
 
 fn short(arg: &str) -> String {

@@ -37,6 +37,8 @@ macro_rules! verbs {
 verbs! {
     /// Make a session
     New => new,
+    /// Set system prompt, tools and parameters
+    Setup => setup,
     /// Add messages: text, standard input, or JSON lines
     Append => append,
     /// List the entries of a journal

@@ -94,13 +94,14 @@ impl From<Engine> for Fault {
         match error {
             Engine::Store(store) => store.into(),
             Engine::Io(io) => io.into(),
-            Engine::Refused(_) | Engine::NoCallFits { .. } | Engine::WrongState { .. } => {
-                Self::new(Exit::Refused, error.to_string())
-            }
+            Engine::Refused(_)
+            | Engine::NoCallFits { .. }
+            | Engine::WrongState { .. }
+            | Engine::NoGain { .. } => Self::new(Exit::Refused, error.to_string()),
             Engine::Unknown { .. } | Engine::Ambiguous { .. } | Engine::NoMoment { .. } => {
                 Self::new(Exit::NotFound, error.to_string())
             }
-            Engine::Id(_) | Engine::BadExport { .. } | Engine::BadPattern(_) => {
+            Engine::Id(_) | Engine::BadExport { .. } | Engine::BadPattern(_) | Engine::MatchesAll { .. } => {
                 Self::new(Exit::BadInput, error.to_string())
             }
             other => Self::new(Exit::Failed, other.to_string()),
@@ -113,7 +114,9 @@ impl From<Store> for Fault {
         let exit = match &error {
             Store::NoSession(_) | Store::NoThread(..) | Store::NoBlob(..) => Exit::NotFound,
             Store::Busy { .. } => Exit::Busy,
-            Store::Ended(..) | Store::SessionExists(_) | Store::ThreadExists(..) | Store::Moved { .. } => Exit::Refused,
+            Store::Ended(..) | Store::SessionExists(_) | Store::ThreadExists(..) | Store::Moved { .. } => {
+                Exit::Refused
+            }
             _ => Exit::Failed,
         };
         Self::new(exit, error.to_string())

@@ -10,7 +10,7 @@ const PARTS: [(&str, char, Ink); 6] = [
     ("user", '▓', Ink::Green),
     ("assistant", '▒', Ink::Yellow),
     ("tool", '░', Ink::Bold),
-    ("shown for hidden", '■', Ink::Red),
+    ("stand-ins", '■', Ink::Red),
 ];
 
 /// Tokens of each part, in the order of [`PARTS`].

@@ -21,6 +21,9 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are answers, everything else is a mistake; clap knows which and where to print.
+            if error.use_stderr() && std::env::args().any(|arg| arg == "--json") {
+                return fault::Fault::usage(error.to_string().trim()).report(true);
+            }
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { fault::Exit::Usage as u8 } else { 0 });
         }

@@ -12,6 +12,7 @@ pub(crate) struct Paper {
     /// Columns of the terminal.
     pub(crate) width: usize,
     colour: bool,
+    terminal: bool,
 }
 
 /// Colours with a meaning.
@@ -34,13 +35,16 @@ pub(crate) enum Ink {
 impl Paper {
     pub(crate) fn new(json: bool) -> Self {
         let stdout = io::stdout();
-        let colour = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        Self { width: width(), out: BufWriter::new(stdout.lock()), json, colour }
+        let terminal = stdout.is_terminal();
+        let colour = terminal && std::env::var_os("NO_COLOR").is_none();
+        Self { width: width(), out: BufWriter::new(stdout.lock()), json, colour, terminal }
     }
 
     /// Prints a line.
     pub(crate) fn line(&mut self, text: impl AsRef<str>) -> Outcome {
-        Ok(writeln!(self.out, "{}", text.as_ref())?)
+        writeln!(self.out, "{}", text.as_ref())?;
+        // On a terminal what is said beside the data must not overtake it.
+        if self.terminal { self.flush() } else { Ok(()) }
     }
 
     /// Prints one JSON value on a line.
@@ -89,12 +93,17 @@ fn width() -> usize {
     asked.filter(|n| *n > 0).or_else(told).unwrap_or(100).clamp(20, 500)
 }
 
+/// A number of things, with the word for one or many of them.
+pub(crate) fn count(n: u64, one: &str) -> String {
+    format!("{} {one}{}", number(n), if n == 1 { "" } else { "s" })
+}
+
 /// A number with commas between thousands.
 pub(crate) fn number(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

@@ -5,8 +5,9 @@ use komado_core::notation::width;
 /// Rows of cells; the first row is the heading.
 pub(crate) fn table(rows: &[Vec<String>], right: &[usize]) -> Vec<String> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let widths: Vec<usize> =
-        (0..columns).map(|c| rows.iter().filter_map(|row| row.get(c)).map(|cell| width(cell)).max().unwrap_or(0)).collect();
+    let widths: Vec<usize> = (0..columns)
+        .map(|c| rows.iter().filter_map(|row| row.get(c)).map(|cell| width(cell)).max().unwrap_or(0))
+        .collect();
     rows.iter().map(|row| line(row, &widths, right)).collect()
 }
 
@@ -32,7 +33,8 @@ fn line(row: &[String], widths: &[usize], right: &[usize]) -> String {
 mod tests {
     #[test]
     fn japanese_takes_two_columns_a_character() {
-        let rows = [vec!["user".into(), "n".into()], vec!["小窓".into(), "12".into()], vec!["a".into(), "3".into()]];
+        let rows =
+            [vec!["user".into(), "n".into()], vec!["小窓".into(), "12".into()], vec!["a".into(), "3".into()]];
         assert_eq!(super::table(&rows, &[1]), ["user   n", "小窓  12", "a      3"]);
     }
 }

@@ -148,6 +148,22 @@ fn the_pages_a_newcomer_looks_for_exist() {
 }
 
 #[test]
+fn every_test_that_the_coverage_page_names_exists() {
+    let known: Vec<String> =
+        sources().iter().flat_map(|source| functions(&source.code)).map(|function| function.name).collect();
+    let mut faults = Vec::new();
+    for (number, line) in numbered(&read(&root().join("docs/coverage.md"))) {
+        let names = line.split('`').skip(1).step_by(2).filter(|word| word.matches('_').count() >= 3);
+        let missing = names
+            .filter(|word| word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'));
+        for name in missing.filter(|name| !known.iter().any(|known| known == name)) {
+            faults.push(format!("docs/coverage.md:{number}: there is no test {name}"));
+        }
+    }
+    report("the coverage page names only tests that run", faults);
+}
+
+#[test]
 fn both_readmes_have_the_same_shape() {
     let (english, japanese) = (outline("README.md"), outline("README.ja.md"));
     let mut faults = Vec::new();

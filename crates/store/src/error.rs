@@ -105,13 +105,28 @@ pub enum Error {
     Injected(u64),
 }
 
+impl Error {
+    /// That there is no such blob, whatever was asked for: it may be long, and from anyone.
+    pub(crate) fn no_blob(id: &SessionId, blob: &str) -> Self {
+        Self::NoBlob(id.clone(), blob.chars().take(80).collect())
+    }
+
+    /// True when the place may only be looked at.
+    pub(crate) fn is_permission(&self) -> bool {
+        use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+        matches!(self, Self::Io { source, .. } if matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem))
+    }
+}
+
 /// What to do about errors people can do something about.
 fn advice(error: &std::io::Error) -> &'static str {
     match error.kind() {
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
             "; nothing was lost: free some space and try again"
         }
-        std::io::ErrorKind::FileTooLarge => "; nothing was lost: raise the limit for file sizes and try again",
+        std::io::ErrorKind::FileTooLarge => {
+            "; nothing was lost: raise the limit for file sizes and try again"
+        }
         std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
             "; nothing was changed: make the folder writable, or choose another with --base-dir"
         }

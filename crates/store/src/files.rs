@@ -5,6 +5,7 @@
 
 mod blobs;
 mod derived;
+mod header;
 mod index;
 mod journal;
 mod lease;
@@ -16,29 +17,34 @@ pub use journal::{FileJournal, Progress, Work};
 pub use rebuild::{Finding, Rebuilt};
 
 use crate::error::{Holder, Tried};
-use crate::{BlobRef, Change, Error, Journal, Mode, Query, ReadSeek, Result, Store, Swept};
+use crate::{BlobRef, Change, Error, Journal, Mode, Query, ReadSeek, Result, Store, Swept, by_age};
+use index::Index;
+use journal::Access;
+use journal::Tally;
 use komado_core::session::{Meta, Session};
 use komado_core::thread::Header;
 use komado_core::{SessionId, ThreadId};
-use lease::{Lease, Ticket};
-use place::{Base, make_folder, sync_folder};
-use std::collections::HashMap;
+use lease::{Leases, Purpose, Ticket};
+use place::{Base, Folder, make_folder, sync_folder};
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use tasks::Tasks;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tasks::{Opened, Tasks};
 
 /// Sessions in a folder.
 pub struct FileStore {
     base: Base,
-    holder: Holder,
+    leases: Arc<Leases>,
     tasks: Mutex<Option<Tasks>>,
-    leases: Mutex<HashMap<SessionId, Weak<Lease>>>,
     progress: Option<Arc<Progress>>,
     findings: Mutex<Vec<Finding>>,
+    tally: Arc<Tally>,
 }
+
+/// How many forks may stand on one another.
+const DEEPEST: usize = 1000;
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -49,11 +55,11 @@ impl FileStore {
     pub fn new(base: &Path, holder: Holder) -> Self {
         Self {
             base: Base::new(base),
-            holder,
+            leases: Leases::new(holder),
             tasks: Mutex::new(None),
-            leases: Mutex::default(),
             progress: None,
             findings: Mutex::default(),
+            tally: Arc::default(),
         }
     }
 
@@ -74,6 +80,11 @@ impl FileStore {
         self.base.session(id)
     }
 
+    /// Writes and syncs of all its journals so far.
+    pub fn work(&self) -> Work {
+        self.tally.work()
+    }
+
     /// What had to be put right on the way, told once.
     pub fn take_findings(&self) -> Vec<Finding> {
         std::mem::take(&mut locked(&self.findings))
@@ -81,79 +92,133 @@ impl FileStore {
 
     /// Opens a thread as what it is here; [`Store::open`] gives the same behind the trait.
     pub fn open_file(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<FileJournal> {
-        let folder = self.base.thread(id, thread)?;
-        let ended = folder.path().starts_with(self.base.path().join("completed"));
-        if mode != Mode::Read {
-            if ended && mode == Mode::Write {
+        self.while_moving(id, || {
+            let folder = self.base.thread(id, thread)?;
+            if mode == Mode::Write && self.is_ended(folder.path()) {
                 return Err(Error::Ended(id.clone(), "its folder is in completed/"));
             }
-            return self.open_folder(id, folder, Some(self.ticket(id, thread)?));
-        }
-        if let Some(ticket) = self.ticket_to_repair(id, thread, &folder)? {
-            let repaired = self.open_folder(id, folder.clone(), Some(ticket))?;
-            for note in repaired.notes() {
-                self.note(Finding::Repaired { thread: format!("{id}/{thread}"), note: note.clone() });
+            let base = self.open_base(id, &folder)?;
+            if mode == Mode::Read {
+                return self.open_to_read(id, (thread, &folder), base);
+            }
+            let ticket = self.ticket(id, thread, Purpose::Write)?;
+            let journal = FileJournal::open(folder, base, Access::Write(ticket), self.progress.as_deref())?;
+            Ok(journal.counted_in(&self.tally))
+        })
+    }
+
+    /// Tries again when the session was moved to the other half meanwhile.
+    fn while_moving<T>(&self, id: &SessionId, run: impl Fn() -> Result<T>) -> Result<T> {
+        loop {
+            let folder = self.base.session(id)?;
+            match run() {
+                Err(_) if !folder.is_dir() => {}
+                done => return done,
             }
         }
-        self.open_folder(id, folder, None)
     }
 
-    fn open_folder(&self, id: &SessionId, folder: place::Folder, ticket: Option<Ticket>) -> Result<FileJournal> {
-        let base = match rebuild::read_header(&folder)?.base {
-            Some(moment) => Some(Box::new(self.open_file(id, &moment.thread, Mode::Read)?)),
-            None => None,
-        };
-        FileJournal::open(folder, base, ticket, self.progress.as_deref())
-    }
-
-    fn ticket(&self, id: &SessionId, thread: &ThreadId) -> Result<Ticket> {
-        let mut leases = locked(&self.leases);
-        let lease = match leases.get(id).and_then(Weak::upgrade) {
-            Some(lease) => lease,
-            None => {
-                let lease = Arc::new(Lease::take(id, &self.base.session(id)?, &self.holder)?);
-                leases.insert(id.clone(), Arc::downgrade(&lease));
-                lease
+    /// Opens what a fork goes on from: the eldest first, each to be the base of the next.
+    fn open_base(&self, id: &SessionId, folder: &Folder) -> Result<Option<Box<FileJournal>>> {
+        let mut chain = Vec::new();
+        let mut next = header::base_of(folder)?;
+        while let Some(moment) = next {
+            if chain.len() >= DEEPEST {
+                return Err(Error::Damaged {
+                    place: folder.path().display().to_string(),
+                    why: format!(
+                        "more than {DEEPEST} forks stand on one another, or they go round in a circle"
+                    ),
+                });
             }
-        };
-        Ticket::new(lease, id, thread)
+            let folder = self.base.thread(id, &moment.thread)?;
+            next = header::base_of(&folder)?;
+            chain.push((moment.thread, folder));
+        }
+        let mut base = None;
+        for (thread, folder) in chain.iter().rev() {
+            base = Some(Box::new(self.open_to_read(id, (thread, folder), base)?));
+        }
+        Ok(base)
     }
 
-    /// A reader needs the lock only when the index is behind and nobody is about to bring it forward.
-    fn ticket_to_repair(&self, id: &SessionId, thread: &ThreadId, folder: &place::Folder) -> Result<Option<Ticket>> {
-        if journal::is_settled(folder)? {
-            return Ok(None);
+    /// Opens a thread to look, and brings its index forward first where that can be done.
+    fn open_to_read(
+        &self,
+        id: &SessionId,
+        (thread, folder): (&ThreadId, &Folder),
+        mut base: Option<Box<FileJournal>>,
+    ) -> Result<FileJournal> {
+        let progress = self.progress.as_deref();
+        let mut access = Access::Follow;
+        if !journal::is_settled(folder)? {
+            // The lock is needed only when the index is behind and nobody is about to bring it forward. Where it
+            // cannot be had, or not be made use of, there is still the journal.
+            match self.ticket(id, thread, Purpose::Repair) {
+                Ok(ticket) => {
+                    match FileJournal::open(folder.clone(), base, Access::Write(ticket), progress) {
+                        Ok(repaired) => {
+                            self.note_repairs(id, thread, &repaired);
+                            base = repaired.into_base();
+                        }
+                        Err(_) => (base, access) = (self.open_base(id, folder)?, Access::Read),
+                    }
+                }
+                Err(Error::Busy { .. }) => {}
+                Err(_) => access = Access::Read,
+            }
         }
-        match self.ticket(id, thread) {
-            Ok(ticket) => Ok(Some(ticket)),
-            Err(Error::Busy { .. }) => Ok(None),
-            Err(other) => Err(other),
+        FileJournal::open(folder.clone(), base, access, progress)
+    }
+
+    fn note_repairs(&self, id: &SessionId, thread: &ThreadId, journal: &FileJournal) {
+        for note in journal.notes() {
+            self.note(Finding::Repaired { thread: format!("{id}/{thread}"), note: note.clone() });
         }
+    }
+
+    /// True for a folder in `completed`.
+    fn is_ended(&self, folder: &Path) -> bool {
+        folder.starts_with(self.base.path().join("completed"))
+    }
+
+    fn ticket(&self, id: &SessionId, thread: &ThreadId, purpose: Purpose) -> Result<Ticket> {
+        self.leases.take(id, thread, &self.base.session(id)?, purpose)
     }
 
     /// Runs `run` on the table, which is opened, made, or made again first.
     fn with_tasks<T>(&self, run: impl FnOnce(&Tasks) -> Result<T>) -> Result<T> {
-        let mut tasks = locked(&self.tasks);
-        if tasks.is_none() {
-            *tasks = Some(self.open_tasks()?);
+        let mut kept = locked(&self.tasks);
+        if let Some(tasks) = kept.as_ref() {
+            return run(tasks);
         }
-        match tasks.as_ref() {
-            Some(tasks) => run(tasks),
-            None => Err(Error::Table("it is not open".into())),
+        let tasks = self.open_tasks()?;
+        let done = run(&tasks);
+        if !tasks.is_copy() {
+            *kept = Some(tasks);
         }
+        done
     }
 
     fn open_tasks(&self) -> Result<Tasks> {
-        make_folder(self.base.path())?;
         let path = self.tasks_db();
-        let missing = !path.exists();
-        match Tasks::open(&path) {
-            Ok(tasks) if missing => {
-                self.fill(&tasks, false)?;
+        match make_folder(self.base.path()).and_then(|()| Tasks::open(&path)) {
+            Ok(Opened::Ready(tasks)) => Ok(tasks),
+            Ok(Opened::Unfilled(tasks)) => {
+                let rows = self.fill(&tasks)?.sessions;
+                tasks.filled()?;
+                if rows > 0 {
+                    self.note(Finding::TasksMade { rows });
+                }
                 Ok(tasks)
             }
-            Ok(tasks) => Ok(tasks),
-            Err(Error::Table(why)) => self.replace_tasks(&why),
+            Ok(Opened::Broken(why)) => self.replace_tasks(&why).map(|(tasks, _)| tasks),
+            // Who may only look is told what the folders say.
+            Err(refused) if refused.is_permission() => {
+                let tasks = Tasks::copy(&path)?;
+                self.fill(&tasks)?;
+                Ok(tasks)
+            }
             Err(other) => Err(other),
         }
     }
@@ -173,11 +238,6 @@ impl FileStore {
         }
     }
 
-    /// Refused while anyone, here or elsewhere, writes the session.
-    fn hold_whole(&self, id: &SessionId, folder: &Path) -> Result<Lease> {
-        Lease::take(id, folder, &self.holder)
-    }
-
     fn move_to_half(&self, id: &SessionId, ended: bool) -> Result<()> {
         let (from, to) = if ended {
             (self.base.running(id), self.base.completed(id))
@@ -187,16 +247,57 @@ impl FileStore {
         if !from.is_dir() {
             return Ok(());
         }
-        let _lease = self.hold_whole(id, &from)?;
+        let _lock = self.leases.take_whole(id, &from)?;
         for path in [&from, &to] {
             make_folder(path.parent().unwrap_or(path))?;
         }
         std::fs::rename(&from, &to).tried("move", &from)?;
-        for path in [&from, &to] {
+        for path in [&to, &from] {
             sync_folder(path.parent().unwrap_or(path))?;
         }
         Ok(())
     }
+
+    /// Takes a session's folder out of sight, in one step; gives the name under which it waits to be removed.
+    fn take_away(&self, id: &SessionId, path: &Path) -> Result<PathBuf> {
+        let lock = self.leases.take_whole(id, path)?;
+        let parent = path.parent().unwrap_or(path);
+        let gone = (1..).map(|n| parent.join(format!("{}{id}.{n}", place::GONE))).find(|path| !path.exists());
+        let gone = gone.unwrap_or_else(|| parent.join(place::GONE));
+        std::fs::rename(path, &gone).tried("remove", path)?;
+        drop(lock);
+        sync_folder(parent)?;
+        Ok(gone)
+    }
+
+    /// Fills a folder under another name and then gives it its own: it is there whole or not at all. False when the
+    /// name was taken meanwhile.
+    fn make_whole(path: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<bool> {
+        let parent = path.parent().unwrap_or(path);
+        let (new, _lock) = place::new_folder(parent)?;
+        fill(new.path())?;
+        sync_folder(new.path())?;
+        if let Err(error) = std::fs::rename(new.path(), path) {
+            return if path.exists() { Ok(false) } else { Err(error).tried("name", path) };
+        }
+        let _ = new.keep();
+        sync_folder(parent)?;
+        Ok(true)
+    }
+}
+
+/// Begins a journal and its index.
+fn write_journal(folder: &Path, header: &Header) -> Result<()> {
+    let line = header.encode();
+    write_derived(&folder.join("index"), &Index::seed(line.len() as u64))?;
+    write_new(&folder.join("messages.jsonl"), &line)
+}
+
+/// Writes a file that can be made again.
+fn write_derived(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(0o600).open(path).tried("make", path)?;
+    file.write_all(bytes).tried("write", path)
 }
 
 /// Writes a small file once and for good.
@@ -212,29 +313,34 @@ pub(crate) fn copy_blob(from: &mut dyn Read, to: &mut dyn Write) -> Result<BlobR
 }
 
 impl Store for FileStore {
-    /// The folder is filled under another name and gets its own by rename: a session is there whole or not at all.
     fn create(&self, meta: &Meta) -> Result<()> {
         let id = SessionId::new(meta.uuid.as_str())
             .map_err(|e| Error::Damaged { place: "the session's id".into(), why: e.to_string() })?;
         if self.base.session(&id).is_ok() {
             return Err(Error::SessionExists(id));
         }
-        let running = self.base.path().join("running");
-        make_folder(&running)?;
-        let new = tempfile::Builder::new().prefix(".new-").tempdir_in(&running).tried("make a folder in", &running)?;
-        let pretty = serde_json::to_vec_pretty(meta).unwrap_or_default();
-        write_new(&new.path().join("metadata.json"), &[&pretty[..], b"\n"].concat())?;
-        write_new(&new.path().join("messages.jsonl"), &Header::root(id.clone(), &meta.created_at).encode())?;
-        for name in ["current.jsonl", "summaries.jsonl", "tools.jsonl"] {
-            write_new(&new.path().join(name), b"")?;
-        }
-        make_folder(&new.path().join("outputs"))?;
-        sync_folder(new.path())?;
+        // The table first: one that is missing is made from the folders that are there before this one.
+        self.with_tasks(|_| Ok(()))?;
         let path = self.base.running(&id);
-        std::fs::rename(new.path(), &path).tried("name", &path)?;
-        let _ = new.keep();
-        sync_folder(&running)?;
-        self.with_tasks(|tasks| tasks.put(&Session::new(meta)))
+        make_folder(path.parent().unwrap_or(&path))?;
+        let made = Self::make_whole(&path, |folder| {
+            let pretty = serde_json::to_vec_pretty(meta).unwrap_or_default();
+            write_new(&folder.join("metadata.json"), &[&pretty[..], b"\n"].concat())?;
+            write_journal(folder, &Header::root(id.clone(), &meta.created_at))?;
+            for name in ["current.jsonl", "summaries.jsonl", "tools.jsonl"] {
+                write_derived(&folder.join(name), b"")?;
+            }
+            make_folder(&folder.join("outputs"))
+        })?;
+        if !made {
+            return Err(Error::SessionExists(id));
+        }
+        let noted = self.with_tasks(|tasks| tasks.put(&Session::new(meta)));
+        if noted.is_err() {
+            // A session that cannot be listed is taken back, so that making it can be tried again.
+            let _ = self.take_away(&id, &path).and_then(|gone| place::remove(&gone));
+        }
+        noted
     }
 
     fn sessions(&self, query: &Query) -> Result<Vec<Session>> {
@@ -248,7 +354,7 @@ impl Store for FileStore {
         self.base.session(id)?;
         self.row(id)?;
         if let Change::State { to, .. } = change {
-            self.move_to_half(id, to.is_ended())?;
+            self.while_moving(id, || self.move_to_half(id, to.is_ended()))?;
         }
         self.with_tasks(|tasks| tasks.change(id, change))?;
         self.row(id)
@@ -256,46 +362,37 @@ impl Store for FileStore {
 
     fn remove(&self, id: &SessionId) -> Result<()> {
         let path = self.base.session(id)?;
-        let lease = self.hold_whole(id, &path)?;
-        let parent = path.parent().unwrap_or(&path).to_owned();
-        let gone = parent.join(format!(".gone-{id}"));
-        std::fs::rename(&path, &gone).tried("remove", &path)?;
-        drop(lease);
-        self.with_tasks(|tasks| tasks.remove(id))?;
-        std::fs::remove_dir_all(&gone).tried("remove", &gone)?;
-        sync_folder(&parent)
+        let gone = self.take_away(id, &path)?;
+        let forgotten = self.with_tasks(|tasks| tasks.remove(id));
+        place::remove(&gone).and(forgotten)
     }
 
     fn threads(&self, id: &SessionId) -> Result<Vec<Header>> {
-        let root = rebuild::read_header(&self.base.thread(id, &ThreadId::root())?)?;
-        let mut headers = Vec::new();
-        let folder = self.base.session(id)?.join("threads");
-        if let Ok(entries) = std::fs::read_dir(&folder) {
-            for entry in entries {
-                let name = entry.tried("list", &folder)?.file_name();
-                let Some(thread) = name.to_str().and_then(|name| ThreadId::new(name).ok()) else { continue };
-                headers.push(rebuild::read_header(&self.base.thread(id, &thread)?)?);
-            }
-        }
-        headers.sort_by(|a, b| (&a.timestamp, a.thread.as_str()).cmp(&(&b.timestamp, b.thread.as_str())));
-        headers.insert(0, root);
-        Ok(headers)
+        let family = self.while_moving(id, || header::family(&self.base.thread(id, &ThreadId::root())?))?;
+        Ok(by_age(family.into_iter().map(|(header, _)| header).collect()))
     }
 
     fn spawn(&self, header: &Header) -> Result<()> {
         let (id, thread) = (&header.session, &header.thread);
-        let threads = self.base.session(id)?.join("threads");
-        let path = threads.join(thread.as_str());
-        if thread.is_root() || path.exists() {
-            return Err(Error::ThreadExists(id.clone(), thread.clone()));
-        }
-        make_folder(&threads)?;
-        let new = tempfile::Builder::new().prefix(".new-").tempdir_in(&threads).tried("make a folder in", &threads)?;
-        write_new(&new.path().join("messages.jsonl"), &header.encode())?;
-        sync_folder(new.path())?;
-        std::fs::rename(new.path(), &path).tried("name", &path)?;
-        let _ = new.keep();
-        sync_folder(&threads)
+        let taken = || Error::ThreadExists(id.clone(), thread.clone());
+        self.while_moving(id, || {
+            let path = self.base.session(id)?.join("threads").join(thread.as_str());
+            if thread.is_root() || path.exists() {
+                return Err(taken());
+            }
+            if let Some(moment) = &header.parent {
+                self.base.thread(id, &moment.thread)?;
+            }
+            if let Some(moment) = &header.base {
+                self.open_file(id, &moment.thread, Mode::Read)?.check_moment(moment.seq)?;
+            }
+            place::make_inside(path.parent().unwrap_or(&path))?;
+            if Self::make_whole(&path, |folder| write_journal(folder, header))? {
+                Ok(())
+            } else {
+                Err(taken())
+            }
+        })
     }
 
     fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Box<dyn Journal>> {
@@ -307,7 +404,7 @@ impl Store for FileStore {
     }
 
     fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>> {
-        blobs::get(id, &self.base.session(id)?.join("outputs"), blob)
+        self.while_moving(id, || blobs::get(id, &self.base.session(id)?.join("outputs"), blob))
     }
 
     fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {

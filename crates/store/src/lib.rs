@@ -19,6 +19,7 @@ use komado_core::journal::{Record, decode};
 use komado_core::session::{Counters, Meta, Session, State};
 use komado_core::thread::Header;
 use komado_core::{Head, Seq, SessionId, ThreadId, View};
+use std::collections::HashSet;
 use std::io::{Read, Seek};
 
 /// What stores give back.
@@ -180,14 +181,14 @@ pub trait Journal: Send {
     fn line(&self, seq: Seq) -> Result<Vec<u8>>;
 
     /// Appends lines after entry `after`, which must be the last: one write, one sync. When it returns, they are
-    /// durable; when it fails, none is there.
+    /// durable; when it fails, none is there. Only a power cut may leave the first few of several.
     fn append(&mut self, after: Seq, rows: &[Row]) -> Result<()>;
 
     /// Brings what is derived (views and lists for people) in line with `view`. Losing it loses nothing.
     fn settle(&mut self, view: &View) -> Result<()>;
 
-    /// Replaces lines for which `change` gives another text, all or none; the one way to take a secret out. Gives the
-    /// number of lines changed.
+    /// Replaces lines for which `change` gives another text, all or none; the one way to take a secret out. The new
+    /// line must have the same number, kind, operands and tokens. Gives the number of lines changed.
     fn rewrite(&mut self, change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>) -> Result<u64>;
 
     /// What was put right at opening.
@@ -210,6 +211,73 @@ impl Source for dyn Journal + '_ {
     }
 }
 
+/// The root first, then by age, and whatever the clock said: no thread before one it goes on from.
+fn by_age(mut headers: Vec<Header>) -> Vec<Header> {
+    headers.sort_by_cached_key(|h| (!h.thread.is_root(), h.timestamp.clone(), h.thread.clone()));
+    let mut waiting: HashSet<ThreadId> = headers.iter().map(|h| h.thread.clone()).collect();
+    let mut sorted = Vec::with_capacity(headers.len());
+    while !headers.is_empty() {
+        let before = sorted.len();
+        let mut rest = Vec::new();
+        for header in headers {
+            if header.base.iter().chain(&header.parent).any(|moment| waiting.contains(&moment.thread)) {
+                rest.push(header);
+            } else {
+                waiting.remove(&header.thread);
+                sorted.push(header);
+            }
+        }
+        headers = rest;
+        if sorted.len() == before {
+            sorted.append(&mut headers); // They go round in a circle; opening one says so.
+        }
+    }
+    sorted
+}
+
+/// Refuses what would not stand in a journal as one numbered line each.
+fn check_rows(after: Seq, rows: &[Row]) -> Result<()> {
+    // The last number is never given: who looks for what comes after an entry may add one to it.
+    let room = Seq::MAX - 1 - after.min(Seq::MAX - 1);
+    if rows.len() > room as usize {
+        return Err(Error::TooMuch(format!(
+            "{} more entries after @{after}; go on in a new session",
+            rows.len()
+        )));
+    }
+    rows.iter().try_for_each(|row| check_line(&row.line))
+}
+
+fn check_line(line: &[u8]) -> Result<()> {
+    if u32::try_from(line.len()).is_err() {
+        return Err(Error::TooMuch(format!("a line of {} bytes; 4 GiB is the most", line.len())));
+    }
+    if line.iter().position(|b| *b == b'\n').is_none_or(|at| at + 1 != line.len()) {
+        return Err(Error::Damaged {
+            place: "what was to be written".into(),
+            why: "it is not one line".into(),
+        });
+    }
+    Ok(())
+}
+
+/// A line may be replaced by one that says something else, never by one that counts for something else: the heads of
+/// everything after it, in this thread and in its forks, stand on what it counts for.
+fn check_rewritten(old: &[u8], new: &[u8]) -> Result<()> {
+    check_line(new)?;
+    let damaged = |why: String| Error::Damaged { place: "a line in place of another".into(), why };
+    let read = |line: &[u8]| {
+        let text = std::str::from_utf8(line).map_err(|e| damaged(e.to_string()))?;
+        decode(text).map_err(|e| damaged(e.to_string()))
+    };
+    let (old, new) = (read(old)?, read(new)?);
+    let weight = |record: &Record| (record.seq, Head::next((0, &Head::START), record, 0));
+    if weight(&old) == weight(&new) {
+        return Ok(());
+    }
+    Err(damaged(format!("it is not of the kind, number or size of @{}", old.seq)))
+}
+
 fn read_record<J: Journal + ?Sized>(journal: &J, seq: Seq) -> Result<Record> {
     let line = journal.line(seq)?;
     let damaged = |why: String| Error::Damaged {
@@ -218,4 +286,21 @@ fn read_record<J: Journal + ?Sized>(journal: &J, seq: Seq) -> Result<Record> {
     };
     let text = std::str::from_utf8(&line).map_err(|e| damaged(e.to_string()))?;
     decode(text).map_err(|e| damaged(e.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_number_is_never_given() {
+        let row = Row { line: b"{}\n".to_vec(), head: Head::START };
+        let rows = vec![row; 3];
+        assert!(check_rows(Seq::MAX - 4, &rows).is_ok());
+        for after in [Seq::MAX - 3, Seq::MAX - 1, Seq::MAX] {
+            let error = check_rows(after, &rows).unwrap_err();
+            assert!(error.to_string().contains(&format!("3 more entries after @{after}")), "{error}");
+        }
+        assert!(check_rows(Seq::MAX, &[]).is_ok());
+    }
 }

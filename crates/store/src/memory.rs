@@ -4,7 +4,10 @@
 
 use crate::error::Holder;
 use crate::files::copy_blob;
-use crate::{BlobRef, Change, Error, Journal, Mode, Note, Query, ReadSeek, Result, Row, Store, Swept};
+use crate::{
+    BlobRef, Change, Error, Journal, Mode, Note, Query, ReadSeek, Result, Row, Store, Swept, by_age,
+    check_rewritten, check_rows,
+};
 use komado_core::session::{Meta, Session};
 use komado_core::thread::Header;
 use komado_core::{Head, Seq, SessionId, ThreadId, View};
@@ -18,9 +21,12 @@ pub struct MemoryStore {
     rooms: Arc<Mutex<BTreeMap<SessionId, Room>>>,
 }
 
+/// A thread's rows, shared by all who have it open.
+type Rows = Arc<Mutex<Vec<Row>>>;
+
 struct Room {
     session: Session,
-    threads: BTreeMap<ThreadId, (Header, Arc<Mutex<Vec<Row>>>)>,
+    threads: BTreeMap<ThreadId, (Header, Rows)>,
     blobs: BTreeMap<String, Arc<[u8]>>,
     writers: Arc<Mutex<HashSet<ThreadId>>>,
 }
@@ -50,7 +56,10 @@ fn matches(query: &Query, id: &SessionId, session: &Session) -> bool {
     query.prefix.as_ref().is_none_or(|prefix| id.as_str().starts_with(prefix))
         && query.status.is_none_or(|status| session.status == status)
         && query.user.as_ref().is_none_or(|user| session.meta.user.as_ref() == Some(user))
-        && query.ended_before.as_ref().is_none_or(|time| session.completed_at.as_ref().is_some_and(|at| at < time))
+        && query
+            .ended_before
+            .as_ref()
+            .is_none_or(|time| session.completed_at.as_ref().is_some_and(|at| at < time))
         && query.after.as_ref().is_none_or(|(at, last)| key > (at.as_str(), last))
 }
 
@@ -97,25 +106,34 @@ impl Store for MemoryStore {
     }
 
     fn remove(&self, id: &SessionId) -> Result<()> {
-        self.with(id, |room| {
-            if locked(&room.writers).is_empty() { Ok(()) } else { Err(Error::Busy { session: id.clone(), holder: here() }) }
-        })?;
-        locked(&self.rooms).remove(id);
+        let mut rooms = locked(&self.rooms);
+        let room = rooms.get(id).ok_or_else(|| Error::NoSession(id.clone()))?;
+        if !locked(&room.writers).is_empty() {
+            return Err(Error::Busy { session: id.clone(), holder: here() });
+        }
+        rooms.remove(id);
         Ok(())
     }
 
     fn threads(&self, id: &SessionId) -> Result<Vec<Header>> {
-        self.with(id, |room| {
-            let mut headers: Vec<Header> = room.threads.values().map(|(header, _)| header.clone()).collect();
-            headers.sort_by_key(|h| (!h.thread.is_root(), h.timestamp.clone(), h.thread.clone()));
-            Ok(headers)
-        })
+        self.with(id, |room| Ok(by_age(room.threads.values().map(|(header, _)| header.clone()).collect())))
     }
 
     fn spawn(&self, header: &Header) -> Result<()> {
         self.with(&header.session, |room| {
             if room.threads.contains_key(&header.thread) {
                 return Err(Error::ThreadExists(header.session.clone(), header.thread.clone()));
+            }
+            for moment in header.base.iter().chain(&header.parent) {
+                if !room.threads.contains_key(&moment.thread) {
+                    return Err(Error::NoThread(header.session.clone(), moment.thread.clone()));
+                }
+            }
+            if let Some(moment) = &header.base
+                && let Some((base, rows)) = room.threads.get(&moment.thread)
+                && moment.seq > last(base, rows)
+            {
+                return Err(no_entry(base, moment.seq));
             }
             room.threads.insert(header.thread.clone(), (header.clone(), Arc::default()));
             Ok(())
@@ -132,14 +150,14 @@ impl Store for MemoryStore {
             if mode != Mode::Read && !locked(&room.writers).insert(thread.clone()) {
                 return Err(Error::Busy { session: id.clone(), holder: here() });
             }
-            Ok((header.clone(), Arc::clone(rows), Arc::clone(&room.writers)))
+            Ok((header.clone(), Arc::clone(rows), (mode != Mode::Read).then(|| Arc::clone(&room.writers))))
         })?;
-        let base = match &header.base {
-            Some(moment) => Some(self.open(id, &moment.thread, Mode::Read)?),
-            None => None,
-        };
-        let writers = (mode != Mode::Read).then_some(writers);
-        Ok(Box::new(MemoryJournal { header, base, rows, writers }))
+        let moment = header.base.clone();
+        let mut journal = MemoryJournal { header, base: None, rows, writers };
+        if let Some(moment) = moment {
+            journal.base = Some(self.open(id, &moment.thread, Mode::Read)?);
+        }
+        Ok(Box::new(journal))
     }
 
     fn put_blob(&self, id: &SessionId, bytes: &mut dyn Read) -> Result<BlobRef> {
@@ -153,7 +171,7 @@ impl Store for MemoryStore {
 
     fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>> {
         self.with(id, |room| {
-            let found = room.blobs.get(blob).ok_or_else(|| Error::NoBlob(id.clone(), blob.into()))?;
+            let found = room.blobs.get(blob).ok_or_else(|| Error::no_blob(id, blob))?;
             Ok(Box::new(Cursor::new(Arc::clone(found))) as Box<dyn ReadSeek>)
         })
     }
@@ -175,7 +193,7 @@ impl Store for MemoryStore {
 struct MemoryJournal {
     header: Header,
     base: Option<Box<dyn Journal>>,
-    rows: Arc<Mutex<Vec<Row>>>,
+    rows: Rows,
     /// Who writes; absent for a reader.
     writers: Option<Arc<Mutex<HashSet<ThreadId>>>>,
 }
@@ -188,18 +206,31 @@ impl Drop for MemoryJournal {
     }
 }
 
+fn last(header: &Header, rows: &Rows) -> Seq {
+    header.base_seq() + locked(rows).len() as Seq
+}
+
+fn no_entry(header: &Header, seq: Seq) -> Error {
+    Error::Damaged {
+        place: format!("{}/{}", header.session, header.thread),
+        why: format!("it has no entry @{seq}"),
+    }
+}
+
 impl MemoryJournal {
-    fn row<T>(&self, seq: Seq, own: impl FnOnce(&Row) -> T, base: impl FnOnce(&dyn Journal) -> Result<T>) -> Result<T> {
+    fn row<T>(
+        &self,
+        seq: Seq,
+        own: impl FnOnce(&Row) -> T,
+        base: impl FnOnce(&dyn Journal) -> Result<T>,
+    ) -> Result<T> {
         let place = seq.checked_sub(self.header.base_seq() + 1);
         match (place, &self.base) {
             (None, Some(journal)) => base(&**journal),
             (place, _) => {
                 let rows = locked(&self.rows);
                 let row = place.and_then(|i| rows.get(i as usize));
-                row.map(own).ok_or_else(|| Error::Damaged {
-                    place: format!("{}/{}", self.header.session, self.header.thread),
-                    why: format!("it has no entry @{seq}"),
-                })
+                row.map(own).ok_or_else(|| no_entry(&self.header, seq))
             }
         }
     }
@@ -211,7 +242,7 @@ impl Journal for MemoryJournal {
     }
 
     fn last(&self) -> Seq {
-        self.header.base_seq() + locked(&self.rows).len() as Seq
+        last(&self.header, &self.rows)
     }
 
     fn head(&self, seq: Seq) -> Result<Head> {
@@ -233,6 +264,7 @@ impl Journal for MemoryJournal {
         if after != found {
             return Err(Error::Moved { expected: after, found });
         }
+        check_rows(after, rows)?;
         locked(&self.rows).extend_from_slice(rows);
         Ok(())
     }
@@ -245,18 +277,24 @@ impl Journal for MemoryJournal {
         if self.writers.is_none() {
             return Err(Error::ReadOnly);
         }
-        let mut changed = 0;
-        for (row, seq) in locked(&self.rows).iter_mut().zip(self.header.base_seq() + 1..) {
-            if let Some(line) = change(seq, &String::from_utf8_lossy(&row.line)) {
-                row.line = line;
-                changed += 1;
+        let lines: Vec<Vec<u8>> = locked(&self.rows).iter().map(|row| row.line.clone()).collect();
+        let mut changed = Vec::new();
+        for (i, line) in lines.iter().enumerate() {
+            let seq = self.header.base_seq() + 1 + i as Seq;
+            if let Some(new) = change(seq, &String::from_utf8_lossy(line)) {
+                check_rewritten(line, &new)?;
+                changed.push((i, new));
             }
         }
-        Ok(changed)
+        let mut rows = locked(&self.rows);
+        let count = changed.len() as u64;
+        for (i, line) in changed {
+            rows[i].line = line;
+        }
+        Ok(count)
     }
 
     fn notes(&self) -> &[Note] {
         &[]
     }
 }
-

@@ -126,15 +126,20 @@ impl Line {
 
     fn anchor(&mut self, anchor: &Anchor) -> &mut Self {
         self.op("anchor").field("thread", anchor.thread.as_str()).maybe("label", anchor.label.as_ref());
-        self.maybe("ending", anchor.ending.as_ref()).maybe("first", anchor.first.as_ref()).field("text", &anchor.text)
+        self.maybe("ending", anchor.ending.as_ref())
+            .maybe("first", anchor.first.as_ref())
+            .field("text", &anchor.text)
     }
 
     fn message(&mut self, message: &Message, reply: Option<&Reply>) -> &mut Self {
         self.field("role", message.role.name()).maybe("name", message.name.as_ref());
         if let Some(outcome) = message.outcome() {
             self.maybe("tool_name", outcome.name.as_ref()).field("tool_call_id", &outcome.call_id);
-            self.content(&outcome.content).flag("is_error", outcome.is_error).flag("interrupted", outcome.interrupted);
-            self.maybe("output_ref", outcome.output_ref.as_ref()).maybe("duration_ms", outcome.duration_ms.as_ref());
+            self.content(&outcome.content)
+                .flag("is_error", outcome.is_error)
+                .flag("interrupted", outcome.interrupted);
+            self.maybe("output_ref", outcome.output_ref.as_ref())
+                .maybe("duration_ms", outcome.duration_ms.as_ref());
         } else {
             self.content_and_calls(&message.parts);
         }
@@ -192,7 +197,9 @@ impl Line {
             Part::Text { text, extra: Some(Opaque { dialect, json }) } => {
                 self.json(&PartOut::MarkedText { text, dialect, json });
             }
-            Part::Image { source, detail } => self.json(&PartOut::Image { source, detail: detail.as_deref() }),
+            Part::Image { source, detail } => {
+                self.json(&PartOut::Image { source, detail: detail.as_deref() })
+            }
             Part::Reasoning { text, signature } => {
                 self.json(&PartOut::Reasoning { text, signature: signature.as_deref() });
             }

@@ -96,7 +96,8 @@ impl View {
     }
 
     fn weigh<S: Source + ?Sized>(&self, source: &S) -> Result<Weight, S::Error> {
-        let mut weight = Weight { setup: self.setup.map_or(0, |(_, tokens)| u64::from(tokens)), ..Weight::default() };
+        let mut weight =
+            Weight { setup: self.setup.map_or(0, |(_, tokens)| u64::from(tokens)), ..Weight::default() };
         for piece in &self.layout {
             match piece {
                 Piece::Run(span) => {
@@ -126,7 +127,11 @@ impl View {
     }
 
     /// True when hiding `spans` would take something out of the view.
-    pub(crate) fn shows_within<S: Source + ?Sized>(&self, source: &S, spans: &[Span]) -> Result<bool, S::Error> {
+    pub(crate) fn shows_within<S: Source + ?Sized>(
+        &self,
+        source: &S,
+        spans: &[Span],
+    ) -> Result<bool, S::Error> {
         let free = subtract(spans, &self.pins);
         let within = |seq: Seq| free.iter().any(|span| span.holds(seq));
         for piece in &self.layout {
@@ -142,7 +147,8 @@ impl View {
                 Piece::Replaced { seq, .. } => within(*seq),
                 Piece::Shown { edit, .. } => {
                     let own = self.edits.iter().find(|live| live.seq == *edit);
-                    own.and_then(|live| live.hide.last()).is_some_and(|last| spans.iter().any(|s| s.holds(last.to)))
+                    own.and_then(|live| live.hide.last())
+                        .is_some_and(|last| spans.iter().any(|s| s.holds(last.to)))
                 }
             };
             if hit {
@@ -176,7 +182,11 @@ impl View {
     }
 
     /// Calls `each` for every thing shown, in order, without reading any of them.
-    pub fn each_item<S: Source + ?Sized>(&self, source: &S, mut each: impl FnMut(Item)) -> Result<(), S::Error> {
+    pub fn each_item<S: Source + ?Sized>(
+        &self,
+        source: &S,
+        mut each: impl FnMut(Item),
+    ) -> Result<(), S::Error> {
         for piece in &self.layout {
             match *piece {
                 Piece::Run(span) => {

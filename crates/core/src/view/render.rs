@@ -28,7 +28,11 @@ pub fn shown_message(show: &Show) -> Message {
 
 impl View {
     /// Hands every message the model sees to `pour`, system prompt first.
-    pub fn pour<S: Source + ?Sized, E: From<S::Error>>(&self, source: &S, pour: &mut impl Pour<E>) -> Result<(), E> {
+    pub fn pour<S: Source + ?Sized, E: From<S::Error>>(
+        &self,
+        source: &S,
+        pour: &mut impl Pour<E>,
+    ) -> Result<(), E> {
         if let Some(seq) = self.setup()
             && let Entry::Setup(setup) = source.record(seq)?.entry
             && let Some(system) = &setup.system
@@ -62,7 +66,11 @@ impl View {
     }
 }
 
-fn pour_item<S: Source + ?Sized, E: From<S::Error>>(source: &S, item: Item, pour: &mut impl Pour<E>) -> Result<(), E> {
+fn pour_item<S: Source + ?Sized, E: From<S::Error>>(
+    source: &S,
+    item: Item,
+    pour: &mut impl Pour<E>,
+) -> Result<(), E> {
     match (item.what, source.record(item.seq)?.entry) {
         (What::Said(_), Entry::Message(message, _)) => pour.message(item.seq, &message),
         (What::Said(_), Entry::Anchor(anchor)) => {

@@ -85,7 +85,12 @@ fn append_text(app: &App, mut thread: Thread<'_>, found: &Found, args: &Args) ->
     }
     paper.line(seq.to_string())?;
     paper.flush()?;
-    say(format!("@{seq} {}: {} tokens  {}", args.role, number(u64::from(tokens)), gauge::line(&paper, thread.view().weight(), window, 24)));
+    say(format!(
+        "@{seq} {}: {} tokens  {}",
+        args.role,
+        number(u64::from(tokens)),
+        gauge::line(&paper, thread.view().weight(), window, 24)
+    ));
     say(format!("undo: {undo}"));
     Ok(())
 }
@@ -97,14 +102,20 @@ pub(super) fn read_stdin() -> Outcome<String> {
     let mut bytes = Vec::new();
     io::stdin().lock().read_to_end(&mut bytes)?;
     let text = String::from_utf8(bytes).map_err(|e| {
-        Fault::input(format!("standard input is not UTF-8: byte {} is wrong; convert it first", e.utf8_error().valid_up_to()))
+        Fault::input(format!(
+            "standard input is not UTF-8: byte {} is wrong; convert it first",
+            e.utf8_error().valid_up_to()
+        ))
     })?;
     Ok(text.strip_suffix('\n').map(str::to_owned).unwrap_or(text))
 }
 
 fn message(args: &Args, text: String) -> Outcome<Message> {
     let Some(role) = Role::named(&args.role) else {
-        return Err(Fault::usage(format!("unknown role: {:?}; known are system, developer, user, assistant, tool", args.role)));
+        return Err(Fault::usage(format!(
+            "unknown role: {:?}; known are system, developer, user, assistant, tool",
+            args.role
+        )));
     };
     if role != Role::Tool {
         if args.call.is_some() || args.error {
@@ -139,7 +150,8 @@ impl Lines {
             let from = BufReader::with_capacity(BATCH, Box::new(io::stdin()) as Box<dyn Read>);
             return Ok(Self { from, name: "standard input".into(), number: 0 });
         }
-        let file = File::open(path).map_err(|e| Fault::new(Exit::NotFound, format!("cannot open {}: {e}", path.display())))?;
+        let file = File::open(path)
+            .map_err(|e| Fault::new(Exit::NotFound, format!("cannot open {}: {e}", path.display())))?;
         let from = BufReader::with_capacity(BATCH, Box::new(file) as Box<dyn Read>);
         Ok(Self { from, name: path.display().to_string(), number: 0 })
     }
@@ -160,7 +172,8 @@ impl Lines {
     }
 
     fn parse(&self, line: &[u8]) -> Result<Message, String> {
-        let text = std::str::from_utf8(line).map_err(|e| format!("not UTF-8: byte {} is wrong", e.valid_up_to() + 1))?;
+        let text = std::str::from_utf8(line)
+            .map_err(|e| format!("not UTF-8: byte {} is wrong", e.valid_up_to() + 1))?;
         openai::read(text.trim_start_matches('\u{feff}').trim()).map_err(|e| e.to_string())
     }
 

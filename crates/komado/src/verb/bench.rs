@@ -1,5 +1,69 @@
-//! stub
-use crate::app::App;use crate::fault::Outcome;
-#[derive(clap::Args,Debug)]
-pub(crate) struct Args{}
-pub(crate) fn run(_:&mut App,_:Args)->Outcome{Ok(())}
+//! `komado bench`: what an append costs as a session grows, and what opening a large one costs.
+//!
+//! Everything is measured through the file store and the engine as an agent uses them, next to what people use
+//! instead, in the same run on the same disk. The sessions live in a folder of their own, which is removed at the end.
+
+mod append;
+mod child;
+mod costs;
+pub(in crate::verb) mod dice;
+mod machine;
+mod open;
+mod peers;
+mod place;
+mod words;
+
+use crate::app::App;
+use crate::fault::Outcome;
+use crate::paper::Ink;
+use clap::{Args as ClapArgs, Subcommand};
+use machine::Machine;
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand, Debug)]
+enum What {
+    /// One durable append, in a small session and in a large one
+    Append(append::Args),
+    /// Opening a large session and reading what the model sees
+    Open(open::Args),
+    /// One process of `bench open`
+    #[command(hide = true)]
+    OpenChild(child::Args),
+}
+
+pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+    match args.what {
+        What::Append(args) => append::run(app, args),
+        What::Open(args) => open::run(app, args),
+        What::OpenChild(args) => child::run(app, args),
+    }
+}
+
+/// The command as it was typed, without the path of the program.
+fn command() -> String {
+    let words = std::env::args().skip(1);
+    std::iter::once("komado".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// What every report begins with: how to get it again, and where it was got.
+fn heading(app: &mut App, machine: &Machine) -> Outcome {
+    let line = app.paper.ink(Ink::Bold, &format!("$ {}", command()));
+    app.paper.line(line)?;
+    app.paper.line(machine.to_string())?;
+    app.paper.line("")
+}
+
+/// A figure with as many decimals as anyone wants to read.
+fn round(n: f64) -> f64 {
+    (n * 1000.0).round() / 1000.0
+}
+
+/// Bytes as megabytes.
+fn megabytes(bytes: f64) -> f64 {
+    round(bytes / 1e6)
+}

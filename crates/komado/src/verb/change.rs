@@ -54,7 +54,11 @@ pub(super) fn make(
 
 /// `session` or `session/thread`, short enough to type and long enough to find.
 pub(super) fn name(found: &Found) -> String {
-    if found.thread.is_root() { found.session.to_string() } else { format!("{}/{}", found.session, found.thread) }
+    if found.thread.is_root() {
+        found.session.to_string()
+    } else {
+        format!("{}/{}", found.session, found.thread)
+    }
 }
 
 /// The command that takes back the entry `seq` and everything after it.

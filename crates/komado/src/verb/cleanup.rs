@@ -2,8 +2,8 @@
 
 use crate::app::App;
 use crate::clock::days_ago;
-use crate::fault::Outcome;
-use crate::paper::{number, say};
+use crate::fault::{Exit, Fault, Outcome};
+use crate::paper::{count, say};
 use clap::Args as ClapArgs;
 use komado_engine::cleanup::Run;
 use serde_json::json;
@@ -28,13 +28,29 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         if app.paper.json {
             app.paper.json(&json!({ "session": id, "status": status, "completed_at": session.completed_at, "removed": !args.dry_run }))?;
         } else {
-            app.paper.line(format!("{verb} {id} ({status} {})", session.completed_at.as_deref().unwrap_or("?")))?;
+            app.paper
+                .line(format!("{verb} {id} ({status} {})", session.completed_at.as_deref().unwrap_or("?")))?;
         }
     }
-    let (sessions, blobs) = (number(cleaned.sessions.len() as u64), number(cleaned.swept.blobs));
-    say(format!("{verb} {sessions} sessions that ended over {days} days ago, and {blobs} outputs that nothing names"));
+    for (id, why) in &cleaned.failed {
+        if app.paper.json {
+            app.paper.json(&json!({ "session": id, "removed": false, "error": why }))?;
+        } else {
+            app.paper.line(format!("could not remove {id}: {why}"))?;
+        }
+    }
+    let (sessions, blobs) =
+        (count(cleaned.sessions.len() as u64, "session"), count(cleaned.swept.blobs, "output"));
+    let when = count(u64::from(days), "day");
+    say(format!("{verb} {sessions} that ended over {when} ago, and {blobs} that nothing names"));
     if args.dry_run && !cleaned.sessions.is_empty() {
         say("without --dry-run this is done, and cannot be undone");
     }
-    Ok(())
+    match cleaned.failed.len() {
+        0 => Ok(()),
+        n => Err(Fault::new(
+            Exit::Failed,
+            format!("{} could not be removed; see above", count(n as u64, "session")),
+        )),
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::fault::Outcome;
-use crate::paper::Ink;
+use crate::paper::{Ink, say};
 use clap::Args as ClapArgs;
 use serde_json::json;
 
@@ -20,6 +20,10 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         return app.paper.line(crate::config::reference().trim_end());
     }
     let prefix = args.prefix.unwrap_or_default();
+    match &app.config.file {
+        Some(path) => say(format!("settings file: {}", path.display())),
+        None => say("settings file: none; ./komado.yaml would be read"),
+    }
     for row in app.config.rows().into_iter().filter(|row| row.key.starts_with(&prefix)) {
         if app.paper.json {
             app.paper.json(&json!({ "key": row.key, "value": row.value, "origin": row.origin.to_string(), "about": row.about }))?;

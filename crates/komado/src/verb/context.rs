@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::fault::Outcome;
 use crate::gauge;
-use crate::paper::{Ink, number};
+use crate::paper::{Ink, count, number};
 use clap::Args as ClapArgs;
 use komado_core::journal::Entry;
 use komado_core::{Address, View};
@@ -64,19 +64,24 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 
 /// Edits in force, pins and open calls.
 fn details(thread: &Thread<'_>, view: &View) -> Outcome<Vec<String>> {
-    let mut lines = vec![format!("  {} things shown", number(view.weight().items))];
+    let mut lines = vec![format!("  {} shown", count(view.weight().items, "item"))];
     for seq in view.edits() {
         let Entry::Edit(edit) = thread.record(seq)?.entry else { continue };
         let hull = edit.hull().map(|span| span.to_string()).unwrap_or_default();
         let (before, after) = (number(edit.cause.before), number(edit.cause.after));
-        lines.push(format!("  @{seq} {} {hull}: {before} → {after} tokens ({})", edit.kind.name(), edit.cause.rule));
+        lines.push(format!(
+            "  @{seq} {} {hull}: {before} → {after} tokens ({})",
+            edit.kind.name(),
+            edit.cause.rule
+        ));
     }
     if !view.pins().is_empty() {
         let pins: Vec<String> = view.pins().iter().map(|pin| format!("@{pin}")).collect();
         lines.push(format!("  pinned: {}", pins.join(", ")));
     }
     if !view.open().calls.is_empty() {
-        let calls: Vec<String> = view.open().calls.iter().map(|(id, name)| format!("{id} ({name})")).collect();
+        let calls: Vec<String> =
+            view.open().calls.iter().map(|(id, name)| format!("{id} ({name})")).collect();
         lines.push(format!("  waiting for results: {}", calls.join(", ")));
     }
     Ok(lines)

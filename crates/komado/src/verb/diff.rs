@@ -30,9 +30,10 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         app.engine.open(&a.session, &a.thread, Mode::Read)?,
         app.engine.open(&b.session, &b.thread, Mode::Read)?,
     );
-    let (before, after) = (old.view_at(a.seq.unwrap_or(old.last()))?, new.view_at(b.seq.unwrap_or(new.last()))?);
+    let (before, after) =
+        (old.view_at(a.seq.unwrap_or(old.last()))?, new.view_at(b.seq.unwrap_or(new.last()))?);
     let shared = old.shared_with(&new)?;
-    let width = app.paper.width.saturating_sub(2);
+    let width = if app.paper.json { usize::MAX } else { app.paper.width.saturating_sub(2) };
     for change in diff((&before, old.source()), (&after, new.source()), shared)? {
         let (sign, ink, item, source) = match change {
             Change::Gone(item) => ("-", Ink::Red, item, old.source()),
@@ -41,7 +42,8 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         let text = notation::item(&item, source, width)?;
         if app.paper.json {
             let kind = if sign == "-" { "gone" } else { "new" };
-            app.paper.json(&json!({ "change": kind, "seq": item.seq, "tokens": item.tokens, "text": text }))?;
+            app.paper
+                .json(&json!({ "change": kind, "seq": item.seq, "tokens": item.tokens, "text": text }))?;
         } else {
             let line = app.paper.ink(ink, &format!("{sign} {text}"));
             app.paper.line(line)?;

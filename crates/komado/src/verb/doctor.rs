@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
-use crate::paper::{number, say};
+use crate::paper::{count, say};
 use crate::progress;
 use clap::Args as ClapArgs;
 use komado_core::{Address, SessionId};
@@ -21,7 +21,7 @@ pub(crate) struct Args {
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     if args.rebuild {
         let done = app.files()?.rebuild()?;
-        say(format!("tasks.db made again from the folders: {} sessions", number(done.sessions)));
+        say(format!("tasks.db made again from the folders: {}", count(done.sessions, "session")));
     }
     let sessions = match &args.address {
         Some(address) => vec![app.find(address)?.session],
@@ -52,17 +52,23 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         }
     }
     let summary = format!(
-        "{} sessions checked, {} findings, {} cannot be read",
-        number(sessions.len() as u64),
-        number(findings.len() as u64),
-        number(broken.len() as u64)
+        "{} checked, {}, {} cannot be read",
+        count(sessions.len() as u64, "session"),
+        count(findings.len() as u64, "finding"),
+        broken.len()
     );
     if app.paper.json {
-        app.paper.json(&json!({ "sessions": sessions.len(), "findings": findings.len(), "unreadable": broken.len() }))?;
+        app.paper.json(
+            &json!({ "sessions": sessions.len(), "findings": findings.len(), "unreadable": broken.len() }),
+        )?;
     } else {
         say(summary);
     }
-    if broken.is_empty() { Ok(()) } else { Err(Fault::new(Exit::Failed, "some sessions cannot be read; see above")) }
+    if broken.is_empty() {
+        Ok(())
+    } else {
+        Err(Fault::new(Exit::Failed, "some sessions cannot be read; see above"))
+    }
 }
 
 /// Opens every thread of a session, brings what is derived up to date, and compares the table with the folder.

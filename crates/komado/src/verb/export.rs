@@ -27,7 +27,8 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         return Ok(());
     };
     // A name means the whole export: it is written beside and renamed.
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), PathBuf::from);
+    let folder =
+        path.parent().filter(|p| !p.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), PathBuf::from);
     let mut file = tempfile::NamedTempFile::new_in(&folder)?;
     {
         let mut out = BufWriter::new(file.as_file_mut());

@@ -34,8 +34,10 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
             continue;
         }
         let record = thread.record(seq)?;
-        let text = if args.full { notation::entry(&record) } else { notation::brief(&record, app.paper.width) };
-        let text = if now.on_path(seq) { text } else { app.paper.ink(Ink::Dim, &text) };
+        let width = app.paper.width.saturating_sub(2);
+        let text = if args.full { notation::entry(&record) } else { notation::brief(&record, width) };
+        // What a rewind left behind is set off as a comment of the notation.
+        let text = if now.on_path(seq) { text } else { app.paper.ink(Ink::Dim, &format!("# {text}")) };
         app.paper.line(text)?;
     }
     Ok(())

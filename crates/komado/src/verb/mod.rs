@@ -24,6 +24,7 @@ pub(crate) mod resume;
 pub(crate) mod revert;
 pub(crate) mod rewind;
 pub(crate) mod sessions;
+pub(crate) mod setup;
 pub(crate) mod show;
 pub(crate) mod stats;
 pub(crate) mod stop;

@@ -66,8 +66,10 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     }
     app.paper.line(id.as_str())?;
     match meta.config.context_length {
-        Some(window) => say(format!("window: {} tokens, counted by {}", number(u64::from(window)), meta.config.meter)),
-        None => say("window: not set; `komado new --window N` or `--model` sets it"),
+        Some(window) => {
+            say(format!("window: {} tokens, counted by {}", number(u64::from(window)), meta.config.meter))
+        }
+        None => say("window: not set; `komado new --window TOKENS` sets it"),
     }
     folder.iter().for_each(|folder| say(format!("folder: {}", folder.display())));
     say(format!("next: komado append {id} \"…\""));

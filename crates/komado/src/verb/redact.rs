@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
-use crate::paper::say;
+use crate::paper::{count, say};
 use clap::Args as ClapArgs;
 use komado_core::Address;
 use komado_engine::redact::What;
@@ -41,7 +41,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     if !args.yes {
         return Err(Fault::new(
             Exit::Refused,
-            "what is redacted cannot be brought back; say --yes to do it (an `komado export` first keeps a copy)",
+            "what is redacted cannot be brought back; say --yes to do it (`komado export` first, to keep a copy)",
         ));
     }
     let done = app.engine.redact(&found.session, &what, &args.reason)?;
@@ -53,15 +53,15 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
             "undo": null,
         }));
     }
-    app.paper.line(format!("{} entries and {} outputs changed", done.entries, done.blobs))?;
+    app.paper.line(format!(
+        "changed {} of the journal and {}",
+        count(done.entries, "line"),
+        count(done.blobs, "output")
+    ))?;
     say("undo: none; the entries say when and why");
     Ok(())
 }
 
 fn pattern(text: &str) -> Outcome<regex::Regex> {
-    let pattern = regex::Regex::new(text).map_err(|e| Fault::input(format!("--pattern is no regular expression: {e}")))?;
-    if pattern.is_match("") {
-        return Err(Fault::input(format!("--pattern {text:?} matches the empty text, and so everything")));
-    }
-    Ok(pattern)
+    regex::Regex::new(text).map_err(|e| Fault::input(format!("--pattern is no regular expression: {e}")))
 }

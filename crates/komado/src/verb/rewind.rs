@@ -15,7 +15,10 @@ pub(crate) struct Args {
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = app.find(&args.address)?;
     let Some(to) = found.seq else {
-        return Err(Fault::usage(format!("name the moment: komado rewind {}@SEQ; `komado log` lists them", args.address)));
+        return Err(Fault::usage(format!(
+            "name the moment: komado rewind {}@SEQ; `komado log` lists them",
+            args.address
+        )));
     };
     change::make(
         app,

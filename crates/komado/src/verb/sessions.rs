@@ -49,7 +49,11 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     if newest.is_empty() {
         return app.paper.line("no sessions");
     }
-    let mut rows = vec![["session", "status", "user", "task", "model", "calls", "tools", "tokens", "created"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        ["session", "status", "user", "task", "model", "calls", "tools", "tokens", "created"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     rows.extend(newest.iter().map(row));
     table(&rows, &[5, 6, 7]).into_iter().try_for_each(|line| app.paper.line(line))
 }

@@ -56,4 +56,3 @@ impl Blobs for Inline<'_> {
         komado_engine::export::write_base64(&mut blob, out)
     }
 }
-

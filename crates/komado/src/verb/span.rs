@@ -22,7 +22,8 @@ impl FromStr for Spans {
         let wrong = || format!("{text:?} is no span; write 3..50, 7 or 3..10,12..50");
         let one = |part: &str| {
             let (from, to) = part.split_once("..").unwrap_or((part, part));
-            let (from, to) = (from.trim().parse().map_err(|_| wrong())?, to.trim().parse().map_err(|_| wrong())?);
+            let (from, to) =
+                (from.trim().parse().map_err(|_| wrong())?, to.trim().parse().map_err(|_| wrong())?);
             if from == 0 || to < from { Err(wrong()) } else { Ok(Span::new(from, to)) }
         };
         text.split(',').map(one).collect::<Result<_, _>>().map(Self)

@@ -109,16 +109,23 @@ fn as_json(app: &mut App, stats: &Stats) -> Outcome {
 
 fn as_text(app: &mut App, stats: &Stats) -> Outcome {
     let head = |app: &App, text: &str| app.paper.ink(Ink::Bold, text);
-    let states: Vec<String> = stats.by_state.iter().map(|(state, n)| format!("{state} {}", number(*n))).collect();
+    let states: Vec<String> =
+        stats.by_state.iter().map(|(state, n)| format!("{state} {}", number(*n))).collect();
     let states = if states.is_empty() { "no sessions".into() } else { states.join(", ") };
     let line = format!("{}  {states}", head(app, "sessions"));
     app.paper.line(line)?;
     let minutes = stats.mean_minutes().map_or_else(|| "-".into(), |m| format!("{m:.1} minutes"));
     let mean = stats.mean_tokens().map_or_else(|| "-".into(), |t| number(t.round() as u64));
-    let line = format!("{}  mean time {minutes}, tokens {} in all, {mean} on average", head(app, "completed"), number(stats.tokens));
+    let line = format!(
+        "{}  mean time {minutes}, tokens {} in all, {mean} on average",
+        head(app, "completed"),
+        number(stats.tokens)
+    );
     app.paper.line(line)?;
     let mut rows = vec![vec!["user".to_owned(), "status".to_owned(), "count".to_owned()]];
-    rows.extend(stats.by_user.iter().map(|((user, status), n)| vec![user.clone(), (*status).to_owned(), number(*n)]));
+    rows.extend(
+        stats.by_user.iter().map(|((user, status), n)| vec![user.clone(), (*status).to_owned(), number(*n)]),
+    );
     let list = |title: &str, sessions: &VecDeque<Session>, tell: fn(&Session) -> Vec<String>| {
         let mut rows = vec![vec![title.to_owned()]];
         rows.extend(sessions.iter().map(tell));

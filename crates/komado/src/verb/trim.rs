@@ -22,7 +22,9 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = app.find(&args.address)?;
     let seqs = args.span.0.iter().flat_map(|span| span.from..=span.to);
     let places: Vec<_> = seqs
-        .map(|seq| (seq, args.text.clone().unwrap_or_else(|| format!("[output trimmed; entry @{seq} keeps it]"))))
+        .map(|seq| {
+            (seq, args.text.clone().unwrap_or_else(|| format!("[output trimmed; entry @{seq} keeps it]")))
+        })
         .collect();
     change::make(
         app,

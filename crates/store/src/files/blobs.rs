@@ -21,7 +21,7 @@ fn is_id(id: &str) -> bool {
 }
 
 pub(super) fn put(outputs: &Path, bytes: &mut dyn Read) -> Result<BlobRef> {
-    place::make_folder(outputs)?;
+    place::make_inside(outputs)?;
     let mut builder = tempfile::Builder::new();
     let mut temp = builder.prefix(place::NEW).tempfile_in(outputs).tried("make a file in", outputs)?;
     // Locked while it is being filled: one that is not was left behind.
@@ -61,7 +61,7 @@ pub(crate) fn copy(from: &mut dyn Read, to: &mut dyn Write) -> io::Result<BlobRe
 }
 
 pub(super) fn get(id: &SessionId, outputs: &Path, blob: &str) -> Result<Box<dyn ReadSeek>> {
-    let missing = || Error::NoBlob(id.clone(), blob.chars().take(80).collect());
+    let missing = || Error::no_blob(id, blob);
     if !is_id(blob) {
         return Err(missing());
     }

@@ -68,7 +68,7 @@ fn settle_current(journal: &mut FileJournal, view: &View) -> Result<()> {
         view.pour_since(journal, upto as Seq, &mut |_, m: &Message| lines.put(m))?;
         bytes + lines.finish()?
     } else {
-        let temp = path.with_extension("jsonl.new");
+        let temp = journal.folder().unfinished_current();
         let mut lines = Lines::new(journal, create(&temp)?, &temp);
         view.pour(journal, &mut |_, m: &Message| lines.put(m))?;
         let written = lines.finish()?;
@@ -112,22 +112,27 @@ impl Lines {
     }
 
     fn put(&mut self, message: &Message) -> Result<()> {
-        let done = openai::write(message, &mut self.blobs, &mut self.out).and_then(|()| self.out.write_all(b"\n"));
+        let done =
+            openai::write(message, &mut self.blobs, &mut self.out).and_then(|()| self.out.write_all(b"\n"));
         done.tried("write", &self.path)
     }
 
     fn finish(self) -> Result<u64> {
-        let inner = self.out.into_inner().map_err(io::IntoInnerError::into_error).tried("write", &self.path)?;
+        let inner =
+            self.out.into_inner().map_err(io::IntoInnerError::into_error).tried("write", &self.path)?;
         Ok(inner.1)
     }
 }
+
+/// Makes the n-th row from an entry, if it is worth one.
+type MakeRow = fn(&FileJournal, u64, &Record) -> Result<Option<Vec<u8>>>;
 
 /// A list with one row for some of the entries.
 struct List {
     path: fn(&FileJournal) -> PathBuf,
     marks: fn(&mut super::index::Marks) -> &mut [u64; 3],
     wants: fn(Kind) -> bool,
-    row: fn(&FileJournal, u64, &Record) -> Result<Option<Vec<u8>>>,
+    row: MakeRow,
 }
 
 const TOOLS: List = List {
@@ -155,11 +160,12 @@ fn settle_list(journal: &mut FileJournal, list: &List) -> Result<()> {
     let base = u64::from(crate::Journal::header(journal).base_seq());
     upto = upto.max(base);
     let last = Source::last(journal);
-    if size.is_some() && upto == u64::from(last) {
+    if size == Some(bytes) && upto == u64::from(last) {
         return Ok(());
     }
     let mut options = OpenOptions::new();
-    let file = options.write(true).create(true).truncate(false).mode(0o600).open(&path).tried("open", &path)?;
+    let file =
+        options.write(true).create(true).truncate(false).mode(0o600).open(&path).tried("open", &path)?;
     file.set_len(bytes).tried("cut", &path)?;
     let mut out = BufWriter::new(file);
     io::Seek::seek(&mut out, io::SeekFrom::Start(bytes)).tried("write", &path)?;

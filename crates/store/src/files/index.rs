@@ -26,8 +26,17 @@ const FIRST: u64 = 4096;
 const RECORD: usize = 72;
 /// How much is reserved and mapped at a time.
 const STRETCH: u64 = 1 << 20;
+/// In use, or its writer was killed.
+pub(super) const OPEN: u64 = 0;
+/// Closed in order, and durable.
+const CLOSED: u64 = 1;
+/// Being brought forward: says less than the journal, so nobody else looks at it.
+pub(super) const MAKING: u64 = 2;
 /// Records read at a time when looking back.
 const BLOCK: usize = 64;
+/// How close to the last one a record must be for its neighbours to be worth reading. The fold goes from operation to
+/// operation, far apart, and needs nothing between them.
+const NEAR: u64 = 8;
 
 /// What the first page says: how far everything derived has come. Field order is the order on disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -36,7 +45,7 @@ pub(super) struct Marks {
     pub(super) count: u64,
     /// End of the last indexed line in the journal.
     pub(super) journal_end: u64,
-    /// 1 when closed in order.
+    /// [`OPEN`], [`CLOSED`] or [`MAKING`].
     pub(super) clean: u64,
     /// Digest of the boot that wrote it.
     pub(super) boot: u64,
@@ -109,6 +118,8 @@ struct Block {
     first: u64,
     records: u64,
     bytes: Vec<u8>,
+    /// The record last asked for.
+    asked: u64,
 }
 
 /// Where record `n` lies in the file.
@@ -119,12 +130,20 @@ const fn place(n: u64) -> u64 {
 impl Index {
     fn new(path: &Path, file: Option<File>, marks: Marks) -> Self {
         let block = RefCell::default();
-        Self { path: path.to_owned(), file, stored: marks.count, marks, writer: None, block, extra: Vec::new() }
+        Self {
+            path: path.to_owned(),
+            file,
+            stored: marks.count,
+            marks,
+            writer: None,
+            block,
+            extra: Vec::new(),
+        }
     }
 
     /// The index of a journal that has a header of `journal_end` bytes and nothing else, as bytes for a new file.
     pub(super) fn seed(journal_end: u64) -> Vec<u8> {
-        let marks = Marks { journal_end, clean: 1, ..Marks::default() };
+        let marks = Marks { journal_end, clean: CLOSED, ..Marks::default() };
         let mut page = vec![0u8; FIRST as usize];
         put_name(&mut page);
         for (slot, word) in page[16..].chunks_exact_mut(8).zip(marks.words()) {
@@ -147,19 +166,29 @@ impl Index {
         }
     }
 
-    /// Opens an index to append to, or begins a new one; true when there was one.
-    pub(super) fn open_to_write(path: &Path) -> Result<(Self, bool)> {
+    /// Opens an index to append to; `None` when there is none that can be used.
+    pub(super) fn open_to_write(path: &Path) -> Result<Option<Self>> {
+        let file = match OpenOptions::new().read(true).write(true).open(path) {
+            Ok(file) => file,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(e).tried("open", path),
+        };
+        let Some(marks) = read_marks(path, &file)? else { return Ok(None) };
+        let mut index = Self::new(path, Some(file), Marks { boot: boot(), clean: OPEN, ..marks });
+        index.map()?;
+        Ok(Some(index))
+    }
+
+    /// Begins an index. One that is there is left to whoever has it open.
+    pub(super) fn begin(path: &Path, journal_end: u64) -> Result<Self> {
+        super::place::remove(path)?;
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let file = options.open(path).tried("open", path)?;
-        let found = read_marks(path, &file)?;
-        if found.is_none() {
-            file.set_len(0).tried("empty", path)?;
-        }
-        let marks = Marks { boot: boot(), clean: 0, ..found.unwrap_or_default() };
+        options.read(true).write(true).create_new(true).mode(0o600);
+        let file = options.open(path).tried("make", path)?;
+        let marks = Marks { journal_end, boot: boot(), clean: OPEN, ..Marks::default() };
         let mut index = Self::new(path, Some(file), marks);
         index.map()?;
-        Ok((index, found.is_some()))
+        Ok(index)
     }
 
     pub(super) fn marks(&self) -> &Marks {
@@ -217,7 +246,9 @@ impl Index {
             None => self.extra.push(record),
             Some(writer) => {
                 let from = (place(self.marks.count) - writer.start) as usize;
-                let Some(slot) = writer.stretch.get_mut(from..from + RECORD) else { return Err(Error::Poisoned) };
+                let Some(slot) = writer.stretch.get_mut(from..from + RECORD) else {
+                    return Err(Error::Poisoned);
+                };
                 slot.copy_from_slice(&record);
                 self.stored += 1;
             }
@@ -228,14 +259,6 @@ impl Index {
             put_count(&mut writer.page, &self.marks);
         }
         Ok(())
-    }
-
-    /// Forgets every record, and everything noted of files that were made from them.
-    pub(super) fn clear(&mut self, journal_end: u64) -> Result<()> {
-        self.mark(|marks| *marks = Marks { journal_end, boot: marks.boot, ..Marks::default() });
-        self.block.replace(Block::default());
-        (self.stored, self.extra) = (0, Vec::new());
-        if self.writer.is_some() { self.map() } else { Ok(()) }
     }
 
     /// The last record; `None` when there is none or it makes no sense.
@@ -249,9 +272,12 @@ impl Index {
             return decode(record).ok_or_else(|| self.senseless(n));
         }
         let mut block = self.block.borrow_mut();
+        let near = block.records > 0 && n.abs_diff(block.asked) <= NEAR;
         if n < block.first || n >= block.first + block.records {
-            self.load(&mut block, n)?;
+            let (first, most) = if near { (n - n % BLOCK as u64, BLOCK as u64) } else { (n, 1) };
+            self.load(&mut block, first, most)?;
         }
+        block.asked = n;
         let from = (n - block.first) as usize * RECORD;
         block.bytes.get(from..from + RECORD).and_then(decode).ok_or_else(|| self.senseless(n))
     }
@@ -260,9 +286,8 @@ impl Index {
         Error::Damaged { place: self.path.display().to_string(), why: format!("record {n} makes no sense") }
     }
 
-    fn load(&self, block: &mut Block, n: u64) -> Result<()> {
-        let first = n - n % BLOCK as u64;
-        let records = self.stored.saturating_sub(first).min(BLOCK as u64);
+    fn load(&self, block: &mut Block, first: u64, most: u64) -> Result<()> {
+        let records = self.stored.saturating_sub(first).min(most);
         block.bytes.resize(records as usize * RECORD, 0);
         (block.first, block.records) = (first, 0);
         if let Some(file) = &self.file {
@@ -277,7 +302,7 @@ impl Index {
         let (Some(mut writer), Some(file)) = (self.writer.take(), &self.file) else { return };
         let end = place(self.marks.count);
         if file.sync_data().is_ok() {
-            self.marks.clean = 1;
+            self.marks.clean = CLOSED;
             put_marks(&mut writer.page, &self.marks);
         }
         let cut = writer.reserved > end;
@@ -311,7 +336,12 @@ fn read_marks(path: &Path, file: &File) -> Result<Option<Marks>> {
     let marks = Marks::from_words(words);
     let size = file.metadata().tried("look at", path)?.len();
     let there = marks.count <= u64::from(Seq::MAX) && place(marks.count) <= size;
-    Ok((there && (marks.clean == 1 || same_boot(marks.boot))).then_some(marks))
+    let sound = match marks.clean {
+        CLOSED => true,
+        OPEN => same_boot(marks.boot),
+        _ => false,
+    };
+    Ok((there && sound).then_some(marks))
 }
 
 fn put_name(page: &mut [u8]) {
@@ -326,8 +356,8 @@ fn put_marks(page: &mut [u8], marks: &Marks) {
     let words = marks.words();
     for file in [4, 7, 10] {
         put_word(page, file + 2, u64::MAX);
-        for i in file..file + 3 {
-            put_word(page, i, words[i]);
+        for (i, word) in words.iter().enumerate().skip(file).take(3) {
+            put_word(page, i, *word);
         }
     }
     put_word(page, 2, words[2]);
@@ -395,7 +425,8 @@ fn encode(head: &Head, extent: Extent) -> [u8; RECORD] {
     for (i, sum) in head.sums.iter().enumerate() {
         out[8 + 8 * i..16 + 8 * i].copy_from_slice(&sum.to_le_bytes());
     }
-    let words = [extent.len, head.tokens, head.items, head.unit, head.prev_op, head.operand.from, head.operand.to];
+    let words =
+        [extent.len, head.tokens, head.items, head.unit, head.prev_op, head.operand.from, head.operand.to];
     for (i, word) in words.iter().enumerate() {
         out[40 + 4 * i..44 + 4 * i].copy_from_slice(&word.to_le_bytes());
     }

@@ -4,18 +4,22 @@
 //! rest is read; a last line without an end was never acknowledged and is cut off.
 
 use super::derived;
-use super::index::{Extent, Index};
+use super::header;
+use super::index::{Extent, Index, MAKING, OPEN};
 use super::lease::Ticket;
 use super::place::{self, Folder};
 use crate::error::Tried;
-use crate::{Error, Journal, Mode, Note, Result, Row, read_record};
+use crate::{Error, Journal, Note, Result, Row, check_rewritten, check_rows, read_record};
 use komado_core::head::Source;
 use komado_core::journal::{Record, decode};
 use komado_core::thread::Header;
 use komado_core::{Head, Seq, View};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Told how far a long read has come: bytes done, bytes in all.
 pub type Progress = dyn Fn(u64, u64) + Send + Sync;
@@ -27,6 +31,19 @@ pub struct Work {
     pub writes: u64,
     /// Calls to sync.
     pub syncs: u64,
+}
+
+/// The work of every journal of a store, added up.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    writes: AtomicU64,
+    syncs: AtomicU64,
+}
+
+impl Tally {
+    pub(super) fn work(&self) -> Work {
+        Work { writes: self.writes.load(Relaxed), syncs: self.syncs.load(Relaxed) }
+    }
 }
 
 /// A thread on disk, open.
@@ -42,38 +59,60 @@ pub struct FileJournal {
     poisoned: bool,
     notes: Vec<Note>,
     work: Work,
+    tally: Arc<Tally>,
+}
+
+/// What a handle may do about an index that is behind its journal.
+pub(super) enum Access {
+    /// Bring it forward, and append.
+    Write(Ticket),
+    /// Nothing: a writer is at work and will. What it has not indexed is not yet said.
+    Follow,
+    /// Nothing, and nobody else will: read the rest, and keep it in mind.
+    Read,
+    /// Nothing: read the whole journal, whatever the index says.
+    Anew,
 }
 
 impl FileJournal {
     pub(super) fn open(
         folder: Folder,
         base: Option<Box<Self>>,
-        lease: Option<Ticket>,
+        access: Access,
         progress: Option<&Progress>,
     ) -> Result<Self> {
         let path = folder.journal();
-        let mode = if lease.is_some() { Mode::Write } else { Mode::Read };
-        let file = OpenOptions::new().read(true).append(mode == Mode::Write).open(&path).tried("open", &path)?;
-        let (header, first) = read_header(&folder, &file)?;
-        let (index, fresh) = open_index(&folder, mode)?;
-        let mut journal = Self {
-            tail: (header.base_seq(), Head::START),
-            end: first,
-            folder,
-            header,
-            base,
-            file,
-            index,
-            lease,
-            poisoned: false,
-            notes: Vec::new(),
-            work: Work::default(),
+        let (file, header, first, index, scans, lease) = match access {
+            Access::Write(ticket) => {
+                let file = OpenOptions::new().read(true).append(true).open(&path).tried("open", &path)?;
+                let (header, first) = header::read(&folder, &file)?;
+                let index = match Index::open_to_write(&folder.index())? {
+                    Some(index) => index,
+                    None => Index::begin(&folder.index(), first)?,
+                };
+                (file, header, first, index, true, Some(ticket))
+            }
+            Access::Follow | Access::Read | Access::Anew => {
+                let (file, found) = open_pair(&folder)?;
+                let (header, first) = header::read(&folder, &file)?;
+                let index = found.filter(|_| !matches!(access, Access::Anew));
+                let scans = index.is_none() || matches!(access, Access::Read);
+                let index = index.unwrap_or_else(|| Index::in_memory(&folder.index(), first));
+                (file, header, first, index, scans, None)
+            }
         };
-        if fresh && mode == Mode::Write {
-            journal.index.cut(0, first)?;
-        }
-        journal.catch_up(progress)?;
+        let tail = (header.base_seq(), Head::START);
+        let (notes, work, tally) = (Vec::new(), Work::default(), Arc::default());
+        let poisoned = false;
+        let mut journal =
+            Self { folder, header, base, file, index, tail, end: first, lease, poisoned, notes, work, tally };
+        journal.catch_up(first, scans, progress)?;
         Ok(journal)
+    }
+
+    /// Adds its work to `tally` from now on.
+    pub(super) fn counted_in(self, tally: &Arc<Tally>) -> Self {
+        Self { tally: Arc::clone(tally), ..self }
     }
 
     /// The bytes of the journal file that count.
@@ -84,6 +123,18 @@ impl FileJournal {
     /// Writes and syncs of the journal file since it was opened.
     pub fn work(&self) -> Work {
         self.work
+    }
+
+    /// Gives back what it goes on from.
+    pub(super) fn into_base(self) -> Option<Box<Self>> {
+        self.base
+    }
+
+    /// True when `other`, which was opened later, knows all of this journal's entries in the same places.
+    pub(super) fn agrees_with(&self, other: &Self) -> bool {
+        let count = self.index.marks().count;
+        other.index.marks().count >= count
+            && (0..count).all(|n| matches!((self.index.get(n), other.index.get(n)), (Ok(a), Ok(b)) if a == b))
     }
 
     fn base_seq(&self) -> Seq {
@@ -97,50 +148,72 @@ impl FileJournal {
         }
     }
 
-    /// Takes in what the journal has and the index does not know.
-    fn catch_up(&mut self, progress: Option<&Progress>) -> Result<()> {
+    /// Begins where the index ends, and takes in what the journal has after that.
+    fn catch_up(&mut self, first: u64, scans: bool, progress: Option<&Progress>) -> Result<()> {
         let size = self.file.metadata().tried("look at", &self.folder.journal())?.len();
-        let marks = *self.index.marks();
-        if marks.journal_end > size {
-            return self.reindex(progress);
-        }
-        self.end = if marks.count > 0 { marks.journal_end } else { self.end };
-        self.tail = match marks.count {
-            0 => (self.base_seq(), self.base_head()?),
-            n => (self.base_seq() + n as Seq, self.index.get(n - 1)?.0),
+        let known = self.known_tail(first, size)?;
+        let scans = scans || known.is_none();
+        (self.tail, self.end) = match known {
+            Some(known) => known,
+            None => {
+                let path = self.folder.index();
+                self.index = match &self.lease {
+                    Some(_) => Index::begin(&path, first)?,
+                    None => Index::in_memory(&path, first),
+                };
+                ((self.base_seq(), self.base_head()?), first)
+            }
         };
-        if self.end == size || self.lease.is_none() {
+        if self.end == size || !scans {
             return Ok(());
         }
         let before = self.tail.0;
+        self.index.mark(|marks| marks.clean = MAKING);
         self.scan(size, progress)?;
-        if self.tail.0 > before {
+        self.index.mark(|marks| marks.clean = OPEN);
+        if self.tail.0 > before && self.lease.is_some() {
             self.notes.push(Note::Reindexed { entries: u64::from(self.tail.0 - before) });
         }
         Ok(())
     }
 
-    /// The index speaks of bytes that are not there: begin again.
-    fn reindex(&mut self, progress: Option<&Progress>) -> Result<()> {
-        if self.lease.is_none() {
-            return Err(Error::Damaged {
-                place: self.folder.index().display().to_string(),
-                why: "it does not belong to this journal".into(),
-            });
+    /// The last entry the index knows and the end of its line; `None` when the index speaks of another journal.
+    fn known_tail(&self, first: u64, size: u64) -> Result<Option<((Seq, Head), u64)>> {
+        let marks = self.index.marks();
+        if marks.count == 0 {
+            return Ok(Some(((self.base_seq(), self.base_head()?), first)));
         }
-        let (_, first) = read_header(&self.folder, &self.file)?;
-        self.index.cut(0, first)?;
-        self.end = first;
-        self.catch_up(progress)
+        let seq = Seq::try_from(marks.count).ok().and_then(|count| self.base_seq().checked_add(count));
+        let (Some(seq), Some((head, extent))) = (seq, self.index.last()) else { return Ok(None) };
+        let fits = extent.offset >= first && extent.end() <= size && self.is_line(seq, extent);
+        Ok(fits.then_some(((seq, head), extent.end())))
+    }
+
+    /// True when entry `seq` lies at `extent`. Our own lines begin with their number, so this reads few bytes.
+    fn is_line(&self, seq: Seq, extent: Extent) -> bool {
+        let begin = format!("{{\"seq\":{seq},");
+        let mut found = vec![0; begin.len() + 1];
+        let mut last = [0];
+        let read = self.file.read_exact_at(&mut found, extent.offset.saturating_sub(1)).and_then(|()| {
+            self.file.read_exact_at(&mut last, extent.end().saturating_sub(1)) // The line break.
+        });
+        if read.is_err() || found[0] != b'\n' || last[0] != b'\n' {
+            return false;
+        }
+        if &found[1..] == begin.as_bytes() {
+            return true;
+        }
+        let line = self.read_line(extent).ok().and_then(|line| String::from_utf8(line).ok());
+        line.and_then(|line| decode(&line).ok()).is_some_and(|record| record.seq == seq)
     }
 
     /// Reads lines from `self.end` on, indexes them, and cuts off a torn last one.
     fn scan(&mut self, size: u64, progress: Option<&Progress>) -> Result<()> {
         let path = self.folder.journal();
         let mut view = View::fold(self, self.tail.0)?;
-        let mut file = File::open(&path).tried("open", &path)?;
+        let mut file = self.file.try_clone().tried("open", &path)?;
         file.seek(SeekFrom::Start(self.end)).tried("read", &path)?;
-        let mut reader = BufReader::with_capacity(1 << 16, file);
+        let mut reader = BufReader::with_capacity(1 << 16, file.take(size - self.end));
         let mut line = Vec::new();
         loop {
             line.clear();
@@ -148,11 +221,9 @@ impl FileJournal {
             if read == 0 {
                 return Ok(());
             }
-            let whole = line.last() == Some(&b'\n');
-            let record = if whole { self.parse(&line) } else { Err("it has no end".into()) };
-            let record = match record {
+            let record = match self.parse(&line) {
                 Ok(record) => record,
-                Err(why) if self.end + read as u64 >= size => return self.cut_torn(size, whole, why),
+                Err(_) if is_torn(&line) && self.end + read as u64 >= size => return self.cut_torn(size),
                 Err(why) => return Err(self.damaged(why)),
             };
             let head = view.head_of(&record, self)?;
@@ -166,12 +237,18 @@ impl FileJournal {
     }
 
     fn parse(&self, line: &[u8]) -> std::result::Result<Record, String> {
+        if line.last() != Some(&b'\n') {
+            return Err("it has no end".into());
+        }
+        if u32::try_from(line.len()).is_err() {
+            return Err("it is longer than 4 GiB".into());
+        }
         let text = std::str::from_utf8(line).map_err(|e| e.to_string())?;
         let record = decode(text).map_err(|e| e.to_string())?;
-        if record.seq == self.tail.0 + 1 {
-            return Ok(record);
+        match self.tail.0.checked_add(1) {
+            Some(next) if next == record.seq => Ok(record),
+            next => Err(format!("it has seq {}, expected {}", record.seq, next.unwrap_or(Seq::MAX))),
         }
-        Err(format!("it has seq {}, expected {}", record.seq, self.tail.0 + 1))
     }
 
     fn damaged(&self, why: String) -> Error {
@@ -182,10 +259,10 @@ impl FileJournal {
         }
     }
 
-    /// A last line that does not parse was never acknowledged, unless it is whole and only from a newer version.
-    fn cut_torn(&mut self, size: u64, whole: bool, why: String) -> Result<()> {
-        if whole && why.contains("newer version") {
-            return Err(self.damaged(why));
+    /// Cuts off a last line that was never acknowledged. Who only looks passes over it.
+    fn cut_torn(&mut self, size: u64) -> Result<()> {
+        if self.lease.is_none() {
+            return Ok(());
         }
         let path = self.folder.journal();
         self.file.set_len(self.end).tried("cut", &path)?;
@@ -206,9 +283,11 @@ impl FileJournal {
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let path = self.folder.journal();
         self.work.writes += 1;
+        self.tally.writes.fetch_add(1, Relaxed);
         let written = (&self.file).write_all(bytes);
         let done = written.and_then(|()| {
             self.work.syncs += 1;
+            self.tally.syncs.fetch_add(1, Relaxed);
             self.file.sync_data()
         });
         let Err(error) = done else { return Ok(()) };
@@ -229,38 +308,39 @@ impl FileJournal {
     }
 }
 
-fn read_header(folder: &Folder, file: &File) -> Result<(Header, u64)> {
-    let path = folder.journal();
-    let mut line = Vec::new();
-    let mut reader = BufReader::with_capacity(512, file.try_clone().tried("open", &path)?);
-    reader.seek(SeekFrom::Start(0)).tried("read", &path)?;
-    reader.by_ref().take(1 << 16).read_until(b'\n', &mut line).tried("read", &path)?;
-    let header = Header::decode(&String::from_utf8_lossy(&line));
-    Ok((header.map_err(|source| Error::Header { path, source })?, line.len() as u64))
+/// True for what an append leaves behind that did not come to its end: a line without one, or, where blocks came to
+/// disk out of order, one with holes of zeros. A whole line that cannot be read is something else, and is never cut.
+fn is_torn(line: &[u8]) -> bool {
+    line.last() != Some(&b'\n') || line.contains(&0)
 }
 
-fn open_index(folder: &Folder, mode: Mode) -> Result<(Index, bool)> {
-    let path = folder.index();
-    match mode {
-        Mode::Write | Mode::Amend => Index::open_to_write(&path).map(|(index, found)| (index, !found)),
-        Mode::Read => match Index::open(&path)? {
-            Some(index) => Ok((index, false)),
-            None => Err(Error::Damaged {
-                place: path.display().to_string(),
-                why: "it is missing or out of date".into(),
-            }),
-        },
+/// Opens a journal and the index that belongs to it, if there is one that can be used.
+///
+/// A rewrite removes the index, then replaces the journal, then makes another index. So an index belongs to the
+/// journal that was opened before it if that one is still in place after.
+fn open_pair(folder: &Folder) -> Result<(File, Option<Index>)> {
+    let path = folder.journal();
+    let inode = |found: std::io::Result<std::fs::Metadata>| found.map(|m| m.ino()).tried("look at", &path);
+    for _ in 0..8 {
+        let file = File::open(&path).tried("open", &path)?;
+        let index = Index::open(&folder.index())?;
+        if inode(file.metadata())? == inode(std::fs::metadata(&path))? {
+            return Ok((file, index));
+        }
     }
+    Ok((File::open(&path).tried("open", &path)?, None))
 }
 
 /// True when a reader can trust the index: it covers the journal to its end.
 pub(super) fn is_settled(folder: &Folder) -> Result<bool> {
     let path = folder.journal();
-    let size = std::fs::metadata(&path).tried("look at", &path)?.len();
-    Ok(match Index::open(&folder.index())? {
-        Some(index) => index.marks().journal_end == size,
-        None => false,
-    })
+    let file = File::open(&path).tried("open", &path)?;
+    let Some(index) = Index::open(&folder.index())? else { return Ok(false) };
+    let end = match index.last() {
+        Some((_, extent)) => extent.end(),
+        None => header::read(folder, &file)?.1,
+    };
+    Ok(end == file.metadata().tried("look at", &path)?.len())
 }
 
 impl Source for FileJournal {
@@ -289,6 +369,11 @@ impl Source for FileJournal {
 }
 
 impl FileJournal {
+    /// Refuses a moment that has not come yet.
+    pub(super) fn check_moment(&self, seq: Seq) -> Result<()> {
+        if seq <= self.tail.0 { Ok(()) } else { Err(self.no_entry(seq)) }
+    }
+
     fn no_entry(&self, seq: Seq) -> Error {
         Error::Damaged {
             place: format!("{}/{}", self.header.session, self.header.thread),
@@ -318,27 +403,25 @@ impl Journal for FileJournal {
         if let (Some(journal), true) = (&self.base, seq <= base) {
             return journal.line(seq);
         }
-        let (_, extent) = self.index.get(u64::from(seq - base - 1))?;
-        let mut line = vec![0; extent.len as usize];
-        self.file.read_exact_at(&mut line, extent.offset).tried("read", &self.folder.journal())?;
-        Ok(line)
+        self.read_line(self.index.get(u64::from(seq - base - 1))?.1)
     }
 
     fn append(&mut self, after: Seq, rows: &[Row]) -> Result<()> {
-        if self.lease.is_none() {
-            return Err(Error::ReadOnly);
-        }
         if self.poisoned {
             return Err(Error::Poisoned);
+        }
+        if self.lease.is_none() {
+            return Err(Error::ReadOnly);
         }
         if after != self.tail.0 {
             return Err(Error::Moved { expected: after, found: self.tail.0 });
         }
+        check_rows(after, rows)?;
         self.index.reserve(rows.len())?;
         match rows {
             [] => return Ok(()),
             [row] => self.write(&row.line)?,
-            rows => self.write(&rows.iter().flat_map(|row| row.line.iter().copied()).collect::<Vec<u8>>())?,
+            rows => self.write(&rows.iter().map(|row| &row.line[..]).collect::<Vec<_>>().concat())?,
         }
         for row in rows {
             self.take(row.head, row.line.len() as u32)?;
@@ -354,23 +437,35 @@ impl Journal for FileJournal {
     }
 
     fn rewrite(&mut self, change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>) -> Result<u64> {
+        if self.poisoned {
+            return Err(Error::Poisoned);
+        }
         if self.lease.is_none() {
             return Err(Error::ReadOnly);
         }
         let path = self.folder.journal();
-        let temp = self.folder.path().join("messages.jsonl.new");
-        let changed = self.write_changed(&temp, change)?;
-        if changed == 0 {
-            let _ = std::fs::remove_file(&temp);
-            return Ok(0);
-        }
-        // The index goes first: without one, whatever journal is there is read anew.
-        self.index.cut(0, 0)?;
-        self.index.close();
-        std::fs::rename(&temp, &path).tried("replace", &path)?;
+        let temp = self.folder.unfinished_journal();
+        let (changed, first) = match self.write_changed(&temp, change) {
+            Ok((changed, Some(first))) => (changed, first),
+            unchanged => {
+                let _ = std::fs::remove_file(&temp);
+                return unchanged.map(|(changed, _)| changed);
+            }
+        };
+        // The index goes first, and durably: without one, whatever journal is there is read anew. It is removed, not
+        // emptied, because readers of the old journal go on with it.
+        place::remove(&self.folder.index())?;
         place::sync_folder(self.folder.path())?;
-        let (folder, base, lease) = (self.folder.clone(), self.base.take(), self.lease.take());
-        *self = Self::open(folder, base, lease, None)?;
+        std::fs::rename(&temp, &path).tried("replace", &path)?;
+        self.poisoned = true; // Until it is open again.
+        place::sync_folder(self.folder.path())?;
+        self.forget_derived(first)?;
+        if let Some(ticket) = self.lease.take() {
+            let (folder, base) = (self.folder.clone(), self.base.take());
+            let (work, notes) = (self.work, std::mem::take(&mut self.notes));
+            let tally = Arc::clone(&self.tally);
+            *self = Self { work, notes, tally, ..Self::open(folder, base, Access::Write(ticket), None)? };
+        }
         Ok(changed)
     }
 
@@ -380,24 +475,65 @@ impl Journal for FileJournal {
 }
 
 impl FileJournal {
+    /// Writes the journal as it is to be; gives the number of lines changed, and the first of them.
     fn write_changed(
         &self,
         temp: &std::path::Path,
         change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>,
-    ) -> Result<u64> {
+    ) -> Result<(u64, Option<Seq>)> {
         let mut options = OpenOptions::new();
-        let file = options.write(true).create(true).truncate(true).mode(0o600).open(temp).tried("make", temp)?;
+        let file =
+            options.write(true).create(true).truncate(true).mode(0o600).open(temp).tried("make", temp)?;
         let mut out = std::io::BufWriter::new(file);
         out.write_all(&self.header.encode()).tried("write", temp)?;
-        let mut changed = 0;
+        let (mut changed, mut first) = (0, None);
         for seq in self.base_seq() + 1..=self.tail.0 {
             let line = self.line(seq)?;
             let new = change(seq, &String::from_utf8_lossy(&line));
-            changed += u64::from(new.is_some());
+            if let Some(new) = &new {
+                check_rewritten(&line, new)?;
+                changed += 1;
+                first = first.or(Some(seq));
+            }
             out.write_all(&new.unwrap_or(line)).tried("write", temp)?;
         }
         let file = out.into_inner().map_err(std::io::IntoInnerError::into_error).tried("write", temp)?;
         file.sync_all().tried("sync", temp)?;
-        Ok(changed)
+        Ok((changed, first))
+    }
+
+    /// Removes what was made from lines that are no longer there, the first of them `first`, also in the threads that
+    /// share them.
+    fn forget_derived(&self, first: Seq) -> Result<()> {
+        let family = header::family(&self.folder)?;
+        let mut stale = vec![self.header.thread.clone()];
+        let mut next = 0;
+        while let Some(thread) = stale.get(next).cloned() {
+            next += 1;
+            for (header, folder) in &family {
+                let shares =
+                    header.base.as_ref().is_some_and(|base| base.thread == thread && base.seq >= first);
+                if shares && !stale.contains(&header.thread) {
+                    stale.push(header.thread.clone());
+                }
+                if header.thread == thread {
+                    for path in [folder.current(), folder.tools(), folder.summaries()] {
+                        place::remove(&path)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read_line(&self, extent: Extent) -> Result<Vec<u8>> {
+        let path = self.folder.journal();
+        let mut line = vec![0; extent.len as usize];
+        self.file.read_exact_at(&mut line, extent.offset).tried("read", &path)?;
+        if line.last() == Some(&b'\n') {
+            return Ok(line);
+        }
+        let place = self.folder.index().display().to_string();
+        Err(Error::Damaged { place, why: format!("no line ends at byte {} of the journal", extent.end()) })
     }
 }

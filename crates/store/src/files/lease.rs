@@ -32,9 +32,20 @@ pub(super) struct Leases {
     freed: Condvar,
 }
 
+/// The system's lock. It is given back by name: closing the file alone would leave it with a child process that is
+/// just being started and has not yet closed what it inherited.
+#[derive(Debug)]
+pub(super) struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
 #[derive(Debug)]
 struct Held {
-    _lock: File,
+    _lock: Lock,
     threads: HashMap<ThreadId, Purpose>,
 }
 
@@ -81,7 +92,7 @@ impl Leases {
     }
 
     /// Takes the whole session in `folder`; refused while anyone, here or elsewhere, writes any of its threads.
-    pub(super) fn take_whole(&self, id: &SessionId, folder: &Path) -> Result<File> {
+    pub(super) fn take_whole(&self, id: &SessionId, folder: &Path) -> Result<Lock> {
         let mut table = self.table();
         while let Some(held) = table.get(id) {
             if !held.only_repairs() {
@@ -115,7 +126,7 @@ impl Drop for Ticket {
 }
 
 /// Locks the session in `folder`, or says who has it.
-fn lock(id: &SessionId, folder: &Path, holder: &Holder) -> Result<File> {
+fn lock(id: &SessionId, folder: &Path, holder: &Holder) -> Result<Lock> {
     let path = folder.join("lock");
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
@@ -131,7 +142,7 @@ fn lock(id: &SessionId, folder: &Path, holder: &Holder) -> Result<File> {
     // whether or not there is room to say whose it is.
     let line = serde_json::to_vec(holder).unwrap_or_default();
     let _ = file.write_all_at(&line, 0).and_then(|()| file.set_len(line.len() as u64));
-    Ok(file)
+    Ok(Lock(file))
 }
 
 fn read_holder(file: &mut File) -> Holder {

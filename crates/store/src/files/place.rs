@@ -5,6 +5,7 @@
 
 use crate::error::Tried;
 use crate::{Error, Result};
+use komado_core::thread::Header;
 use komado_core::{SessionId, ThreadId};
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -40,14 +41,50 @@ impl Folder {
         self.0.join("tools.jsonl")
     }
 
-    /// The session's blobs, which all its threads share.
-    pub(super) fn outputs(&self) -> PathBuf {
+    /// Where a journal is written anew.
+    pub(super) fn unfinished_journal(&self) -> PathBuf {
+        self.0.join("messages.jsonl.new")
+    }
+
+    /// Where the view is written anew.
+    pub(super) fn unfinished_current(&self) -> PathBuf {
+        self.0.join("current.jsonl.new")
+    }
+
+    /// The folder of the session.
+    fn session(&self) -> &Path {
         match self.0.parent() {
             Some(threads) if threads.file_name().is_some_and(|name| name == "threads") => {
-                threads.parent().unwrap_or(threads).join("outputs")
+                threads.parent().unwrap_or(threads)
             }
-            _ => self.0.join("outputs"),
+            _ => &self.0,
         }
+    }
+
+    /// The session's blobs, which all its threads share.
+    pub(super) fn outputs(&self) -> PathBuf {
+        self.session().join("outputs")
+    }
+
+    /// True when a journal with this header belongs here.
+    pub(super) fn is_of(&self, header: &Header) -> bool {
+        let named = |path: &Path, name: &str| path.file_name().is_some_and(|found| found == name);
+        let is_root = self.session() == self.0;
+        named(self.session(), header.session.as_str())
+            && header.thread.is_root() == is_root
+            && (is_root || named(&self.0, header.thread.as_str()))
+    }
+
+    /// The folder of each thread of the session, the root first.
+    pub(super) fn family(&self) -> Result<Vec<Self>> {
+        let mut folders = vec![Self(self.session().to_owned())];
+        for path in list(&self.session().join("threads"))? {
+            let name = path.file_name().and_then(|name| name.to_str());
+            if name.is_some_and(|name| ThreadId::new(name).is_ok()) && path.is_dir() {
+                folders.push(Self(path));
+            }
+        }
+        Ok(folders)
     }
 }
 
@@ -129,13 +166,17 @@ pub(super) fn make_folder(path: &Path) -> Result<()> {
     if path.is_dir() {
         return Ok(());
     }
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    if let Some(parent) = parent {
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         make_folder(parent)?;
     }
+    make_inside(path)
+}
+
+/// Makes a folder in one that must be there: a session that was moved meanwhile is not begun again where it was.
+pub(super) fn make_inside(path: &Path) -> Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     match DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => sync_folder(parent.unwrap_or(Path::new("."))),
-        // Someone else was faster.
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         Err(e) => Err(e).tried("make the folder", path),
     }
@@ -147,7 +188,8 @@ pub(super) fn make_folder(path: &Path) -> Result<()> {
 pub(super) fn new_folder(parent: &Path) -> Result<(TempDir, File)> {
     let mut builder = tempfile::Builder::new();
     let private = std::fs::Permissions::from_mode(0o700);
-    let folder = builder.prefix(NEW).permissions(private).tempdir_in(parent).tried("make a folder in", parent)?;
+    let folder =
+        builder.prefix(NEW).permissions(private).tempdir_in(parent).tried("make a folder in", parent)?;
     let lock = File::open(folder.path()).tried("open", folder.path())?;
     // Where folders cannot be locked, nothing unfinished is ever taken for left behind.
     let _ = lock.try_lock();
@@ -157,7 +199,8 @@ pub(super) fn new_folder(parent: &Path) -> Result<(TempDir, File)> {
 /// True for what was left behind by a process that ended too early.
 pub(super) fn is_left_behind(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name.starts_with(GONE) || (name.starts_with(NEW) && File::open(path).is_ok_and(|file| file.try_lock().is_ok()))
+    name.starts_with(GONE)
+        || (name.starts_with(NEW) && File::open(path).is_ok_and(|file| file.try_lock().is_ok()))
 }
 
 /// Removes a file or a whole folder; it may be gone already.

@@ -3,17 +3,18 @@
 //! A folder tells everything the table knows: `metadata.json` says how the session was made, the half it lies in and
 //! the journal's last [`Close`](komado_core::journal::Close) say where it stands, and the entries say what was done.
 
-use super::place::Folder;
-use super::tasks::Tasks;
-use super::FileStore;
+use super::journal::Access;
+use super::lease::Purpose;
+use super::place::{self, HALVES};
+use super::tasks::{Opened, Tasks};
+use super::{FileJournal, FileStore};
 use crate::error::Tried;
 use crate::{Error, Mode, Note, Result, Store};
 use komado_core::head::{Kind, Source};
 use komado_core::journal::{Close, Ending, Entry};
 use komado_core::session::{Counters, Meta, MetaConfig, Session, State, TaskKey};
-use komado_core::thread::Header;
 use komado_core::{SessionId, ThreadId, View};
-use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
 
 /// Something that was not as it should be.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,6 +51,18 @@ pub enum Finding {
         /// The session.
         session: String,
     },
+    /// The journal and the half its session's folder was in did not agree; the folder was moved.
+    Moved {
+        /// The session.
+        session: String,
+        /// The half it is in now.
+        to: &'static str,
+    },
+    /// Something that a process left behind when it ended too early; it was removed.
+    LeftBehind {
+        /// What it was.
+        path: String,
+    },
     /// The row said something else than the folder.
     RowChanged {
         /// The session.
@@ -65,13 +78,22 @@ impl std::fmt::Display for Finding {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::TasksReplaced { why, aside } => {
-                write!(f, "tasks.db could not be read ({why}); it is now {aside}, a new one was made from the folders")
+                write!(
+                    f,
+                    "tasks.db could not be read ({why}); it is now {aside}, a new one was made from the folders"
+                )
             }
             Self::TasksMade { rows } => write!(f, "tasks.db was missing; made again with {rows} sessions"),
             Self::Unreadable { session, why } => write!(f, "session {session} cannot be read: {why}"),
             Self::Repaired { thread, note } => write!(f, "{thread}: {note}"),
             Self::NoMetadata { session } => write!(f, "session {session}: metadata.json cannot be read"),
-            Self::RowChanged { session, was, is } => write!(f, "session {session}: the table said {was}, it is {is}"),
+            Self::Moved { session, to } => {
+                write!(f, "session {session}: its folder was moved to {to}/, as its journal says")
+            }
+            Self::LeftBehind { path } => write!(f, "removed what an earlier run left behind: {path}"),
+            Self::RowChanged { session, was, is } => {
+                write!(f, "session {session}: the table said {was}, it is {is}")
+            }
         }
     }
 }
@@ -85,31 +107,113 @@ pub struct Rebuilt {
     pub unreadable: u64,
 }
 
-pub(super) fn read_header(folder: &Folder) -> Result<Header> {
-    let path = folder.journal();
-    let file = std::fs::File::open(&path).tried("open", &path)?;
-    let mut line = Vec::new();
-    BufReader::new(file).take(1 << 16).read_until(b'\n', &mut line).tried("read", &path)?;
-    Header::decode(&String::from_utf8_lossy(&line)).map_err(|source| Error::Header { path, source })
-}
-
 impl FileStore {
     /// Makes `tasks.db` again from the folders.
     pub fn rebuild(&self) -> Result<Rebuilt> {
-        self.with_tasks(|tasks| self.fill(tasks, true))
+        self.remove_left_behind(&HALVES.map(|half| self.base.path().join(half)))?;
+        if let Some(done) = self.with_tasks(|tasks| tasks.is_sound().then(|| self.fill(tasks)).transpose())? {
+            return Ok(done);
+        }
+        let mut kept = super::locked(&self.tasks);
+        *kept = None;
+        let (tasks, done) = self.replace_tasks("the file has holes")?;
+        *kept = Some(tasks);
+        Ok(done)
     }
 
-    /// Checks every session against its folder, puts right what can be, and tells what was found.
+    /// Checks the base folder: removes what was left behind in it, and rows without a folder.
+    pub fn check_base(&self) -> Result<()> {
+        self.remove_left_behind(&HALVES.map(|half| self.base.path().join(half)))?;
+        self.with_tasks(|tasks| self.forget_rows(tasks)).map(|_| ())
+    }
+
+    /// Checks one session: every line of every journal, every index, the half its folder is in, and its row. Puts
+    /// right what can be, and tells what was found.
     pub fn check(&self, id: &SessionId) -> Result<()> {
-        let before = self.with_tasks(|tasks| tasks.get(id))?;
-        let now = self.session_of_folder(id)?;
-        if before.as_ref() == Some(&now) {
+        let folder = self.base.session(id)?;
+        // While someone writes, what looks left behind may be in use.
+        if let Ok(lock) = self.leases.take_whole(id, &folder) {
+            self.remove_left_behind(&[folder.join("threads"), folder.join("outputs")])?;
+            for folder in self.base.thread(id, &ThreadId::root())?.family()? {
+                for path in [folder.unfinished_journal(), folder.unfinished_current()] {
+                    self.remove_leftover(&path, path.exists())?;
+                }
+            }
+            drop(lock);
+        }
+        for header in self.threads(id)? {
+            self.check_index(id, &header.thread)?;
+        }
+        self.check_half(id)?;
+        self.check_row(id)
+    }
+
+    fn remove_left_behind(&self, folders: &[PathBuf]) -> Result<()> {
+        for folder in folders {
+            for path in place::list(folder)? {
+                self.remove_leftover(&path, place::is_left_behind(&path))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_leftover(&self, path: &Path, is_one: bool) -> Result<()> {
+        if is_one {
+            place::remove(path)?;
+            self.note(Finding::LeftBehind { path: path.display().to_string() });
+        }
+        Ok(())
+    }
+
+    /// Reads the whole journal and compares each head with the index.
+    fn check_index(&self, id: &SessionId, thread: &ThreadId) -> Result<()> {
+        let indexed = self.open_file(id, thread, Mode::Read)?;
+        let folder = self.base.thread(id, thread)?;
+        let open = |access: Access| {
+            FileJournal::open(folder.clone(), self.open_base(id, &folder)?, access, self.progress.as_deref())
+        };
+        if indexed.agrees_with(&open(Access::Anew)?) {
             return Ok(());
         }
-        let told = |s: &Session| {
-            let Counters { llm_call_count: l, tool_call_count: t, total_tokens: n, compression_count: c } = s.counters;
-            format!("{}, {l} model calls, {t} tool calls, {n} tokens, {c} edits", s.status.name())
+        let ticket = match self.ticket(id, thread, Purpose::Repair) {
+            Err(Error::Busy { .. }) => return Ok(()),
+            taken => taken?,
         };
+        place::remove(&folder.index())?;
+        self.note_repairs(id, thread, &open(Access::Write(ticket))?);
+        Ok(())
+    }
+
+    /// A process may have ended between the last word of a session and the move of its folder.
+    fn check_half(&self, id: &SessionId) -> Result<()> {
+        let root = self.open_file(id, &ThreadId::root(), Mode::Read)?;
+        let view = View::fold(&root, Source::last(&root))?;
+        let close = view.closed().map(|at| Source::record(&root, at)).transpose()?;
+        let ended = close.is_some_and(|record| match record.entry {
+            Entry::Close(close) => State::from(close.ending).is_ended(),
+            _ => false,
+        });
+        if ended == self.is_ended(&self.base.session(id)?) {
+            return Ok(());
+        }
+        match self.move_to_half(id, ended) {
+            Ok(()) => self.note(Finding::Moved { session: id.to_string(), to: HALVES[usize::from(ended)] }),
+            // Whoever writes is about to say how it goes on.
+            Err(Error::Busy { .. }) => {}
+            Err(other) => return Err(other),
+        }
+        Ok(())
+    }
+
+    fn check_row(&self, id: &SessionId) -> Result<()> {
+        let before = self.with_tasks(|tasks| tasks.get(id))?;
+        let mut now = self.session_of_folder(id)?;
+        if let Some(row) = before.as_ref().filter(|row| row.status == State::Running)
+            && now.status == State::Queued
+        {
+            // Taken from the queue, and nothing said yet: only the table knows.
+            (now.status, now.started_at) = (row.status, row.started_at.clone());
+        }
         let (was, is) = (before.as_ref().map_or_else(|| "nothing".into(), told), told(&now));
         if was != is {
             self.note(Finding::RowChanged { session: id.to_string(), was, is });
@@ -120,24 +224,20 @@ impl FileStore {
 
     /// Every session with a folder.
     pub fn folders(&self) -> Result<Vec<SessionId>> {
-        Ok(self.base.folders()?.into_iter().map(|(id, _, _)| id).collect())
+        let mut ids: Vec<SessionId> = self.base.folders()?.into_iter().map(|(id, _, _)| id).collect();
+        ids.dedup();
+        Ok(ids)
     }
 
     pub(super) fn note(&self, finding: Finding) {
         super::locked(&self.findings).push(finding);
     }
 
-    pub(super) fn fill(&self, tasks: &Tasks, always: bool) -> Result<Rebuilt> {
+    /// Gives every folder its row, and takes rows without one away.
+    pub(super) fn fill(&self, tasks: &Tasks) -> Result<Rebuilt> {
         let mut done = Rebuilt::default();
-        let folders = self.base.folders()?;
-        let known = tasks.list(&crate::Query::default())?;
-        for session in known.iter().filter(|s| !folders.iter().any(|(id, _, _)| id.as_str() == s.meta.uuid)) {
-            if let Ok(id) = SessionId::new(session.meta.uuid.as_str()) {
-                tasks.remove(&id)?;
-            }
-        }
-        for (id, _, _) in &folders {
-            match self.session_of_folder(id) {
+        for id in self.forget_rows(tasks)? {
+            match self.session_of_folder(&id) {
                 Ok(session) => {
                     tasks.put(&session)?;
                     done.sessions += 1;
@@ -148,31 +248,47 @@ impl FileStore {
                 }
             }
         }
-        if !always && done.sessions > 0 {
-            self.note(Finding::TasksMade { rows: done.sessions });
-        }
         Ok(done)
     }
 
+    /// Takes rows without a folder away; gives the sessions that have one. Rows are listed first: a session that is
+    /// being made has its folder before its row.
+    fn forget_rows(&self, tasks: &Tasks) -> Result<Vec<SessionId>> {
+        let rows = tasks.list(&crate::Query::default())?;
+        let folders = self.folders()?;
+        for row in rows.iter().filter(|row| !folders.iter().any(|id| id.as_str() == row.meta.uuid)) {
+            if let Ok(id) = SessionId::new(row.meta.uuid.as_str()) {
+                tasks.remove(&id)?;
+                let (was, is) = (told(row), "gone".into());
+                self.note(Finding::RowChanged { session: id.to_string(), was, is });
+            }
+        }
+        Ok(folders)
+    }
+
     /// Puts a table that cannot be read aside and makes a new one.
-    pub(super) fn replace_tasks(&self, why: &str) -> Result<Tasks> {
+    pub(super) fn replace_tasks(&self, why: &str) -> Result<(Tasks, Rebuilt)> {
         let path = self.tasks_db();
         let aside = (1..).map(|n| path.with_extension(format!("db.broken-{n}"))).find(|p| !p.exists());
         let aside = aside.unwrap_or_else(|| path.with_extension("db.broken"));
         std::fs::rename(&path, &aside).tried("put aside", &path)?;
         for rest in ["db-wal", "db-shm"] {
-            let _ = std::fs::remove_file(path.with_extension(rest));
+            place::remove(&path.with_extension(rest))?;
         }
-        let tasks = Tasks::open(&path)?;
-        self.fill(&tasks, true)?;
+        let tasks = match Tasks::open(&path)? {
+            Opened::Ready(tasks) | Opened::Unfilled(tasks) => tasks,
+            Opened::Broken(why) => return Err(Error::Table(why)),
+        };
+        let done = self.fill(&tasks)?;
+        tasks.filled()?;
         self.note(Finding::TasksReplaced { why: why.into(), aside: aside.display().to_string() });
-        Ok(tasks)
+        Ok((tasks, done))
     }
 
     /// The row a folder stands for.
     pub(super) fn session_of_folder(&self, id: &SessionId) -> Result<Session> {
         let folder = self.base.session(id)?;
-        let ended = folder.starts_with(self.base.path().join("completed"));
+        let ended = self.is_ended(&folder);
         let journal = self.open_file(id, &ThreadId::root(), Mode::Read)?;
         let meta = self.read_meta(id, &folder, &crate::Journal::header(&journal).timestamp);
         let mut session = Session::new(&meta);
@@ -208,6 +324,12 @@ impl FileStore {
             }
         })
     }
+}
+
+fn told(s: &Session) -> String {
+    let Counters { llm_call_count: l, tool_call_count: t, total_tokens: n, compression_count: c } =
+        s.counters;
+    format!("{}, {l} model calls, {t} tool calls, {n} tokens, {c} edits", s.status.name())
 }
 
 fn close_session(session: &mut Session, record: komado_core::journal::Record) {

@@ -8,10 +8,10 @@ use crate::{Change, Error, Query, Result};
 use komado_core::SessionId;
 use komado_core::session::{Counters, Meta, MetaConfig, Session, State, TaskKey};
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, params, params_from_iter};
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Seed 000's table and indexes, then what the wider states need.
@@ -45,8 +45,10 @@ CREATE TABLE IF NOT EXISTS tasks (
 CREATE INDEX IF NOT EXISTS idx_tasks_status ON tasks(status);
 CREATE INDEX IF NOT EXISTS idx_tasks_created_at ON tasks(created_at);
 CREATE INDEX IF NOT EXISTS idx_tasks_user ON tasks(user);
-PRAGMA user_version = 1;
 ";
+
+/// Version of the table; 0 while it was made but not yet filled from the folders.
+const VERSION: u32 = 1;
 
 const COLUMNS: &str = "uuid, task_source, owner, repo, task_type, task_id, status, created_at, started_at, \
     completed_at, process_id, hostname, llm_provider, model, context_length, llm_call_count, tool_call_count, \
@@ -55,36 +57,101 @@ const COLUMNS: &str = "uuid, task_source, owner, repo, task_type, task_id, statu
 /// How often a refused write is tried in all.
 const TRIES: u32 = 3;
 
-pub(super) struct Tasks(Connection);
+/// What opening the table came to.
+pub(super) enum Opened {
+    /// It can be used.
+    Ready(Tasks),
+    /// It is new, or whoever made it did not come to an end: it wants every row.
+    Unfilled(Tasks),
+    /// It is no table of ours.
+    Broken(String),
+}
 
-fn broken(error: rusqlite::Error) -> Error {
-    Error::Table(error.to_string())
+/// The table, open.
+pub(super) struct Tasks {
+    db: Connection,
+    path: PathBuf,
+    copy: bool,
 }
 
 impl Tasks {
-    /// Opens the table, making it when missing. Fails when it cannot be read as one.
-    pub(super) fn open(path: &Path) -> Result<Self> {
+    /// Opens the table, making it when missing.
+    pub(super) fn open(path: &Path) -> Result<Opened> {
         if !path.exists() {
             let mut options = OpenOptions::new();
             options.write(true).create(true).truncate(false).mode(0o600).open(path).tried("make", path)?;
         }
-        let db = Connection::open(path).map_err(broken)?;
-        db.busy_timeout(Duration::from_secs(5)).map_err(broken)?;
-        db.pragma_update(None, "journal_mode", "WAL").map_err(broken)?;
-        db.pragma_update(None, "synchronous", "NORMAL").map_err(broken)?;
-        retry(|| db.execute_batch(SCHEMA))?;
-        // A table of the same name with other columns is refused here, not at the first write.
-        db.prepare(&format!("SELECT {COLUMNS} FROM tasks LIMIT 0")).map_err(broken)?;
-        Ok(Self(db))
+        let busy = |e: &rusqlite::Error| {
+            matches!(e.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+        };
+        let mut opened = prepare(path);
+        for n in 1..TRIES {
+            if opened.as_ref().is_err_and(busy) {
+                std::thread::sleep(Duration::from_millis(20 * u64::from(n)));
+                opened = prepare(path);
+            }
+        }
+        match opened {
+            Ok((_, newer @ VERSION..)) if newer > VERSION => Err(Error::Table(format!(
+                "it has version {newer}, this komado reads up to version {VERSION}; use a newer komado"
+            ))),
+            Ok((db, version)) => {
+                let tasks = Self { db, path: path.to_owned(), copy: false };
+                Ok(if version == 0 { Opened::Unfilled(tasks) } else { Opened::Ready(tasks) })
+            }
+            Err(error) => match error.sqlite_error_code() {
+                // A file that is none, one with holes, or a table of the same name with other columns.
+                None | Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt | ErrorCode::Unknown) => {
+                    Ok(Opened::Broken(error.to_string()))
+                }
+                Some(_) => Err(refused(path, &error, 1)),
+            },
+        }
+    }
+
+    /// A table in memory, for who may not write the one on disk. It takes rows from folders and no changes.
+    pub(super) fn copy(path: &Path) -> Result<Self> {
+        let db = Connection::open_in_memory().map_err(|e| refused(path, &e, 1))?;
+        db.execute_batch(SCHEMA).map_err(|e| refused(path, &e, 1))?;
+        Ok(Self { db, path: path.to_owned(), copy: true })
+    }
+
+    pub(super) fn is_copy(&self) -> bool {
+        self.copy
+    }
+
+    /// Notes that every session has its row.
+    pub(super) fn filled(&self) -> Result<()> {
+        self.retry(|| self.db.pragma_update(None, "user_version", VERSION))
+    }
+
+    /// False when the file has holes.
+    pub(super) fn is_sound(&self) -> bool {
+        let found = self.db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
+        found.is_ok_and(|found| found == "ok")
+    }
+
+    fn may_change(&self) -> Result<()> {
+        let denied = || std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+        if self.copy { Err(denied()).tried("write", &self.path) } else { Ok(()) }
+    }
+
+    fn retry<T>(&self, run: impl FnMut() -> rusqlite::Result<T>) -> Result<T> {
+        retry(&self.path, run)
+    }
+
+    fn told<T>(&self, result: rusqlite::Result<T>) -> Result<T> {
+        result.map_err(|e| refused(&self.path, &e, 1))
     }
 
     pub(super) fn put(&self, session: &Session) -> Result<()> {
         let marks = vec!["?"; 24].join(", ");
         let sql = format!("INSERT OR REPLACE INTO tasks ({COLUMNS}) VALUES ({marks})");
-        retry(|| self.0.execute(&sql, params_from_iter(values(session)))).map(|_| ())
+        self.retry(|| self.db.execute(&sql, params_from_iter(values(session)))).map(|_| ())
     }
 
     pub(super) fn change(&self, id: &SessionId, change: &Change) -> Result<()> {
+        self.may_change()?;
         let id = id.as_str();
         let changed = match change {
             Change::State { to, at, why } => {
@@ -92,7 +159,7 @@ impl Tasks {
                 let sql = "UPDATE tasks SET status = ?2, updated_at = ?3, completed_at = ?4, error_message = ?5, \
                            started_at = CASE WHEN ?2 = 'queued' THEN started_at ELSE COALESCE(started_at, ?3) END \
                            WHERE uuid = ?1";
-                retry(|| self.0.execute(sql, params![id, to.name(), at, ended, why]))?
+                self.retry(|| self.db.execute(sql, params![id, to.name(), at, ended, why]))?
             }
             Change::Count { by, at } => {
                 let sql = "UPDATE tasks SET llm_call_count = llm_call_count + ?2, \
@@ -100,28 +167,29 @@ impl Tasks {
                            compression_count = compression_count + ?5, updated_at = ?6 WHERE uuid = ?1";
                 let n = [by.llm_call_count, by.tool_call_count, by.total_tokens, by.compression_count];
                 let [a, b, c, d] = n.map(|n| n as i64);
-                retry(|| self.0.execute(sql, params![id, a, b, c, d, at]))?
+                self.retry(|| self.db.execute(sql, params![id, a, b, c, d, at]))?
             }
         };
         if changed == 0 { Err(Error::Table(format!("it has no row for session {id}"))) } else { Ok(()) }
     }
 
     pub(super) fn remove(&self, id: &SessionId) -> Result<()> {
-        retry(|| self.0.execute("DELETE FROM tasks WHERE uuid = ?1", [id.as_str()])).map(|_| ())
+        self.may_change()?;
+        self.retry(|| self.db.execute("DELETE FROM tasks WHERE uuid = ?1", [id.as_str()])).map(|_| ())
     }
 
     pub(super) fn get(&self, id: &SessionId) -> Result<Option<Session>> {
         let sql = format!("SELECT {COLUMNS} FROM tasks WHERE uuid = ?1");
-        self.0.query_row(&sql, [id.as_str()], read).optional().map_err(broken)
+        self.told(self.db.query_row(&sql, [id.as_str()], read).optional())
     }
 
     pub(super) fn list(&self, query: &Query) -> Result<Vec<Session>> {
         let (clause, values) = clauses(query);
         let limit = if query.limit == 0 { String::new() } else { format!(" LIMIT {}", query.limit) };
         let sql = format!("SELECT {COLUMNS} FROM tasks WHERE {clause} ORDER BY created_at, uuid{limit}");
-        let mut statement = self.0.prepare(&sql).map_err(broken)?;
-        let rows = statement.query_map(params_from_iter(values), read).map_err(broken)?;
-        rows.collect::<rusqlite::Result<Vec<_>>>().map_err(broken)
+        let mut statement = self.told(self.db.prepare(&sql))?;
+        let rows = self.told(statement.query_map(params_from_iter(values), read))?;
+        self.told(rows.collect::<rusqlite::Result<Vec<_>>>())
     }
 }
 
@@ -150,12 +218,40 @@ fn clauses(query: &Query) -> (String, Vec<Value>) {
     (clauses.join(" AND "), values)
 }
 
-fn retry<T>(mut run: impl FnMut() -> rusqlite::Result<T>) -> Result<T> {
+/// Opens the table as it is; gives its version.
+fn prepare(path: &Path) -> rusqlite::Result<(Connection, u32)> {
+    let db = Connection::open(path)?;
+    db.busy_timeout(Duration::from_secs(5))?;
+    let version: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    db.pragma_update(None, "journal_mode", "WAL")?;
+    db.pragma_update(None, "synchronous", "NORMAL")?;
+    if version == 0 {
+        db.execute_batch(SCHEMA)?;
+    }
+    // A table of the same name with other columns is refused here, not at the first write.
+    db.prepare(&format!("SELECT {COLUMNS} FROM tasks LIMIT 0"))?;
+    Ok((db, version))
+}
+
+/// What the system refused is told as such; only the rest is a fault of the table.
+fn refused(path: &Path, error: &rusqlite::Error, tried: u32) -> Error {
+    let kind = match error.sqlite_error_code() {
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            std::io::ErrorKind::PermissionDenied
+        }
+        Some(ErrorCode::DiskFull) => std::io::ErrorKind::StorageFull,
+        _ if tried > 1 => return Error::Table(format!("{error} (tried {tried} times)")),
+        _ => return Error::Table(error.to_string()),
+    };
+    Error::Io { what: "write", path: path.to_owned(), source: std::io::Error::new(kind, error.to_string()) }
+}
+
+fn retry<T>(path: &Path, mut run: impl FnMut() -> rusqlite::Result<T>) -> Result<T> {
     let mut tried = 1;
     loop {
         match run() {
             Ok(value) => return Ok(value),
-            Err(e) if tried >= TRIES => return Err(Error::Table(format!("{e} (tried {tried} times)"))),
+            Err(e) if tried >= TRIES => return Err(refused(path, &e, tried)),
             Err(_) => std::thread::sleep(Duration::from_millis(20 * u64::from(tried))),
         }
         tried += 1;
@@ -248,7 +344,8 @@ mod tests {
             *calls += 1;
             Err(rusqlite::Error::QueryReturnedNoRows)
         };
-        let error = retry(|| gone(&mut calls)).unwrap_err();
+        let path = Path::new("tasks.db");
+        let error = retry(path, || gone(&mut calls)).unwrap_err();
         assert_eq!(calls, 3);
         assert!(error.to_string().contains("tried 3 times"), "{error}");
         let mut calls = 0;
@@ -256,6 +353,6 @@ mod tests {
             *calls += 1;
             if *calls < 3 { Err(rusqlite::Error::QueryReturnedNoRows) } else { Ok(7) }
         };
-        assert_eq!(retry(|| second(&mut calls)).unwrap(), 7);
+        assert_eq!(retry(path, || second(&mut calls)).unwrap(), 7);
     }
 }

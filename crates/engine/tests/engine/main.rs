@@ -1,0 +1,18 @@
+//! What the engine promises, on every store that runs without a server.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod cleanup;
+mod diff;
+mod edits;
+mod export;
+mod faults;
+mod find;
+mod fork;
+mod import;
+mod life;
+mod redact;
+mod room;
+mod say;
+mod story;
+mod walk;

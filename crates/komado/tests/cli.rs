@@ -1,0 +1,228 @@
+//! The command line as its user meets it.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod run;
+
+use run::{Place, TALK};
+
+#[test]
+fn the_contract_for_scripts_holds() {
+    let place = Place::new();
+    let new = place.json(&["new", "--window", "8000", "--user", "小窓"]);
+    let s = new["session"].as_str().unwrap();
+    assert_eq!((new["window"].as_u64(), new["status"].as_str()), (Some(8000), Some("running")));
+    let said = place.append(s, TALK);
+    assert_eq!((said.code, said.out.as_str()), (0, "1\n2\n3\n4\n5\n6\n"), "{}", said.err);
+    let log = place.json_lines(&["log", s]);
+    assert_eq!(log.iter().map(|e| e["seq"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(log[0]["content"], "バグを直して main.py");
+    let context = place.json(&["context", s]);
+    let sum: u64 = log.iter().map(|e| e["tokens"].as_u64().unwrap()).sum();
+    assert_eq!(context["context_tokens"].as_u64(), Some(sum));
+    assert_eq!(context["free_tokens"].as_u64(), Some(8000 - sum));
+    let current = std::fs::read_to_string(place.folder(s).join("current.jsonl")).unwrap();
+    assert_eq!(
+        current.trim_end().lines().collect::<Vec<_>>(),
+        TALK.trim_end().lines().map(plain).collect::<Vec<_>>()
+    );
+}
+
+/// The talk as the chat API gets it back.
+fn plain(line: &str) -> &str {
+    line
+}
+
+#[test]
+fn every_change_says_how_to_undo_it_and_the_undo_works() {
+    let place = Place::new();
+    let s = place.session();
+    place.append(&s, TALK);
+    let view = |place: &Place| place.ok(&["show", &s, "--json"]);
+    let full = view(&place);
+    let changes: [&[&str]; 6] = [
+        &["condense", &s, "2..5", "--text", "short"],
+        &["truncate", &s, "2..4"],
+        &["trim", &s, "3,4"],
+        &["pin", &format!("{s}@1")],
+        &["rewind", &format!("{s}@1")],
+        &["append", &s, "more"],
+    ];
+    for change in changes {
+        let done = place.json(change);
+        let undo = done["undo"].as_str().unwrap().to_owned();
+        if change[0] != "pin" {
+            assert_ne!(view(&place), full, "{change:?} changes the view");
+        }
+        let undo: Vec<&str> = undo.split(' ').skip(1).collect();
+        place.ok(&undo);
+        assert_eq!(view(&place), full, "{undo:?} undoes {change:?}");
+    }
+    let log = place.json_lines(&["log", &s]);
+    assert_eq!(log.len(), 6 + 2 * changes.len(), "nothing was removed on the way");
+}
+
+#[test]
+fn a_session_ends_by_moving_and_goes_on_by_moving_back() {
+    let place = Place::new();
+    let s = place.session();
+    place.append(&s, TALK);
+    let running = place.folder(&s);
+    assert_eq!(place.json(&["pause", &s])["status"], "paused");
+    assert_eq!(place.run(&["append", &s, "x"]).code, 5);
+    place.ok(&["resume", &s]);
+    for (verb, status) in [
+        (&["complete", &s, "fine"][..], "completed"),
+        (&["fail", &s, "boom"], "failed"),
+        (&["stop", &s], "stopped"),
+    ] {
+        let done = place.json(verb);
+        assert_eq!(done["status"], status);
+        assert!(!running.exists() && place.base().join("completed").join(&s).exists());
+        let refused = place.run(&["append", &s, "x"]);
+        assert!(refused.code == 5 && refused.err.contains("komado resume"), "{}", refused.err);
+        assert_eq!(place.json(&["resume", &s])["status"], "running");
+        assert!(running.exists());
+    }
+    place.ok(&["fail", &s, "boom"]);
+    let stats = place.json(&["stats"]);
+    assert_eq!(stats["failed"][0]["error_message"], "boom");
+    assert_eq!(stats["by_status"]["failed"], 1);
+}
+
+#[test]
+fn export_and_import_are_one_another_s_inverse() {
+    let (place, other) = (Place::new(), Place::new());
+    let s = place.session();
+    place.append(&s, TALK);
+    place.ok(&["condense", &s, "2..5", "--text", "短く"]);
+    place.ok(&["fork", &format!("{s}@5"), "side"]);
+    place.ok(&["append", &format!("{s}/side"), "another way"]);
+    place.ok(&["complete", &s]);
+    let export = place.ok(&["export", &s]);
+    let said = other.feed(&["import"], export.as_bytes());
+    assert_eq!((said.code, said.out.trim()), (0, s.as_str()), "{}", said.err);
+    assert_eq!(other.ok(&["export", &s]), export);
+    assert_eq!(other.json_lines(&["sessions"])[0]["status"], "completed");
+    let cut = &export[..export.len() - 40];
+    let third = Place::new();
+    let said = third.feed(&["import"], cut.as_bytes());
+    assert!(said.code == 6 && said.err.contains("nothing was imported"), "{}", said.err);
+    assert!(third.json_lines(&["sessions"]).is_empty());
+    let again = other.feed(&["import"], export.as_bytes());
+    assert!(again.code == 5 && again.err.contains("exists already"), "{}", again.err);
+    assert_eq!(other.feed(&["import", "--as", "copy"], export.as_bytes()).out, "copy\n");
+}
+
+#[test]
+fn diff_shows_what_the_model_no_longer_sees() {
+    let place = Place::new();
+    let s = place.session();
+    place.append(&s, TALK);
+    place.ok(&["condense", &s, "2..5", "--text", "short"]);
+    let out = place.ok(&["diff", &format!("{s}@6"), &format!("{s}@7")]);
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines.iter().filter(|line| line.starts_with("- ")).count(), 4, "{out}");
+    assert_eq!(lines.iter().filter(|line| line.starts_with("+ 2..5 condense@7")).count(), 1, "{out}");
+    let rows = place.json_lines(&["diff", &format!("{s}@6")]);
+    assert_eq!(rows.len(), 5);
+}
+
+#[test]
+fn a_secret_can_be_taken_out_for_good_and_only_with_consent() {
+    let place = Place::new();
+    let s = place.session();
+    place.append(&s, &TALK.replace("main.py\\\"", "sk-12345\\\""));
+    let refused = place.run(&["redact", &s, "--text", "sk-12345", "--reason", "key"]);
+    assert!(refused.code == 5 && refused.err.contains("--yes"), "{}", refused.err);
+    place.ok(&["redact", &s, "--text", "sk-12345", "--reason", "key", "--yes"]);
+    for file in ["messages.jsonl", "current.jsonl", "tools.jsonl"] {
+        let text = std::fs::read_to_string(place.folder(&s).join(file)).unwrap();
+        assert!(!text.contains("sk-12345"), "{file}: {text}");
+    }
+    let log = place.json_lines(&["log", &s]);
+    assert_eq!(log[1]["redacted"][0]["reason"], "key", "{log:?}");
+    assert_eq!(log.len(), 6);
+}
+
+#[test]
+fn cleanup_says_first_and_then_takes_only_what_ended() {
+    let place = Place::new();
+    let (done, failed, running) = (place.session(), place.session(), place.session());
+    place.ok(&["complete", &done]);
+    place.ok(&["fail", &failed, "x"]);
+    assert_eq!(place.json_lines(&["cleanup", "--days", "1"]).len(), 0);
+    let dry = place.json_lines(&["cleanup", "--days", "0", "--dry-run"]);
+    assert_eq!(dry.len(), 2);
+    assert_eq!(place.json_lines(&["sessions"]).len(), 3);
+    assert_eq!(place.json_lines(&["cleanup", "--days", "0"]).len(), 2);
+    let left = place.json_lines(&["sessions"]);
+    assert_eq!((left.len(), left[0]["session"].as_str()), (1, Some(running.as_str())));
+    assert!(!place.base().join("completed").join(&done).exists());
+}
+
+#[test]
+fn addresses_may_be_short_as_long_as_they_are_unique() {
+    let place = Place::new();
+    for id in ["abc-1", "abc-2", "xyz"] {
+        place.ok(&["new", "--id", id, "--meter", "bytes4"]);
+    }
+    place.ok(&["append", "x", "hello"]);
+    let said = place.run(&["show", "abc"]);
+    assert!(said.code == 3 && said.err.contains("abc-1, abc-2"), "{}", said.err);
+    place.ok(&["fork", "x@1", "other"]);
+    assert_eq!(place.ok(&["show", "x/o", "--json"]), place.ok(&["show", "xyz", "--json"]));
+}
+
+#[test]
+fn settings_come_from_flag_environment_file_and_default_in_that_order() {
+    let place = Place::new();
+    std::fs::write(place.path().join("komado.yaml"), "context_storage:\n  cleanup_days: 5\n").unwrap();
+    let days = |command: std::process::Command| {
+        let said = run::feed(command, b"");
+        let rows = said.out.lines().map(|l| serde_json::from_str::<serde_json::Value>(l).unwrap());
+        rows.into_iter()
+            .find(|r| r["key"] == "context_storage.cleanup_days")
+            .map(|r| (r["value"].clone(), r["origin"].clone()))
+    };
+    let (value, origin) = days(place.command(&["config", "--json"])).unwrap();
+    assert_eq!((value.as_str(), origin.as_str()), (Some("5"), Some("komado.yaml:2")));
+    let mut command = place.command(&["config", "--json"]);
+    command.env("CLEANUP_DAYS", "6");
+    assert_eq!(days(command).unwrap(), ("6".into(), "env CLEANUP_DAYS".into()));
+    let mut command = place.command(&["config", "--json", "--set", "context_storage.cleanup_days=7"]);
+    command.env("CLEANUP_DAYS", "6");
+    assert_eq!(days(command).unwrap(), ("7".into(), "--set".into()));
+}
+
+#[test]
+fn every_shell_gets_completions_and_a_closed_pipe_is_no_failure() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        assert!(place.ok(&["completions", shell]).contains("komado"), "{shell}");
+    }
+    let s = place.session();
+    for _ in 0..3 {
+        place.append(&s, &format!("{{\"role\":\"user\",\"content\":\"{}\"}}\n", "x".repeat(100_000)));
+    }
+    let script = format!("{} log {s} --json | head -c 10", env!("CARGO_BIN_EXE_komado"));
+    let mut command = std::process::Command::new("bash");
+    command.args(["-o", "pipefail", "-c", &script]).current_dir(place.path());
+    let said = run::feed(command, b"");
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+}
+
+#[test]
+fn the_benches_count_one_write_and_one_sync_and_open_without_reading() {
+    let place = Place::new();
+    let append = place.json(&["bench", "append", "--entries", "3000", "--sample", "50"]);
+    assert_eq!(
+        (append["writes_per_append"].as_f64(), append["syncs_per_append"].as_f64()),
+        (Some(1.0), Some(1.0))
+    );
+    assert!(append["growth"].is_number() && append["rss_growth_mb"].is_number(), "{append}");
+    let open = place.json(&["bench", "open", "--entries", "20000", "--gb", "0.1"]);
+    assert_eq!(open["entries"].as_u64(), Some(20000));
+    let (bytes, read) = (open["bytes"].as_f64().unwrap(), open["bytes_read"].as_f64().unwrap());
+    assert!(read < bytes / 10.0, "{open}");
+    assert!(open["rss_growth_mb"].is_number(), "{open}");
+}

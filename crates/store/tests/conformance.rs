@@ -1,0 +1,153 @@
+//! One suite for every store, as it is and with each of its calls failing in turn.
+//!
+//! A store joins with one line at the end of this file.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "suite/dice.rs"]
+mod dice;
+#[path = "suite/play.rs"]
+mod play;
+mod suite;
+
+use komado_store::{FileStore, Holder, MemoryStore, Store};
+use std::path::Path;
+use suite::retried::{Reopen, Retried};
+use tempfile::TempDir;
+
+/// A store of one kind, and how to open it anew.
+trait Kind {
+    /// The store.
+    type Store: Store + 'static;
+    /// An empty one.
+    fn empty() -> Self;
+    /// An empty one that costs little.
+    fn light() -> Self;
+    /// Opens it.
+    fn open(&self) -> Self::Store;
+    /// A way to open it again.
+    fn reopen(&self) -> Reopen;
+}
+
+struct Memory(MemoryStore);
+
+impl Kind for Memory {
+    type Store = MemoryStore;
+
+    fn empty() -> Self {
+        Self(MemoryStore::default())
+    }
+
+    fn light() -> Self {
+        Self::empty()
+    }
+
+    fn open(&self) -> MemoryStore {
+        self.0.clone()
+    }
+
+    fn reopen(&self) -> Reopen {
+        let store = self.0.clone();
+        Box::new(move || Box::new(store.clone()))
+    }
+}
+
+struct Files(TempDir);
+
+fn files(path: &Path) -> FileStore {
+    let (host, program, since) = ("here".into(), "the suite".into(), "now".into());
+    FileStore::new(path, Holder { pid: std::process::id(), host, program, since })
+}
+
+impl Kind for Files {
+    type Store = FileStore;
+
+    fn empty() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// In memory where there is such a folder.
+    fn light() -> Self {
+        Self(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
+    }
+
+    fn open(&self) -> FileStore {
+        files(self.0.path())
+    }
+
+    fn reopen(&self) -> Reopen {
+        let path = self.0.path().to_owned();
+        Box::new(move || Box::new(files(&path)))
+    }
+}
+
+/// Runs `case` once as it is, then once for each call, which fails and is made again.
+fn with_each_call_failing<K: Kind>(case: fn(&dyn Store)) {
+    let run = |at: u64| {
+        let kind = K::light();
+        let store = Retried::new(kind.open(), at, kind.reopen());
+        case(&store);
+        store.calls()
+    };
+    let calls = run(0);
+    assert!(calls > 0);
+    // Of very many calls every few: they are the same few, over and over.
+    let step = usize::try_from(calls / 150 + 1).unwrap();
+    for at in (1..=calls).step_by(step) {
+        run(at);
+    }
+}
+
+macro_rules! suite {
+    (alone: $($alone:ident::$only:ident),+; each: $($room:ident::$case:ident),+ $(,)?) => {
+        macro_rules! conforms {
+            ($name:ident, $kind:ty) => {
+                mod $name {
+                    use super::*;
+                    $(#[test] fn $only() { suite::$alone::$only(&<$kind>::empty().open()) })+
+                    $(#[test] fn $case() { suite::$room::$case(&<$kind>::empty().open()) })+
+
+                    mod with_each_call_failing {
+                        use super::*;
+                        $(#[test] fn $case() { with_each_call_failing::<$kind>(suite::$room::$case) })+
+                    }
+                }
+            };
+        }
+    };
+}
+
+suite! {
+    alone:
+        entries::many_read_a_whole_beginning_while_one_writes,
+        folding::so_is_that_of_any_conversation;
+    each:
+        sessions::a_session_is_listed_as_it_was_made,
+        sessions::an_id_is_given_once,
+        sessions::nothing_is_made_under_an_id_that_is_none,
+        sessions::sessions_come_in_the_order_they_were_made_page_by_page,
+        sessions::each_filter_keeps_what_it_names_and_they_add_up,
+        sessions::states_change_and_counters_add_up,
+        sessions::an_ended_session_refuses_writers_until_it_is_opened_again,
+        sessions::a_session_that_is_being_written_is_neither_ended_nor_removed,
+        sessions::a_removed_session_is_gone_and_its_id_free,
+        sessions::what_is_not_there_is_named,
+        threads::threads_are_listed_by_age_with_the_root_first,
+        threads::no_thread_is_listed_before_one_it_goes_on_from,
+        threads::a_thread_name_is_given_once_and_its_base_must_be_there,
+        threads::a_fork_shares_what_came_before_number_for_number,
+        entries::what_is_appended_is_there_line_for_line,
+        entries::an_append_says_what_it_comes_after,
+        entries::a_batch_is_appended_whole_or_not_at_all,
+        entries::a_second_writer_is_told_who_the_first_is,
+        entries::a_rewritten_line_is_changed_and_no_other,
+        entries::a_line_is_not_rewritten_to_something_else,
+        entries::a_fork_sees_the_rewritten_line,
+        folding::a_view_folded_from_the_store_is_that_of_the_book,
+        blobs::a_blob_comes_back_as_it_was_put,
+        blobs::what_is_no_blob_is_not_found,
+        blobs::a_sweep_takes_what_nobody_wants,
+}
+
+conforms!(memory, Memory);
+conforms!(in_files, Files);

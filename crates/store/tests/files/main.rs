@@ -1,0 +1,18 @@
+//! What only the file store promises: names, permissions, repair, cost, and what happens when the system refuses.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod cost;
+mod derived;
+#[path = "../suite/dice.rs"]
+mod dice;
+mod halves;
+mod index;
+mod layout;
+mod lease;
+mod limits;
+#[path = "../suite/play.rs"]
+mod play;
+mod room;
+mod table;
+mod torn;

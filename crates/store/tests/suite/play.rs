@@ -1,0 +1,177 @@
+//! Random conversations: entries of every kind are proposed, and the gate keeps what may follow.
+
+use crate::dice::Dice;
+use komado_core::head::Source;
+use komado_core::journal::{
+    Anchor, Cause, Close, Edit, EditKind, Ending, Entry, Replace, Reply, Sent, Setup, Show, ShowKind, Usage,
+    encode,
+};
+use komado_core::message::{Call, CallKind, Outcome, OutputRef, Part};
+use komado_core::{Book, Message, Role, Seq, Span, ThreadId};
+use komado_store::{Journal, Row};
+
+/// When everything here happens.
+pub(crate) const NOW: &str = "2024-01-15T10:30:00Z";
+
+/// Appends up to `count` random entries.
+pub(crate) fn go_on(book: &mut Book, dice: &mut Dice, count: u32) {
+    let end = book.view().last() + count;
+    for _ in 0..8 * count {
+        if book.view().last() >= end {
+            return;
+        }
+        let (entry, tokens) = propose(book, dice);
+        let _ = book.push(entry, tokens, NOW);
+    }
+}
+
+/// A whole random conversation.
+pub(crate) fn book(seed: u64, count: u32) -> Book {
+    let mut book = Book::default();
+    go_on(&mut book, &mut Dice::new(seed), count);
+    book
+}
+
+/// The rows of a book after entry `after`, as they go into a store.
+pub(crate) fn rows(book: &Book, after: Seq) -> Vec<Row> {
+    let records = book.records().skip(after as usize);
+    records
+        .map(|record| {
+            let Ok(head) = book.rows().head(record.seq);
+            Row { line: encode(record), head }
+        })
+        .collect()
+}
+
+/// Says something in the book and in the journal; gives its number.
+pub(crate) fn write(book: &mut Book, journal: &mut dyn Journal, entry: Entry, tokens: u32) -> Seq {
+    let seq = book.push(entry, tokens, NOW).unwrap();
+    journal.append(seq - 1, &rows(book, seq - 1)).unwrap();
+    seq
+}
+
+/// Somebody says `text`.
+pub(crate) fn said(role: Role, text: &str) -> Entry {
+    Entry::Message(Message::text(role, text), None)
+}
+
+/// The tool answers.
+pub(crate) fn answered(call_id: &str, text: &str) -> Outcome {
+    Outcome {
+        call_id: call_id.into(),
+        name: None,
+        content: vec![Part::text(text)],
+        is_error: false,
+        output_ref: None,
+        duration_ms: Some(12),
+        interrupted: false,
+    }
+}
+
+/// As an entry.
+pub(crate) fn result(outcome: Outcome) -> Entry {
+    Entry::Message(Message::of(Role::Tool, vec![Part::Result(outcome)]), None)
+}
+
+fn propose(book: &Book, dice: &mut Dice) -> (Entry, u32) {
+    let view = book.view();
+    let seq = view.last() + 1;
+    if view.closed().is_some() && dice.chance(50) {
+        return (Entry::Rewind { to: dice.below(seq) }, 0);
+    }
+    if let Some((id, _)) = dice.pick(&view.open().calls)
+        && dice.chance(70)
+    {
+        let mut outcome = answered(id, &words(dice, seq));
+        outcome.is_error = dice.chance(20);
+        outcome.output_ref =
+            dice.chance(20).then(|| OutputRef { id: "ab".into(), byte_size: Some(7), line_count: None });
+        return (result(outcome), dice.below(500));
+    }
+    match dice.below(100) {
+        0..25 => (said(Role::User, &words(dice, seq)), dice.below(300)),
+        25..50 => (reply(dice, seq), dice.below(300)),
+        50..68 => (edit(book, dice), dice.below(40)),
+        68..74 => (Entry::Revert { target: dice.below(seq) }, 0),
+        74..80 => (Entry::Rewind { to: dice.below(seq) }, 0),
+        80..84 => (Entry::Pin { span: unit(book, dice) }, 0),
+        84..86 => (Entry::Unpin { span: *dice.pick(view.pins()).unwrap_or(&Span::new(1, 1)) }, 0),
+        86..92 => (anchor(book, dice), dice.below(50)),
+        92..95 => {
+            (Entry::Setup(Setup { system: Some(words(dice, seq)), ..Setup::default() }), dice.below(200))
+        }
+        95..97 => {
+            (Entry::Sent(Sent { digest: "d".into(), model: "m".into(), context_tokens: 9, purpose: None }), 0)
+        }
+        97..98 => (Entry::Lost(Reply { finish: "lost".into(), ..Reply::default() }), 0),
+        98..99 => (said(Role::System, &words(dice, seq)), dice.below(99)),
+        _ => (Entry::Close(Close { ending: *dice.pick(&Ending::ALL).unwrap(), result: None }), 0),
+    }
+}
+
+fn words(dice: &mut Dice, seq: Seq) -> String {
+    const TEXTS: [&str; 4] = ["窓を開ける", "line one\nline \"two\"\u{2028}", "a\\b\u{0}c 🪟", ""];
+    format!("{} {seq} {}", dice.pick(&TEXTS).unwrap(), "x".repeat(dice.below(200) as usize))
+}
+
+fn reply(dice: &mut Dice, seq: Seq) -> Entry {
+    let calls = if dice.chance(50) { 0 } else { 1 + dice.below(3) };
+    let mut parts = vec![Part::text(words(dice, seq))];
+    for n in 0..calls {
+        parts.push(Part::Call(Call {
+            id: format!("c{seq}-{n}"),
+            name: "read".into(),
+            arguments: "{\"path\":\"窓.rs\"}".into(),
+            kind: CallKind::Function,
+            extra: None,
+        }));
+    }
+    let usage = Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() };
+    let reply = Reply { usage: dice.chance(50).then_some(usage), finish: "stop".into(), ..Reply::default() };
+    Entry::Message(Message::of(Role::Assistant, parts), Some(reply))
+}
+
+fn edit(book: &Book, dice: &mut Dice) -> Entry {
+    let seq = book.view().last() + 1;
+    let Ok(items) = book.view().items(book.rows());
+    let text = words(dice, seq);
+    if dice.chance(40) {
+        let swap = dice.pick(&items).map_or(1, |item| item.seq);
+        return Entry::Edit(Edit {
+            kind: EditKind::Trim,
+            hide: Vec::new(),
+            show: Vec::new(),
+            replace: vec![Replace { seq: swap, text, tokens: dice.below(9) }],
+            cause: Cause::default(),
+        });
+    }
+    let (a, b, far) = (unit(book, dice), unit(book, dice), unit(book, dice));
+    let mut hide = vec![Span::new(a.from.min(b.from), a.to.max(b.to))];
+    if far.from > hide[0].to && dice.chance(50) {
+        hide.push(far);
+    }
+    let kind = if dice.chance(70) { EditKind::Condense } else { EditKind::Truncate };
+    let show = vec![Show { kind: ShowKind::Summary, text, tokens: dice.below(30) }];
+    Entry::Edit(Edit { kind, hide, show, replace: Vec::new(), cause: Cause::default() })
+}
+
+/// A whole unit on the path, if one is found.
+fn unit(book: &Book, dice: &mut Dice) -> Span {
+    for _ in 0..4 {
+        let Ok(unit) = book.view().unit(book.rows(), 1 + dice.below(book.view().last()));
+        if let Some(unit) = unit {
+            return unit;
+        }
+    }
+    Span::new(1, 1)
+}
+
+fn anchor(book: &Book, dice: &mut Dice) -> Entry {
+    let seq = book.view().last() + 1;
+    let anchors = book.records().filter(|r| matches!(&r.entry, Entry::Anchor(a) if a.first.is_none()));
+    let anchors: Vec<Seq> = anchors.map(|r| r.seq).collect();
+    let first = dice.pick(&anchors).copied().filter(|_| dice.chance(60));
+    let ending = first.map(|_| Ending::Completed);
+    let thread = ThreadId::new(format!("t{}", first.unwrap_or(seq))).unwrap();
+    Entry::Anchor(Anchor { thread, label: None, ending, text: words(dice, seq), first })
+}

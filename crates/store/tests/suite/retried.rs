@@ -1,0 +1,163 @@
+//! A store whose n-th call fails, in front of a caller who tries again.
+//!
+//! Before the failing call and after it, everything in the store is read by someone who opens it anew: the two must be
+//! the same. Then the call is made again, and whoever made it goes on as if nothing had happened.
+
+use komado_core::session::{Meta, Session};
+use komado_core::thread::Header;
+use komado_core::{Head, Seq, SessionId, ThreadId, View};
+use komado_store::{
+    BlobRef, Change, Error, Faulty, Journal, Mode, Note, Query, ReadSeek, Result, Row, Store, Swept,
+};
+use std::io::Read;
+use std::sync::{Arc, Mutex};
+
+/// Opens what is stored anew.
+pub(crate) type Reopen = Box<dyn Fn() -> Box<dyn Store> + Send + Sync>;
+
+/// Fails at one call, and tries it again.
+pub(crate) struct Retried<S>(Arc<Inner<S>>);
+
+struct Inner<S> {
+    store: Faulty<S>,
+    at: u64,
+    reopen: Reopen,
+}
+
+impl<S: Store> Retried<S> {
+    pub(crate) fn new(store: S, at: u64, reopen: Reopen) -> Self {
+        Self(Arc::new(Inner { store: Faulty::new(store, at), at, reopen }))
+    }
+
+    pub(crate) fn calls(&self) -> u64 {
+        self.0.store.calls()
+    }
+}
+
+impl<S: Store> Inner<S> {
+    fn go<T>(&self, mut call: impl FnMut() -> Result<T>) -> Result<T> {
+        if self.store.calls() + 1 != self.at {
+            return call();
+        }
+        let before = everything(&*(self.reopen)());
+        match call() {
+            Err(Error::Injected(at)) => assert_eq!(at, self.at),
+            _ => panic!("call {} was to fail", self.at),
+        }
+        assert_eq!(
+            everything(&*(self.reopen)()),
+            before,
+            "call {} failed and left something behind",
+            self.at
+        );
+        call()
+    }
+}
+
+/// All that a store holds, as text.
+fn everything(store: &dyn Store) -> Vec<String> {
+    let mut all = Vec::new();
+    for session in store.sessions(&Query::default()).unwrap() {
+        all.push(format!("{session:?}"));
+        let id = SessionId::new(session.meta.uuid).unwrap();
+        for header in store.threads(&id).unwrap() {
+            all.push(format!("{header:?}"));
+            let journal = store.open(&id, &header.thread, Mode::Read).unwrap();
+            for seq in 1..=journal.last() {
+                all.push(format!("{:?} {:?}", journal.head(seq).unwrap(), journal.line(seq).unwrap()));
+            }
+        }
+        let blobs = Mutex::new(Vec::new());
+        let keep = |blob: &str| {
+            blobs.lock().unwrap().push(blob.to_owned());
+            true
+        };
+        store.sweep(&id, &keep).unwrap();
+        let mut blobs = blobs.into_inner().unwrap();
+        blobs.sort();
+        all.extend(blobs);
+    }
+    all
+}
+
+impl<S: Store + 'static> Store for Retried<S> {
+    fn create(&self, meta: &Meta) -> Result<()> {
+        self.0.go(|| self.0.store.create(meta))
+    }
+
+    fn sessions(&self, query: &Query) -> Result<Vec<Session>> {
+        self.0.go(|| self.0.store.sessions(query))
+    }
+
+    fn change(&self, id: &SessionId, change: &Change) -> Result<Session> {
+        self.0.go(|| self.0.store.change(id, change))
+    }
+
+    fn remove(&self, id: &SessionId) -> Result<()> {
+        self.0.go(|| self.0.store.remove(id))
+    }
+
+    fn threads(&self, id: &SessionId) -> Result<Vec<Header>> {
+        self.0.go(|| self.0.store.threads(id))
+    }
+
+    fn spawn(&self, header: &Header) -> Result<()> {
+        self.0.go(|| self.0.store.spawn(header))
+    }
+
+    fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Box<dyn Journal>> {
+        let journal = self.0.go(|| self.0.store.open(id, thread, mode))?;
+        Ok(Box::new(RetriedJournal { journal, store: Arc::clone(&self.0) }))
+    }
+
+    fn put_blob(&self, id: &SessionId, bytes: &mut dyn Read) -> Result<BlobRef> {
+        self.0.go(|| self.0.store.put_blob(id, bytes))
+    }
+
+    fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>> {
+        self.0.go(|| self.0.store.blob(id, blob))
+    }
+
+    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
+        self.0.go(|| self.0.store.sweep(id, keep))
+    }
+}
+
+struct RetriedJournal<S> {
+    journal: Box<dyn Journal>,
+    store: Arc<Inner<S>>,
+}
+
+impl<S: Store> Journal for RetriedJournal<S> {
+    fn header(&self) -> &Header {
+        self.journal.header()
+    }
+
+    fn last(&self) -> Seq {
+        self.journal.last()
+    }
+
+    fn head(&self, seq: Seq) -> Result<Head> {
+        self.store.go(|| self.journal.head(seq))
+    }
+
+    fn line(&self, seq: Seq) -> Result<Vec<u8>> {
+        self.store.go(|| self.journal.line(seq))
+    }
+
+    fn append(&mut self, after: Seq, rows: &[Row]) -> Result<()> {
+        self.store.go(|| self.journal.append(after, rows))
+    }
+
+    fn settle(&mut self, view: &View) -> Result<()> {
+        self.store.go(|| self.journal.settle(view))
+    }
+
+    fn rewrite(&mut self, change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>) -> Result<u64> {
+        self.store.go(|| self.journal.rewrite(change))
+    }
+
+    fn notes(&self) -> &[Note] {
+        self.journal.notes()
+    }
+}
