@@ -111,6 +111,11 @@ impl Error {
         Self::NoBlob(id.clone(), blob.chars().take(80).collect())
     }
 
+    /// True when a file or folder was not there.
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
+    }
+
     /// True when the place may only be looked at.
     pub(crate) fn is_permission(&self) -> bool {
         use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};

@@ -26,7 +26,7 @@ use komado_core::thread::Header;
 use komado_core::{SessionId, ThreadId};
 use lease::{Leases, Purpose, Ticket};
 use place::{Base, Folder, make_folder, sync_folder};
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -107,12 +107,13 @@ impl FileStore {
         })
     }
 
-    /// Tries again when the session was moved to the other half meanwhile.
+    /// Tries again when the session was moved to the other half meanwhile, and maybe back.
     fn while_moving<T>(&self, id: &SessionId, run: impl Fn() -> Result<T>) -> Result<T> {
+        let mut left = 8;
         loop {
             let folder = self.base.session(id)?;
             match run() {
-                Err(_) if !folder.is_dir() => {}
+                Err(error) if left > 0 && (error.is_missing() || !folder.is_dir()) => left -= 1,
                 done => return done,
             }
         }
@@ -274,6 +275,8 @@ impl FileStore {
     /// name was taken meanwhile.
     fn make_whole(path: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<bool> {
         let parent = path.parent().unwrap_or(path);
+        // Held open: it may be moved, and is to be synced wherever it is then.
+        let held = File::open(parent).tried("open", parent)?;
         let (new, _lock) = place::new_folder(parent)?;
         fill(new.path())?;
         sync_folder(new.path())?;
@@ -281,7 +284,7 @@ impl FileStore {
             return if path.exists() { Ok(false) } else { Err(error).tried("name", path) };
         }
         let _ = new.keep();
-        sync_folder(parent)?;
+        held.sync_all().tried("sync the folder", parent)?;
         Ok(true)
     }
 }

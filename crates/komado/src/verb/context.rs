@@ -29,7 +29,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let weight = *view.weight();
     if app.paper.json {
         let parts: serde_json::Map<_, _> =
-            gauge::parts(&weight).into_iter().map(|(name, n)| (name.replace(' ', "_"), json!(n))).collect();
+            gauge::parts(&weight).into_iter().map(|(name, n)| (name.replace('-', "_"), json!(n))).collect();
         return app.paper.json(&json!({
             "session": found.session.as_str(),
             "thread": found.thread.as_str(),

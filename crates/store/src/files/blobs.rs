@@ -22,6 +22,8 @@ fn is_id(id: &str) -> bool {
 
 pub(super) fn put(outputs: &Path, bytes: &mut dyn Read) -> Result<BlobRef> {
     place::make_inside(outputs)?;
+    // Held open: it may be moved, and is to be synced wherever it is then.
+    let held = File::open(outputs).tried("open", outputs)?;
     let mut builder = tempfile::Builder::new();
     let mut temp = builder.prefix(place::NEW).tempfile_in(outputs).tried("make a file in", outputs)?;
     // Locked while it is being filled: one that is not was left behind.
@@ -33,7 +35,7 @@ pub(super) fn put(outputs: &Path, bytes: &mut dyn Read) -> Result<BlobRef> {
         temp.persist(&path).map_err(|e| e.error).tried("name", &path)?;
     }
     // Also where another was faster: its name may not be durable yet.
-    place::sync_folder(outputs)?;
+    held.sync_all().tried("sync the folder", outputs)?;
     Ok(blob)
 }
 

@@ -119,8 +119,10 @@ impl Base {
 
     /// Where the session is now.
     pub(super) fn session(&self, id: &SessionId) -> Result<PathBuf> {
+        // Looked for more than once: it may be on its way from one half to the other.
         let places = [self.running(id), self.completed(id)];
-        places.into_iter().find(|path| path.is_dir()).ok_or_else(|| Error::NoSession(id.clone()))
+        let mut looks = (0..3).flat_map(|_| &places);
+        looks.find(|path| path.is_dir()).cloned().ok_or_else(|| Error::NoSession(id.clone()))
     }
 
     pub(super) fn thread(&self, id: &SessionId, thread: &ThreadId) -> Result<Folder> {

@@ -187,7 +187,7 @@ impl<'t, 'e> Filling<'t, 'e> {
         let first = self.thread.say(Message::text(Role::User, "Go through the whole of this repository."))?;
         while self.thread.last() < self.entries {
             self.fill_view()?;
-            if self.thread.view().tokens() > FULL {
+            if self.thread.view().tokens() > FULL && self.thread.last() < self.entries {
                 self.condense(first + 1)?;
             }
             bar.set_position(u64::from(self.thread.last()));
@@ -198,14 +198,18 @@ impl<'t, 'e> Filling<'t, 'e> {
         Ok(Built { entries: u64::from(self.thread.last()), bytes: 0, edits: self.edits, items, tokens })
     }
 
-    /// Says units, all at once, until the view is full or the session long enough.
+    /// Says units, all at once, until the view is full or the session long enough; one at least.
     fn fill_view(&mut self) -> Outcome {
         let meter = self.thread.meter();
         let mut tokens = self.thread.view().tokens();
         let mut batch = self.thread.batch();
         let mut last = self.thread.last();
-        while tokens <= FULL && last < self.entries && batch.len() < 4096 {
-            let unit = self.words.unit(self.said, self.unit);
+        while (tokens <= FULL || batch.is_empty()) && last < self.entries && batch.len() < 4096 {
+            let mut unit = self.words.unit(self.said, self.unit).to_vec();
+            if self.entries - last == 1 {
+                // A call would wait for its result; the last entry is somebody's word.
+                unit = vec![Message::text(Role::User, "Go on.")];
+            }
             let weight = unit.iter().map(|message| u64::from(meter.message(message))).sum();
             self.recent.push_back((last + 1, weight));
             for message in unit {
