@@ -23,6 +23,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         let done = app.files()?.rebuild()?;
         say(format!("tasks.db made again from the folders: {}", count(done.sessions, "session")));
     }
+    app.files()?.check_base()?;
     let sessions = match &args.address {
         Some(address) => vec![app.find(address)?.session],
         None => app.files()?.folders()?,
@@ -71,9 +72,10 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     }
 }
 
-/// Opens every thread of a session, brings what is derived up to date, and compares the table with the folder.
+/// Checks the folder against the journal and the table, then brings what is derived up to date.
 fn check(app: &App, id: &SessionId) -> Result<(), String> {
     let files = app.files().map_err(|_| "not a file store".to_owned())?;
+    files.check(id).map_err(|e| e.to_string())?;
     for header in files.threads(id).map_err(|e| e.to_string())? {
         let mut thread = match app.engine.open(id, &header.thread, Mode::Amend) {
             Ok(thread) => thread,
@@ -86,5 +88,5 @@ fn check(app: &App, id: &SessionId) -> Result<(), String> {
             say(format!("komado: {id}/{}: {note}", header.thread));
         }
     }
-    files.check(id).map_err(|e| e.to_string())
+    Ok(())
 }
