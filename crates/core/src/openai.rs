@@ -4,7 +4,7 @@
 //! codec lives beside the message. Reading keeps what it does not know; writing gives what the API accepts.
 
 use crate::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, OutputRef, Part, Role};
-use crate::raw::{BadField, Object, Raw};
+use crate::raw::{self, BadField, Object, Raw};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::io::{self, Write};
@@ -55,6 +55,7 @@ pub(crate) enum Form {
 /// Reads one message from one JSON object.
 pub fn read(text: &str) -> Result<Message, BadMessage> {
     let object = Object::parse(text).map_err(|e| BadMessage::Json(e.to_string()))?;
+    raw::check(text).map_err(|why| BadMessage::Shape(why.into()))?;
     let mut message = from_object(&object, Form::Chat)?;
     message.extra = object.rest(&KNOWN).map(|json| Opaque { dialect: DIALECT.into(), json });
     Ok(message)

@@ -59,6 +59,49 @@ impl Serialize for Raw {
     }
 }
 
+/// Deepest nesting taken in; other programs that read our files stop somewhere beyond it.
+const DEEPEST: usize = 128;
+
+/// Checks what a raw value is not checked for: that every text is one, and that nesting has an end. `json` must be
+/// JSON otherwise.
+pub fn check(json: &str) -> Result<(), &'static str> {
+    let (mut depth, mut rest) = (0usize, json);
+    while let Some(at) = rest.find(['"', '[', '{', ']', '}']) {
+        match rest.as_bytes()[at] {
+            b'"' => {
+                let end = at + string_len(&rest[at..]).ok_or("a text has no end")?;
+                let escapes = rest[at..end].contains("\\u");
+                if escapes && serde_json::from_str::<String>(&rest[at..end]).is_err() {
+                    return Err("a text holds half of a surrogate pair");
+                }
+                rest = &rest[end..];
+                continue;
+            }
+            b'[' | b'{' => depth += 1,
+            _ => depth = depth.saturating_sub(1),
+        }
+        if depth > DEEPEST {
+            return Err("it is nested more than 128 deep");
+        }
+        rest = &rest[at + 1..];
+    }
+    Ok(())
+}
+
+/// Length of the JSON string that `text` begins with, quotes included.
+fn string_len(text: &str) -> Option<usize> {
+    let mut escaped = false;
+    for (i, byte) in text.bytes().enumerate().skip(1) {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return Some(i + 1),
+            _ => {}
+        }
+    }
+    None
+}
+
 /// The fields of a JSON object in the order they came, values untouched.
 pub struct Object<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
 
@@ -144,6 +187,15 @@ mod tests {
         let rest = object.rest(&[]).unwrap();
         assert_eq!(rest.get(), r#"{"z":1.0,"a":12345678901234567890,"k\n":[1e400]}"#);
         assert_eq!(Raw::parse("[1,\n2.0]").unwrap().get(), "[1, 2.0]");
+    }
+
+    #[test]
+    fn what_other_readers_would_stumble_over_is_found() {
+        assert_eq!(check(r#"{"a":["\ud83d\ude00","\"]",{}],"b":"x]]]"}"#), Ok(()));
+        assert!(check(r#"{"a":{"b":"\ud800"}}"#).is_err());
+        assert!(check(r#"{"\udc00":1}"#).is_err());
+        assert_eq!(check(&format!("{}{}", "[".repeat(128), "]".repeat(128))), Ok(()));
+        assert!(check(&format!("{}{}", "[".repeat(129), "]".repeat(129))).is_err());
     }
 
     #[test]

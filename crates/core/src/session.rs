@@ -197,6 +197,19 @@ impl Counters {
     }
 }
 
+impl Counters {
+    /// What came on top of `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            llm_call_count: self.llm_call_count.saturating_sub(before.llm_call_count),
+            tool_call_count: self.tool_call_count.saturating_sub(before.tool_call_count),
+            total_tokens: self.total_tokens.saturating_sub(before.total_tokens),
+            compression_count: self.compression_count.saturating_sub(before.compression_count),
+        }
+    }
+}
+
 impl std::ops::AddAssign for Counters {
     fn add_assign(&mut self, other: Self) {
         self.llm_call_count += other.llm_call_count;

@@ -1,4 +1,7 @@
 //! The way back in: a session from its export, whole or not at all.
+//!
+//! What is wrong with an export takes the session out again. An import that was killed leaves what it had brought in;
+//! the same import, run again, goes on from there.
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -6,6 +9,7 @@ use crate::export::{BlobLine, Ending, Opening, ThreadLine, VERSION};
 use crate::staged::Staged;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use komado_core::head::Source;
 use komado_core::journal;
 use komado_core::session::Counters;
 use komado_core::thread::Header;
@@ -71,24 +75,33 @@ impl Engine {
         if let Some(name) = &name {
             meta.uuid = name.to_string();
         }
-        let id = self.create(&meta)?;
+        let id = SessionId::new(meta.uuid.as_str())?;
+        let begun = self.session(&id).is_ok_and(|session| session.meta == meta);
+        if !begun {
+            self.create(&meta)?;
+        }
         match self.fill(&id, &mut lines, &mut each) {
-            Ok(()) => Ok(id),
+            Ok(new) if new > 0 || !begun => Ok(id),
+            Ok(_) => Err(komado_store::Error::SessionExists(id).into()),
             Err(error) => {
-                self.store().remove(&id)?;
+                if !begun {
+                    self.store().remove(&id)?;
+                }
                 Err(error)
             }
         }
     }
 
-    fn fill(&self, id: &SessionId, lines: &mut Lines<'_>, each: &mut dyn FnMut(u64)) -> Result<()> {
+    /// Takes in everything that is not there yet; gives the number of entries that were not.
+    fn fill(&self, id: &SessionId, lines: &mut Lines<'_>, each: &mut dyn FnMut(u64)) -> Result<u64> {
         let mut counters = Counters::default();
+        let mut new = 0;
         let mut blob: Option<(String, tempfile::SpooledTempFile)> = None;
         loop {
             let text = lines.next()?.to_owned();
             if let Ok(thread) = serde_json::from_str::<ThreadLine>(&text) {
                 lines.keep();
-                self.fill_thread(id, &thread, lines, &mut counters, each)?;
+                new += self.fill_thread(id, &thread, lines, &mut counters, each)?;
             } else if let Ok(piece) = serde_json::from_str::<BlobLine>(&text) {
                 lines.keep();
                 self.take_piece(id, &mut blob, piece, lines)?;
@@ -109,12 +122,13 @@ impl Engine {
         for header in self.store().threads(id)? {
             self.open(id, &header.thread, Mode::Write)?.settle()?;
         }
-        self.store().change(id, &Change::Count { by: counters, at: self.now() })?;
+        let by = counters.since(&self.session(id)?.counters);
+        self.store().change(id, &Change::Count { by, at: self.now() })?;
         let root = self.open(id, &ThreadId::root(), Mode::Read)?;
         if let Some(close) = root.view().closed().map(|at| root.record(at)).transpose()? {
             self.follow(id, &close)?;
         }
-        Ok(())
+        Ok(new)
     }
 
     fn fill_thread(
@@ -124,7 +138,7 @@ impl Engine {
         lines: &mut Lines<'_>,
         counters: &mut Counters,
         each: &mut dyn FnMut(u64),
-    ) -> Result<()> {
+    ) -> Result<u64> {
         let text = lines.next()?.to_owned();
         let mut header = Header::decode(&text).map_err(|e| lines.bad(e.to_string()))?;
         if header.thread.as_str() != thread.thread {
@@ -132,17 +146,19 @@ impl Engine {
         }
         lines.keep();
         header.session = id.clone();
-        if !header.thread.is_root() {
+        let known = self.store().threads(id)?;
+        if !known.iter().any(|other| other.thread == header.thread) {
             self.store().spawn(&header)?;
         }
         let mut journal = self.store().open(id, &header.thread, Mode::Write)?;
         let mut view = View::fold(&*journal, journal.last())?;
-        let mut left = thread.lines.saturating_sub(1);
+        let mut left = pass_known(id, &*journal, thread.lines.saturating_sub(1), lines, counters)?;
+        let new = left;
         while left > 0 {
             left -= fill_batch(&mut *journal, &mut view, left, lines, counters)?;
             each(lines.number);
         }
-        Ok(())
+        Ok(new)
     }
 
     fn take_piece(
@@ -171,6 +187,27 @@ impl Engine {
         let kept = self.store().put_blob(id, &mut file.by_ref())?;
         if kept.id == name { Ok(()) } else { Err(lines.bad(format!("blob {name} does not fit its name"))) }
     }
+}
+
+/// Passes over the lines that an import which was cut short has brought in already; gives the number of those left.
+/// Another session of the same name is left alone.
+fn pass_known(
+    id: &SessionId,
+    journal: &dyn Journal,
+    mut left: u64,
+    lines: &mut Lines<'_>,
+    counters: &mut Counters,
+) -> Result<u64> {
+    for seq in journal.header().base_seq() + 1..=journal.last() {
+        let same = left > 0 && journal.line(seq)? == lines.next()?.as_bytes();
+        if !same {
+            return Err(komado_store::Error::SessionExists(id.clone()).into());
+        }
+        lines.keep();
+        *counters += Counters::of(&Source::record(journal, seq)?.entry);
+        left -= 1;
+    }
+    Ok(left)
 }
 
 /// Reads up to `left` journal lines and appends them as one.

@@ -43,6 +43,21 @@ pub struct Redacted {
 }
 
 impl Engine {
+    /// Where a secret stands outside of what was said: names, labels and attributes, which a redaction cannot change.
+    pub fn redact_leaves(&self, id: &SessionId, pattern: &Regex) -> Result<Vec<String>> {
+        let meta = self.session(id)?.meta;
+        let key = meta.task_key.to_string();
+        let mut named = vec![("the session's id", id.to_string()), ("the task key", key)];
+        named.extend(meta.user.map(|user| ("the user's name", user)));
+        named.extend(meta.config.model.map(|model| ("the model's name", model)));
+        for header in self.store().threads(id)? {
+            named.push(("a thread's name", header.thread.to_string()));
+            named.extend(header.label.map(|label| ("a thread's label", label)));
+        }
+        named.retain(|(_, text)| pattern.is_match(text));
+        Ok(named.into_iter().map(|(what, _)| what.to_owned()).collect())
+    }
+
     /// Takes `what` out of a session, for `reason`.
     pub fn redact(&self, id: &SessionId, what: &What, reason: &str) -> Result<Redacted> {
         let headers = self.store().threads(id)?;

@@ -92,7 +92,9 @@ pub(crate) fn load_config(options: &Options) -> Outcome<Config> {
         flags.push((key.to_owned(), value.to_owned()));
     }
     if let Some(dir) = &options.base_dir {
-        flags.push(("--base-dir".to_owned(), dir.to_string_lossy().into_owned()));
+        let dir =
+            dir.to_str().ok_or_else(|| Fault::usage(format!("--base-dir {} is not UTF-8", dir.display())))?;
+        flags.push(("--base-dir".to_owned(), dir.to_owned()));
     }
     let names: Vec<String> = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
     let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
@@ -148,7 +150,8 @@ fn open_files(base: PathBuf) -> Opened {
 
 /// The binary and its verb, for whoever finds the session held.
 fn program() -> String {
-    let mut words = std::env::args().filter(|arg| !arg.starts_with('-'));
+    let words = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned());
+    let mut words = words.filter(|arg| !arg.starts_with('-'));
     [words.next(), words.next()].iter().flatten().map(|arg| short(arg)).collect::<Vec<_>>().join(" ")
 }
 

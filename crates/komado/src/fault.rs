@@ -62,9 +62,20 @@ impl Fault {
         Self::new(Exit::BadInput, message)
     }
 
+    /// True when whoever read the output went away.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.message == GONE
+    }
+
+    /// Adds what else is to be known.
+    pub(crate) fn and(mut self, more: String) -> Self {
+        self.message = format!("{}; {more}", self.message);
+        self
+    }
+
     /// Prints it and gives the exit code. A reader that went away is no failure.
     pub(crate) fn report(self, json: bool) -> ExitCode {
-        if self.message == GONE {
+        if self.is_gone() {
             return ExitCode::SUCCESS;
         }
         if json {

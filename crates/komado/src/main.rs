@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are answers, everything else is a mistake; clap knows which and where to print.
-            if error.use_stderr() && std::env::args().any(|arg| arg == "--json") {
+            if error.use_stderr() && std::env::args_os().any(|arg| arg == "--json") {
                 return fault::Fault::usage(error.to_string().trim()).report(true);
             }
             let _ = error.print();

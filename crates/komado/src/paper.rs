@@ -1,6 +1,7 @@
 //! Standard output: lines for people, or JSON for programs; never a mix.
 
 use crate::fault::Outcome;
+use komado_core::notation::width as width_of;
 use serde::Serialize;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
@@ -45,6 +46,24 @@ impl Paper {
         writeln!(self.out, "{}", text.as_ref())?;
         // On a terminal what is said beside the data must not overtake it.
         if self.terminal { self.flush() } else { Ok(()) }
+    }
+
+    /// Prints a line that ends where the terminal does.
+    pub(crate) fn fit(&mut self, text: &str) -> Outcome {
+        if !self.terminal || width_of(text) <= self.width {
+            return self.line(text);
+        }
+        let mut cut = String::new();
+        let mut columns = 1;
+        for c in text.chars() {
+            columns += width_of(c.encode_utf8(&mut [0; 4]));
+            if columns > self.width {
+                break;
+            }
+            cut.push(c);
+        }
+        cut.push('…');
+        self.line(cut)
     }
 
     /// Prints one JSON value on a line.

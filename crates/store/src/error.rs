@@ -72,7 +72,9 @@ pub enum Error {
     #[error("the journal cannot hold {0}")]
     TooMuch(String),
     /// A line that cannot be read.
-    #[error("{place} is damaged: {why}; `komado doctor` says what can be done")]
+    #[error(
+        "{place} is damaged: {why}; `komado doctor` makes an index again, a journal line must be put right by hand or from an export"
+    )]
     Damaged {
         /// Which entry or file.
         place: String,

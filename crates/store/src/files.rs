@@ -364,7 +364,14 @@ impl Store for FileStore {
     }
 
     fn remove(&self, id: &SessionId) -> Result<()> {
-        let path = self.base.session(id)?;
+        let path = match self.base.session(id) {
+            Ok(path) => path,
+            // A removal that was cut short left the row.
+            Err(Error::NoSession(_)) if self.with_tasks(|tasks| tasks.get(id))?.is_some() => {
+                return self.with_tasks(|tasks| tasks.remove(id));
+            }
+            Err(other) => return Err(other),
+        };
         let gone = self.take_away(id, &path)?;
         let forgotten = self.with_tasks(|tasks| tasks.remove(id));
         place::remove(&gone).and(forgotten)

@@ -65,11 +65,13 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 fn append_text(app: &App, mut thread: Thread<'_>, found: &Found, args: &Args) -> Outcome {
     let text = if args.text.is_empty() || args.text == ["-"] { read_stdin()? } else { args.text.join(" ") };
     let message = message(args, text)?;
+    let before = thread.last();
     let seq = thread.say(message)?;
-    thread.settle()?;
+    change::settle(&mut thread);
     let tokens = thread.record(seq)?.tokens;
     let window = app.session(thread.session())?.meta.config.context_length;
-    let undo = change::rewind_before(found, seq);
+    // Calls that were answered for it go back, too.
+    let undo = change::rewind_to(found, before);
     let mut paper = crate::paper::Paper::new(app.paper.json);
     if paper.json {
         paper.json(&json!({
@@ -191,30 +193,41 @@ fn append_lines(app: &App, mut thread: Thread<'_>, path: &Path, skip_bad: bool) 
     let mut lines = Lines::open(path)?;
     let mut paper = crate::paper::Paper::new(app.paper.json);
     let bar = progress::spinner("entries");
-    let mut skipped = 0u64;
+    let (mut skipped, mut told) = (0u64, true);
     let outcome = loop {
         match append_batch(&mut thread, &mut lines, skip_bad, &mut skipped) {
             Ok(Batch { said, more }) => {
-                said.iter().try_for_each(|seq| print(&mut paper, *seq))?;
-                paper.flush()?;
+                told = told && tell(&mut paper, &said)?;
                 bar.inc(said.len() as u64);
                 if !more {
                     break Ok(());
                 }
             }
             Err((said, fault)) => {
-                said.iter().try_for_each(|seq| print(&mut paper, *seq))?;
+                if told {
+                    tell(&mut paper, &said)?;
+                }
                 break Err(fault);
             }
         }
     };
     bar.finish_and_clear();
-    thread.settle()?;
-    paper.flush()?;
+    change::settle(&mut thread);
     if skipped > 0 {
         say(format!("komado: {skipped} lines were passed over"));
     }
     outcome
+}
+
+/// Prints the numbers of what is durable now. False when nobody reads them any more; the words are taken in all the
+/// same.
+fn tell(paper: &mut crate::paper::Paper, said: &[Seq]) -> Outcome<bool> {
+    let printed = said.iter().try_for_each(|seq| print(paper, *seq)).and_then(|()| paper.flush());
+    match printed {
+        Ok(()) => Ok(true),
+        Err(fault) if fault.is_gone() => Ok(false),
+        Err(fault) => Err(fault),
+    }
 }
 
 fn print(paper: &mut crate::paper::Paper, seq: Seq) -> Outcome {
@@ -233,6 +246,7 @@ fn append_batch(
     skip_bad: bool,
     skipped: &mut u64,
 ) -> Result<Batch, (Vec<Seq>, Fault)> {
+    let first = lines.number + 1;
     let mut batch = thread.batch();
     let mut wrong = None;
     let mut more = true;
@@ -244,7 +258,7 @@ fn append_batch(
                 break;
             }
             Err(error) => {
-                wrong = Some(error.into());
+                wrong = Some(Fault::input(format!("cannot read {}: {error}", lines.name)));
                 break;
             }
         };
@@ -267,7 +281,8 @@ fn append_batch(
     }
     let (said, work) = batch.finish();
     if let Err(error) = thread.commit(work) {
-        return Err((Vec::new(), error.into()));
+        let fault = Fault::from(error);
+        return Err((Vec::new(), fault.and(format!("{} from line {first} on was not taken in", lines.name))));
     }
     match wrong {
         Some(fault) => Err((said, fault)),

@@ -29,7 +29,7 @@ pub(super) fn make(
     let mut thread = app.open(found, Mode::Write)?;
     let before = thread.view().tokens();
     let seq = op(&mut thread)?;
-    thread.settle()?;
+    settle(&mut thread);
     let after = thread.view().tokens();
     drop(thread);
     let change = tell(seq);
@@ -52,6 +52,14 @@ pub(super) fn make(
     Ok(())
 }
 
+/// Brings what is derived up to date. The entry is durable already, so a failure here is told and is no failure.
+pub(super) fn settle(thread: &mut Thread<'_>) {
+    if let Err(error) = thread.settle() {
+        say(format!("komado: what was said is safe, but what is derived from it is behind: {error}"));
+        say("komado: the next change, or `komado doctor`, brings it up to date");
+    }
+}
+
 /// `session` or `session/thread`, short enough to type and long enough to find.
 pub(super) fn name(found: &Found) -> String {
     if found.thread.is_root() {
@@ -61,7 +69,12 @@ pub(super) fn name(found: &Found) -> String {
     }
 }
 
+/// The command that goes back to entry `seq`.
+pub(super) fn rewind_to(found: &Found, seq: Seq) -> String {
+    format!("komado rewind {}@{seq}", name(found))
+}
+
 /// The command that takes back the entry `seq` and everything after it.
 pub(super) fn rewind_before(found: &Found, seq: Seq) -> String {
-    format!("komado rewind {}@{}", name(found), seq - 1)
+    rewind_to(found, seq - 1)
 }

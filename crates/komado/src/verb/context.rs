@@ -57,7 +57,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         app.paper.line(line)?;
     }
     for line in details(&thread, &view)? {
-        app.paper.line(line)?;
+        app.paper.fit(&line)?;
     }
     Ok(())
 }

@@ -45,13 +45,19 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         ));
     }
     let done = app.engine.redact(&found.session, &what, &args.reason)?;
+    let left = match &what {
+        What::Matching(pattern) => app.engine.redact_leaves(&found.session, pattern)?,
+        What::Entry(..) => Vec::new(),
+    };
     if app.paper.json {
-        return app.paper.json(&json!({
+        app.paper.json(&json!({
             "session": found.session.as_str(),
             "entries": done.entries,
             "blobs": done.blobs,
+            "left": left,
             "undo": null,
-        }));
+        }))?;
+        return complain(&left);
     }
     app.paper.line(format!(
         "changed {} of the journal and {}",
@@ -59,7 +65,19 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         count(done.blobs, "output")
     ))?;
     say("undo: none; the entries say when and why");
-    Ok(())
+    complain(&left)
+}
+
+/// A secret that is still somewhere is a failure, whatever else was done.
+fn complain(left: &[String]) -> Outcome {
+    if left.is_empty() {
+        return Ok(());
+    }
+    let places = left.join(", ");
+    Err(Fault::new(
+        Exit::Failed,
+        format!("it is still in {places}, which cannot be changed; export, edit and import"),
+    ))
 }
 
 fn pattern(text: &str) -> Outcome<regex::Regex> {

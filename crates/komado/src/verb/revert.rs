@@ -5,6 +5,8 @@ use crate::app::App;
 use crate::fault::{Fault, Outcome};
 use clap::Args as ClapArgs;
 use komado_core::Address;
+use komado_core::journal::Entry;
+use komado_store::Mode;
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
@@ -20,6 +22,11 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
             args.address
         )));
     };
+    // Undoing an undo brings an edit back; what undoes that is reverting the edit itself.
+    let edit = match app.engine.open(&found.session, &found.thread, Mode::Read)?.record(target)?.entry {
+        Entry::Revert { target: edit } => Some(edit),
+        _ => None,
+    };
     change::make(
         app,
         &found,
@@ -27,7 +34,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         |seq| Change {
             op: "revert",
             what: format!("undid @{target}; everything said since stays"),
-            undo: Some(format!("komado revert {}@{seq}", change::name(&found))),
+            undo: Some(format!("komado revert {}@{}", change::name(&found), edit.unwrap_or(seq))),
         },
     )
 }

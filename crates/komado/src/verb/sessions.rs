@@ -55,7 +55,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
             .to_vec(),
     ];
     rows.extend(newest.iter().map(row));
-    table(&rows, &[5, 6, 7]).into_iter().try_for_each(|line| app.paper.line(line))
+    table(&rows, &[5, 6, 7]).into_iter().try_for_each(|line| app.paper.fit(&line))
 }
 
 pub(super) fn state(name: &str) -> Outcome<State> {
@@ -113,5 +113,5 @@ fn threads(app: &mut App, address: &Address) -> Outcome {
     if app.paper.json {
         return Ok(());
     }
-    table(&rows, &[2, 3]).into_iter().try_for_each(|line| app.paper.line(line))
+    table(&rows, &[2, 3]).into_iter().try_for_each(|line| app.paper.fit(&line))
 }

@@ -139,7 +139,7 @@ fn as_text(app: &mut App, stats: &Stats) -> Outcome {
     });
     for rows in [rows, running, failed].iter().filter(|rows| rows.len() > 1) {
         app.paper.line("")?;
-        table(rows, &[]).into_iter().try_for_each(|line| app.paper.line(line))?;
+        table(rows, &[]).into_iter().try_for_each(|line| app.paper.fit(&line))?;
     }
     Ok(())
 }

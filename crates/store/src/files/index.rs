@@ -221,11 +221,18 @@ impl Index {
     fn remap(&mut self, end: u64) -> Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let start = place(self.marks.count) & !(4096 - 1);
-        let reserved = end.max(start + STRETCH).next_multiple_of(4096);
         let size = file.metadata().tried("look at", &self.path)?.len();
-        if reserved > size {
-            reserve_space(file, size, reserved).tried("reserve space in", &self.path)?;
-        }
+        let ample = end.max(start + STRETCH).next_multiple_of(4096);
+        let least = end.next_multiple_of(4096).max(start + 4096);
+        let reserved = match reserve_space(file, size, ample) {
+            Ok(()) => ample,
+            // Where space is short, what is needed now must do.
+            Err(e) if e.kind() == std::io::ErrorKind::StorageFull => {
+                reserve_space(file, size, least).tried("reserve space in", &self.path)?;
+                least
+            }
+            Err(e) => return Err(e).tried("reserve space in", &self.path),
+        };
         let map = |offset: u64, len: u64| {
             // SAFETY: the file is ours alone while the session's lock is held, it is only ever cut when no mapping
             // is alive, and the mapped range was reserved above, so every page is backed by disk.
@@ -380,6 +387,9 @@ fn put_word(page: &mut [u8], i: usize, word: u64) {
 
 fn reserve_space(file: &File, from: u64, to: u64) -> std::io::Result<()> {
     use rustix::fs::{FallocateFlags, fallocate};
+    if to <= from {
+        return Ok(());
+    }
     match fallocate(file, FallocateFlags::empty(), from, to - from) {
         Ok(()) => Ok(()),
         Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {

@@ -172,15 +172,20 @@ impl FileStore {
         let open = |access: Access| {
             FileJournal::open(folder.clone(), self.open_base(id, &folder)?, access, self.progress.as_deref())
         };
-        if indexed.agrees_with(&open(Access::Anew)?) {
-            return Ok(());
-        }
+        let agrees = indexed.agrees_with(&open(Access::Anew)?);
         let ticket = match self.ticket(id, thread, Purpose::Repair) {
             Err(Error::Busy { .. }) => return Ok(()),
             taken => taken?,
         };
-        place::remove(&folder.index())?;
-        self.note_repairs(id, thread, &open(Access::Write(ticket))?);
+        if !agrees {
+            place::remove(&folder.index())?;
+        }
+        let mut journal = open(Access::Write(ticket))?;
+        self.note_repairs(id, thread, &journal);
+        // What is derived may hold anything by now; whoever settles next makes it again.
+        journal
+            .index_mut()
+            .mark(|marks| (marks.current, marks.tools, marks.summaries) = ([0; 3], [0; 3], [0; 3]));
         Ok(())
     }
 
