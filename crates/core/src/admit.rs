@@ -155,7 +155,7 @@ impl<S: Source + ?Sized> Gate<'_, S> {
         if open.calls.is_empty() {
             return Ok(());
         }
-        let calls = open.calls.iter().map(|(id, name)| format!("{id} ({name})")).collect();
+        let calls = open.calls.iter().map(|call| call.to_string()).collect();
         Err(Refusal::CallsOpen { calls, before: open.unit - 1 })
     }
 
@@ -198,10 +198,10 @@ impl<S: Source + ?Sized> Gate<'_, S> {
                 what: "a call, a result or reasoning inside its result",
             });
         }
-        let open: Vec<String> = self.view.open().calls.iter().map(|(id, _)| id.clone()).collect();
-        if open.contains(&outcome.call_id) {
+        if self.view.open().waits_for(&outcome.call_id) {
             return Ok(());
         }
+        let open = self.view.open().calls.iter().map(|call| call.id.clone()).collect();
         Err(Refusal::NoSuchCall { id: outcome.call_id.clone(), open })
     }
 

@@ -55,8 +55,8 @@ pub(crate) enum Form {
 /// Reads one message from one JSON object.
 pub fn read(text: &str) -> Result<Message, BadMessage> {
     let object = Object::parse(text).map_err(|e| BadMessage::Json(e.to_string()))?;
-    raw::check(text).map_err(|why| BadMessage::Shape(why.into()))?;
     let mut message = from_object(&object, Form::Chat)?;
+    raw::check(text).map_err(|why| BadMessage::Shape(why.into()))?;
     message.extra = object.rest(&KNOWN).map(|json| Opaque { dialect: DIALECT.into(), json });
     Ok(message)
 }

@@ -14,8 +14,10 @@
 
 use crate::head::{Head, Kind, Source};
 use crate::journal::{Edit, Entry, Record};
+use crate::message::Call;
 use crate::{Seq, Span};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 mod fold;
 mod layout;
@@ -79,8 +81,8 @@ impl Live {
 pub struct Open {
     /// The message that made them; 0 when none wait.
     pub unit: Seq,
-    /// Their ids and tools.
-    pub calls: Vec<(String, String)>,
+    /// The calls, shared between copies of a view.
+    pub calls: Vec<Arc<Waiting>>,
 }
 
 /// Tokens of a view, by where they come from.
@@ -113,9 +115,7 @@ impl View {
     pub fn head_of<S: Source + ?Sized>(&self, record: &Record, source: &S) -> Result<Head, S::Error> {
         let unit = match &record.entry {
             Entry::Message(message, _) => match message.outcome() {
-                Some(outcome) if self.open.calls.iter().any(|(id, _)| *id == outcome.call_id) => {
-                    self.open.unit
-                }
+                Some(outcome) if self.open.waits_for(&outcome.call_id) => self.open.unit,
                 _ => record.seq,
             },
             _ => record.seq,
@@ -306,13 +306,34 @@ impl View {
     }
 }
 
+/// A call that waits for its result.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Waiting {
+    /// The call.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+}
+
+impl std::fmt::Display for Waiting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({})", self.id, self.name)
+    }
+}
+
 impl Open {
+    /// True when call `id` waits.
+    pub fn waits_for(&self, id: &str) -> bool {
+        self.calls.iter().any(|call| call.id == id)
+    }
+
     fn take(&mut self, seq: Seq, message: &crate::Message) {
         if let Some(outcome) = message.outcome() {
-            self.calls.retain(|(id, _)| *id != outcome.call_id);
+            self.calls.retain(|call| call.id != outcome.call_id);
         } else {
             self.unit = seq;
-            self.calls = message.calls().map(|call| (call.id.clone(), call.name.clone())).collect();
+            let waiting = |call: &Call| Arc::new(Waiting { id: call.id.clone(), name: call.name.clone() });
+            self.calls = message.calls().map(waiting).collect();
         }
         if self.calls.is_empty() {
             self.unit = 0;

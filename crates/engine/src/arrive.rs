@@ -7,9 +7,10 @@ use crate::error::{Error, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use komado_core::message::{ImageSource, Message, Outcome, Part, Role};
-use komado_core::view::Open;
+use komado_core::view::{Open, Waiting};
 use komado_core::{Seq, SessionId};
 use komado_store::Store;
+use std::sync::Arc;
 
 /// What a result says when its tool never answered.
 pub const INTERRUPTED: &str = "[no result: the call was interrupted]";
@@ -38,19 +39,20 @@ pub fn arrive(
 /// Gives a result without an id to the call it fits: the first one of its tool, or the only one that waits.
 fn pair(outcome: &mut Outcome, open: &Open) -> Result<()> {
     if outcome.call_id.is_empty() {
-        let by_name = open.calls.iter().find(|(_, name)| outcome.name.as_ref() == Some(name));
+        let by_name = open.calls.iter().find(|call| outcome.name.as_ref() == Some(&call.name));
         let call = by_name.or(if open.calls.len() == 1 { open.calls.first() } else { None });
-        let Some((id, _)) = call else {
+        let Some(call) = call else {
             let why = match open.calls.len() {
                 0 => "no call waits for one".to_owned(),
                 n => format!("{n} calls wait, none of them to {:?}", outcome.name.as_deref().unwrap_or("?")),
             };
             return Err(Error::NoCallFits { why });
         };
-        outcome.call_id.clone_from(id);
+        outcome.call_id.clone_from(&call.id);
     }
     if outcome.name.is_none() {
-        outcome.name = open.calls.iter().find(|(id, _)| *id == outcome.call_id).map(|(_, name)| name.clone());
+        outcome.name =
+            open.calls.iter().find(|call| call.id == outcome.call_id).map(|call| call.name.clone());
     }
     Ok(())
 }
@@ -77,12 +79,12 @@ fn keep_image(store: &dyn Store, id: &SessionId, part: &mut Part) -> Result<()> 
 
 /// Results for the calls that nobody will answer any more.
 pub fn interruptions(open: &Open) -> Vec<Message> {
-    let result = |(id, name): &(String, String)| {
+    let result = |call: &Arc<Waiting>| {
         Message::of(
             Role::Tool,
             vec![Part::Result(Outcome {
-                call_id: id.clone(),
-                name: Some(name.clone()),
+                call_id: call.id.clone(),
+                name: Some(call.name.clone()),
                 content: vec![Part::text(INTERRUPTED)],
                 is_error: true,
                 output_ref: None,

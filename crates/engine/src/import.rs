@@ -76,7 +76,7 @@ impl Engine {
             meta.uuid = name.to_string();
         }
         let id = SessionId::new(meta.uuid.as_str())?;
-        let begun = self.session(&id).is_ok_and(|session| session.meta == meta);
+        let begun = self.session(&id).is_ok_and(|session| session.meta == meta && !session.status.is_ended());
         if !begun {
             self.create(&meta)?;
         }

@@ -181,3 +181,21 @@ fn a_folder_given_for_a_file_is_named() {
     let said = place.run(&["append", &s, "--jsonl", "."]);
     assert!(said.code != 0 && said.err.contains("cannot read ."), "{}", said.err);
 }
+
+#[test]
+fn thousands_of_parallel_calls_are_answered() {
+    let place = Place::new();
+    let s = place.session();
+    let call =
+        |n| format!(r#"{{"id":"c{n}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}"#);
+    let calls: Vec<String> = (0..5000).map(call).collect();
+    let mut talk =
+        format!("{{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{}]}}\n", calls.join(","));
+    for n in (0..5000).rev() {
+        talk.push_str(&format!("{{\"role\":\"tool\",\"tool_call_id\":\"c{n}\",\"content\":\"x\"}}\n"));
+    }
+    assert_eq!(place.append(&s, &talk).code, 0);
+    assert_eq!(place.json(&["context", &s])["open_calls"].as_array().unwrap().len(), 0);
+    let tools = std::fs::read_to_string(place.folder(&s).join("tools.jsonl")).unwrap();
+    assert_eq!(tools.lines().count(), 5000);
+}

@@ -103,7 +103,7 @@ fn check_pairs(play: &Play) {
             }
         }
     }
-    let waiting: Vec<String> = play.book.view().open().calls.iter().map(|(id, _)| id.clone()).collect();
+    let waiting: Vec<String> = play.book.view().open().calls.iter().map(|call| call.id.clone()).collect();
     assert_eq!(open, waiting, "only the last calls may wait");
 }
 

@@ -119,8 +119,8 @@ pub(crate) fn propose(book: &Book, dice: &mut Dice) -> (Entry, u32) {
 /// What somebody says next.
 pub(crate) fn say(book: &Book, dice: &mut Dice) -> Entry {
     let (view, seq) = (book.view(), book.view().last() + 1);
-    if let Some((id, _)) = dice.pick(&view.open().calls).filter(|_| dice.chance(90)) {
-        return Entry::Message(sayings::result(dice, seq, id), None);
+    if let Some(call) = dice.pick(&view.open().calls).filter(|_| dice.chance(90)) {
+        return Entry::Message(sayings::result(dice, seq, &call.id), None);
     }
     match dice.below(20) {
         0 => Entry::Message(sayings::plain(dice, Role::System, seq), None),

@@ -2,8 +2,9 @@
 
 use crate::play::{self, Play, each, each_journal, poured};
 use komado_core::journal::{Entry, Record};
-use komado_core::view::{Item, What};
+use komado_core::view::{Item, Waiting, What};
 use komado_core::{Book, Kind, Message, Seq, Span};
+use std::sync::Arc;
 
 /// All that can be seen of a view but the number of its last entry.
 #[derive(PartialEq, Debug)]
@@ -12,7 +13,7 @@ struct Sight {
     tokens: u64,
     setup: Option<Seq>,
     pins: Vec<Span>,
-    open: Vec<(String, String)>,
+    open: Vec<Arc<Waiting>>,
     closed: Option<Seq>,
 }
 

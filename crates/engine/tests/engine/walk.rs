@@ -31,7 +31,7 @@ fn take(thread: &mut Thread<'_>, (verb, a, b): Step) -> Result<Seq> {
             thread.say(calls((0..=a % 3).map(|i| call(id, "f", &format!("{i}"))).collect()))
         }
         5..=8 => match open.get(a as usize % open.len().max(1)) {
-            Some((id, _)) => thread.say(result(id, &"out ".repeat(b as usize % 9))),
+            Some(call) => thread.say(result(&call.id, &"out ".repeat(b as usize % 9))),
             None => thread.say(result("", "nobody asked")),
         },
         9 => thread.condense(span(thread, a, b), "S", "by_hand"),

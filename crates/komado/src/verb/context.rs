@@ -44,7 +44,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
             "parts": parts,
             "edits": view.edits().collect::<Vec<_>>(),
             "pins": view.pins().iter().map(|pin| [pin.from, pin.to]).collect::<Vec<_>>(),
-            "open_calls": view.open().calls.iter().map(|(id, _)| id).collect::<Vec<_>>(),
+            "open_calls": view.open().calls.iter().map(|call| &call.id).collect::<Vec<_>>(),
         }));
     }
     let name = format!("{}/{}@{}", found.session, found.thread, view.last());
@@ -80,8 +80,7 @@ fn details(thread: &Thread<'_>, view: &View) -> Outcome<Vec<String>> {
         lines.push(format!("  pinned: {}", pins.join(", ")));
     }
     if !view.open().calls.is_empty() {
-        let calls: Vec<String> =
-            view.open().calls.iter().map(|(id, name)| format!("{id} ({name})")).collect();
+        let calls: Vec<String> = view.open().calls.iter().map(|call| call.to_string()).collect();
         lines.push(format!("  waiting for results: {}", calls.join(", ")));
     }
     Ok(lines)

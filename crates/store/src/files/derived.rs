@@ -125,7 +125,10 @@ impl Lines {
 }
 
 /// Makes the n-th row from an entry, if it is worth one.
-type MakeRow = fn(&FileJournal, u64, &Record) -> Result<Option<Vec<u8>>>;
+type MakeRow = fn(&FileJournal, &mut Caller, u64, &Record) -> Result<Option<Vec<u8>>>;
+
+/// The message whose calls were answered last; its other results mostly follow.
+type Caller = Option<(Seq, Message)>;
 
 /// A list with one row for some of the entries.
 struct List {
@@ -169,11 +172,12 @@ fn settle_list(journal: &mut FileJournal, list: &List) -> Result<()> {
     file.set_len(bytes).tried("cut", &path)?;
     let mut out = BufWriter::new(file);
     io::Seek::seek(&mut out, io::SeekFrom::Start(bytes)).tried("write", &path)?;
+    let mut caller = None;
     for seq in upto as Seq + 1..=last {
         if !(list.wants)(Source::head(journal, seq)?.kind) {
             continue;
         }
-        if let Some(row) = (list.row)(journal, rows + 1, &Source::record(journal, seq)?)? {
+        if let Some(row) = (list.row)(journal, &mut caller, rows + 1, &Source::record(journal, seq)?)? {
             out.write_all(&row).tried("write", &path)?;
             rows += 1;
             bytes += row.len() as u64;
@@ -197,7 +201,7 @@ struct SummaryRow<'a> {
     seq: Seq,
 }
 
-fn summary_row(_: &FileJournal, id: u64, record: &Record) -> Result<Option<Vec<u8>>> {
+fn summary_row(_: &FileJournal, _: &mut Caller, id: u64, record: &Record) -> Result<Option<Vec<u8>>> {
     let Entry::Edit(edit) = &record.entry else { return Ok(None) };
     let Some(span) = edit.hull() else { return Ok(None) };
     let summary_tokens = u64::from(edit.shown_tokens());
@@ -239,10 +243,10 @@ struct ToolRow<'a> {
     output_ref: Option<&'a str>,
 }
 
-fn tool_row(journal: &FileJournal, n: u64, record: &Record) -> Result<Option<Vec<u8>>> {
+fn tool_row(journal: &FileJournal, caller: &mut Caller, n: u64, record: &Record) -> Result<Option<Vec<u8>>> {
     let Entry::Message(message, _) = &record.entry else { return Ok(None) };
     let Some(outcome) = message.outcome() else { return Ok(None) };
-    let (name, args) = call_of(journal, record.seq, outcome)?;
+    let (name, args) = call_of(journal, caller, record.seq, outcome)?;
     let failed = outcome.is_error || outcome.interrupted;
     let said = clip(message.words());
     json_line(&ToolRow {
@@ -260,15 +264,21 @@ fn tool_row(journal: &FileJournal, n: u64, record: &Record) -> Result<Option<Vec
 }
 
 /// The tool and the arguments of the call that `outcome` answers.
-fn call_of(journal: &FileJournal, seq: Seq, outcome: &Outcome) -> Result<(String, serde_json::Value)> {
+fn call_of(
+    journal: &FileJournal,
+    caller: &mut Caller,
+    seq: Seq,
+    outcome: &Outcome,
+) -> Result<(String, serde_json::Value)> {
     let unit = Source::head(journal, seq)?.unit;
-    if unit == seq {
-        return Ok((String::new(), serde_json::Value::Null));
+    if caller.as_ref().is_none_or(|(of, _)| *of != unit) {
+        *caller = match Source::record(journal, unit)?.entry {
+            Entry::Message(message, _) => Some((unit, message)),
+            _ => None,
+        };
     }
-    let Entry::Message(message, _) = Source::record(journal, unit)?.entry else {
-        return Ok((String::new(), serde_json::Value::Null));
-    };
-    let call = message.calls().find(|call| call.id == outcome.call_id);
+    let calls = caller.iter().flat_map(|(_, message)| message.calls());
+    let call = calls.into_iter().find(|call| call.id == outcome.call_id);
     Ok(call.map_or((String::new(), serde_json::Value::Null), |call| {
         let args = serde_json::from_str(&call.arguments);
         (call.name.clone(), args.unwrap_or_else(|_| serde_json::Value::from(call.arguments.as_str())))

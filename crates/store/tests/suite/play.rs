@@ -79,10 +79,10 @@ fn propose(book: &Book, dice: &mut Dice) -> (Entry, u32) {
     if view.closed().is_some() && dice.chance(50) {
         return (Entry::Rewind { to: dice.below(seq) }, 0);
     }
-    if let Some((id, _)) = dice.pick(&view.open().calls)
+    if let Some(call) = dice.pick(&view.open().calls)
         && dice.chance(70)
     {
-        let mut outcome = answered(id, &words(dice, seq));
+        let mut outcome = answered(&call.id, &words(dice, seq));
         outcome.is_error = dice.chance(20);
         outcome.output_ref =
             dice.chance(20).then(|| OutputRef { id: "ab".into(), byte_size: Some(7), line_count: None });
