@@ -21,3 +21,8 @@ pub mod thread;
 pub use engine::{Clock, Engine};
 pub use error::{Error, Result};
 pub use thread::{OnOpenCalls, Thread};
+
+/// The examples on the front page compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct FrontPage;
