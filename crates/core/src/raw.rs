@@ -88,8 +88,8 @@ pub fn check(json: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Length of the JSON string that `text` begins with, quotes included.
-fn string_len(text: &str) -> Option<usize> {
+/// Length of the JSON string that `text` begins with, quotes included; `None` when it has no end.
+pub fn string_len(text: &str) -> Option<usize> {
     let mut escaped = false;
     for (i, byte) in text.bytes().enumerate().skip(1) {
         match byte {

@@ -3,6 +3,7 @@
 //! A secret in the arguments of a call is escaped twice; a search over the line would miss it. So texts are taken out
 //! of their quotes, cleaned, and put back; texts that are JSON themselves are cleaned inside.
 
+use komado_core::raw;
 use serde_json::value::RawValue;
 
 /// Cleans every text and number in a JSON document; `None` when nothing changes. `clean` gives a text without the
@@ -48,16 +49,7 @@ fn token_len(text: &str) -> Option<usize> {
         let end = text.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '+' | '.'));
         return Some(end.unwrap_or(text.len()));
     }
-    let mut escaped = false;
-    for (i, byte) in text.bytes().enumerate().skip(1) {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' => return Some(i + 1),
-            _ => {}
-        }
-    }
-    None
+    raw::string_len(text)
 }
 
 #[cfg(test)]

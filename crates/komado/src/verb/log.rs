@@ -34,10 +34,11 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
             continue;
         }
         let record = thread.record(seq)?;
-        let width = app.paper.width.saturating_sub(2);
-        let text = if args.full { notation::entry(&record) } else { notation::brief(&record, width) };
         // What a rewind left behind is set off as a comment of the notation.
-        let text = if now.on_path(seq) { text } else { app.paper.ink(Ink::Dim, &format!("# {text}")) };
+        let mark = if now.on_path(seq) { "" } else { "# " };
+        let width = app.paper.width - mark.len();
+        let text = if args.full { notation::entry(&record) } else { notation::brief(&record, width) };
+        let text = if mark.is_empty() { text } else { app.paper.ink(Ink::Dim, &format!("{mark}{text}")) };
         app.paper.line(text)?;
     }
     Ok(())
