@@ -131,6 +131,9 @@ pub struct Head {
     pub unit: Seq,
     /// The last operation before it, 0 for none.
     pub prev_op: Seq,
+    /// For an edit of one span: the last operation before it that is not an edit under it. While the edit is in force
+    /// the fold goes on from there. [`Head::prev_op`] for everything else.
+    pub skip: Seq,
     /// Its operand: what an edit touches, a pin holds, a revert undoes, a rewind goes to, an anchor changes.
     pub operand: Span,
 }
@@ -145,6 +148,7 @@ impl Head {
         items: 0,
         unit: 0,
         prev_op: 0,
+        skip: 0,
         operand: Span::new(0, 0),
     };
 
@@ -152,6 +156,7 @@ impl Head {
     pub fn next(before: (Seq, &Self), record: &Record, unit: Seq) -> Self {
         let (prev, last) = before;
         let kind = Kind::of(&record.entry);
+        let prev_op = if last.kind.is_op() { prev } else { last.prev_op };
         let mut sums = last.sums;
         if let Some(class) = kind.class() {
             sums[class] += u64::from(record.tokens);
@@ -166,7 +171,8 @@ impl Head {
             sums,
             items: last.items + u32::from(kind.is_item()),
             unit,
-            prev_op: if last.kind.is_op() { prev } else { last.prev_op },
+            prev_op,
+            skip: prev_op,
             operand: operand(&record.entry),
         }
     }

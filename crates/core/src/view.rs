@@ -120,7 +120,11 @@ impl View {
             },
             _ => record.seq,
         };
-        Ok(Head::next((self.last, &source.head(self.last)?), record, unit))
+        let mut head = Head::next((self.last, &source.head(self.last)?), record, unit);
+        if head.kind.is_edit() && head.plain {
+            head.skip = fold::skip(source, &head)?;
+        }
+        Ok(head)
     }
 
     /// Takes in `record`, which the source already holds. The result equals a fold at `record.seq`.

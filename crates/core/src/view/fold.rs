@@ -1,7 +1,7 @@
 //! The walk from a moment back to the beginning.
 
 use super::{Live, Open, View};
-use crate::head::{Kind, Source};
+use crate::head::{Head, Kind, Source};
 use crate::journal::Entry;
 use crate::{Seq, Span};
 use std::collections::BTreeSet;
@@ -23,10 +23,25 @@ pub(super) fn fold<S: Source + ?Sized>(source: &S, at: Seq) -> Result<View, S::E
             continue;
         }
         walk.take(source, seq)?;
-        seq = head.prev_op;
+        let in_force = head.kind.is_edit() && !walk.view.cancelled.contains(&seq);
+        seq = if in_force { head.skip } else { head.prev_op };
     }
     walk.on_path(1, end);
     walk.finish(source)
+}
+
+/// The last operation before an edit that is not an edit under it. A chain of condensations, each over the one before,
+/// is so passed over in one step, however long it is.
+pub(super) fn skip<S: Source + ?Sized>(source: &S, edit: &Head) -> Result<Seq, S::Error> {
+    let mut seq = edit.prev_op;
+    while seq > 0 {
+        let head = source.head(seq)?;
+        if !head.kind.is_edit() || !edit.operand.covers(head.operand) {
+            break;
+        }
+        seq = head.skip;
+    }
+    Ok(seq)
 }
 
 /// Operations are met latest first, which settles every contest: the first one met wins.

@@ -23,7 +23,7 @@ const MAGIC: &[u8; 8] = b"komadoix";
 const VERSION: u32 = 1;
 /// The first page holds the marks, so that records never share a page with them.
 const FIRST: u64 = 4096;
-const RECORD: usize = 72;
+const RECORD: usize = 80;
 /// How much is reserved and mapped at a time.
 const STRETCH: u64 = 1 << 20;
 /// In use, or its writer was killed.
@@ -435,15 +435,15 @@ fn encode(head: &Head, extent: Extent) -> [u8; RECORD] {
     for (i, sum) in head.sums.iter().enumerate() {
         out[8 + 8 * i..16 + 8 * i].copy_from_slice(&sum.to_le_bytes());
     }
-    let words =
-        [extent.len, head.tokens, head.items, head.unit, head.prev_op, head.operand.from, head.operand.to];
+    let Head { tokens, items, unit, prev_op, skip, operand, .. } = *head;
+    let words = [extent.len, tokens, items, unit, prev_op, operand.from, operand.to, skip];
     for (i, word) in words.iter().enumerate() {
         out[40 + 4 * i..44 + 4 * i].copy_from_slice(&word.to_le_bytes());
     }
-    out[68] = head.kind as u8;
-    out[69] = u8::from(head.plain);
-    out[70] = 0x6b; // Tells a record from a page of zeros.
-    out[71] = seal(&out);
+    out[72] = head.kind as u8;
+    out[73] = u8::from(head.plain);
+    out[74] = 0x6b; // Tells a record from a page of zeros.
+    out[RECORD - 1] = seal(&out);
     out
 }
 
@@ -456,7 +456,7 @@ fn seal(record: &[u8]) -> u8 {
 }
 
 fn decode(bytes: &[u8]) -> Option<(Head, Extent)> {
-    if bytes.len() != RECORD || bytes[70] != 0x6b || bytes[71] != seal(bytes) {
+    if bytes.len() != RECORD || bytes[74] != 0x6b || bytes[RECORD - 1] != seal(bytes) {
         return None;
     }
     let word = |i: usize| read_u32(bytes, 40 + 4 * i);
@@ -465,13 +465,14 @@ fn decode(bytes: &[u8]) -> Option<(Head, Extent)> {
         *sum = read_u64(&bytes[8 + 8 * i..]);
     }
     let head = Head {
-        kind: Kind::from_u8(bytes[68])?,
-        plain: bytes[69] == 1,
+        kind: Kind::from_u8(bytes[72])?,
+        plain: bytes[73] == 1,
         tokens: word(1),
         sums,
         items: word(2),
         unit: word(3) as Seq,
         prev_op: word(4) as Seq,
+        skip: word(7) as Seq,
         operand: Span::new(word(5), word(6)),
     };
     Some((head, Extent { offset: read_u64(bytes), len: word(0) }))
