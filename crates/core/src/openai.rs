@@ -313,8 +313,9 @@ fn write_part(part: &Part, blobs: &mut dyn Blobs, out: &mut dyn Write) -> io::Re
             match source {
                 ImageSource::Url { url } => serde_json::to_writer(&mut *out, url)?,
                 ImageSource::Blob { blob, media_type, .. } => {
-                    let media = serde_json::Value::from(media_type.as_str()).to_string();
-                    write!(out, "\"data:{};base64,", media.trim_matches('"'))?;
+                    // The opening quote is ours, the closing one comes after the bytes.
+                    let media = serde_json::Value::from(format!("data:{media_type};base64,")).to_string();
+                    out.write_all(&media.as_bytes()[..media.len() - 1])?;
                     blobs.base64(blob, out)?;
                     out.write_all(b"\"")?;
                 }

@@ -109,10 +109,3 @@ fn write_blob(blob: &str, mut bytes: Box<dyn ReadSeek>, out: &mut Digested<'_>) 
     }
     Ok(())
 }
-
-/// Writes bytes as base64, a little at a time.
-pub fn write_base64(bytes: &mut dyn Read, out: &mut dyn Write) -> io::Result<()> {
-    let mut encoder = base64::write::EncoderWriter::new(out, &STANDARD);
-    io::copy(bytes, &mut encoder)?;
-    encoder.finish().map(|_| ())
-}

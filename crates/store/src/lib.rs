@@ -20,7 +20,7 @@ use komado_core::session::{Counters, Meta, Session, State};
 use komado_core::thread::Header;
 use komado_core::{Head, Seq, SessionId, ThreadId, View};
 use std::collections::HashSet;
-use std::io::{Read, Seek};
+use std::io::{self, Read, Seek, Write};
 
 /// What stores give back.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -98,6 +98,13 @@ pub struct Swept {
 pub trait ReadSeek: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> ReadSeek for T {}
+
+/// Writes bytes as base64, a little at a time.
+pub fn write_base64(bytes: &mut dyn Read, out: &mut dyn Write) -> io::Result<()> {
+    let mut encoder = base64::write::EncoderWriter::new(out, &base64::engine::general_purpose::STANDARD);
+    io::copy(bytes, &mut encoder)?;
+    encoder.finish().map(|_| ())
+}
 
 /// Sessions, threads and blobs.
 pub trait Store: Send + Sync {

@@ -48,7 +48,8 @@ impl View {
         found
     }
 
-    /// Hands on only what was said after entry `after`; `None` when more than that changed since.
+    /// Hands on only what was said after entry `after`. For a caller who knows that no operation came since: then this
+    /// is what [`View::pour`] would add to what it gave at `after`.
     pub fn pour_since<S: Source + ?Sized, E: From<S::Error>>(
         &self,
         source: &S,

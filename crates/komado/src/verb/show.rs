@@ -53,6 +53,6 @@ struct Inline<'a> {
 impl Blobs for Inline<'_> {
     fn base64(&mut self, id: &str, out: &mut dyn Write) -> io::Result<()> {
         let mut blob = self.store.blob(self.session, id).map_err(io::Error::other)?;
-        komado_engine::export::write_base64(&mut blob, out)
+        komado_store::write_base64(&mut blob, out)
     }
 }

@@ -6,7 +6,6 @@
 use super::place;
 use crate::error::Tried;
 use crate::{BlobRef, Error, ReadSeek, Result, Swept};
-use base64::engine::general_purpose::STANDARD;
 use komado_core::SessionId;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -96,8 +95,5 @@ pub(super) fn write_base64(outputs: &Path, blob: &str, out: &mut dyn Write) -> i
     if !is_id(blob) {
         return Err(io::Error::new(io::ErrorKind::NotFound, format!("there is no output {blob:?}")));
     }
-    let mut file = File::open(outputs.join(blob))?;
-    let mut encoder = base64::write::EncoderWriter::new(out, &STANDARD);
-    io::copy(&mut file, &mut encoder)?;
-    encoder.finish().map(|_| ())
+    crate::write_base64(&mut File::open(outputs.join(blob))?, out)
 }
