@@ -112,7 +112,8 @@ fn meta(id: &str) -> Checked<Meta> {
 
 fn check_talk(engine: &Engine, other: &Engine, n: usize, path: &Path, sums: &mut Sums) -> Checked {
     let id = engine.create(&meta(&format!("talk-{n}"))?)?;
-    let mut thread = engine.open(&id, &ThreadId::root(), Mode::Write)?;
+    // Word for word: nothing is to be shown in short.
+    let mut thread = engine.open(&id, &ThreadId::root(), Mode::Write)?.clipping(None);
     let mut said: Vec<(Seq, Message)> = Vec::new();
     for line in std::fs::read_to_string(path)?.lines() {
         let message = openai::read(line)?;

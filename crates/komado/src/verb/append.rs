@@ -1,7 +1,8 @@
 //! `komado append`: add messages, durably.
 //!
 //! JSON lines are taken in as they arrive: whatever has come is journaled with one write and one sync, and only then
-//! are its numbers printed. A slow writer gets each number at once, a fast one gets them in bulk.
+//! are its numbers printed. A slow writer gets each number at once, a fast one gets them in bulk. What a tool printed
+//! streams through, and may be larger than memory.
 
 use super::change;
 use crate::app::App;
@@ -10,9 +11,11 @@ use crate::gauge;
 use crate::paper::{number, say};
 use crate::progress;
 use clap::Args as ClapArgs;
+use komado_core::clip::clip;
 use komado_core::message::{Message, Outcome as ToolOutcome, Part, Role};
 use komado_core::{Address, Seq, openai};
 use komado_engine::engine::Found;
+use komado_engine::output::Output;
 use komado_engine::{OnOpenCalls, Thread};
 use komado_store::Mode;
 use serde_json::json;
@@ -29,6 +32,9 @@ pub(crate) struct Args {
     address: Address,
     /// The words; standard input when left out
     text: Vec<String>,
+    /// Read the words from FILE
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["text", "jsonl"])]
+    file: Option<PathBuf>,
     /// Who speaks: system, developer, user, assistant or tool
     #[arg(long, default_value = "user")]
     role: String,
@@ -63,10 +69,21 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 }
 
 fn append_text(app: &App, mut thread: Thread<'_>, found: &Found, args: &Args) -> Outcome {
-    let text = if args.text.is_empty() || args.text == ["-"] { read_stdin()? } else { args.text.join(" ") };
-    let message = message(args, text)?;
+    let role = role(args)?;
     let before = thread.last();
-    let seq = thread.say(message)?;
+    let seq = match &args.file {
+        None if !args.text.is_empty() && args.text != ["-"] => {
+            thread.say(message(args, role, args.text.join(" ")))?
+        }
+        None if role != Role::Tool => thread.say(message(args, role, read_stdin()?))?,
+        Some(path) if role != Role::Tool => {
+            let mut bytes = Vec::new();
+            open_file(path)?.read_to_end(&mut bytes)?;
+            thread.say(message(args, role, words(bytes, &path.display().to_string())?))?
+        }
+        Some(path) => append_output(&mut thread, args, &mut open_file(path)?)?,
+        None => append_output(&mut thread, args, &mut piped()?)?,
+    };
     change::settle(&mut thread);
     let tokens = thread.record(seq)?.tokens;
     let window = app.session(thread.session())?.meta.config.context_length;
@@ -98,34 +115,68 @@ fn append_text(app: &App, mut thread: Thread<'_>, found: &Found, args: &Args) ->
 }
 
 pub(super) fn read_stdin() -> Outcome<String> {
+    let mut bytes = Vec::new();
+    piped()?.read_to_end(&mut bytes)?;
+    words(bytes, "standard input")
+}
+
+/// Standard input, where something is piped in.
+fn piped() -> Outcome<io::StdinLock<'static>> {
     if io::stdin().is_terminal() {
         return Err(Fault::usage("nothing given: write the words, or pipe them in"));
     }
-    let mut bytes = Vec::new();
-    io::stdin().lock().read_to_end(&mut bytes)?;
-    let text = String::from_utf8(bytes).map_err(|e| {
+    Ok(io::stdin().lock())
+}
+
+fn open_file(path: &Path) -> Outcome<File> {
+    File::open(path).map_err(|e| Fault::new(Exit::NotFound, format!("cannot open {}: {e}", path.display())))
+}
+
+/// The words that bytes are, without their last line break.
+fn words(bytes: Vec<u8>, name: &str) -> Outcome<String> {
+    let mut text = String::from_utf8(bytes).map_err(|e| {
         Fault::input(format!(
-            "standard input is not UTF-8: byte {} is wrong; convert it first",
+            "{name} is not UTF-8: byte {} is wrong; convert it first",
             e.utf8_error().valid_up_to()
         ))
     })?;
-    Ok(text.strip_suffix('\n').map(str::to_owned).unwrap_or(text))
+    if text.ends_with('\n') {
+        text.pop();
+    }
+    Ok(text)
 }
 
-fn message(args: &Args, text: String) -> Outcome<Message> {
+/// Adds what a tool printed, which may be more than fits in memory.
+fn append_output(thread: &mut Thread<'_>, args: &Args, from: &mut dyn Read) -> Outcome<Seq> {
+    let limits = thread.clip().unwrap_or_default();
+    let mut begun = Vec::new();
+    from.take(limits.bytes() as u64 + 1).read_to_end(&mut begun)?;
+    if std::str::from_utf8(&begun).is_ok_and(|text| clip(text, &limits, "").is_none()) {
+        return Ok(thread.say(message(args, Role::Tool, words(begun, "the output")?))?);
+    }
+    let call_id = args.call.clone().unwrap_or_default();
+    let output = Output { call_id, is_error: args.error, ..Output::default() };
+    Ok(thread.say_output(&output, &mut (&begun[..]).chain(from))?)
+}
+
+fn role(args: &Args) -> Outcome<Role> {
     let Some(role) = Role::named(&args.role) else {
         return Err(Fault::usage(format!(
             "unknown role: {:?}; known are system, developer, user, assistant, tool",
             args.role
         )));
     };
-    if role != Role::Tool {
-        if args.call.is_some() || args.error {
-            return Err(Fault::usage("--call and --error go with --role tool"));
-        }
-        return Ok(Message::text(role, text));
+    if role != Role::Tool && (args.call.is_some() || args.error) {
+        return Err(Fault::usage("--call and --error go with --role tool"));
     }
-    Ok(Message::of(
+    Ok(role)
+}
+
+fn message(args: &Args, role: Role, text: String) -> Message {
+    if role != Role::Tool {
+        return Message::text(role, text);
+    }
+    Message::of(
         role,
         vec![Part::Result(ToolOutcome {
             call_id: args.call.clone().unwrap_or_default(),
@@ -136,7 +187,7 @@ fn message(args: &Args, text: String) -> Outcome<Message> {
             duration_ms: None,
             interrupted: false,
         })],
-    ))
+    )
 }
 
 /// Where lines come from, with what is needed to say which one was wrong.
@@ -152,9 +203,7 @@ impl Lines {
             let from = BufReader::with_capacity(BATCH, Box::new(io::stdin()) as Box<dyn Read>);
             return Ok(Self { from, name: "standard input".into(), number: 0 });
         }
-        let file = File::open(path)
-            .map_err(|e| Fault::new(Exit::NotFound, format!("cannot open {}: {e}", path.display())))?;
-        let from = BufReader::with_capacity(BATCH, Box::new(file) as Box<dyn Read>);
+        let from = BufReader::with_capacity(BATCH, Box::new(open_file(path)?) as Box<dyn Read>);
         Ok(Self { from, name: path.display().to_string(), number: 0 })
     }
 

@@ -1,0 +1,95 @@
+//! Reading on in an output of which the model was shown a part.
+//!
+//! A [`Reference`] names an output: by the id of its blob, or by the entry that holds or names it. [`read`](read::read)
+//! gives numbered lines, [`grep`](grep::grep) finds, [`line`](line::line) gives characters of one line. All of them stream:
+//! memory is bounded, whether the output is a gigabyte of lines or one line of a gigabyte, and so is what they give
+//! back. They only look; nothing here changes a thread, but for [`say`], the door by which a long output comes in.
+
+pub mod error;
+pub mod grep;
+pub mod line;
+pub mod read;
+pub mod say;
+mod scan;
+pub mod tools;
+
+pub use error::{Error, Result};
+pub use say::Output;
+
+use crate::thread::Thread;
+use komado_core::clip::Call;
+use komado_core::journal::Entry;
+use komado_core::{Kind, Seq};
+use std::fmt::{Display, Formatter};
+use std::io::{Cursor, Read};
+
+/// What a reading gives: text that ends with a note, and how to read on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reading {
+    /// What the model is given.
+    pub text: String,
+    /// The call that gives what follows, when something does.
+    pub next: Option<Call>,
+}
+
+/// Names an output.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reference {
+    /// A blob, by its id.
+    Blob(String),
+    /// An entry: the output it names, or else its own words.
+    Entry(Seq),
+}
+
+impl Display for Reference {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Blob(id) => f.write_str(id),
+            Self::Entry(seq) => write!(f, "@{seq}"),
+        }
+    }
+}
+
+impl std::str::FromStr for Reference {
+    type Err = Error;
+
+    fn from_str(given: &str) -> Result<Self> {
+        let text = given.trim();
+        let bad = || Error::BadReference { given: given.chars().take(80).collect() };
+        match text.strip_prefix('@') {
+            Some(seq) => seq.parse().map(Self::Entry).map_err(|_| bad()),
+            None if text.is_empty() => Err(bad()),
+            None => Ok(Self::Blob(text.to_owned())),
+        }
+    }
+}
+
+/// The bytes of an output, from the beginning.
+pub type Bytes = Box<dyn Read + Send>;
+
+/// Opens what `reference` names.
+pub fn open(thread: &Thread<'_>, reference: &Reference) -> Result<Bytes> {
+    let seq = match reference {
+        Reference::Blob(id) => {
+            let none = || Error::NoOutput { id: id.chars().take(80).collect() };
+            return blob(thread, id)?.ok_or_else(none);
+        }
+        Reference::Entry(seq) => *seq,
+    };
+    let record = thread.record(seq)?;
+    let Entry::Message(message, _) = record.entry else {
+        return Err(Error::NoWords { seq, kind: format!("{:?}", Kind::of(&record.entry)).to_lowercase() });
+    };
+    let named = message.outcome().and_then(|outcome| outcome.output_ref.as_ref());
+    // A transcript that was brought along may name an output that never was here: its words are all there is.
+    let kept = named.map(|output| blob(thread, &output.id)).transpose()?.flatten();
+    Ok(kept.unwrap_or_else(|| Box::new(Cursor::new(message.words().into_bytes()))))
+}
+
+fn blob(thread: &Thread<'_>, id: &str) -> Result<Option<Bytes>> {
+    match thread.store().blob(thread.session(), id) {
+        Ok(bytes) => Ok(Some(Box::new(bytes))),
+        Err(komado_store::Error::NoBlob(..)) => Ok(None),
+        Err(error) => Err(crate::Error::from(error).into()),
+    }
+}
