@@ -7,6 +7,7 @@ mod append;
 mod child;
 mod costs;
 pub(in crate::verb) mod dice;
+mod digest;
 mod machine;
 mod open;
 mod peers;
@@ -31,6 +32,8 @@ enum What {
     Append(append::Args),
     /// Opening a large session and reading what the model sees
     Open(open::Args),
+    /// What a digest keeps of conversations, beside keeping their last messages
+    Digest(digest::Args),
     /// One process of `bench open`
     #[command(hide = true)]
     OpenChild(child::Args),
@@ -40,6 +43,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     match args.what {
         What::Append(args) => append::run(app, args),
         What::Open(args) => open::run(app, args),
+        What::Digest(args) => digest::run(app, args),
         What::OpenChild(args) => child::run(app, args),
     }
 }

@@ -1,0 +1,278 @@
+//! Calls and their results: what was run, which files it touched, how it ended.
+//!
+//! A call is remembered until its result comes; what then remains are the open ones. It refuses to hold a result's
+//! words: lines that matter are taken out, the rest goes.
+
+use super::paths::Touch;
+use super::{Gathered, Voice, commands, errors, paths, symbols};
+use crate::Seq;
+use crate::digest::fact::{Fact, FactKind};
+use crate::digest::scan;
+use crate::message::{Call, Outcome, Part};
+use serde_json::Value;
+
+/// Open calls that are remembered.
+const OPEN: usize = 256;
+/// Error lines of one result, from each end.
+const LINES: usize = 6;
+
+/// A call that waits for its result.
+#[derive(Clone, Debug)]
+pub(in crate::digest) struct Waiting {
+    pub(in crate::digest) seq: Seq,
+    pub(in crate::digest) text: String,
+    what: What,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    /// A command for a shell.
+    Shell { key: String, looks: bool },
+    /// Work on files.
+    Files { paths: Vec<String>, touch: Touch },
+    /// Any other tool.
+    Action { key: String },
+    /// Known from an earlier digest only, or about to-dos.
+    Other,
+}
+
+impl Gathered {
+    pub(super) fn call(&mut self, seq: Seq, call: &Call) {
+        let arguments =
+            serde_json::from_str(&call.arguments).unwrap_or_else(|_| Value::String(call.arguments.clone()));
+        let (what, brief) = if self.todos.call(seq, &call.id, &call.name, &arguments) {
+            (What::Other, call.name.clone())
+        } else if let Some(script) = commands::command(&call.name, &arguments) {
+            self.shell(seq, &script)
+        } else {
+            self.tool(seq, &call.name, &arguments)
+        };
+        if self.open.len() >= OPEN {
+            let oldest =
+                self.open.iter().min_by_key(|(id, waiting)| (waiting.seq, *id)).map(|(id, _)| id.clone());
+            oldest.and_then(|id| self.open.remove(&id));
+        }
+        let text = format!("call {} {}: {}", call.id, call.name, scan::one_line(&brief, 120));
+        let text = text.trim_end_matches([':', ' ']).to_owned();
+        self.open.insert(call.id.clone(), Waiting { seq, text, what });
+    }
+
+    /// An open call that an earlier digest told.
+    pub(in crate::digest) fn recall_open(&mut self, fact: Fact) {
+        if let Some(id) = fact.text.strip_prefix("call ").and_then(|rest| rest.split(' ').next()) {
+            let waiting = Waiting { seq: fact.at, text: fact.text.clone(), what: What::Other };
+            self.open.entry(id.to_owned()).or_insert(waiting);
+        }
+    }
+
+    /// A command that an earlier digest told.
+    pub(in crate::digest) fn recall_command(&mut self, fact: Fact) {
+        let weight = if commands::only_looks(&fact.text) { 0 } else { 300 };
+        self.commands.put(fact.text.clone(), fact.weighing(weight));
+    }
+
+    fn shell(&mut self, seq: Seq, script: &str) -> (What, String) {
+        let line = commands::first_line(script);
+        let looks = commands::only_looks(script);
+        for (path, touch) in commands::files(script) {
+            self.touch(seq, path, touch);
+        }
+        let mut patched = Vec::new();
+        paths::patched(script, &mut patched);
+        for (path, touch) in patched {
+            self.touch(seq, path, touch);
+        }
+        self.words(seq, Voice::Arguments, scan::start(script, 4000));
+        self.command(seq, &line, if looks { 0 } else { 400 });
+        (What::Shell { key: line.clone(), looks }, line)
+    }
+
+    fn tool(&mut self, seq: Seq, name: &str, arguments: &Value) -> (What, String) {
+        let touched = paths::touched(name, arguments);
+        let most = touched.iter().map(|(_, touch)| *touch).max().unwrap_or(Touch::Seen);
+        for (path, touch) in &touched {
+            self.touch(seq, path.clone(), *touch);
+        }
+        if most > Touch::Seen {
+            if most == Touch::Changed {
+                self.written(seq, arguments);
+            }
+            let paths: Vec<String> = touched.into_iter().map(|(path, _)| path).collect();
+            let brief = paths.join(", ");
+            return (What::Files { paths, touch: most }, brief);
+        }
+        let line = commands::action(name, arguments);
+        self.values(seq, arguments);
+        if name != "think" {
+            self.command(seq, &line, if touched.is_empty() { 300 } else { 0 });
+        }
+        (What::Action { key: line.clone() }, line)
+    }
+
+    /// Words of the values of a call; its keys belong to the tool.
+    fn values(&mut self, seq: Seq, value: &Value) {
+        match value {
+            Value::String(text) => self.words(seq, Voice::Arguments, text),
+            Value::Number(number) => self.words(seq, Voice::Arguments, &number.to_string()),
+            Value::Array(list) => list.iter().for_each(|item| self.values(seq, item)),
+            Value::Object(fields) => fields.values().for_each(|value| self.values(seq, value)),
+            Value::Bool(_) | Value::Null => {}
+        }
+    }
+
+    fn command(&mut self, seq: Seq, line: &str, weight: u32) {
+        if !line.is_empty() {
+            let fact = Fact::new(FactKind::Command { exit: None }, line, seq).weighing(weight);
+            self.commands.put(line.to_owned(), fact);
+        }
+    }
+
+    fn touch(&mut self, seq: Seq, path: String, touch: Touch) {
+        let weight = match touch {
+            Touch::Changed => 800,
+            Touch::Read => 400,
+            Touch::Seen => 200,
+        };
+        let fact = Fact::new(FactKind::Path, path.clone(), seq).weighing(weight).touching(touch);
+        self.paths.put(path, fact);
+    }
+
+    /// Names that the text of a changing call defines.
+    fn written(&mut self, seq: Seq, arguments: &Value) {
+        let Value::Object(fields) = arguments else { return };
+        for (_, text) in fields.iter().filter(|(key, _)| !key.to_ascii_lowercase().starts_with("old")) {
+            let Some(text) = text.as_str() else { continue };
+            symbols::defined(text, |name| {
+                let fact = Fact::new(FactKind::Symbol, name, seq).weighing(300);
+                self.symbols.put(name.to_owned(), fact);
+            });
+        }
+    }
+
+    /// Words and names of what was merely shown.
+    fn shown(&mut self, seq: Seq, output: &str) {
+        self.words(seq, Voice::Shown, output);
+        symbols::defined(scan::start(output, 1 << 18), |name| {
+            self.symbols.put(name.to_owned(), Fact::new(FactKind::Symbol, name, seq).weighing(60));
+        });
+    }
+
+    pub(super) fn result(&mut self, seq: Seq, outcome: &Outcome) {
+        let waiting = self.open.remove(&outcome.call_id);
+        let output: Vec<&str> = outcome
+            .content
+            .iter()
+            .filter_map(|part| if let Part::Text { text, .. } = part { Some(text.as_str()) } else { None })
+            .collect();
+        let output = output.join("\n");
+        self.todos.result(&outcome.call_id, &output);
+        let what = waiting.map_or(What::Other, |waiting| waiting.what);
+        let named = self.keep_ref(seq, &what, outcome);
+        match what {
+            What::Shell { key, looks } => {
+                let exit = commands::exit_code(&output);
+                let failed = outcome.is_error || outcome.interrupted;
+                if let Some(fact) = self.commands.get_mut(&key) {
+                    fact.kind = FactKind::Command { exit };
+                    fact.failed = failed && exit.is_none();
+                }
+                let bad = failed || exit.is_some_and(|code| code != 0);
+                if looks && !bad {
+                    self.shown(seq, &output);
+                } else {
+                    self.ran(seq, &key, &output, bad, named);
+                }
+            }
+            What::Files { touch, .. } => {
+                self.first_errors(seq, &output, outcome.is_error);
+                if touch == Touch::Read {
+                    self.shown(seq, &output);
+                }
+            }
+            What::Action { .. } | What::Other => {
+                self.first_errors(seq, &output, outcome.is_error);
+                self.words(seq, Voice::Output, &output);
+            }
+        }
+    }
+
+    /// Cites the whole output at what it belongs to; gives its id.
+    fn keep_ref(&mut self, seq: Seq, what: &What, outcome: &Outcome) -> Option<String> {
+        let id = outcome.output_ref.as_ref().map(|output| output.id.clone())?;
+        let owner = match what {
+            What::Shell { key, .. } | What::Action { key } => self.commands.get_mut(key),
+            What::Files { paths, .. } => paths.first().and_then(|path| self.paths.get_mut(path)),
+            What::Other => None,
+        };
+        match owner {
+            Some(fact) => fact.output = Some(id.clone()),
+            None => {
+                let tool = outcome.name.as_deref().unwrap_or("tool");
+                let mut fact = Fact::new(FactKind::Id, format!("{tool} output"), seq).weighing(300);
+                fact.output = Some(id.clone());
+                self.outputs.put(id.clone(), fact);
+            }
+        }
+        Some(id)
+    }
+
+    /// What a command printed: errors, counts of tests, words.
+    fn ran(&mut self, seq: Seq, key: &str, output: &str, bad: bool, named: Option<String>) {
+        let mut found = Vec::new();
+        let mut tallies = Vec::new();
+        for line in output.lines() {
+            if let Some(error) = errors::error(line) {
+                // The first few and the last few of a flood.
+                if found.len() == 2 * LINES {
+                    found.remove(LINES);
+                }
+                found.push(error);
+            }
+            if let Some(tally) = errors::tally(line) {
+                if tallies.len() == 3 {
+                    tallies.remove(0);
+                }
+                tallies.push(tally);
+            }
+        }
+        if found.is_empty() && !bad {
+            for error in self.errors.values_mut().filter(|error| error.cause.as_deref() == Some(key)) {
+                error.resolved.get_or_insert(seq);
+            }
+        }
+        for text in found {
+            self.error(seq, text, if bad { 300 } else { 150 }, Some(key), named.clone());
+        }
+        for text in tallies {
+            self.results.put(scan::shape(&text), Fact::new(FactKind::Number, text, seq).weighing(400));
+        }
+        self.words(seq, Voice::Output, output);
+    }
+
+    /// Errors in the first lines of what a tool answered; the first line, when the tool says that it failed.
+    fn first_errors(&mut self, seq: Seq, output: &str, failed: bool) {
+        let mut lines = output.lines().map(str::trim).filter(|line| !line.is_empty()).take(3).peekable();
+        let first = lines.peek().copied().unwrap_or_default();
+        let found = lines.filter(|line| line.len() < 2000 && is_notice(line)).find_map(errors::error);
+        let found = found.or_else(|| failed.then(|| scan::one_line(first, errors::LENGTH)));
+        if let Some(text) = found.filter(|text| !text.is_empty()) {
+            self.error(seq, text, 150, None, None);
+        }
+    }
+
+    fn error(&mut self, seq: Seq, text: String, weight: u32, cause: Option<&str>, output: Option<String>) {
+        let key = scan::shape(&text);
+        let mut fact = Fact::new(FactKind::Error, text, seq).weighing(weight);
+        fact.cause = cause.map(str::to_owned);
+        fact.output = output;
+        self.errors.put(key, fact);
+    }
+}
+
+/// True when a line speaks of itself as an error, and is not a line of a file.
+fn is_notice(line: &str) -> bool {
+    let low = scan::start(line, 80).to_lowercase();
+    ["error", "<tool_use_error>", "failed", "exception", "cannot", "エラー", "失敗"]
+        .iter()
+        .any(|cue| low.starts_with(cue))
+}

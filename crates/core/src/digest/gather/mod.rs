@@ -1,0 +1,208 @@
+//! Gathering: each message is looked at once, and what is found goes to its shelf.
+//!
+//! One file per kind of finding; this one only sends each part of a message to those who can read it. It refuses to
+//! keep a message: what stays is findings, and their number is bounded.
+
+pub(super) mod calls;
+mod commands;
+mod decisions;
+mod errors;
+pub(super) mod ids;
+pub(super) mod paths;
+mod symbols;
+mod todos;
+mod user;
+
+pub(super) use paths::Touch;
+
+use super::fact::{Fact, FactKind};
+use super::scan;
+use super::shelf::Shelf;
+use super::words::Speech;
+use crate::Seq;
+use crate::message::{Message, Part, Role};
+use calls::Waiting;
+use std::collections::BTreeMap;
+use todos::ToDos;
+use user::Requests;
+
+/// Bytes at each end of a text that are searched for words.
+const ENDS: usize = 128 << 10;
+
+/// Who wrote a text: the same word weighs more from the user than from a listing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Voice {
+    User,
+    Assistant,
+    /// A call's arguments.
+    Arguments,
+    /// What a command printed.
+    Output,
+    /// What was merely shown: a file, a listing.
+    Shown,
+    /// An earlier summary.
+    Told,
+    /// The user, as an earlier digest tells it; whatever counts was counted then.
+    Heard,
+}
+
+impl Voice {
+    /// What a finding of `kind` weighs when this voice says it; `None` when it is not worth keeping.
+    const fn weight(self, kind: FactKind) -> Option<u32> {
+        match (self, kind) {
+            (Self::User, FactKind::Number) => Some(350),
+            (Self::User, _) => Some(500),
+            (Self::Told | Self::Heard, FactKind::Symbol | FactKind::Number) => Some(260),
+            (Self::Told | Self::Heard, _) => Some(500),
+            (Self::Assistant | Self::Arguments, FactKind::Number) => Some(150),
+            (Self::Assistant | Self::Arguments, _) => Some(260),
+            (Self::Output | Self::Shown, FactKind::Symbol) | (Self::Shown, FactKind::Number) => None,
+            (Self::Output, FactKind::Number) => Some(0),
+            (Self::Output, _) => Some(80),
+            (Self::Shown, _) => Some(20),
+        }
+    }
+}
+
+/// All shelves.
+#[derive(Clone, Debug)]
+pub(super) struct Gathered {
+    pub(super) speech: Speech,
+    pub(super) requests: Requests,
+    pub(super) rules: Shelf,
+    pub(super) decisions: Shelf,
+    pub(super) errors: Shelf,
+    pub(super) commands: Shelf,
+    pub(super) results: Shelf,
+    pub(super) paths: Shelf,
+    pub(super) ids: Shelf,
+    pub(super) symbols: Shelf,
+    pub(super) outputs: Shelf,
+    pub(super) todos: ToDos,
+    /// Calls without a result, by id.
+    pub(super) open: BTreeMap<String, Waiting>,
+}
+
+impl Gathered {
+    pub(super) fn new() -> Self {
+        Self {
+            speech: Speech::default(),
+            requests: Requests::new(),
+            rules: Shelf::new(192),
+            decisions: Shelf::new(96),
+            errors: Shelf::new(128),
+            commands: Shelf::new(256),
+            results: Shelf::new(48),
+            paths: Shelf::new(768),
+            ids: Shelf::new(768),
+            symbols: Shelf::new(384),
+            outputs: Shelf::new(64),
+            todos: ToDos::new(),
+            open: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn take(&mut self, seq: Seq, message: &Message) {
+        // Once somebody speaks again nobody waits for an answer any more.
+        if message.outcome().is_none() && message.role != Role::Tool {
+            self.open.clear();
+        }
+        for part in &message.parts {
+            match part {
+                Part::Text { text, .. } => self.text(seq, message.role, text),
+                Part::Call(call) => self.call(seq, call),
+                Part::Result(outcome) => self.result(seq, outcome),
+                Part::Image { .. } | Part::Reasoning { .. } | Part::Opaque(_) => {}
+            }
+        }
+    }
+
+    fn text(&mut self, seq: Seq, role: Role, text: &str) {
+        if text.trim().is_empty() {
+            return;
+        }
+        match role {
+            Role::User => {
+                self.speech.hear(text);
+                self.requests.take(seq, text);
+                self.rules(seq, role, text);
+                self.todos.prose(seq, text);
+                self.words(seq, Voice::User, text);
+                self.pasted_errors(seq, text);
+            }
+            Role::System | Role::Developer => {
+                self.rules(seq, role, text);
+                self.words(seq, Voice::Shown, text);
+            }
+            Role::Assistant => {
+                for fact in decisions::decisions(seq, text) {
+                    self.decisions.put(scan::fold(&fact.text), fact);
+                }
+                self.todos.prose(seq, text);
+                self.words(seq, Voice::Assistant, text);
+            }
+            // A tool's words outside a result: older dialects.
+            Role::Tool => self.words(seq, Voice::Output, text),
+        }
+    }
+
+    fn rules(&mut self, seq: Seq, role: Role, text: &str) {
+        for fact in user::rules(seq, role, text) {
+            self.rules.put(scan::fold(&fact.text), fact);
+        }
+    }
+
+    /// What the user said, as an earlier digest tells it: what stood in it was not told again elsewhere.
+    pub(super) fn heard(&mut self, seq: Seq, text: &str) {
+        for mut fact in user::rules(seq, Role::User, text) {
+            fact.count = 0;
+            // Where the text was cut there is half a sentence.
+            if !fact.text.contains('…') {
+                self.rules.put(scan::fold(&fact.text), fact);
+            }
+        }
+        self.words(seq, Voice::Heard, text);
+    }
+
+    /// An earlier summary that is no digest of ours: its words are facts, too, though nobody knows from where.
+    pub(super) fn told(&mut self, text: &str) {
+        for mut fact in user::rules(0, Role::User, text) {
+            fact.told = true;
+            self.rules.put(scan::fold(&fact.text), fact);
+        }
+        self.words(0, Voice::Told, text);
+    }
+
+    /// Errors that a person pasted; only what no prose looks like.
+    fn pasted_errors(&mut self, seq: Seq, text: &str) {
+        for line in text.lines().filter(|line| errors::is_certain(line)).take(12) {
+            if let Some(text) = errors::error(line) {
+                self.errors.put(scan::shape(&text), Fact::new(FactKind::Error, text, seq).weighing(200));
+            }
+        }
+    }
+
+    /// Every word of a text that is a finding. The middle of a very long text is left out.
+    pub(super) fn words(&mut self, seq: Seq, voice: Voice, text: &str) {
+        if text.len() <= 2 * ENDS {
+            return self.some_words(seq, voice, text);
+        }
+        self.some_words(seq, voice, scan::start(text, ENDS));
+        self.some_words(seq, voice, scan::end(text, ENDS));
+    }
+
+    fn some_words(&mut self, seq: Seq, voice: Voice, text: &str) {
+        ids::words(text, |kind, word| {
+            let Some(weight) = voice.weight(kind) else { return };
+            let word = if kind == FactKind::Path { paths::tidy(word) } else { word };
+            let mut fact = Fact::new(kind, word, seq).weighing(weight);
+            fact.told = voice == Voice::Told;
+            fact.count = u32::from(voice != Voice::Heard);
+            match kind {
+                FactKind::Path => self.paths.put(word.to_owned(), fact),
+                FactKind::Symbol => self.symbols.put(word.to_owned(), fact),
+                _ => self.ids.put(word.to_owned(), fact),
+            }
+        });
+    }
+}

@@ -1,0 +1,127 @@
+//! What the user wants: requests, and rules to obey.
+//!
+//! The first request and the newest are kept word for word, others by their first sentence. A sentence with a word of
+//! command is a rule. It refuses to soften: rules are kept as they were said.
+
+use crate::Seq;
+use crate::digest::fact::{Fact, FactKind};
+use crate::digest::scan::{fold, head_and_tail, one_line, sentences};
+use crate::digest::shelf::Shelf;
+use crate::digest::words::{NO_RULES, STRONG_RULES, WEAK_RULES, cue};
+use crate::message::Role;
+
+/// Characters kept of the first request and of the newest.
+const VERBATIM: usize = 12_000;
+/// Characters kept of every other one.
+const SHORT: usize = 240;
+
+#[derive(Clone, Debug)]
+pub(in crate::digest) struct Requests {
+    pub(in crate::digest) first: Option<Fact>,
+    pub(in crate::digest) newest: Option<Fact>,
+    /// Those between.
+    pub(in crate::digest) others: Shelf,
+}
+
+impl Requests {
+    pub(in crate::digest) fn new() -> Self {
+        Self { first: None, newest: None, others: Shelf::new(96) }
+    }
+
+    /// The user said `text`.
+    pub(in crate::digest) fn take(&mut self, seq: Seq, text: &str) {
+        let text = verbatim(text);
+        if text.is_empty() {
+            return;
+        }
+        let fact = Fact::new(FactKind::Request, text, seq);
+        if self.first.is_none() {
+            self.first = Some(fact);
+        } else if let Some(before) = self.newest.replace(fact) {
+            self.set_aside(&before);
+        }
+    }
+
+    /// A request that an earlier digest told: the oldest is the first, the youngest the newest.
+    pub(in crate::digest) fn recall(&mut self, fact: Fact) {
+        let mut known: Vec<Fact> =
+            [self.first.take(), self.newest.take(), Some(fact)].into_iter().flatten().collect();
+        known.sort_by_key(|fact| fact.at);
+        known.dedup_by(|a, b| a.at == b.at && a.text == b.text);
+        let mut known = known.into_iter();
+        self.first = known.next();
+        self.newest = known.next_back();
+        known.for_each(|between| self.set_aside(&between));
+    }
+
+    /// Keeps a request by its first sentence.
+    pub(in crate::digest) fn set_aside(&mut self, request: &Fact) {
+        let sentence = sentences(&request.text).into_iter().find(|sentence| !sentence.starts_with('<'));
+        let text = one_line(&sentence.unwrap_or_else(|| request.text.clone()), SHORT);
+        self.others.put(fold(&text), Fact::new(FactKind::Request, text, request.at));
+    }
+}
+
+/// The text without empty lines, cut in the middle when it is long.
+fn verbatim(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.trim().is_empty()).collect();
+    head_and_tail(lines.join("\n").trim(), VERBATIM)
+}
+
+/// The rules of a text, with their weight.
+pub(in crate::digest) fn rules(seq: Seq, role: Role, text: &str) -> Vec<Fact> {
+    let by_user = role == Role::User;
+    let mut found = Vec::new();
+    for sentence in sentences(text) {
+        let low = sentence.to_lowercase();
+        let weight = if cue(&low, &STRONG_RULES).is_some() && cue(&low, &NO_RULES).is_none() {
+            500
+        } else if cue(&low, &STRONG_RULES).or_else(|| cue(&low, &WEAK_RULES)).is_some() {
+            200
+        } else {
+            continue;
+        };
+        // A question asks, it does not command.
+        if low.ends_with(['?', '？'])
+            || low.starts_with('<') && low.ends_with('>')
+            || !sentence.chars().any(char::is_alphabetic)
+        {
+            continue;
+        }
+        let weight = if by_user { weight + 600 } else { weight };
+        found.push(Fact::new(FactKind::Rule, sentence, seq).weighing(weight));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_of_both_languages_are_kept_word_for_word() {
+        let text = "Fix the bug. You must never push to main. Did you always know?\n\
+                    必ずテストを書くこと。mainには絶対にpushしないでください。直して。";
+        let rules: Vec<String> = rules(3, Role::User, text).into_iter().map(|rule| rule.text).collect();
+        assert_eq!(
+            rules,
+            [
+                "You must never push to main.",
+                "必ずテストを書くこと。",
+                "mainには絶対にpushしないでください。"
+            ]
+        );
+    }
+
+    #[test]
+    fn first_and_newest_stay_whole_and_the_rest_is_shortened() {
+        let mut requests = Requests::new();
+        for (seq, text) in [(1, "One. More of one."), (2, "Two words. More of two."), (3, "Three.\n\nMore.")]
+        {
+            requests.take(seq, text);
+        }
+        assert_eq!(requests.first.as_ref().unwrap().text, "One. More of one.");
+        assert_eq!(requests.newest.as_ref().unwrap().text, "Three.\nMore.");
+        assert_eq!(requests.others.ranked(3)[0].text, "Two words.");
+    }
+}

@@ -1,0 +1,242 @@
+//! The summary of a span without a model, and the check of a summary that a model wrote.
+//!
+//! A [`Digest`] looks once at each message of a span, in order, and keeps findings instead of words: requests, rules,
+//! files, commands, errors, ids, what is open. From these it writes a bounded text whose every line cites an entry,
+//! or says which of them another summary left out. The same span always gives the same text.
+//!
+//! It refuses to invent: a line is something that stood in the span. It refuses to grow: a span of a million messages
+//! leaves as many findings as its shelves have room for.
+
+mod audit;
+mod fact;
+mod gather;
+mod parse;
+mod scan;
+mod share;
+mod shelf;
+mod words;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use audit::Audit;
+pub use fact::{Fact, FactKind};
+
+use crate::message::Message;
+use crate::meter::Meter;
+use crate::{Seq, Span};
+use fact::Section;
+use gather::{Gathered, Touch};
+use words::Language;
+
+/// Characters of earlier prose that are kept.
+const PROSE: usize = 24_000;
+
+/// Findings of a span, gathered while it is streamed through.
+#[derive(Clone, Debug)]
+pub struct Digest {
+    meter: Meter,
+    gathered: Gathered,
+    /// Earlier summaries that are no digests of ours, oldest first, each with the entry it was met at.
+    earlier: Vec<Fact>,
+    span: Option<Span>,
+    messages: u64,
+}
+
+impl Digest {
+    /// An empty digest whose text will be counted by `meter`.
+    pub fn new(meter: Meter) -> Self {
+        Self { meter, gathered: Gathered::new(), earlier: Vec::new(), span: None, messages: 0 }
+    }
+
+    /// A text that stood in the view for entries before these: a summary, a retained text, a marker. A digest or a
+    /// ledger of ours is taken apart and its findings join the new ones; anything else is kept as it is.
+    pub fn earlier(&mut self, text: &str) {
+        let parsed = parse::parse(text);
+        if let Some(language) = parsed.language {
+            self.gathered.speech.recall(language);
+        }
+        if let Some(span) = parsed.span {
+            self.cover(span.from, span.to);
+        }
+        self.messages += parsed.messages;
+        let prose = parsed.prose.trim();
+        if !prose.is_empty() {
+            self.gathered.told(prose);
+            self.keep_prose(Fact::new(FactKind::Decision, scan::head_and_tail(prose, PROSE), 0));
+        }
+        for (section, fact) in parsed.facts {
+            self.recall(section, fact);
+        }
+    }
+
+    /// The next message of the span.
+    pub fn take(&mut self, seq: Seq, message: &Message) {
+        self.cover(seq, seq);
+        self.messages += 1;
+        self.gathered.take(seq, message);
+    }
+
+    /// The digest, at most `limit` tokens long. Empty only when nothing was taken; no limit below 64 is promised
+    /// to leave anything worth reading.
+    pub fn text(&self, limit: u64) -> String {
+        if self.is_empty() {
+            return String::new();
+        }
+        let span = self.span.unwrap_or(Span::new(0, 0));
+        let title = words::title(span.from, span.to, self.messages, self.language());
+        write::lay_out(&title, self.sections(), self.language(), self.meter, limit)
+    }
+
+    /// The hard facts of the span, most important first.
+    pub fn facts(&self) -> Vec<Fact> {
+        self.hard().into_iter().map(|(_, fact)| fact).collect()
+    }
+
+    /// Which hard facts `summary` does not contain, with a ledger of them that takes at most `limit` tokens.
+    pub fn audit(&self, summary: &str, limit: u64) -> Audit {
+        audit::audit(self, summary, limit)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.span.is_none() && self.earlier.is_empty()
+    }
+
+    fn language(&self) -> Language {
+        self.gathered.speech.language()
+    }
+
+    fn last(&self) -> Seq {
+        self.span.map_or(1, |span| span.to.max(1))
+    }
+
+    fn cover(&mut self, from: Seq, to: Seq) {
+        let span = self.span.unwrap_or(Span::new(from, to));
+        self.span = Some(Span::new(span.from.min(from), span.to.max(to)));
+    }
+
+    fn keep_prose(&mut self, fact: Fact) {
+        if self.earlier.iter().all(|known| known.text != fact.text) {
+            self.earlier.push(fact);
+        }
+        // The oldest give way first.
+        let mut room = PROSE;
+        for fact in self.earlier.iter_mut().rev() {
+            fact.text = if room == 0 { String::new() } else { scan::head_and_tail(&fact.text, room) };
+            room = room.saturating_sub(fact.text.chars().count());
+        }
+        self.earlier.retain(|fact| !fact.text.is_empty());
+    }
+
+    /// Every section that has something to say, with its findings in order.
+    fn sections(&self) -> Vec<(Section, Vec<Fact>)> {
+        let last = self.last();
+        let found = &self.gathered;
+        let ranked = |shelf: &shelf::Shelf| shelf.ranked(last).into_iter().cloned().collect::<Vec<_>>();
+        let paths = gather::paths::joined(found.paths.ranked(last));
+        let touched = |touch| paths.iter().filter(|path| path.touch == touch).cloned().collect::<Vec<_>>();
+        let open_call = |w: &gather::calls::Waiting| Fact::new(FactKind::OpenCall, w.text.clone(), w.seq);
+        let mut open = found.todos.open(last);
+        open.extend(found.open.values().map(open_call));
+        let mut ids = soft_last(ranked(&found.ids), 200);
+        // A figure that a command printed once is noise.
+        ids.retain(|fact| fact.kind != FactKind::Number || !fact.soft || fact.weight >= 150);
+        let symbols = soft_last(ranked(&found.symbols), 300);
+        let seen = soft_last(touched(Touch::Seen), 200);
+        let mut sections = vec![
+            (Section::Newest, found.requests.newest.iter().cloned().collect()),
+            (Section::First, found.requests.first.iter().cloned().collect()),
+            (Section::Rules, ranked(&found.rules)),
+            (Section::Open, open),
+            (Section::Earlier, self.earlier.clone()),
+            (Section::Errors, ranked(&found.errors)),
+            (Section::Changed, touched(Touch::Changed)),
+            (Section::Decisions, ranked(&found.decisions)),
+            (Section::Commands, ranked(&found.commands)),
+            (Section::Results, ranked(&found.results)),
+            (Section::Read, touched(Touch::Read)),
+            (Section::Ids, ids),
+            (Section::Symbols, symbols),
+            (Section::Outputs, ranked(&found.outputs)),
+            (Section::Seen, seen),
+            (Section::Requests, ranked(&found.requests.others)),
+        ];
+        sections.retain(|(_, facts)| !facts.is_empty());
+        for fact in sections.iter_mut().flat_map(|(_, facts)| facts) {
+            fact.count = fact.count.max(1);
+        }
+        sections
+    }
+
+    /// The hard facts with their sections.
+    fn hard(&self) -> Vec<(Section, Fact)> {
+        let sections = self.sections().into_iter();
+        sections
+            .flat_map(|(section, facts)| facts.into_iter().map(move |fact| (section, fact)))
+            .filter(|(section, fact)| is_hard(*section, fact))
+            .collect()
+    }
+
+    /// Puts a finding of an earlier digest back on its shelf.
+    fn recall(&mut self, section: Section, fact: Fact) {
+        let found = &mut self.gathered;
+        let key = fact.text.clone();
+        match section {
+            Section::Newest | Section::First => {
+                found.heard(fact.at, &key);
+                found.requests.recall(fact);
+            }
+            Section::Requests => found.requests.others.put(scan::fold(&key), fact),
+            Section::Rules => {
+                found.words(fact.at, gather::Voice::Heard, &key);
+                found.rules.put(scan::fold(&key), fact.weighing(900));
+            }
+            Section::Open if fact.kind == FactKind::OpenCall => found.recall_open(fact),
+            Section::Open => found.todos.recall(fact),
+            Section::Earlier => self.keep_prose(fact),
+            Section::Errors => found.errors.put(scan::shape(&key), fact.weighing(200)),
+            Section::Decisions => found.decisions.put(scan::fold(&key), fact.weighing(300)),
+            Section::Commands => found.recall_command(fact),
+            Section::Results => found.results.put(scan::shape(&key), fact.weighing(400)),
+            Section::Changed => found.paths.put(key, fact.weighing(800).touching(Touch::Changed)),
+            Section::Read => found.paths.put(key, fact.weighing(400).touching(Touch::Read)),
+            Section::Seen => found.paths.put(key, fact.weighing(260)),
+            Section::Ids => found.ids.put(key, fact.weighing(400)),
+            Section::Symbols => found.symbols.put(key, fact.weighing(300)),
+            Section::Outputs => {
+                let id = fact.output.clone().unwrap_or(key);
+                found.outputs.put(id, fact.weighing(300));
+            }
+        }
+    }
+}
+
+/// What came up once and weighs less than `least` goes to the end.
+fn soft_last(facts: Vec<Fact>, least: u32) -> Vec<Fact> {
+    let (mut firm, mut soft): (Vec<Fact>, Vec<Fact>) =
+        facts.into_iter().partition(|fact| fact.weight >= least || fact.count >= 2);
+    soft.iter_mut().for_each(|fact| fact.soft = true);
+    firm.append(&mut soft);
+    firm
+}
+
+/// True for what a summary must not drop.
+fn is_hard(section: Section, fact: &Fact) -> bool {
+    match section {
+        Section::Newest | Section::First | Section::Open | Section::Changed | Section::Read => true,
+        Section::Results | Section::Outputs => true,
+        Section::Earlier | Section::Requests => false,
+        Section::Rules => fact.weight >= 500,
+        Section::Errors => fact.resolved.is_none(),
+        Section::Decisions => fact.weight >= 300,
+        Section::Commands => match fact.kind {
+            FactKind::Command { exit: Some(code) } if code != 0 => true,
+            _ => fact.weight >= 300 || fact.failed,
+        },
+        Section::Ids if fact.kind == FactKind::Number => fact.weight >= 350 || fact.count >= 3,
+        Section::Ids => fact.weight >= 400 || (fact.count >= 2 && fact.weight >= 80),
+        Section::Symbols => fact.count >= 3 || (fact.count >= 2 && fact.weight >= 300),
+        Section::Seen => fact.weight >= 500 || (fact.count >= 3 && fact.weight >= 200),
+    }
+}

@@ -1,0 +1,165 @@
+//! Reading a digest or a ledger back, so that a summary of summaries loses nothing and doubles nothing.
+//!
+//! The mirror of the writer: title, headings, lines. What it cannot place is prose and is kept as prose. It refuses to
+//! take findings from a text that has no title of ours.
+
+use super::fact::{Fact, FactKind, Section};
+use super::gather::ids;
+use super::words::{DIGEST, EARLIER, LEDGER, Language, section};
+use crate::{Seq, Span};
+
+/// What an earlier text held.
+#[derive(Debug, Default)]
+pub(super) struct Parsed {
+    pub(super) prose: String,
+    pub(super) span: Option<Span>,
+    pub(super) messages: u64,
+    pub(super) language: Option<Language>,
+    pub(super) facts: Vec<(Section, Fact)>,
+}
+
+/// Takes an earlier text apart.
+pub(super) fn parse(text: &str) -> Parsed {
+    let mut parsed = Parsed::default();
+    let mut current: Option<Section> = None;
+    let mut item = String::new();
+    let mut ours = false;
+    for line in text.lines() {
+        let more = line.strip_prefix("  ").filter(|_| !item.is_empty());
+        if let Some(more) = more {
+            item.push('\n');
+            item.push_str(more);
+            continue;
+        }
+        parsed.take(current, &mut item);
+        if let Some((span, messages)) = title(line) {
+            (ours, current) = (true, None);
+            parsed.messages += messages;
+            let known = parsed.span.unwrap_or(span);
+            parsed.span = Some(Span::new(known.from.min(span.from), known.to.max(span.to)));
+        } else if let Some((found, language)) = line.strip_prefix("## ").filter(|_| ours).and_then(section) {
+            current = Some(found);
+            parsed.language.get_or_insert(language);
+        } else if let Some(rest) = line.strip_prefix("- ").filter(|_| current.is_some()) {
+            item.push_str(rest);
+        } else if !line.trim().is_empty() || !ours {
+            parsed.prose.push_str(line);
+            parsed.prose.push('\n');
+        }
+    }
+    parsed.take(current, &mut item);
+    parsed
+}
+
+impl Parsed {
+    fn take(&mut self, section: Option<Section>, item: &mut String) {
+        let text = std::mem::take(item);
+        let Some(section) = section.filter(|_| !text.is_empty()) else { return };
+        let mut facts = Vec::new();
+        match cited(section, &text) {
+            Some(fact) => facts.push(fact),
+            None if section.is_list() => {
+                facts.extend(text.split(", ").filter_map(|item| short(section, item)))
+            }
+            None => {}
+        }
+        if facts.is_empty() {
+            self.prose.push_str(&text);
+            self.prose.push('\n');
+        }
+        self.facts.extend(facts.into_iter().map(|fact| (section, fact)));
+    }
+}
+
+/// The span and the number of messages of a title.
+fn title(line: &str) -> Option<(Span, u64)> {
+    let rest = line.strip_prefix(DIGEST).or_else(|| line.strip_prefix(LEDGER))?;
+    let (from, rest) = number(rest)?;
+    let (to, rest) = number(rest.strip_prefix("..@")?)?;
+    let messages = rest.strip_prefix(": ").and_then(number).map_or(0, |(n, _)| n);
+    let seq = |n: u64| Seq::try_from(n).ok();
+    Some((Span::new(seq(from)?, seq(to)?), messages))
+}
+
+fn number(text: &str) -> Option<(u64, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    Some((text[..end].parse().ok()?, &text[end..]))
+}
+
+/// `text → exit 1 ×3 [resolved @9] (@12, ref=x)`
+fn cited(section: Section, text: &str) -> Option<Fact> {
+    let (body, cite) = text.strip_suffix(')')?.rsplit_once(" (@")?;
+    let (place, output) = match cite.split_once(", ref=") {
+        Some((place, output)) => (place, Some(output.to_owned())),
+        None => (cite, None),
+    };
+    let at = place_of(place)?;
+    let (body, resolved) = match body.strip_suffix(']').and_then(|body| body.rsplit_once(" [resolved @")) {
+        Some((body, seq)) if section == Section::Errors => (body, Some(seq.parse().ok()?)),
+        _ => (body, None),
+    };
+    let (body, count) = counted(body);
+    let mut fact = fact_of(section, body, at);
+    fact.count = count;
+    fact.output = output;
+    fact.resolved = resolved;
+    Some(fact)
+}
+
+/// `text ×3 @12 ref=x`
+fn short(section: Section, item: &str) -> Option<Fact> {
+    let (item, output) = match item.rsplit_once(" ref=") {
+        Some((item, output)) => (item, Some(output.to_owned())),
+        None => (item, None),
+    };
+    let (body, place) = item.rsplit_once(" @")?;
+    let (body, count) = counted(body);
+    let mut fact = fact_of(section, body, place_of(place)?);
+    fact.count = count;
+    fact.output = output;
+    Some(fact)
+}
+
+fn place_of(place: &str) -> Option<Seq> {
+    if EARLIER.contains(&place) { Some(0) } else { place.parse().ok() }
+}
+
+fn counted(body: &str) -> (&str, u32) {
+    match body.rsplit_once(" ×") {
+        Some((rest, count)) => count.parse().map_or((body, 1), |count| (rest, count)),
+        None => (body, 1),
+    }
+}
+
+/// A finding with the kind its section and its look give it.
+fn fact_of(section: Section, body: &str, at: Seq) -> Fact {
+    let (kind, body) = match section {
+        Section::Newest | Section::First | Section::Requests => (FactKind::Request, body),
+        Section::Rules => (FactKind::Rule, body),
+        Section::Open => match body.strip_prefix("[ ] ") {
+            Some(todo) => (FactKind::ToDo, todo),
+            None => (FactKind::OpenCall, body),
+        },
+        Section::Errors => (FactKind::Error, body),
+        Section::Earlier | Section::Decisions => (FactKind::Decision, body),
+        Section::Changed | Section::Read | Section::Seen => (FactKind::Path, body),
+        Section::Results => (FactKind::Number, body),
+        Section::Symbols => (FactKind::Symbol, body),
+        Section::Outputs => (FactKind::Id, body),
+        Section::Ids => (ids::classify(body).map_or(FactKind::Id, |(kind, _)| kind), body),
+        Section::Commands => return command(body, at),
+    };
+    Fact::new(kind, body, at)
+}
+
+fn command(body: &str, at: Seq) -> Fact {
+    if let Some(body) = body.strip_suffix(" → failed") {
+        let mut fact = Fact::new(FactKind::Command { exit: None }, body, at);
+        fact.failed = true;
+        return fact;
+    }
+    match body.rsplit_once(" → exit ").and_then(|(body, code)| Some((body, code.parse().ok()?))) {
+        Some((body, code)) => Fact::new(FactKind::Command { exit: Some(code) }, body, at),
+        None => Fact::new(FactKind::Command { exit: None }, body, at),
+    }
+}

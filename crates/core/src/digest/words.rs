@@ -1,0 +1,246 @@
+//! The words of two languages: headings that are written, cues that are looked for.
+//!
+//! English and Japanese stand side by side here and nowhere else. A cue only says that a sentence may be a rule or a
+//! decision; how much it weighs is the gatherer's business.
+
+use super::fact::Section;
+use super::scan::is_japanese;
+use crate::Seq;
+
+/// The language of headings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Language {
+    English,
+    Japanese,
+}
+
+/// How much of each language the user spoke.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Speech {
+    japanese: u64,
+    latin: u64,
+}
+
+impl Speech {
+    /// Listens to what the user said. A Japanese word has about two characters.
+    pub(super) fn hear(&mut self, text: &str) {
+        let mut in_word = false;
+        for c in text.chars() {
+            self.japanese += u64::from(is_japanese(c));
+            self.latin += u64::from(c.is_ascii_alphabetic() && !in_word);
+            in_word = c.is_ascii_alphanumeric() || (in_word && matches!(c, '_' | '-' | '.' | '/' | '\''));
+        }
+    }
+
+    /// An earlier digest was in `language`.
+    pub(super) fn recall(&mut self, language: Language) {
+        match language {
+            Language::English => self.latin += 40,
+            Language::Japanese => self.japanese += 80,
+        }
+    }
+
+    pub(super) const fn language(self) -> Language {
+        if self.japanese > 2 * self.latin { Language::Japanese } else { Language::English }
+    }
+}
+
+/// The heading of a section.
+pub(super) const fn heading(section: Section, language: Language) -> &'static str {
+    let (english, japanese) = match section {
+        Section::Newest => ("Newest request", "最新の依頼"),
+        Section::First => ("First request", "最初の依頼"),
+        Section::Rules => ("Rules", "守ること"),
+        Section::Open => ("Open", "未完了"),
+        Section::Earlier => ("Earlier summary", "以前の要約"),
+        Section::Errors => ("Errors", "エラー"),
+        Section::Changed => ("Files changed", "変更したファイル"),
+        Section::Decisions => ("Decisions", "決定"),
+        Section::Commands => ("Commands", "コマンド"),
+        Section::Results => ("Results", "結果"),
+        Section::Read => ("Files read", "読んだファイル"),
+        Section::Ids => ("Ids and numbers", "ID と数値"),
+        Section::Symbols => ("Symbols", "シンボル"),
+        Section::Outputs => ("Kept outputs", "保存した出力"),
+        Section::Seen => ("Paths seen", "見たパス"),
+        Section::Requests => ("Other requests", "他の依頼"),
+    };
+    match language {
+        Language::English => english,
+        Language::Japanese => japanese,
+    }
+}
+
+/// The section under a heading, in either language.
+pub(super) fn section(name: &str) -> Option<(Section, Language)> {
+    Section::ALL.into_iter().find_map(|section| {
+        [Language::English, Language::Japanese]
+            .into_iter()
+            .find(|language| heading(section, *language) == name)
+            .map(|language| (section, language))
+    })
+}
+
+/// What a digest begins with; [`DIGEST`] in every language, so that it is known again.
+pub(super) fn title(from: Seq, to: Seq, messages: u64, language: Language) -> String {
+    match language {
+        Language::English => {
+            format!("{DIGEST}{from}..@{to}: {messages} messages; look details up by @seq or ref]")
+        }
+        Language::Japanese => format!("{DIGEST}{from}..@{to}: {messages}件、詳細は @seq か ref で引ける]"),
+    }
+}
+
+/// What a ledger begins with.
+pub(super) fn ledger_title(from: Seq, to: Seq, messages: u64, language: Language) -> String {
+    match language {
+        Language::English => {
+            format!("{LEDGER}{from}..@{to}: {messages} messages; what the summary leaves out]")
+        }
+        Language::Japanese => format!("{LEDGER}{from}..@{to}: {messages}件、要約にない事実]"),
+    }
+}
+
+pub(super) const DIGEST: &str = "[digest @";
+pub(super) const LEDGER: &str = "[ledger @";
+/// The place of what an earlier summary told without one.
+pub(super) const EARLIER: [&str; 2] = ["earlier", "以前"];
+
+pub(super) const fn earlier(language: Language) -> &'static str {
+    match language {
+        Language::English => EARLIER[0],
+        Language::Japanese => EARLIER[1],
+    }
+}
+
+/// A sentence with one of these is a rule.
+pub(super) const STRONG_RULES: [&str; 23] = [
+    "must",
+    "never",
+    "always",
+    "don't",
+    "don’t",
+    "do not",
+    "make sure",
+    "be sure",
+    "forbidden",
+    "not allowed",
+    "必ず",
+    "しないで",
+    "ないでください",
+    "てはいけ",
+    "てはなら",
+    "ではならな",
+    "禁止",
+    "絶対",
+    "厳守",
+    "ないこと",
+    "すること。",
+    "必須",
+    "いけません",
+];
+
+/// A sentence with one of these may be a rule; said by the user it is taken for one.
+pub(super) const WEAK_RULES: [&str; 10] = [
+    "only",
+    "important",
+    "please use",
+    "prefer",
+    "should",
+    "avoid",
+    "のみ",
+    "べき",
+    "ください",
+    "してほしい",
+];
+
+/// With one of these a sentence tells about the speaker, though it has a word of command.
+pub(super) const NO_RULES: [&str; 7] =
+    ["i don't", "i don’t", "i do not", "we don't", "it must be", "you don't have", "わけではない"];
+
+/// A sentence of the model with one of these tells of a decision or of its reason.
+pub(super) const DECISIONS: [&str; 33] = [
+    "decided",
+    "decision",
+    "will use",
+    "i'll use",
+    "chose",
+    "choose",
+    "instead of",
+    "the fix is",
+    "fixed by",
+    "root cause",
+    "the issue is",
+    "the problem is",
+    "the bug is",
+    "turns out",
+    "because",
+    "plan:",
+    "approach:",
+    "going with",
+    "go with",
+    "conclusion",
+    "the solution",
+    "in summary",
+    "ことにした",
+    "ことにし",
+    "方針",
+    "決定",
+    "決めた",
+    "原因は",
+    "修正は",
+    "採用",
+    "代わりに",
+    "解決",
+    "結論",
+];
+
+/// Words by which the model tells what comes next.
+pub(super) const NEXT: [&str; 12] = [
+    "next steps",
+    "next step",
+    "remaining:",
+    "still need to",
+    "still needs to",
+    "left to do",
+    "follow-up:",
+    "残りは",
+    "次に",
+    "次は",
+    "今後",
+    "残タスク",
+];
+
+/// The first of `cues` that stands in `sentence`, which is in lower case.
+pub(super) fn cue(sentence: &str, cues: &[&'static str]) -> Option<&'static str> {
+    cues.iter().copied().find(|cue| super::scan::has_word(sentence, cue))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_heading_is_known_again() {
+        for wanted in Section::ALL {
+            for language in [Language::English, Language::Japanese] {
+                assert_eq!(section(heading(wanted, language)), Some((wanted, language)));
+            }
+        }
+    }
+
+    #[test]
+    fn the_language_is_the_one_most_words_are_in() {
+        let mut speech = Speech::default();
+        assert_eq!(speech.language(), Language::English);
+        speech.hear("src/main.rs の parse 関数を直してください。テストも必ず追加すること。");
+        assert_eq!(speech.language(), Language::Japanese);
+        speech.hear(
+            "Now please answer in English and explain what you have changed in this file and why you did so.",
+        );
+        speech.hear(
+            "Thanks, that is all I wanted to know about it for now, so let us move on to the next one.",
+        );
+        assert_eq!(speech.language(), Language::English);
+    }
+}

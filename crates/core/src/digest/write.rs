@@ -1,0 +1,303 @@
+//! The text of a digest: a title, sections, lines that cite where they come from, all inside a limit.
+//!
+//! Each section writes what its share has room for; what is left over goes to the most important. Lines of several
+//! findings save room where findings are short. It refuses to cut a finding in two, except those kept word for word.
+
+use super::fact::{Fact, FactKind, Section};
+use super::scan::head_and_tail;
+use super::share::{Demand, shares};
+use super::words::{Language, earlier, heading};
+use crate::meter::Meter;
+
+/// Findings that share a line.
+const ON_A_LINE: usize = 10;
+
+/// A section with the findings that made it into the text.
+struct Block {
+    section: Section,
+    /// Each finding written, in order.
+    lines: Vec<String>,
+}
+
+/// What all writing needs to know.
+#[derive(Clone, Copy)]
+struct Pen {
+    language: Language,
+    meter: Meter,
+}
+
+/// Writes `sections` under `title`, at most `limit` tokens long.
+pub(super) fn lay_out(
+    title: &str,
+    sections: Vec<(Section, Vec<Fact>)>,
+    language: Language,
+    meter: Meter,
+    limit: u64,
+) -> String {
+    let pen = Pen { language, meter };
+    let room = limit.saturating_sub(pen.cost(title));
+    let sections = without_told(sections);
+    let wants: Vec<Demand> = sections
+        .iter()
+        .map(|(section, facts)| Demand { section: *section, tokens: pen.demand(*section, facts, room) })
+        .collect();
+    let given = shares(&wants, room);
+    let mut page = Page { spent: 0, said: String::new() };
+    let mut blocks: Vec<(Block, &[Fact])> = Vec::new();
+    for ((section, facts), share) in sections.iter().zip(given) {
+        blocks.push(pen.block(*section, facts, share, &mut page));
+    }
+    // What sections could not use goes to the most important first; what is soft has its chance here.
+    for (block, rest) in &mut blocks {
+        pen.fill_up(block, rest, room, &mut page);
+    }
+    shorten(title, blocks.into_iter().map(|(block, _)| block).collect(), pen, limit)
+}
+
+/// What is written so far.
+struct Page {
+    spent: u64,
+    /// What the user said, word for word: the words in it are found again when the text is read back.
+    said: String,
+}
+
+impl Page {
+    /// True when a finding of `section` stands there already and needs no line of its own.
+    fn says(&self, section: Section, fact: &Fact) -> bool {
+        let spare = matches!(section, Section::Rules | Section::Ids | Section::Symbols | Section::Seen);
+        spare && fact.count < 2 && stands(&self.said, &fact.text)
+    }
+
+    fn add(&mut self, section: Section, item: &str, cost: u64) {
+        self.spent += cost;
+        if matches!(section, Section::Newest | Section::First | Section::Rules) {
+            self.said.push_str(item);
+            self.said.push('\n');
+        }
+    }
+}
+
+/// True when `word` stands in `text` and is no piece of a longer word.
+fn stands(text: &str, word: &str) -> bool {
+    let part = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '/' | '-'));
+    text.match_indices(word)
+        .any(|(at, _)| !part(text[..at].chars().next_back()) && !part(text[at + word.len()..].chars().next()))
+}
+
+/// Facts that only an earlier summary told need no line of their own while that summary stands in the text.
+fn without_told(mut sections: Vec<(Section, Vec<Fact>)>) -> Vec<(Section, Vec<Fact>)> {
+    let prose: Vec<String> = sections
+        .iter()
+        .filter(|(section, _)| *section == Section::Earlier)
+        .flat_map(|(_, facts)| facts.iter().map(|fact| super::scan::fold(&fact.text)))
+        .collect();
+    for (section, facts) in &mut sections {
+        if *section != Section::Earlier {
+            facts.retain(|fact| {
+                !fact.told || !prose.iter().any(|p| p.contains(&super::scan::fold(&fact.text)))
+            });
+        }
+    }
+    sections.retain(|(_, facts)| !facts.is_empty());
+    sections
+}
+
+impl Pen {
+    /// Tokens of a line with its line break; a rounded meter is rounded against us.
+    fn cost(self, line: &str) -> u64 {
+        self.meter.text(line) + 1
+    }
+
+    fn heading(self, section: Section) -> String {
+        format!("## {}", heading(section, self.language))
+    }
+
+    /// Tokens that a whole section would take, or a little more than `room`.
+    fn demand(self, section: Section, facts: &[Fact], room: u64) -> u64 {
+        let mut tokens = 0;
+        for fact in facts.iter().take_while(|fact| !fact.soft) {
+            if tokens > room {
+                break;
+            }
+            tokens += self.cost(&self.item(section, fact));
+        }
+        if tokens == 0 { 0 } else { tokens + self.cost(&self.heading(section)) }
+    }
+
+    /// As much of a section as `share` tokens hold, and the findings that were not looked at.
+    fn block<'f>(
+        self,
+        section: Section,
+        facts: &'f [Fact],
+        share: u64,
+        page: &mut Page,
+    ) -> (Block, &'f [Fact]) {
+        let mut block = Block { section, lines: Vec::new() };
+        let head = self.cost(&self.heading(section));
+        let mut left = share.saturating_sub(head);
+        for (i, fact) in facts.iter().enumerate() {
+            if page.says(section, fact) {
+                continue;
+            }
+            let mut item = self.item(section, fact);
+            let mut cost = self.cost(&item);
+            if cost > left && section.is_verbatim() {
+                let Some(cut) = self.cut(section, fact, left) else { return (block, &facts[i..]) };
+                cost = self.cost(&cut);
+                item = cut;
+            }
+            if cost > left || fact.soft {
+                return (block, &facts[i..]);
+            }
+            left -= cost;
+            page.add(section, &item, cost + if block.lines.is_empty() { head } else { 0 });
+            block.lines.push(item);
+        }
+        (block, &[])
+    }
+
+    /// Adds further findings while the page has room.
+    fn fill_up(self, block: &mut Block, facts: &[Fact], room: u64, page: &mut Page) {
+        let section = block.section;
+        for fact in facts {
+            let left = room.saturating_sub(page.spent);
+            if left < 10 {
+                break;
+            }
+            if page.says(section, fact) {
+                continue;
+            }
+            let item = self.item(section, fact);
+            let head = if block.lines.is_empty() { self.cost(&self.heading(section)) } else { 0 };
+            let cost = self.cost(&item) + head;
+            if cost <= left {
+                page.add(section, &item, cost);
+                block.lines.push(item);
+            }
+        }
+    }
+
+    /// A finding kept word for word, shortened to `room` tokens.
+    fn cut(self, section: Section, fact: &Fact, room: u64) -> Option<String> {
+        let (full, mut chars) = (self.cost(&self.item(section, fact)).max(1), fact.text.chars().count());
+        chars = (chars as u64 * room / full) as usize;
+        while chars >= 8 {
+            let short = Fact { text: head_and_tail(&fact.text, chars), ..fact.clone() };
+            let item = self.item(section, &short);
+            if self.cost(&item) <= room {
+                return Some(item);
+            }
+            chars = chars * 9 / 10;
+        }
+        None
+    }
+
+    /// A finding as it stands in the text.
+    fn item(self, section: Section, fact: &Fact) -> String {
+        if section.is_list() && can_share(&fact.text) {
+            return self.short(fact);
+        }
+        let mut line = format!("- {}", marked(section, fact).replace('\n', "\n  "));
+        if let FactKind::Command { exit } = fact.kind {
+            match exit {
+                Some(code) => line.push_str(&format!(" → exit {code}")),
+                None if fact.failed => line.push_str(" → failed"),
+                None => {}
+            }
+        }
+        line.push_str(&times(fact));
+        if let Some(at) = fact.resolved {
+            line.push_str(&format!(" [resolved @{at}]"));
+        }
+        line.push_str(&format!(" ({}", self.place(fact)));
+        if let Some(output) = &fact.output {
+            line.push_str(&format!(", ref={output}"));
+        }
+        line.push(')');
+        line
+    }
+
+    fn short(self, fact: &Fact) -> String {
+        let mut item = format!("{}{} {}", fact.text, times(fact), self.place(fact));
+        if let Some(output) = &fact.output {
+            item.push_str(&format!(" ref={output}"));
+        }
+        item
+    }
+
+    fn place(self, fact: &Fact) -> String {
+        match fact.at {
+            0 => format!("@{}", earlier(self.language)),
+            at => format!("@{at}"),
+        }
+    }
+}
+
+/// True when a finding cannot be taken for two, nor its end for a place.
+fn can_share(text: &str) -> bool {
+    !text.contains(", ") && !text.ends_with(',') && !text.contains(" @")
+}
+
+fn times(fact: &Fact) -> String {
+    if fact.count > 1 { format!(" ×{}", fact.count) } else { String::new() }
+}
+
+fn marked(section: Section, fact: &Fact) -> String {
+    match (section, fact.kind) {
+        (Section::Open, FactKind::ToDo) => format!("[ ] {}", fact.text),
+        _ => fact.text.clone(),
+    }
+}
+
+/// Puts the blocks together; what is still too long loses its least important findings.
+fn shorten(title: &str, mut blocks: Vec<Block>, pen: Pen, limit: u64) -> String {
+    loop {
+        blocks.retain(|block| !block.lines.is_empty());
+        let text = assemble(title, &blocks, pen);
+        let mut over = pen.meter.text(&text).saturating_sub(limit);
+        if over == 0 {
+            return text;
+        }
+        let Some(block) = blocks.last_mut() else { return hard_cut(title, pen, limit) };
+        while over > 0 {
+            let Some(line) = block.lines.pop() else { break };
+            over = over.saturating_sub(pen.cost(&line));
+        }
+    }
+}
+
+fn assemble(title: &str, blocks: &[Block], pen: Pen) -> String {
+    let mut text = title.to_owned();
+    for block in blocks {
+        text.push('\n');
+        text.push_str(&pen.heading(block.section));
+        let mut on_line = 0;
+        for line in &block.lines {
+            // A finding that could not share a line has its own mark.
+            if line.starts_with("- ") {
+                text.push('\n');
+                on_line = 0;
+            } else if on_line % ON_A_LINE == 0 {
+                text.push_str("\n- ");
+                on_line = 1;
+            } else {
+                text.push_str(", ");
+                on_line += 1;
+            }
+            text.push_str(line);
+        }
+    }
+    text
+}
+
+/// The title alone, as much of it as a tiny limit lets stand.
+fn hard_cut(title: &str, pen: Pen, limit: u64) -> String {
+    let mut chars = title.chars().count();
+    loop {
+        let text: String = title.chars().take(chars).collect();
+        if chars == 0 || pen.meter.text(&text) <= limit {
+            return text;
+        }
+        chars -= 1;
+    }
+}

@@ -1,0 +1,191 @@
+//! Counting what each contestant kept, and the two forms of the report.
+
+use super::facts::{CLASSES, Facts, holds};
+use super::{GENERATIONS, LIMITS};
+use crate::app::App;
+use crate::fault::Outcome;
+use crate::paper::{Ink, number};
+use crate::table::table;
+use crate::verb::bench::machine::Machine;
+use crate::verb::bench::{command, round};
+use serde_json::json;
+
+/// A digest of the whole span; a digest of a digest of a digest; the peers.
+pub(super) const CONTESTANTS: [&str; 4] = ["digest", "five digests", "last N", "head+tail"];
+const LAST: usize = 2;
+const BOTH: usize = 3;
+
+/// Facts found, and how many each contestant kept.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    facts: u64,
+    kept: [u64; CONTESTANTS.len()],
+}
+
+impl Tally {
+    fn add(&mut self, weight: u64, kept: [bool; CONTESTANTS.len()]) {
+        self.facts += weight;
+        for (sum, kept) in self.kept.iter_mut().zip(kept) {
+            *sum += weight * u64::from(kept);
+        }
+    }
+
+    fn sum(of: &[Self]) -> Self {
+        let mut sum = Self::default();
+        for one in of {
+            sum.facts += one.facts;
+            sum.kept.iter_mut().zip(one.kept).for_each(|(sum, kept)| *sum += kept);
+        }
+        sum
+    }
+
+    /// Per cent kept by each.
+    fn shares(&self) -> Vec<f64> {
+        let share = |kept: u64| if self.facts == 0 { 0.0 } else { 100.0 * kept as f64 / self.facts as f64 };
+        self.kept.iter().map(|kept| round(share(*kept))).collect()
+    }
+}
+
+/// One limit over all conversations.
+#[derive(Clone, Default)]
+pub(super) struct Row {
+    pub(super) digest_tokens: u64,
+    pub(super) span_tokens: u64,
+    pub(super) conversations: u64,
+    /// Conversations whose span fits into the limit whole, so that nobody needs a digest of it.
+    pub(super) whole: u64,
+    all: [Tally; CLASSES.len()],
+    /// Each fact as often as messages hold it.
+    weighted: [Tally; CLASSES.len()],
+    /// Only facts that the rest of the conversation uses again.
+    later: [Tally; CLASSES.len()],
+    /// Conversations in which each contestant kept no less of what was used later than its rivals.
+    best: [u64; CONTESTANTS.len()],
+}
+
+impl Row {
+    pub(super) fn compare(&mut self, pages: &[String; CONTESTANTS.len()], facts: &Facts, later: &Facts) {
+        let mut used = Tally::default();
+        for (fact, times) in facts {
+            let kept = std::array::from_fn(|who| holds(&pages[who], fact));
+            self.all[fact.0].add(1, kept);
+            self.weighted[fact.0].add(u64::from(*times), kept);
+            if later.contains_key(fact) {
+                self.later[fact.0].add(1, kept);
+                used.add(1, kept);
+            }
+        }
+        // The two kinds of digest do not compete with each other.
+        let peers = used.kept[LAST].max(used.kept[BOTH]);
+        for (who, best) in self.best.iter_mut().enumerate() {
+            let rivals = if who < LAST { peers } else { peers.max(used.kept[0]) };
+            *best += u64::from(used.kept[who] >= rivals);
+        }
+    }
+
+    fn cells(&self) -> Vec<Vec<String>> {
+        let mut heading = vec!["  kept %".to_owned(), "facts".into()];
+        heading.extend(CONTESTANTS.map(str::to_owned));
+        heading.extend(CONTESTANTS.map(|name| format!("×{name}")));
+        heading.push("used later".into());
+        heading.extend(CONTESTANTS.map(|name| format!("↻{name}")));
+        let line = |name: &str, all: &Tally, weighted: &Tally, later: &Tally| {
+            let shares = |tally: &Tally| tally.shares().into_iter().map(|share| format!("{share:.1}"));
+            let mut cells = vec![format!("  {name}"), number(all.facts)];
+            cells.extend(shares(all));
+            cells.extend(shares(weighted));
+            cells.push(number(later.facts));
+            cells.extend(shares(later));
+            cells
+        };
+        let mut rows = vec![heading];
+        for (class, name) in CLASSES.iter().enumerate() {
+            rows.push(line(name, &self.all[class], &self.weighted[class], &self.later[class]));
+        }
+        rows.push(line("all", &Tally::sum(&self.all), &Tally::sum(&self.weighted), &Tally::sum(&self.later)));
+        rows
+    }
+
+    fn as_json(&self, limit: u64) -> serde_json::Value {
+        let classes = CLASSES.iter().enumerate().map(|(class, name)| {
+            json!({
+                "class": name,
+                "facts": self.all[class].facts, "kept": self.all[class].shares(),
+                "weighted": self.weighted[class].shares(),
+                "used_later": self.later[class].facts, "kept_used_later": self.later[class].shares(),
+            })
+        });
+        let (all, later) = (Tally::sum(&self.all), Tally::sum(&self.later));
+        json!({
+            "limit": limit, "conversations": self.conversations, "fit_whole": self.whole,
+            "digest_tokens": self.digest_tokens, "span_tokens": self.span_tokens,
+            "facts": all.facts, "kept": all.shares(), "weighted": Tally::sum(&self.weighted).shares(),
+            "used_later": later.facts, "kept_used_later": later.shares(), "best": self.best,
+            "classes": classes.collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Everything that was counted.
+#[derive(Default)]
+pub(super) struct Report {
+    pub(super) rows: [Row; LIMITS.len()],
+    /// Bytes of all spans, and the time that digests took to read them.
+    pub(super) bytes: u64,
+    pub(super) seconds: f64,
+}
+
+impl Report {
+    pub(super) fn as_json(&self, machine: &Machine) -> serde_json::Value {
+        let rows: Vec<_> = self.rows.iter().zip(LIMITS).map(|(row, limit)| row.as_json(limit)).collect();
+        json!({
+            "command": command(), "machine": machine, "contestants": CONTESTANTS,
+            "bytes": self.bytes, "seconds": round(self.seconds), "limits": rows,
+        })
+    }
+
+    pub(super) fn as_text(&self, app: &mut App) -> Outcome {
+        for (row, limit) in self.rows.iter().zip(LIMITS) {
+            let title = app.paper.ink(Ink::Bold, &format!("limit {} tokens", number(limit)));
+            let (tokens, of) = (number(row.digest_tokens), number(row.span_tokens));
+            let ratio = row.span_tokens as f64 / row.digest_tokens.max(1) as f64;
+            app.paper.line(format!(
+                "{title}: {} conversations, {tokens} tokens in digests of {of} (1:{ratio:.1}); {} fit whole and are left out",
+                row.conversations, row.whole
+            ))?;
+            for line in table(&row.cells(), &(1..=14).collect::<Vec<_>>()) {
+                app.paper.line(line)?;
+            }
+            let best = CONTESTANTS.iter().zip(row.best).map(|(name, best)| format!("{name} in {best}"));
+            app.paper.line(format!(
+                "  kept most of what was used later, ties included: {}",
+                best.collect::<Vec<_>>().join(", ")
+            ))?;
+            app.paper.line("")?;
+        }
+        let (megabytes, seconds) = (self.bytes as f64 / 1e6, self.seconds);
+        for line in [
+            "Per cent of facts that stand in the text to the letter, at one limit for all.".to_owned(),
+            "×: each fact as often as messages hold it. ↻: facts that the rest of the conversation uses again.".to_owned(),
+            format!("Five digests: the span in {GENERATIONS} parts, each digested with the digest before it."),
+            format!("Reading {megabytes:.1} MB into digests took {seconds:.2} s on one core."),
+        ] {
+            app.paper.line(line)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_per_cent_of_what_was_found() {
+        let mut tally = Tally::default();
+        tally.add(3, [true, false, true, false]);
+        tally.add(1, [true, true, false, false]);
+        assert_eq!(Tally::sum(&[tally, tally]).shares(), [100.0, 25.0, 75.0, 0.0]);
+        assert_eq!(Tally::default().shares(), [0.0; 4]);
+    }
+}
