@@ -1,0 +1,134 @@
+//! From a span that is about to leave the view to the text that will stand in its place.
+//!
+//! Which span leaves is decided elsewhere, and the edit is appended elsewhere; here the words are written. Whoever
+//! writes them is exchangeable: a [`Summariser`] gets one text and gives one back. The default, [`ByDigest`], needs
+//! no model. [`compose`] reads the span message by message, hands it over in parts that fit the summariser's own
+//! window, checks what came back, and returns the texts or a [`Declined`] with numbers.
+//!
+//! It refuses to touch the conversation. It gets no handle that could append, so neither its question nor the answer
+//! can ever become part of what it summarises, and a failure leaves everything as it was.
+
+use komado_core::digest::Fact;
+use komado_core::journal::{Show, Usage};
+
+mod answer;
+mod chunk;
+mod command;
+mod compose;
+mod cut;
+mod declined;
+mod digest;
+mod frame;
+mod language;
+mod leaving;
+mod marker;
+mod prompt;
+mod render;
+mod retain;
+mod scripted;
+mod settings;
+mod tally;
+
+pub use answer::{Parsed, parse};
+pub use command::Command;
+pub use compose::compose;
+pub use declined::Declined;
+pub use digest::ByDigest;
+pub use language::Language;
+pub use scripted::Scripted;
+pub use settings::{Reach, Settings};
+
+/// Writes a summary. It blocks, like the store.
+pub trait Summariser {
+    /// The model's name, for the cause of the edit; `digest` when there is none.
+    fn name(&self) -> &str;
+
+    /// How many tokens it takes, question and answer together; `None` when it does not matter.
+    ///
+    /// Without a bound the span is still handed over in parts of a million tokens, so that memory stays flat.
+    fn window(&self) -> Option<u64>;
+
+    /// What it is given.
+    fn reads(&self) -> Reads {
+        Reads::Request
+    }
+
+    /// Answers one request.
+    fn summarise(&mut self, request: &Request) -> Result<Answer, Failure>;
+}
+
+/// What a summariser is given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reads {
+    /// A [`Request`]: instructions, and the messages as the model sees them.
+    Request,
+    /// No request: the facts of the messages as they were said, also of those that are shown trimmed.
+    Facts,
+}
+
+/// One question to a summariser. It never has tools.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// The system prompt.
+    pub system: Option<String>,
+    /// The whole user message: instructions and messages.
+    pub text: String,
+    /// The longest answer that is of use.
+    pub max_tokens: u64,
+    /// Which part of the span this is, from 1.
+    pub part: u32,
+}
+
+/// What a summariser wrote.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Answer {
+    /// The whole answer, tags and all.
+    pub text: String,
+    /// What it took.
+    pub usage: Option<Usage>,
+    /// The model that wrote it, when it is not the one that was asked.
+    pub model: Option<String>,
+}
+
+/// Why a summariser wrote nothing.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{why}")]
+pub struct Failure {
+    /// The reason, in its own words.
+    pub why: String,
+    /// What it took all the same.
+    pub usage: Option<Usage>,
+}
+
+impl Failure {
+    /// A failure that cost nothing.
+    pub fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), usage: None }
+    }
+}
+
+/// The texts for an edit, and what they took.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Composed {
+    /// What is kept word for word (if anything), then the summary.
+    pub show: Vec<Show>,
+    /// Who wrote it.
+    pub model: Option<String>,
+    /// What all parts took together.
+    pub usage: Option<Usage>,
+    /// How many facts of the span are still told, and what else is worth knowing.
+    pub note: Option<String>,
+    /// In how many parts the span was read; 0 when nobody was asked.
+    pub chunks: u32,
+    /// Tokens of what will no longer be shown.
+    pub hidden: u64,
+    /// Facts of the span that the summary does not tell. The most important ones stand in the ledger under it.
+    pub lost: Vec<Fact>,
+}
+
+impl Composed {
+    /// Tokens of all texts together.
+    pub fn tokens(&self) -> u64 {
+        self.show.iter().map(|show| u64::from(show.tokens)).sum()
+    }
+}

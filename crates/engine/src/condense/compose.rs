@@ -1,0 +1,181 @@
+//! The way from hidden spans to shown texts, step by step.
+//!
+//! Refusals that cost nothing come first. Then the span is read once, message by message: to the summariser in parts,
+//! and to a digest that knows what was in it. What comes back is headed, cut to its limit, checked for lost facts, and
+//! refused if it is no smaller than what it stands for.
+
+use super::chunk::{Chunks, Piece, Written};
+use super::frame::Frame;
+use super::leaving::{Census, Item, Leaving};
+use super::prompt::Prompt;
+use super::retain::Retained;
+use super::{Composed, Declined, Language, Reads, Settings, Summariser, marker, render};
+use komado_core::digest::Digest;
+use komado_core::head::Source;
+use komado_core::journal::ShowKind;
+use komado_core::message::Message;
+use komado_core::{Meter, Span, View};
+
+/// Writes the texts that will stand for `hide` in `view`: at most `limit` tokens together, counted by `meter`.
+///
+/// Nothing is appended; what to do with the texts, or with a refusal, is the caller's. The error is that of reading.
+pub fn compose<S: Source + ?Sized>(
+    source: &S,
+    view: &View,
+    hide: &[Span],
+    settings: &Settings,
+    by: &mut dyn Summariser,
+    meter: Meter,
+    limit: u64,
+) -> Result<Result<Composed, Declined>, S::Error> {
+    let leaving = Leaving::of(source, view, hide)?;
+    let census = leaving.census(source)?;
+    if let Some(declined) = worthless(&census, settings) {
+        return Ok(Err(declined));
+    }
+    let language = match settings.language {
+        Some(language) => language,
+        None => Language::spoken(source, &leaving)?,
+    };
+    let mut retained = Retained::new(meter, limit / 3);
+    let overflow = retained.carry(source, &leaving)?;
+    let head = |kind| marker::line(kind, hide, language, settings.reach);
+    let frame = Frame {
+        meter,
+        limit,
+        hidden: census.tokens,
+        language,
+        heads: [head(ShowKind::Retain), head(ShowKind::Summary)],
+    };
+    let ledger = if by.reads() == Reads::Facts { 0 } else { limit / 4 };
+    let room = match frame.room(&retained, settings, ledger) {
+        Ok(room) => room,
+        Err(declined) => return Ok(Err(declined)),
+    };
+    let mut digest = Digest::new(meter);
+    let written = match by.reads() {
+        Reads::Facts => {
+            read_facts(source, &leaving, &overflow, &mut digest)?;
+            tell_facts(&digest, by, room.aim)
+        }
+        Reads::Request => {
+            let prompt = Prompt::new(settings, language, room.aim);
+            match Chunks::new(by, prompt, room.most, &mut retained, meter) {
+                Ok(chunks) => ask(source, &leaving, &overflow, &mut digest, chunks)?,
+                Err(declined) => Err(declined),
+            }
+        }
+    };
+    Ok(written.and_then(|written| frame.show(written, retained, &digest, ledger)))
+}
+
+/// Refusals that need no reading.
+fn worthless(census: &Census, settings: &Settings) -> Option<Declined> {
+    if let (0, Some(edit)) = (census.said, census.edit) {
+        return Some(Declined::JustCondensed { edit });
+    }
+    let fewest = if settings.auto { settings.min_messages_to_summarize.max(1) } else { 1 };
+    let (found, needed) = (census.said, u64::from(fewest));
+    (found < needed).then_some(Declined::TooFew { found, needed })
+}
+
+/// Gives a digest everything that leaves, as it was said.
+fn read_facts<S: Source + ?Sized>(
+    source: &S,
+    leaving: &Leaving,
+    overflow: &str,
+    digest: &mut Digest,
+) -> Result<(), S::Error> {
+    if !overflow.is_empty() {
+        digest.earlier(overflow);
+    }
+    let mut items = leaving.items();
+    while let Some(item) = items.next(source)? {
+        note(digest, &item);
+    }
+    Ok(())
+}
+
+/// What an item tells a digest. What is carried over word for word is not among it: it stays.
+fn note(digest: &mut Digest, item: &Item) {
+    match item {
+        Item::Said { seq, message, original } => digest.take(*seq, original.as_ref().unwrap_or(message)),
+        Item::Earlier { show } => {
+            let told = show.iter().filter(|show| show.kind != ShowKind::Retain);
+            told.for_each(|show| digest.earlier(marker::strip(&show.text)));
+        }
+    }
+}
+
+fn tell_facts(digest: &Digest, by: &dyn Summariser, room: u64) -> Result<Written, Declined> {
+    let (summary, model) = (digest.text(room), by.name().to_owned());
+    if summary.trim().is_empty() {
+        return Err(Declined::Empty { by: model, part: 1, usage: None });
+    }
+    Ok(Written { summary, model, usage: None, parts: 0 })
+}
+
+/// Hands everything that leaves to a summariser, and to the digest beside it.
+fn ask<S: Source + ?Sized>(
+    source: &S,
+    leaving: &Leaving,
+    overflow: &str,
+    digest: &mut Digest,
+    mut chunks: Chunks<'_>,
+) -> Result<Result<Written, Declined>, S::Error> {
+    if !overflow.is_empty() {
+        digest.earlier(overflow);
+        if let Err(declined) = earlier(&mut chunks, ShowKind::Retain, overflow) {
+            return Ok(Err(declined));
+        }
+    }
+    let mut items = leaving.items();
+    let mut ahead = items.next(source)?;
+    while let Some(item) = ahead.take() {
+        ahead = items.next(source)?;
+        note(digest, &item);
+        if let Err(declined) = hand_over(item, ahead.as_ref(), &mut chunks) {
+            return Ok(Err(declined));
+        }
+    }
+    Ok(chunks.finish())
+}
+
+fn hand_over(item: Item, next: Option<&Item>, chunks: &mut Chunks<'_>) -> Result<(), Declined> {
+    match item {
+        Item::Said { seq, message, .. } => {
+            let Some(message) = answered(message, next) else { return Ok(()) };
+            let body = render::body(&message);
+            if body.is_empty() {
+                return Ok(());
+            }
+            let (head, again) = (render::head(seq, &message), render::head_again(seq, &message));
+            chunks.push(&Piece { head: &head, again: &again, body: &body })
+        }
+        Item::Earlier { show } => show
+            .iter()
+            .filter(|show| show.kind != ShowKind::Retain)
+            .try_for_each(|show| earlier(chunks, show.kind, marker::strip(&show.text))),
+    }
+}
+
+fn earlier(chunks: &mut Chunks<'_>, kind: ShowKind, body: &str) -> Result<(), Declined> {
+    if body.trim().is_empty() {
+        return Ok(());
+    }
+    let head = render::head_earlier(kind);
+    chunks.push(&Piece { head, again: head, body })
+}
+
+/// The message, without its calls when the next thing that leaves answers none of them.
+fn answered(message: Message, next: Option<&Item>) -> Option<Message> {
+    let answer = match next {
+        Some(Item::Said { message, .. }) => message.outcome(),
+        _ => None,
+    };
+    let asks = message.calls().next().is_some();
+    if !asks || answer.is_some_and(|answer| message.calls().any(|call| call.id == answer.call_id)) {
+        return Some(message);
+    }
+    render::without_calls(message)
+}
