@@ -239,6 +239,11 @@ impl View {
         self.edits.iter().map(|live| live.seq)
     }
 
+    /// What edit `edit`, if it is in force, hides.
+    pub fn hidden_by(&self, edit: Seq) -> &[Span] {
+        self.edits.iter().find(|live| live.seq == edit).map_or(&[], |live| &live.hide)
+    }
+
     /// What is shown, in order.
     pub fn pieces(&self) -> &[Piece] {
         &self.layout

@@ -1,6 +1,7 @@
 //! What can go wrong between a caller and a store.
 
 use komado_core::admit::Refusal;
+use komado_core::ladder::Floor;
 use komado_core::{BadId, Seq};
 
 /// What the engine gives back.
@@ -64,6 +65,19 @@ pub enum Error {
         before: u64,
         /// Tokens it would have.
         after: u64,
+    },
+    /// What must stay is more than the window holds.
+    #[error("{0}")]
+    Floor(Floor),
+    /// The ladder did not come to an end; nothing is lost, but this is our fault.
+    #[error(
+        "after {steps} edits the view still has {tokens} tokens and nothing settles; this is a fault in komado, please report it"
+    )]
+    Endless {
+        /// Edits made.
+        steps: usize,
+        /// Tokens of the view.
+        tokens: u64,
     },
     /// An export that cannot be read.
     #[error("line {line} of the export: {why}; nothing was imported")]

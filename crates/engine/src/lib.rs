@@ -8,13 +8,17 @@
 
 pub mod arrive;
 pub mod cleanup;
+pub mod condense;
 pub mod diff;
 pub mod engine;
 pub mod error;
 pub mod export;
+pub mod fit;
 pub mod import;
 mod lineage;
+pub mod output;
 pub mod redact;
+pub mod replay;
 pub mod staged;
 pub mod thread;
 

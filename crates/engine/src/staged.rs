@@ -77,6 +77,11 @@ impl<'a> Staged<'a> {
         &self.view
     }
 
+    /// The journal with the batch after it, to be looked up.
+    pub fn source(&self) -> &(impl Source<Error = Error> + use<'a>) {
+        &self.rows
+    }
+
     /// Number of the last entry, the batch included.
     pub fn last(&self) -> Seq {
         self.rows.last()

@@ -2,11 +2,12 @@
 //!
 //! Journal first, view second: an entry is admitted, written and synced before the view takes it in.
 
-use crate::arrive::{arrive, interruptions};
+use crate::arrive::{Keep, arrive, interruptions};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::lineage;
 use crate::staged::Staged;
+use komado_core::clip::Limits;
 use komado_core::head::Source;
 use komado_core::journal::{
     Cause, Close, Edit, EditKind, Ending, Entry, Record, Replace, Reply, Setup, Show, ShowKind,
@@ -15,7 +16,7 @@ use komado_core::message::{Message, Role};
 use komado_core::session::Counters;
 use komado_core::thread::{Header, Moment};
 use komado_core::{Meter, Seq, SessionId, Span, ThreadId, View};
-use komado_store::{Change, Journal, Note};
+use komado_store::{Change, Journal, Note, ReadSeek, Store};
 
 pub use crate::staged::Work;
 
@@ -39,6 +40,7 @@ pub struct Thread<'e> {
     /// When the last entry was appended that the table of sessions has not heard of.
     untold: Option<String>,
     on_open_calls: OnOpenCalls,
+    clip: Option<Limits>,
 }
 
 impl<'e> Thread<'e> {
@@ -52,6 +54,7 @@ impl<'e> Thread<'e> {
             counters: Counters::default(),
             untold: None,
             on_open_calls: OnOpenCalls::default(),
+            clip: Some(Limits::default()),
         })
     }
 
@@ -60,6 +63,22 @@ impl<'e> Thread<'e> {
     pub fn on_open_calls(mut self, choice: OnOpenCalls) -> Self {
         self.on_open_calls = choice;
         self
+    }
+
+    /// Chooses how much of a tool's output is shown; `None` for all of it, as a replay wants it.
+    #[must_use]
+    pub fn clipping(mut self, limits: Option<Limits>) -> Self {
+        self.clip = limits;
+        self
+    }
+
+    /// How much of a tool's output is shown.
+    pub fn clip(&self) -> Option<Limits> {
+        self.clip
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        self.engine.store()
     }
 
     /// The session.
@@ -116,7 +135,7 @@ impl<'e> Thread<'e> {
         if seq <= self.last() { Ok(()) } else { Err(self.no_moment(seq)) }
     }
 
-    fn no_moment(&self, seq: Seq) -> Error {
+    pub(crate) fn no_moment(&self, seq: Seq) -> Error {
         let Header { session, thread, .. } = self.header();
         Error::NoMoment { thread: format!("{session}/{thread}"), seq, last: self.last() }
     }
@@ -179,6 +198,20 @@ impl<'e> Thread<'e> {
         self.counters += work.counters;
         self.untold = work.at.or(self.untold.take());
         Ok(())
+    }
+
+    /// Answers the calls that wait with a result that says they were interrupted: before a request that cannot wait.
+    pub fn answer_open_calls(&mut self) -> Result<()> {
+        let answers = interruptions(self.view.open());
+        if answers.is_empty() {
+            return Ok(());
+        }
+        self.say_all(answers.into_iter().map(|answer| (answer, None)).collect()).map(|_| ())
+    }
+
+    /// The bytes of one of the session's blobs.
+    pub fn blob(&self, id: &str) -> Result<Box<dyn ReadSeek>> {
+        Ok(self.engine.store().blob(self.session(), id)?)
     }
 
     /// Sets system prompt, tools and parameters.
@@ -256,10 +289,7 @@ impl<'e> Thread<'e> {
         trial.push(Entry::Edit(edit.clone()), edit.shown_tokens(), String::new())??;
         edit.cause.before = self.view.tokens();
         edit.cause.after = trial.view().tokens();
-        let Cause { before, after, .. } = edit.cause;
-        if after >= before {
-            return Err(Error::NoGain { edit: edit.kind.name(), before, after });
-        }
+        check_gain(&edit)?;
         self.append(Entry::Edit(edit))
     }
 
@@ -337,6 +367,12 @@ impl<'e> Thread<'e> {
     }
 }
 
+/// An edit that makes the view no smaller is none.
+pub(crate) fn check_gain(edit: &Edit) -> Result<()> {
+    let Cause { before, after, .. } = edit.cause;
+    if after < before { Ok(()) } else { Err(Error::NoGain { edit: edit.kind.name(), before, after }) }
+}
+
 fn because(rule: &str) -> Cause {
     Cause { rule: rule.to_owned(), ..Cause::default() }
 }
@@ -369,8 +405,8 @@ impl Batch<'_> {
     }
 
     fn take(&mut self, message: Message, reply: Option<Reply>) -> Result<Seq> {
-        let (store, id) = (self.thread.engine.store(), self.thread.session());
-        let message = arrive(store, id, self.staged.last() + 1, self.staged.view().open(), message)?;
+        let keep = Keep { store: self.thread.store(), id: self.thread.session(), clip: self.thread.clip };
+        let message = arrive(&keep, self.staged.last() + 1, self.staged.view().open(), message)?;
         let seq = self.push(message, reply)?;
         self.said.push(seq);
         Ok(seq)

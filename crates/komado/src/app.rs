@@ -62,7 +62,7 @@ impl App {
 
     /// Opens the thread an address leads to, and tells what had to be put right.
     pub(crate) fn open(&self, found: &Found, mode: Mode) -> Outcome<Thread<'_>> {
-        let thread = self.engine.open(&found.session, &found.thread, mode)?;
+        let thread = self.engine.open(&found.session, &found.thread, mode)?.clipping(self.config.clip());
         for note in thread.notes() {
             say(format!("komado: {}/{}: {note}", found.session, found.thread));
         }

@@ -45,6 +45,8 @@ verbs! {
     Log => log,
     /// Print what the model sees
     Show => show,
+    /// Read, search or list the outputs that are too long to be shown
+    Output => output,
     /// Draw the window and what fills it
     Context => context,
     /// Compare what the model saw at two moments
@@ -59,6 +61,8 @@ verbs! {
     Pin => pin,
     /// Take a pin back
     Unpin => unpin,
+    /// Make the view fit its window, or say what would be done
+    Fit => fit,
     /// Show a summary in place of a span
     Condense => condense,
     /// Show a marker in place of a span
@@ -91,6 +95,8 @@ verbs! {
     Stats => stats,
     /// Show each setting and where it came from
     Config => config,
+    /// Replay past conversations under a budget: tokens, price, and whether anything is lost
+    Replay => replay,
     /// Measure appends and opening
     Bench => bench,
     /// Watch a long session run in a small window

@@ -48,6 +48,16 @@ impl View {
         found
     }
 
+    /// Hands on what one item shows.
+    pub fn pour_item<S: Source + ?Sized, E: From<S::Error>>(
+        &self,
+        source: &S,
+        item: Item,
+        pour: &mut impl Pour<E>,
+    ) -> Result<(), E> {
+        pour_item(source, item, pour)
+    }
+
     /// Hands on only what was said after entry `after`. For a caller who knows that no operation came since: then this
     /// is what [`View::pour`] would add to what it gave at `after`.
     pub fn pour_since<S: Source + ?Sized, E: From<S::Error>>(

@@ -3,14 +3,17 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod cleanup;
+mod condense;
 mod diff;
 mod edits;
 mod export;
 mod faults;
 mod find;
 mod fork;
+mod grep;
 mod import;
 mod life;
+mod output;
 mod redact;
 mod room;
 mod say;

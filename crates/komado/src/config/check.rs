@@ -8,14 +8,19 @@ use std::path::PathBuf;
 use super::origin::Place;
 use super::table::{Kind, Setting};
 use super::{ConfigError, Sources, mask};
+use komado_core::budget::PERCENT;
 
 /// A checked value.
 #[derive(Clone)]
 pub(super) enum Value {
     /// Of a [`Kind::Bool`].
     Bool(bool),
-    /// Of a [`Kind::Ratio`].
+    /// Of a [`Kind::Ratio`] or [`Kind::Percent`].
     Ratio(f64),
+    /// Of [`Kind::Lines`].
+    Lines(Vec<String>),
+    /// Of [`Kind::Percents`].
+    Percents(Vec<(String, f64)>),
     /// Of a [`Kind::Count`].
     Count(u32),
     /// Of a [`Kind::Path`].
@@ -94,6 +99,9 @@ pub(super) fn expected(kind: Kind) -> String {
         Kind::Secret => "a text".to_owned(),
         Kind::Url(starts) => format!("an address that begins with {}", any_of(starts)),
         Kind::Choice(words) => any_of(words),
+        Kind::Percent => "a percentage from 5 to 100, or -1".to_owned(),
+        Kind::Lines => "texts, one per line".to_owned(),
+        Kind::Percents => "NAME=PERCENT, one per line, from 5 to 100 or -1".to_owned(),
     }
 }
 
@@ -120,7 +128,25 @@ fn parse(kind: Kind, text: &str, sources: &Sources<'_>) -> Option<Value> {
             Some(word).filter(|url| starts.iter().any(|start| url.starts_with(start))).map(own)
         }
         Kind::Choice(words) => Some(word).filter(|word| words.contains(word)).map(own),
+        Kind::Percent => percent(word).map(Value::Ratio),
+        Kind::Lines => Some(Value::Lines(lines(text).map(str::to_owned).collect())),
+        Kind::Percents => {
+            let one = |line: &str| {
+                let (name, value) = line.rsplit_once(['=', ':'])?;
+                Some((name.trim().to_owned(), percent(value.trim().trim_end_matches('%'))?))
+            };
+            lines(text).map(one).collect::<Option<_>>().map(Value::Percents)
+        }
     }
+}
+
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty())
+}
+
+fn percent(word: &str) -> Option<f64> {
+    let value: f64 = word.parse().ok()?;
+    (PERCENT.contains(&value) || (value + 1.0).abs() < f64::EPSILON).then_some(value)
 }
 
 fn own(text: &str) -> Value {

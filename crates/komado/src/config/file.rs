@@ -96,12 +96,23 @@ impl Walk<'_> {
     fn section(&mut self, above: &[&str], entries: &[Entry]) -> Result<(), ConfigError> {
         for (name, spot) in entries {
             let mut keys = above.to_vec();
+            let snake = table::snake(&name.value);
             keys.push(&name.value);
+            if matches!(table::spot(&keys), Spot::Unknown) {
+                keys.pop();
+                keys.push(&snake);
+            }
             match (table::spot(&keys), &spot.value) {
                 (Spot::Unknown, _) => return Err(self.unknown(above, name)),
                 (_, Node::Null) => {}
                 (Spot::Section, Node::Map(entries)) => self.section(&keys, entries)?,
                 (Spot::Setting(setting), Node::Text(_) | Node::Typed(_)) => {
+                    self.setting(setting, &keys, name, spot)?
+                }
+                (Spot::Setting(setting), Node::List(_))
+                    if matches!(setting.kind, Kind::Lines | Kind::Percents)
+                        && yaml::lines(spot, self.source).is_some() =>
+                {
                     self.setting(setting, &keys, name, spot)?
                 }
                 _ => return Err(self.wrong_shape(&keys, spot)),
@@ -121,7 +132,8 @@ impl Walk<'_> {
         // A block of text begins a line below its key, and an alias elsewhere; a person looks for the key.
         let same_line = spot.defined.line() == name.defined.line();
         let place = yaml::place(if same_line { spot.defined } else { name.defined }, self.file);
-        let text = yaml::text(spot, self.source).unwrap_or_default();
+        let listed = yaml::lines(spot, self.source);
+        let text = listed.as_deref().or_else(|| yaml::text(spot, self.source)).unwrap_or_default();
         let given = match expand(text, self.sources.env) {
             Ok(text) => check(setting, &key, &text, place, self.sources)?,
             Err(fault) => unexpanded(setting, &key, place, fault)?,
@@ -141,7 +153,7 @@ impl Walk<'_> {
         let place = yaml::place(spot.defined, self.file);
         let found = match &spot.value {
             Node::Map(_) => "a mapping",
-            Node::List => "a list",
+            Node::List(_) => "a list",
             _ => "a single value",
         };
         let (expected, hint) = match table::spot(keys) {

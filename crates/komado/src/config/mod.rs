@@ -14,6 +14,7 @@ mod error;
 mod expand;
 mod file;
 mod flags;
+mod ladder;
 mod mask;
 pub(crate) mod origin;
 mod reference;
@@ -32,6 +33,7 @@ use origin::{Place, Row};
 use table::SETTINGS;
 
 pub(crate) use error::ConfigError;
+pub(crate) use ladder::LadderWishes;
 pub(crate) use reference::reference;
 
 /// Everything the configuration may look at; the binary fills it from the process.
@@ -84,6 +86,8 @@ pub(crate) struct Config {
     pub(crate) meter: String,
     /// The name of the model provider to call.
     pub(crate) provider: String,
+    /// How a window is kept.
+    pub(crate) ladder: LadderWishes,
     /// What a person should know although nothing is wrong, such as a key that is not set.
     pub(crate) notes: Vec<String>,
     /// The file that was read, if any.
@@ -93,7 +97,7 @@ pub(crate) struct Config {
 }
 
 /// One model provider. Nothing here has a default: an unknown window must not become a guessed one.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq)]
 pub(crate) struct Llm {
     /// The model's name, as its provider spells it.
     pub(crate) model: Option<String>,
@@ -103,6 +107,8 @@ pub(crate) struct Llm {
     pub(crate) api_key: Option<String>,
     /// Where the provider listens.
     pub(crate) base_url: Option<String>,
+    /// The percentage of the window at which something is done.
+    pub(crate) threshold: Option<f64>,
 }
 
 impl Config {
@@ -147,6 +153,9 @@ impl Config {
             llm.apply(given.setting.leaf(), given.value.clone());
             return;
         }
+        if given.place != Place::Default {
+            self.ladder.note_given(key);
+        }
         match (key, given.value.clone()) {
             ("context_storage.enabled", Some(Value::Bool(v))) => self.enabled = v,
             ("context_storage.base_dir", Some(Value::Path(v))) => self.base_dir = v,
@@ -167,6 +176,7 @@ impl Config {
             ("session.user", Some(Value::Text(v))) => self.user = Some(v),
             ("session.meter", Some(Value::Text(v))) => self.meter = v,
             ("llm.provider", Some(Value::Text(v))) => self.provider = v,
+            (key, Some(value)) => self.ladder.apply(key, value),
             // Unset. That no setting of the table falls through to here is a test.
             _ => {}
         }
@@ -203,6 +213,7 @@ impl Llm {
             ("context_length", Some(Value::Count(v))) => self.context_length = Some(v),
             ("api_key", Some(Value::Text(v))) => self.api_key = Some(v),
             ("base_url", Some(Value::Text(v))) => self.base_url = Some(v),
+            ("threshold", Some(Value::Ratio(v))) => self.threshold = Some(v),
             _ => {}
         }
     }
@@ -215,6 +226,7 @@ impl fmt::Debug for Llm {
             .field("context_length", &self.context_length)
             .field("api_key", &self.api_key.as_ref().map(|_| mask::SET))
             .field("base_url", &self.base_url.as_deref().map(mask::url))
+            .field("threshold", &self.threshold)
             .finish()
     }
 }

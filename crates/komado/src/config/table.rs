@@ -44,6 +44,12 @@ pub(crate) enum Kind {
     Url(&'static [&'static str]),
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// A percentage from 5 to 100, or -1 for: as elsewhere.
+    Percent,
+    /// Texts, one per line; in the file also a list.
+    Lines,
+    /// Names with a percentage each: `NAME=PERCENT`, one per line; in the file also a list.
+    Percents,
 }
 
 /// The providers that seed 000 names; any other name is allowed too.
@@ -56,6 +62,8 @@ const PREFIX: &str = "KOMADO_";
 const PROVIDER: &str = "<provider>";
 const STORES: &[&str] = &["file:", "memory:", "redis://", "rediss://", "postgres://", "postgresql://"];
 const METERS: &[&str] = &["o200k", "cl100k", "chars4", "bytes4", "o200k-1.5"];
+const PRESETS: &[&str] = &["komado", "seed000", "seed001", "seed002"];
+const TOKENS: Kind = Kind::Count { min: 0, max: 1_000_000_000 };
 const MESSAGES: Kind = Kind::Count { min: 0, max: 1_000_000 };
 
 /// Seed 000's prompt, word for word.
@@ -135,6 +143,144 @@ pub(crate) static SETTINGS: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        path: "budget.preset",
+        kind: Kind::Choice(PRESETS),
+        default: Some("komado"),
+        about: "The rule by which a window is kept; the settings below change single numbers of it.",
+        ..PLAIN
+    },
+    Setting {
+        path: "budget.reserve",
+        kind: TOKENS,
+        about: "Tokens kept free for the answer; unset: 8192, or a fifth of the window where that is less.",
+        ..PLAIN
+    },
+    Setting {
+        path: "budget.buffer",
+        kind: Kind::Ratio,
+        about: "The share of the window kept free for what no counter sees; unset: 0.1.",
+        ..PLAIN
+    },
+    Setting {
+        path: "budget.soft",
+        kind: Kind::Ratio,
+        about: "The share of the usable tokens above which something is done; unset: 0.8.",
+        ..PLAIN
+    },
+    Setting {
+        path: "budget.low",
+        kind: Kind::Ratio,
+        about: "The share of the usable tokens to come down to; unset: 0.5.",
+        ..PLAIN
+    },
+    Setting {
+        path: "budget.min_gain",
+        kind: Kind::Ratio,
+        about: "The share of the usable tokens that an edit must free before the window is full; unset: 0.15.",
+        ..PLAIN
+    },
+    Setting {
+        path: "budget.keep",
+        kind: Kind::Ratio,
+        about: "The share of the usable tokens that the newest messages keep; unset: 0.25.",
+        ..PLAIN
+    },
+    Setting {
+        path: "budget.summary",
+        kind: Kind::Ratio,
+        about: "The share of the usable tokens that a summary may take; unset: 0.1.",
+        ..PLAIN
+    },
+    Setting {
+        path: "budget.threshold",
+        kind: Kind::Percent,
+        about: "The percentage of the window at which something is done, in place of budget.soft.",
+        ..PLAIN
+    },
+    Setting {
+        path: "budget.thresholds",
+        kind: Kind::Percents,
+        about: "The same for single models: MODEL=PERCENT.",
+        ..PLAIN
+    },
+    Setting {
+        path: "tool_output_cache.enabled",
+        kind: Kind::Bool,
+        default: Some("true"),
+        about: "Whether long outputs are kept whole elsewhere and shown in part.",
+        ..PLAIN
+    },
+    Setting {
+        path: "tool_output_cache.context_budget_tokens",
+        kind: TOKENS,
+        about: "Tokens that outputs may take together; unset: a quarter of the window, from 20000 to 60000.",
+        ..PLAIN
+    },
+    Setting {
+        path: "tool_output_cache.max_message_bytes",
+        kind: Kind::Count { min: 512, max: 1_000_000_000 },
+        default: Some("51200"),
+        about: "The most bytes of one output that are shown.",
+        ..PLAIN
+    },
+    Setting {
+        path: "tool_output_cache.max_line_length",
+        kind: Kind::Count { min: 80, max: 1_000_000_000 },
+        default: Some("2000"),
+        about: "The most characters of one line of an output that are shown.",
+        ..PLAIN
+    },
+    Setting {
+        path: "compaction.enabled",
+        kind: Kind::Bool,
+        default: Some("true"),
+        about: "Whether spans are condensed.",
+        ..PLAIN
+    },
+    Setting {
+        path: "compaction.auto",
+        kind: Kind::Bool,
+        default: Some("true"),
+        about: "Whether that happens by itself.",
+        ..PLAIN
+    },
+    Setting {
+        path: "compaction.threshold_ratio",
+        kind: Kind::Ratio,
+        about: "The share of the window from which on something is done, in place of budget.soft.",
+        ..PLAIN
+    },
+    Setting {
+        path: "compaction.model",
+        about: "The model that writes summaries; unset: none is asked, the digest is the summary.",
+        ..PLAIN
+    },
+    Setting {
+        path: "compaction.command",
+        about: "A program that writes summaries: the request on standard input, the answer on standard output.",
+        ..PLAIN
+    },
+    Setting { path: "compaction.summary_prompt", about: "What a summariser is asked for.", ..PLAIN },
+    Setting {
+        path: "compaction.summary_directives",
+        kind: Kind::Lines,
+        about: "Wishes that are added to what it is asked for.",
+        ..PLAIN
+    },
+    Setting { path: "compaction.retain_prompt", about: "What it is to carry over word for word.", ..PLAIN },
+    Setting {
+        path: "compaction.retain_directives",
+        kind: Kind::Lines,
+        about: "Wishes that are added to that.",
+        ..PLAIN
+    },
+    Setting {
+        path: "compaction.retain_last_turns",
+        kind: MESSAGES,
+        about: "How many of the latest turns stay as they are, in place of budget.keep.",
+        ..PLAIN
+    },
+    Setting {
         path: "store.url",
         kind: Kind::Url(STORES),
         default: Some("file:"),
@@ -184,6 +330,12 @@ pub(crate) static SETTINGS: &[Setting] = &[
         path: "llm.<provider>.context_length",
         kind: Kind::Count { min: 1, max: 1_000_000_000 },
         about: "The model's window, in tokens; never guessed.",
+        ..PLAIN
+    },
+    Setting {
+        path: "llm.<provider>.threshold",
+        kind: Kind::Percent,
+        about: "The percentage of the window at which something is done; -1: as for all.",
         ..PLAIN
     },
     Setting {
@@ -266,6 +418,18 @@ pub(super) fn family_key<'a>(name: &str, mut known: impl Iterator<Item = &'a str
         known.find(|known| env_form(known) == middle).map_or_else(|| middle.to_lowercase(), str::to_owned);
     let key = setting.key_for(&provider);
     provider_of(setting, &key).is_some().then_some(key)
+}
+
+/// A name as the table spells it: `thresholdRatio` is `threshold_ratio`.
+pub(super) fn snake(name: &str) -> String {
+    let mut out = String::with_capacity(name.len() + 4);
+    for (i, c) in name.char_indices() {
+        if c.is_ascii_uppercase() && i > 0 {
+            out.push('_');
+        }
+        out.push(c.to_ascii_lowercase());
+    }
+    out
 }
 
 /// What the file may hold at a place.

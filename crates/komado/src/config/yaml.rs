@@ -7,7 +7,7 @@
 use std::fmt;
 use std::path::Path;
 
-use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::options::NonFiniteFloatPolicy;
 use serde_saphyr::{Error, Location, Spanned, UserMessageFormatter};
 
@@ -25,8 +25,8 @@ pub(super) enum Node {
     Text(String),
     /// A plain number or truth, as the parser understood it; [`text`] returns what was typed.
     Typed(String),
-    /// A list; no setting wants one, so its elements are not kept.
-    List,
+    /// A list.
+    List(Vec<Located>),
     /// A mapping, in the file's order.
     Map(Vec<(Spanned<String>, Located)>),
 }
@@ -46,8 +46,15 @@ pub(super) fn text<'a>(spot: &'a Located, source: &'a str) -> Option<&'a str> {
     match &spot.value {
         Node::Text(text) => Some(text),
         Node::Typed(value) => Some(typed(spot.defined, source).unwrap_or(value)),
-        Node::Null | Node::List | Node::Map(_) => None,
+        Node::Null | Node::List(_) | Node::Map(_) => None,
     }
+}
+
+/// The texts of a list of scalars, one per line; `None` for everything else.
+pub(super) fn lines(spot: &Located, source: &str) -> Option<String> {
+    let Node::List(elements) = &spot.value else { return None };
+    let texts: Option<Vec<&str>> = elements.iter().map(|element| text(element, source)).collect();
+    Some(texts?.join("\n"))
 }
 
 /// The place of a node in its file.
@@ -125,8 +132,11 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Node, A::Error> {
-        while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Node::List)
+        let mut elements = Vec::new();
+        while let Some(element) = list.next_element()? {
+            elements.push(element);
+        }
+        Ok(Node::List(elements))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {

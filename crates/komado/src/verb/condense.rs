@@ -1,6 +1,7 @@
-//! `komado condense`: show a summary that you wrote in place of a span.
+//! `komado condense`: show a summary in place of a span: one you wrote, or one that is written now.
 
 use super::change::{self, Change};
+use super::fit::{Room, condense_now};
 use super::span::Spans;
 use crate::app::App;
 use crate::fault::Outcome;
@@ -11,23 +12,26 @@ use komado_core::Address;
 pub(crate) struct Args {
     /// The session, or SESSION/THREAD
     address: Address,
-    /// The entries to hide, such as 3..50 or 3..10,12..50
-    span: Spans,
-    /// The summary; standard input when left out
-    #[arg(long)]
+    /// The entries to hide, such as 3..50 or 3..10,12..50; left out: all but what is kept, in a summary written now
+    span: Option<Spans>,
+    /// The summary for the span; standard input when left out
+    #[arg(long, requires = "span")]
     text: Option<String>,
+    #[command(flatten)]
+    room: Room,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = app.find(&args.address)?;
+    let Some(span) = args.span else { return condense_now(app, &found, &args.room) };
     let text = args.text.map_or_else(super::append::read_stdin, Ok)?;
     change::make(
         app,
         &found,
-        |thread| thread.condense(args.span.0.clone(), &text, "by_hand"),
+        |thread| thread.condense(span.0.clone(), &text, "by_hand"),
         |seq| Change {
             op: "condense",
-            what: format!("showing the summary in place of {}", args.span),
+            what: format!("showing the summary in place of {span}"),
             undo: Some(format!("komado revert {}@{seq}", change::name(&found))),
         },
     )

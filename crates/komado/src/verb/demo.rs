@@ -5,7 +5,6 @@
 
 mod hand;
 mod ladder;
-mod ledger;
 mod library;
 mod screen;
 mod script;
@@ -15,7 +14,8 @@ use crate::app::{App, hostname};
 use crate::clock::SystemClock;
 use crate::fault::{Fault, Outcome};
 use clap::Args as ClapArgs;
-use hand::{Done, Hand, Marks};
+use hand::{Done, Hand};
+use komado_core::budget::Budget;
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{Seq, SessionId, ThreadId};
 use komado_engine::{Clock, Engine};
@@ -73,10 +73,10 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         user: Some(config.user.clone().unwrap_or_else(|| "demo".into())),
         queued: false,
     })?;
-    let marks = Marks::new(args.window, config.compression_threshold);
+    let budget = config.budget(None, args.window, None);
     let mut screen = Screen::new(paper, args.window, args.turns, args.fast);
     screen.opening(files.base_dir(), &id)?;
-    let played = play(engine, &id, marks, args.turns, &mut screen)?;
+    let played = play(engine, &id, budget, args.turns, &mut screen)?;
     screen.done()?;
     engine.complete(&id, Some("The issue is closed; every test passes.".into()))?;
     tour::tell(engine, files, &id, &args, &played, paper)
@@ -108,12 +108,12 @@ struct Played {
 fn play(
     engine: &Engine,
     id: &SessionId,
-    marks: Marks,
+    budget: Budget,
     turns: u32,
     screen: &mut Screen<'_>,
 ) -> Outcome<Played> {
     let root = engine.open(id, &ThreadId::root(), Mode::Write)?;
-    let mut hand = Hand::new(engine, root, marks);
+    let mut hand = Hand::new(engine, root, budget);
     let mut script = Script::new();
     hand.open()?;
     let mut fork = None;

@@ -11,7 +11,12 @@ pub(super) fn another_value(setting: &Setting) -> &'static str {
     match setting.kind {
         Kind::Bool => "false",
         Kind::Ratio => "0.25",
+        Kind::Count { min, .. } if min > 42 => "4242",
         Kind::Count { .. } => "42",
+        Kind::Percent => "25",
+        Kind::Lines => "値\n値",
+        Kind::Percents => "gpt-4.1=25",
+        Kind::Choice(words) if words.contains(&"seed002") => "seed002",
         Kind::Url(starts) if starts.contains(&"memory:") => "memory:",
         Kind::Url(_) => "http://localhost:1234/",
         Kind::Choice(_) => "chars4",
@@ -46,7 +51,63 @@ fn every_setting_of_the_table_reaches_its_field() {
         (llm.api_key.as_deref(), llm.base_url.as_deref()),
         (Some("値"), Some("http://localhost:1234/"))
     );
-    assert_eq!(SETTINGS.len(), 18, "a new setting needs a line in this test");
+    assert_eq!(llm.threshold, Some(25.0));
+    check_ladder(&config);
+    assert_eq!(SETTINGS.len(), 43, "a new setting needs a line in this test");
+}
+
+/// What the settings of the ladder come to.
+fn check_ladder(config: &super::super::Config) {
+    use komado_core::budget::{Keep, Preset, ToolBudget, Trigger};
+    let policy = config.policy(None);
+    assert_eq!(
+        (policy.preset, policy.reserve, policy.tools),
+        (Preset::Seed002, Some(42), ToolBudget::Tokens(42))
+    );
+    assert_eq!((policy.buffer, policy.low, policy.min_gain, policy.summary), (0.25, 0.25, 0.25, 0.25));
+    assert_eq!(
+        (policy.trigger, policy.keep, policy.min_messages),
+        (Trigger::Usable(0.25), Keep::Share(0.25), 42)
+    );
+    assert!(!policy.rungs.trim && !policy.rungs.condense);
+    assert_eq!(policy.thresholds.global, Some(25.0));
+    assert_eq!(policy.thresholds.effective(&["gpt-4.1"]), Some(25.0));
+    assert_eq!(config.clip(), None);
+    let settings = config.settings();
+    assert!(!settings.enabled && !settings.auto);
+    assert_eq!((settings.model.as_deref(), settings.summary_prompt.as_deref()), (Some("値"), Some("値")));
+    assert_eq!((settings.retain_prompt.as_deref(), settings.summary_directives.len()), (Some("値"), 2));
+    assert_eq!(settings.retain_directives, ["値", "値"]);
+    let by = config.summariser(komado_core::Meter::O200k).ok().unwrap();
+    assert_eq!(by.name(), "値");
+}
+
+#[test]
+fn limits_turns_and_lists_are_read_as_seed_001_spells_them() {
+    let config = World::with_file(
+        "tool_output_cache: {maxMessageBytes: 4096, maxLineLength: 100, contextBudgetTokens: 30000}\n\
+         compaction: {thresholdRatio: 0.6, retainLastTurns: 2, summaryDirectives: [keep ids, keep paths]}\n",
+    )
+    .load();
+    use komado_core::budget::{Keep, ToolBudget, Trigger};
+    let limits = config.clip().unwrap();
+    assert_eq!((limits.max_message_bytes, limits.max_line_length), (4096, 100));
+    let policy = config.policy(None);
+    assert_eq!(policy.tools, ToolBudget::Tokens(30_000));
+    assert_eq!((policy.trigger, policy.keep), (Trigger::AtWindow(0.6), Keep::Turns(2)));
+    assert_eq!(config.settings().summary_directives, ["keep ids", "keep paths"]);
+}
+
+#[test]
+fn a_threshold_may_be_inherited_and_others_than_5_to_100_are_refused() {
+    let config = World::with_file(
+        "budget: {threshold: 80}\nllm: {openai: {threshold: -1}, ollama: {threshold: 50}}\n",
+    );
+    let policy = config.load().policy(None);
+    assert_eq!(policy.thresholds.effective(&["openai"]), Some(80.0));
+    assert_eq!(policy.thresholds.effective(&["ollama"]), Some(50.0));
+    let error = World::new().flag("llm.openai.threshold", "4").error();
+    assert!(error.contains("from 5 to 100") && error.contains('4'), "{error}");
 }
 
 #[test]

@@ -80,18 +80,6 @@ impl Act {
         .to_string()
     }
 
-    /// The call in a few words.
-    pub(super) fn brief(&self) -> String {
-        match self {
-            Self::Read { path, to: usize::MAX, .. } => format!("read {path}"),
-            Self::Read { path, from, to } => format!("read {path} {from}..{to}"),
-            Self::Search { word } => format!("search {word:?}"),
-            Self::List => "list files".into(),
-            Self::Edit { text, line, .. } => format!("edit {} line {line}", text.path),
-            Self::Test { filter, .. } => format!("test {filter}"),
-        }
-    }
-
     /// Does it.
     pub(super) fn act(&self) -> Came {
         let came = |output: String| Came { output, failed: false };

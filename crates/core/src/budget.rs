@@ -1,0 +1,328 @@
+//! How much of a window may be filled, and when something must leave it.
+//!
+//! A [`Policy`] says by which rule; with a window it becomes a [`Budget`] of plain numbers. Everything that is sent
+//! counts: system prompt, tool definitions, messages, summaries. What is left free is the model's answer (the reserve)
+//! and a buffer for what no counter sees. A budget only judges; what is done about it is the [ladder](crate::ladder)'s.
+
+use crate::View;
+use crate::clip::Limits;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+mod preset;
+
+pub use preset::Preset;
+
+/// The reserve for an answer, where nobody names one; never more than a fifth of the window.
+pub const RESERVE: u64 = 8192;
+
+/// Profiles may act from so many percent of the window on.
+pub const PERCENT: std::ops::RangeInclusive<f64> = 5.0..=100.0;
+
+/// By which rule a window is kept.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Policy {
+    /// Its name, for whoever asks why.
+    pub preset: Preset,
+    /// Tokens kept free for the answer, two fifths of the window at most; by default [`RESERVE`] or a fifth of the
+    /// window, whichever is less.
+    pub reserve: Option<u64>,
+    /// Share of the window kept free for what no counter sees.
+    pub buffer: f64,
+    /// When to act.
+    pub trigger: Trigger,
+    /// Percent of the window at which a model or profile acts; over the trigger where it has a value.
+    pub thresholds: Thresholds,
+    /// How far down, as a share of what is usable.
+    pub low: f64,
+    /// What an edit must free to be worth a break of the prefix, as a share of what is usable.
+    pub min_gain: f64,
+    /// What stays as it is at the end.
+    pub keep: Keep,
+    /// Tokens that tool outputs may take together.
+    pub tools: ToolBudget,
+    /// Which rungs may be stepped on.
+    pub rungs: Rungs,
+    /// The fewest messages worth a summary.
+    pub min_messages: u32,
+    /// Share of what is usable that a summary may take.
+    pub summary: f64,
+}
+
+/// When to act.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Trigger {
+    /// Above this share of what is usable.
+    Usable(f64),
+    /// Above this share of the window.
+    AboveWindow(f64),
+    /// At this share of the window or above.
+    AtWindow(f64),
+}
+
+/// Percent of the window at which to act, for all and by name.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Thresholds {
+    /// For everyone; the trigger decides when there is none.
+    pub global: Option<f64>,
+    /// For one model or profile. A value outside 5 to 100, such as -1, means: as for everyone.
+    pub named: BTreeMap<String, f64>,
+}
+
+impl Thresholds {
+    /// The value for the first of `names` that has one of its own, else the one for everyone.
+    pub fn effective(&self, names: &[&str]) -> Option<f64> {
+        let own = names.iter().filter_map(|name| self.named.get(*name)).find(|value| PERCENT.contains(value));
+        own.copied().or(self.global)
+    }
+}
+
+/// What stays as it is at the end of the conversation, whole units always.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Keep {
+    /// The last so many messages.
+    Messages(u32),
+    /// The last so many turns, each from a user's message on.
+    Turns(u32),
+    /// As much as this share of what is usable holds.
+    Share(f64),
+}
+
+/// Tokens that tool outputs may take together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ToolBudget {
+    /// A quarter of the window, between 20,000 and 60,000.
+    #[default]
+    FromWindow,
+    /// So many.
+    Tokens(u64),
+    /// As many as there are.
+    Unbounded,
+}
+
+impl ToolBudget {
+    /// In numbers.
+    pub fn tokens(self, window: u64) -> Option<u64> {
+        match self {
+            Self::FromWindow => Some((window / 4).clamp(20_000, 60_000)),
+            Self::Tokens(tokens) => Some(tokens),
+            Self::Unbounded => None,
+        }
+    }
+}
+
+/// Which rungs may be stepped on before the window is full. When it is, every rung may.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rungs {
+    /// Old outputs become placeholders.
+    pub trim: bool,
+    /// A summary stands for a span.
+    pub condense: bool,
+    /// How much a marker stands for.
+    pub truncate: Truncate,
+}
+
+/// How much a truncation takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Truncate {
+    /// Down to the low mark.
+    ToLow,
+    /// Half of the messages after the first, an even number.
+    Half,
+}
+
+/// A policy with a window: plain numbers.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Budget {
+    /// By which rule.
+    pub policy: Policy,
+    /// The model's window.
+    pub window: u64,
+    /// Tokens kept free for the answer.
+    pub reserve: u64,
+    /// Most tokens a request may have.
+    pub usable: u64,
+    /// Tokens from which on something is done.
+    pub act_at: u64,
+    /// Tokens to come down to.
+    pub low: u64,
+    /// Tokens that tool outputs may take together.
+    pub tools: Option<u64>,
+    /// The threshold that decided, in percent, where one did.
+    pub threshold: Option<f64>,
+}
+
+/// What a budget says of a view.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Verdict {
+    /// True when something will be done before the next request.
+    pub will_manage: bool,
+    /// The rule that decided.
+    pub rule: Rule,
+    /// Tokens of the view.
+    pub tokens: u64,
+    /// Tokens of its tool outputs.
+    pub tool_tokens: u64,
+    /// The model's window.
+    pub window: u64,
+    /// Tokens kept free for the answer.
+    pub reserve: u64,
+    /// Most tokens a request may have.
+    pub usable: u64,
+    /// Tokens from which on something is done.
+    pub act_at: u64,
+    /// Tokens to come down to.
+    pub low: u64,
+    /// Tokens that tool outputs may take together.
+    pub tool_budget: Option<u64>,
+    /// Share of the window that is filled, in percent.
+    pub percent: f64,
+}
+
+/// Why something is done, or nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// There is room.
+    Fits,
+    /// Tool outputs take more than their budget.
+    ToolBudget,
+    /// The trigger was reached.
+    SoftMark,
+    /// A threshold in percent was reached.
+    Threshold,
+    /// The request would not fit.
+    HardGate,
+    /// Someone asked for it.
+    ByHand,
+}
+
+impl Rule {
+    /// The word in the journal.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fits => "fits",
+            Self::ToolBudget => "tool_budget",
+            Self::SoftMark => "soft_mark",
+            Self::Threshold => "threshold",
+            Self::HardGate => "hard_gate",
+            Self::ByHand => "by_hand",
+        }
+    }
+}
+
+impl Budget {
+    /// `policy` in a window of `window` tokens; `names` are the model and the profile, for their thresholds.
+    pub fn new(policy: Policy, window: u64, names: &[&str]) -> Self {
+        // A model that may write as much as it reads would leave a small window no room for the conversation.
+        let reserve = policy.reserve.map_or(RESERVE.min(window / 5), |given| given.min(share(window, 0.4)));
+        let free = window.saturating_sub(share(window, policy.buffer));
+        let usable = free.saturating_sub(reserve);
+        let threshold = policy.thresholds.effective(names);
+        let act_at = match (threshold, policy.trigger) {
+            (Some(percent), _) => at_least(window, percent / 100.0),
+            (None, Trigger::Usable(of)) => share(usable, of) + 1,
+            (None, Trigger::AboveWindow(of)) => share(window, of) + 1,
+            (None, Trigger::AtWindow(of)) => at_least(window, of),
+        };
+        let act_at = act_at.min(usable + 1);
+        let low = share(usable, policy.low).min(act_at.saturating_sub(1));
+        let tools = policy.tools.tokens(window);
+        Self { policy, window, reserve, usable, act_at, low, tools, threshold }
+    }
+
+    /// Says, before doing anything, whether something will be done, and by which rule.
+    pub fn will_manage(&self, view: &View) -> Verdict {
+        let tokens = view.tokens();
+        let tool_tokens = view.weight().said[3];
+        let rule = if tokens > self.usable {
+            Rule::HardGate
+        } else if tokens >= self.act_at && self.policy.acts_early() {
+            if self.threshold.is_some() { Rule::Threshold } else { Rule::SoftMark }
+        } else if self.policy.rungs.trim && self.tools.is_some_and(|most| tool_tokens > most) {
+            Rule::ToolBudget
+        } else {
+            Rule::Fits
+        };
+        Verdict {
+            will_manage: rule != Rule::Fits,
+            rule,
+            tokens,
+            tool_tokens,
+            window: self.window,
+            reserve: self.reserve,
+            usable: self.usable,
+            act_at: self.act_at,
+            low: self.low,
+            tool_budget: self.tools,
+            percent: percent(tokens, self.window),
+        }
+    }
+
+    /// What an edit must free before the window is full.
+    pub fn min_gain(&self) -> u64 {
+        share(self.usable, self.policy.min_gain).max(1)
+    }
+
+    /// Most tokens a summary may take.
+    pub fn summary(&self) -> u64 {
+        share(self.usable, self.policy.summary).clamp(96, 4_096)
+    }
+
+    /// Limits for an output on arrival: those given, and no more than about a quarter of what is usable. A byte for each
+    /// usable token is that quarter in what people and programs mostly write.
+    pub fn limits(&self, given: &Limits) -> Limits {
+        let most = usize::try_from(self.usable).unwrap_or(usize::MAX).max(1_024);
+        Limits { max_message_bytes: given.max_message_bytes.min(most), ..*given }
+    }
+
+    /// Most tokens of a request when what must stay is more than what is usable: the answer and the buffer give way,
+    /// down to a twentieth of the window.
+    pub fn most(&self) -> u64 {
+        share(self.window, 0.95).max(self.usable)
+    }
+
+    /// The same rule, with less of the window: after a provider said that the request was too large.
+    #[must_use]
+    pub fn shrunk(&self, by: f64) -> Self {
+        Self {
+            usable: share(self.usable, by),
+            act_at: share(self.act_at, by).max(1),
+            low: share(self.low, by),
+            ..self.clone()
+        }
+    }
+}
+
+impl Policy {
+    /// True when something is done before the window is full.
+    pub const fn acts_early(&self) -> bool {
+        self.rungs.trim || self.rungs.condense
+    }
+}
+
+impl Verdict {
+    /// The numbers in one line.
+    pub fn numbers(&self) -> String {
+        format!(
+            "{} tokens; window {}, reserve {}, usable {}; acts at {}, down to {}",
+            self.tokens, self.window, self.reserve, self.usable, self.act_at, self.low
+        )
+    }
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+pub(crate) fn share(whole: u64, of: f64) -> u64 {
+    // A hair above, so that 0.7 of 100 is 70 and not 69.
+    (whole as f64 * of + 1e-6).floor().max(0.0) as u64
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+fn at_least(whole: u64, of: f64) -> u64 {
+    (whole as f64 * of - 1e-6).ceil().max(0.0) as u64
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
+}

@@ -1,0 +1,260 @@
+//! What to do when a view outgrows its budget: one step at a time, and always one that helps.
+//!
+//! From the lightest to the last: old outputs become placeholders (trim), a summary stands for everything between the
+//! beginning and the last units (condense), a marker does (truncate), single messages are clipped. A step is a
+//! pure function of the view, the budget and what this round has already tried; a text that must be written
+//! is left to the caller. Every step makes the view smaller, so a round ends: with a view that fits, or, below the floor,
+//! with a list of what takes how much.
+//!
+//! What no step touches: the setup, the system messages at the beginning, pins. What only the last rung clips: the
+//! first request and the newest message of the user. Calls and results leave together or not at all.
+
+use crate::budget::{Budget, Rule, Truncate, Verdict};
+use crate::head::Source;
+use crate::journal::{EditKind, Replace};
+use crate::{Meter, Seq, Span, View};
+
+mod blocks;
+mod clip;
+mod cut;
+mod floor;
+mod trim;
+
+pub use blocks::{Block, Blocks};
+pub use floor::Floor;
+
+/// What a round has tried and was refused, so that it does not try again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tried {
+    /// A summary could not be had.
+    pub condense: bool,
+}
+
+/// One thing to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Show placeholders or clipped texts in place of what entries say.
+    Replace {
+        /// Why.
+        rung: Rung,
+        /// The entries and their texts.
+        replace: Vec<Replace>,
+    },
+    /// Show a summary in place of spans.
+    Condense {
+        /// The spans.
+        hide: Vec<Span>,
+        /// Most tokens that may stand for them.
+        limit: u64,
+    },
+    /// Show a marker in place of spans.
+    Truncate {
+        /// The spans.
+        hide: Vec<Span>,
+        /// The marker.
+        marker: String,
+    },
+}
+
+/// Which rung a step stands on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rung {
+    /// Old outputs become placeholders.
+    Trim,
+    /// A summary stands for a span.
+    Condense,
+    /// A marker stands for a span.
+    Truncate,
+    /// A message is shown in part.
+    Clip,
+}
+
+impl Rung {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Trim => "trim",
+            Self::Condense => "condense",
+            Self::Truncate => "truncate",
+            Self::Clip => "clip",
+        }
+    }
+}
+
+impl Step {
+    /// Which rung it stands on.
+    pub const fn rung(&self) -> Rung {
+        match self {
+            Self::Replace { rung, .. } => *rung,
+            Self::Condense { .. } => Rung::Condense,
+            Self::Truncate { .. } => Rung::Truncate,
+        }
+    }
+
+    /// What kind of edit it makes.
+    pub const fn kind(&self) -> EditKind {
+        match self {
+            Self::Replace { .. } => EditKind::Trim,
+            Self::Condense { .. } => EditKind::Condense,
+            Self::Truncate { .. } => EditKind::Truncate,
+        }
+    }
+}
+
+/// What is to be done now.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Next {
+    /// Nothing: there is room, or nothing that is worth a change.
+    Rest,
+    /// This.
+    Do(Step),
+    /// Nothing helps: what must stay is more than what is usable.
+    Floor(Floor),
+}
+
+/// The next step for `view` under `budget`.
+pub fn next<S: Source + ?Sized>(
+    view: &View,
+    source: &S,
+    budget: &Budget,
+    meter: Meter,
+    tried: Tried,
+) -> Result<Next, S::Error> {
+    let verdict = budget.will_manage(view);
+    if !verdict.will_manage {
+        return Ok(Next::Rest);
+    }
+    let blocks = Blocks::of(view, source)?;
+    let scene = Scene { view, source, budget, meter, verdict, blocks };
+    if let Some(step) = scene.early(tried)? {
+        return Ok(Next::Do(step));
+    }
+    if verdict.rule == Rule::HardGate { scene.late(tried) } else { Ok(Next::Rest) }
+}
+
+/// The step that condenses now, whether or not there is room: everything but what is kept.
+pub fn condense_now<S: Source + ?Sized>(
+    view: &View,
+    source: &S,
+    budget: &Budget,
+    meter: Meter,
+) -> Result<Option<Step>, S::Error> {
+    let verdict = Verdict { rule: Rule::ByHand, ..budget.will_manage(view) };
+    let blocks = Blocks::of(view, source)?;
+    Ok(Scene { view, source, budget, meter, verdict, blocks }.condense(1, 1))
+}
+
+/// Everything a step is made from.
+struct Scene<'a, S: ?Sized> {
+    view: &'a View,
+    source: &'a S,
+    budget: &'a Budget,
+    meter: Meter,
+    verdict: Verdict,
+    blocks: Blocks,
+}
+
+impl<S: Source + ?Sized> Scene<'_, S> {
+    /// Steps that are taken for their worth: each must free enough to pay for the break of the prefix.
+    fn early(&self, tried: Tried) -> Result<Option<Step>, S::Error> {
+        let (rungs, gain) = (self.budget.policy.rungs, self.budget.min_gain());
+        let only_tools = self.verdict.rule == Rule::ToolBudget;
+        if rungs.trim
+            && let Some(step) = self.trim(if only_tools { self.tool_gain() } else { gain })?
+        {
+            return self.if_worth(step);
+        }
+        if only_tools || !rungs.condense || tried.condense {
+            return Ok(None);
+        }
+        let step = self.condense(gain, self.budget.policy.min_messages);
+        step.map_or(Ok(None), |step| self.if_worth(step))
+    }
+
+    /// Before the window is full a step must pay for itself. Everything behind it has to be put into the provider's
+    /// cache again; what it frees is no longer read from there by the requests to come, and as many are to be expected
+    /// as there have been.
+    fn if_worth(&self, step: Step) -> Result<Option<Step>, S::Error> {
+        if self.verdict.rule == Rule::HardGate {
+            return Ok(Some(step));
+        }
+        let (from, freed) = self.reach(&step);
+        let behind: u64 = self.blocks.row.iter().filter(|b| b.extent.to >= from).map(|b| b.free).sum();
+        let calls = u64::from(self.source.head(self.view.last())?.items) / 2;
+        let price = behind.saturating_sub(freed) * 23;
+        Ok((freed * calls >= price).then_some(step))
+    }
+
+    /// Where a step begins to change the view, and what it frees.
+    fn reach(&self, step: &Step) -> (Seq, u64) {
+        match step {
+            Step::Replace { replace, .. } => {
+                let was =
+                    |seq| self.blocks.outputs.iter().find(|item| item.seq == seq).map_or(0, |i| i.tokens);
+                let freed = replace.iter().map(|r| u64::from(was(r.seq).saturating_sub(r.tokens))).sum();
+                (replace.first().map_or(0, |r| r.seq), freed)
+            }
+            Step::Condense { hide, .. } | Step::Truncate { hide, .. } => {
+                let inside = |b: &&Block| hide.iter().any(|span| span.meets(b.extent));
+                let free: u64 = self.blocks.row.iter().filter(inside).map(|b| b.free).sum();
+                (hide.first().map_or(0, |span| span.from), free.saturating_sub(self.budget.summary()))
+            }
+        }
+    }
+
+    /// Steps that are taken because the request would not fit: any gain will do.
+    fn late(&self, tried: Tried) -> Result<Next, S::Error> {
+        if self.budget.policy.rungs.condense
+            && !tried.condense
+            && let Some(step) = self.condense(1, 1)
+        {
+            return Ok(Next::Do(step));
+        }
+        if let Some(step) = self.truncate()? {
+            return Ok(Next::Do(step));
+        }
+        if let Some(step) = self.clip_outputs()? {
+            return Ok(Next::Do(step));
+        }
+        if let Some(step) = self.truncate_all() {
+            return Ok(Next::Do(step));
+        }
+        Ok(match self.clip_requests()? {
+            Some(step) => Next::Do(step),
+            None if self.tokens() <= self.budget.most() => Next::Rest,
+            None => Next::Floor(self.floor()?),
+        })
+    }
+
+    /// Tokens of everything shown.
+    fn tokens(&self) -> u64 {
+        self.verdict.tokens
+    }
+
+    fn truncate(&self) -> Result<Option<Step>, S::Error> {
+        Ok(match self.budget.policy.rungs.truncate {
+            Truncate::ToLow => self.truncate_to_low(),
+            Truncate::Half => self.truncate_half().or_else(|| self.truncate_to_low()),
+        })
+    }
+}
+
+/// What stands in place of spans that are left out without a summary.
+pub fn marker(hide: &[Span]) -> String {
+    let hull = Span::new(hide.first().map_or(0, |s| s.from), hide.last().map_or(0, |s| s.to));
+    format!(
+        "[Earlier messages (@{}-@{}) are left out to save room. They are kept: read one with \
+         tool_output_cache({{\"ref_id\":\"@{}\"}}).]",
+        hull.from, hull.to, hull.from
+    )
+}
+
+/// What stands in place of a tool's output: how much it was, and under what name it is kept.
+pub fn placeholder(seq: Seq, output: Option<&crate::message::OutputRef>, lines: u64) -> String {
+    match output {
+        Some(output) => {
+            format!("[tool output trimmed; ref={}; {} lines]", output.id, output.line_count.unwrap_or(lines))
+        }
+        None => format!("[tool output trimmed; ref=@{seq}; {lines} lines]"),
+    }
+}

@@ -1,0 +1,92 @@
+//! The last rungs: what is too large by itself is shown in part.
+//!
+//! First the outputs that are still shown, the largest most; then, when nothing else is left, the first request and
+//! the newest message of the user. What is cut out is named, and can be read under the entry's number.
+
+use super::{Rung, Scene, Step, placeholder};
+use crate::clip::{Limits, clip};
+use crate::head::Source;
+use crate::journal::{Entry, Replace};
+use crate::message::Message;
+use crate::view::Item;
+use crate::{Meter, Seq};
+
+/// A clipped text shorter than this says nothing; a placeholder says as much.
+const SHORTEST: usize = 400;
+
+impl<S: Source + ?Sized> Scene<'_, S> {
+    /// Outputs that are still shown, each cut to an equal share of the room there is.
+    pub(super) fn clip_outputs(&self) -> Result<Option<Step>, S::Error> {
+        let outputs: Vec<Item> = self.blocks.outputs.clone();
+        let all: u64 = outputs.iter().map(|item| u64::from(item.tokens)).sum();
+        let rest = self.tokens() - all;
+        self.clip_items(&outputs, self.budget.usable.saturating_sub(rest))
+    }
+
+    /// The first request and the newest message of the user, cut to the room there is.
+    pub(super) fn clip_requests(&self) -> Result<Option<Step>, S::Error> {
+        let mut requests: Vec<Item> = self.blocks.first.into_iter().chain(self.blocks.newest).collect();
+        requests.dedup();
+        let all: u64 = requests.iter().map(|item| u64::from(item.tokens)).sum();
+        let rest = self.tokens() - all;
+        self.clip_items(&requests, self.budget.usable.saturating_sub(rest))
+    }
+
+    fn clip_items(&self, items: &[Item], room: u64) -> Result<Option<Step>, S::Error> {
+        let cap = level(items, room);
+        let mut replace = Vec::new();
+        for item in items.iter().filter(|item| u64::from(item.tokens) > cap) {
+            let Entry::Message(message, _) = self.source.record(item.seq)?.entry else { continue };
+            let swap = clipped(self.meter, item.seq, &message, cap);
+            if swap.tokens < item.tokens {
+                replace.push(swap);
+            }
+        }
+        replace.sort_by_key(|replace| replace.seq);
+        Ok((!replace.is_empty()).then_some(Step::Replace { rung: Rung::Clip, replace }))
+    }
+}
+
+/// The most that each may have so that all fit into `room`: the small ones whole, the large ones equally.
+fn level(items: &[Item], room: u64) -> u64 {
+    let mut sizes: Vec<u64> = items.iter().map(|item| u64::from(item.tokens)).collect();
+    sizes.sort_unstable();
+    let mut room = room;
+    for (i, size) in sizes.iter().enumerate() {
+        let each = room / (sizes.len() - i) as u64;
+        if *size > each {
+            return each;
+        }
+        room -= size;
+    }
+    u64::MAX
+}
+
+/// The message with as much of its words as `cap` tokens hold, or with a placeholder when that is nothing.
+pub(super) fn clipped(meter: Meter, seq: Seq, message: &Message, cap: u64) -> Replace {
+    let words = message.words();
+    let output = message.outcome().and_then(|outcome| outcome.output_ref.as_ref());
+    let own = format!("@{seq}");
+    let name = output.map_or(own.as_str(), |output| output.id.as_str());
+    // Four bytes a token at most in what people write; then down until it fits.
+    let mut bytes = usize::try_from(cap.saturating_mul(4)).unwrap_or(usize::MAX).min(words.len());
+    while bytes >= SHORTEST {
+        let limits = Limits { max_message_bytes: bytes, ..Limits::default() };
+        if let Some(text) = clip(&words, &limits, name) {
+            let tokens = meter.message(&message.saying(&text));
+            if u64::from(tokens) <= cap {
+                return Replace { seq, text, tokens };
+            }
+        }
+        bytes = bytes / 4 * 3;
+    }
+    let text = match message.outcome() {
+        Some(_) => placeholder(seq, output, words.lines().count() as u64),
+        None => format!(
+            "[a message of {} bytes; read it with tool_output_cache({{\"ref_id\":\"@{seq}\"}})]",
+            words.len()
+        ),
+    };
+    let tokens = meter.message(&message.saying(&text));
+    Replace { seq, text, tokens }
+}

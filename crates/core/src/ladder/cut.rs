@@ -1,0 +1,153 @@
+//! Which blocks leave: everything between the beginning and the last units.
+
+use super::{Scene, Step, marker};
+use crate::budget::Keep;
+use crate::head::Source;
+
+/// Fewer tokens hold no summary.
+const SHORTEST: u64 = 64;
+
+impl<S: Source + ?Sized> Scene<'_, S> {
+    /// A summary in place of everything that is not kept; `None` when that would free less than `gain`, or stand for
+    /// fewer than `messages`: a summary of little else than a summary tells nothing new.
+    pub(super) fn condense(&self, gain: u64, messages: u32) -> Option<Step> {
+        let cut = self.tail(self.budget.summary());
+        let row = &self.blocks.row[..cut];
+        let said: u32 = row.iter().filter(|block| !block.summary).map(|block| block.messages).sum();
+        let free: u64 = row.iter().map(|block| block.free).sum();
+        let limit = self.budget.summary().min(free / 2);
+        if said < messages || limit < SHORTEST || free - limit < gain {
+            return None;
+        }
+        let hide = self.blocks.spans(self.leaving(0..cut));
+        (!hide.is_empty()).then_some(Step::Condense { hide, limit })
+    }
+
+    /// Where the kept end begins: as the policy says, but never so long that the low mark cannot be reached, and
+    /// always with the last block.
+    fn tail(&self, summary: u64) -> usize {
+        let row = &self.blocks.row;
+        let all: u64 = row.iter().map(|block| block.free).sum();
+        let fixed = self.tokens() - all;
+        let most = match self.budget.policy.keep {
+            Keep::Share(_) => self.budget.low,
+            // Those who count messages or turns come down just enough not to act again at once.
+            Keep::Messages(_) | Keep::Turns(_) => self.budget.act_at - 1,
+        };
+        let room = most.saturating_sub(fixed + summary);
+        let wanted = self.wanted();
+        let mut tokens = 0;
+        let mut cut = row.len();
+        while cut > wanted {
+            tokens += row[cut - 1].free;
+            if tokens > room && cut < row.len() {
+                break;
+            }
+            cut -= 1;
+        }
+        cut
+    }
+
+    /// Where the end begins that a trim spares.
+    pub(super) fn spare(&self) -> usize {
+        // Turns may be as long as the whole conversation, and messages as large: outputs are spared by their size.
+        self.last_share(0.25)
+    }
+
+    /// Where the last blocks begin that together have no more than this share of what is usable.
+    fn last_share(&self, of: f64) -> usize {
+        let row = &self.blocks.row;
+        let most = crate::budget::share(self.budget.usable, of);
+        let mut tokens = 0;
+        let fitting = (0..row.len()).rev().take_while(|&i| {
+            tokens += row[i].free;
+            tokens <= most
+        });
+        fitting.last().unwrap_or(row.len().saturating_sub(1))
+    }
+
+    /// Where the end begins that the policy wants to keep.
+    fn wanted(&self) -> usize {
+        let row = &self.blocks.row;
+        let from_end =
+            |enough: &mut dyn FnMut(usize) -> bool| (0..row.len()).rev().find(|&i| enough(i)).unwrap_or(0);
+        match self.budget.policy.keep {
+            Keep::Messages(n) => {
+                let mut left = u64::from(n);
+                from_end(&mut |i| {
+                    // What stays anyway is a message too.
+                    left = left.saturating_sub(u64::from(row[i].messages.max(1)));
+                    left == 0
+                })
+            }
+            Keep::Turns(n) => {
+                let mut left = n;
+                from_end(&mut |i| {
+                    left = left.saturating_sub(u32::from(row[i].begins_turn));
+                    left == 0
+                })
+            }
+            Keep::Share(of) => self.last_share(of),
+        }
+    }
+
+    /// Blocks of a range in which something leaves.
+    fn leaving(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = usize> + '_ {
+        range.filter(|&i| self.blocks.row[i].messages > 0 || self.blocks.row[i].summary)
+    }
+
+    /// A marker in place of the oldest, down to the low mark; summaries stay as long as they can.
+    pub(super) fn truncate_to_low(&self) -> Option<Step> {
+        let row = &self.blocks.row;
+        let last = row.len().saturating_sub(1);
+        for summaries in [false, true] {
+            let mut tokens = self.tokens();
+            let mut gone = Vec::new();
+            for i in self.leaving(0..last).filter(|&i| summaries || !row[i].summary) {
+                if tokens <= self.budget.low {
+                    break;
+                }
+                tokens -= row[i].free;
+                gone.push(i);
+            }
+            if tokens <= self.budget.usable
+                && let Some(step) = self.leave_out(&gone)
+            {
+                return Some(step);
+            }
+        }
+        // Not enough by itself: the last block is larger than what is usable. Take what can be taken.
+        self.leave_out(&self.leaving(0..last).collect::<Vec<_>>())
+    }
+
+    /// A marker in place of half of the messages after the first, an even number of them.
+    pub(super) fn truncate_half(&self) -> Option<Step> {
+        let row = &self.blocks.row;
+        let visible = self.view.weight().items.saturating_sub(1);
+        let most = (visible / 2) & !1;
+        let mut count = 0;
+        let gone: Vec<usize> = self
+            .leaving(0..row.len().saturating_sub(1))
+            .take_while(|&i| {
+                count += u64::from(row[i].messages.max(1));
+                count <= most
+            })
+            .collect();
+        let free: u64 = gone.iter().map(|&i| row[i].free).sum();
+        if self.tokens() - free > self.budget.usable { None } else { self.leave_out(&gone) }
+    }
+
+    /// A marker in place of everything that may leave, the last block too.
+    pub(super) fn truncate_all(&self) -> Option<Step> {
+        self.leave_out(&self.leaving(0..self.blocks.row.len()).collect::<Vec<_>>())
+    }
+
+    /// `None` when the marker would be no smaller than what it stands for.
+    fn leave_out(&self, blocks: &[usize]) -> Option<Step> {
+        let hide = self.blocks.spans(blocks.iter().copied());
+        let free: u64 = blocks.iter().map(|&i| self.blocks.row[i].free).sum();
+        let marker = marker(&hide);
+        (!hide.is_empty() && free > u64::from(self.meter.said(&marker)))
+            .then_some(Step::Truncate { hide, marker })
+    }
+}

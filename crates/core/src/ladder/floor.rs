@@ -1,0 +1,65 @@
+//! What must stay, when that is more than what is usable: named, with numbers, and with what to do about it.
+
+use super::{Scene, clip, marker};
+use crate::Span;
+use crate::head::Source;
+use crate::journal::Entry;
+use crate::view::Item;
+use serde::Serialize;
+
+/// The least that a view can be made.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Floor {
+    /// Most tokens a request may have, were nothing but a twentieth of the window left for the answer.
+    pub most: u64,
+    /// Tokens of what must stay.
+    pub floor: u64,
+    /// Tokens of the view as it is.
+    pub tokens: u64,
+    /// System prompt and tool definitions.
+    pub setup: u64,
+    /// System messages at the beginning.
+    pub system: u64,
+    /// Pinned entries.
+    pub pinned: u64,
+    /// The first request and the newest message of the user, as short as they can be shown.
+    pub requests: u64,
+    /// The marker for everything else.
+    pub marker: u64,
+}
+
+impl std::fmt::Display for Floor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "the window holds {} tokens at most, and what must stay takes {}: system prompt and tools {}, system messages \
+             {}, pins {}, requests {}, marker {}; use a larger window, unpin something, or shorten the setup",
+            self.most, self.floor, self.setup, self.system, self.pinned, self.requests, self.marker
+        )
+    }
+}
+
+impl<S: Source + ?Sized> Scene<'_, S> {
+    /// What takes how much when nothing more can leave.
+    pub(super) fn floor(&self) -> Result<Floor, S::Error> {
+        let mut requests = 0;
+        let newest = self.blocks.newest.filter(|newest| Some(*newest) != self.blocks.first);
+        for item in self.blocks.first.iter().chain(&newest) {
+            requests += self.least(item)?;
+        }
+        let (setup, system, pinned) = (self.view.weight().setup, self.blocks.system, self.blocks.pinned);
+        let last = self.view.last();
+        let marker = u64::from(self.meter.said(&marker(&[Span::new(last, last)])));
+        let floor = setup + system + pinned + requests + marker;
+        let (most, tokens) = (self.budget.most(), self.tokens());
+        Ok(Floor { most, floor, tokens, setup, system, pinned, requests, marker })
+    }
+
+    fn least(&self, item: &Item) -> Result<u64, S::Error> {
+        let Entry::Message(message, _) = self.source.record(item.seq)?.entry else {
+            return Ok(u64::from(item.tokens));
+        };
+        let least = clip::clipped(self.meter, item.seq, &message, 0).tokens;
+        Ok(u64::from(least.min(item.tokens)))
+    }
+}

@@ -1,0 +1,145 @@
+//! Old outputs become placeholders: the cheapest room there is, because every one of them can be read again.
+//!
+//! What a later call has made stale goes first: an earlier read of a file that was read or written since, an earlier
+//! answer to the same question. Then the oldest. Enough at once to come down to the mark, because each edit breaks the
+//! prefix that the provider has cached; and none at all when it is not worth that.
+
+use super::{Rung, Scene, Step, placeholder};
+use crate::head::Source;
+use crate::journal::{Entry, Replace};
+use crate::message::{Call, Message};
+use crate::view::Item;
+use crate::{Seq, Span};
+use std::collections::{HashMap, HashSet};
+
+/// Outputs smaller than this are left alone.
+const SMALL: u32 = 48;
+
+/// Names under which a call's arguments hold a file.
+const FILE_KEYS: [&str; 8] =
+    ["path", "file_path", "filepath", "filename", "file", "target_file", "absolute_path", "notebook_path"];
+
+/// An output that may become a placeholder.
+struct Candidate {
+    item: Item,
+    replace: Replace,
+    stale: bool,
+}
+
+impl<S: Source + ?Sized> Scene<'_, S> {
+    /// What must leave when only the outputs take too much: half of what they may have.
+    pub(super) fn tool_gain(&self) -> u64 {
+        self.budget.tools.map_or(1, |tools| self.verdict.tool_tokens.saturating_sub(tools / 4))
+    }
+
+    /// Placeholders for old outputs; `None` when they would free less than `gain`.
+    pub(super) fn trim(&self, gain: u64) -> Result<Option<Step>, S::Error> {
+        let most: u64 = self.old_outputs().map(|item| u64::from(item.tokens)).sum();
+        if most < gain {
+            return Ok(None);
+        }
+        let mut candidates = self.candidates()?;
+        candidates.sort_by_key(|candidate| (!candidate.stale, candidate.item.seq));
+        let wanted = self.tokens().saturating_sub(self.budget.low).max(gain);
+        let (mut freed, mut replace) = (0, Vec::new());
+        for candidate in candidates {
+            if freed >= wanted {
+                break;
+            }
+            freed += u64::from(candidate.item.tokens - candidate.replace.tokens);
+            replace.push(candidate.replace);
+        }
+        replace.sort_by_key(|replace| replace.seq);
+        Ok((freed >= gain && !replace.is_empty()).then_some(Step::Replace { rung: Rung::Trim, replace }))
+    }
+
+    /// Outputs before the end that is spared.
+    fn old_outputs(&self) -> impl Iterator<Item = &Item> {
+        let before = self.spared();
+        self.blocks.outputs.iter().filter(move |item| item.seq < before && item.tokens >= SMALL)
+    }
+
+    /// Where the end begins that a trim spares: as the policy says, at least the last block.
+    fn spared(&self) -> Seq {
+        let row = &self.blocks.row;
+        let from = self.spare().min(row.len().saturating_sub(1));
+        row.get(from).map_or(0, |block| block.extent.from)
+    }
+
+    fn candidates(&self) -> Result<Vec<Candidate>, S::Error> {
+        let mut asked = Asked::default();
+        let mut found = Vec::new();
+        for block in &self.blocks.row {
+            self.hear(block.extent, &mut asked)?;
+        }
+        for item in self.old_outputs() {
+            let Entry::Message(message, _) = self.source.record(item.seq)?.entry else { continue };
+            let Some(outcome) = message.outcome() else { continue };
+            let lines = message.words().lines().count() as u64;
+            let text = placeholder(item.seq, outcome.output_ref.as_ref(), lines);
+            let tokens = self.meter.message(&message.saying(&text));
+            if tokens < item.tokens {
+                let stale = asked.is_stale(self.source.head(item.seq)?.unit, &outcome.call_id);
+                found.push(Candidate {
+                    item: *item,
+                    replace: Replace { seq: item.seq, text, tokens },
+                    stale,
+                });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Notes what the calls of a block asked for. Only what made calls is read.
+    fn hear(&self, extent: Span, asked: &mut Asked) -> Result<(), S::Error> {
+        if !self.blocks.outputs.iter().any(|item| extent.holds(item.seq)) {
+            return Ok(());
+        }
+        let mut seen = HashSet::new();
+        for item in self.blocks.outputs.iter().filter(|item| extent.holds(item.seq)) {
+            let unit = self.source.head(item.seq)?.unit;
+            if seen.insert(unit)
+                && let Entry::Message(message, _) = self.source.record(unit)?.entry
+            {
+                asked.hear(unit, &message);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What was asked for, and by which call last.
+#[derive(Default)]
+struct Asked {
+    subject: HashMap<(Seq, String), String>,
+    last: HashMap<String, (Seq, String)>,
+}
+
+impl Asked {
+    fn hear(&mut self, unit: Seq, message: &Message) {
+        for call in message.calls() {
+            let subject = subject(call);
+            self.subject.insert((unit, call.id.clone()), subject.clone());
+            self.last.insert(subject, (unit, call.id.clone()));
+        }
+    }
+
+    /// True when a later call was about the same thing.
+    fn is_stale(&self, unit: Seq, call: &str) -> bool {
+        let key = (unit, call.to_owned());
+        let last = self.subject.get(&key).and_then(|subject| self.last.get(subject));
+        last.is_some_and(|last| *last != key)
+    }
+}
+
+/// What a call is about: a file, or else exactly this question.
+fn subject(call: &Call) -> String {
+    let arguments: Option<serde_json::Value> = serde_json::from_str(&call.arguments).ok();
+    let file = arguments.as_ref().and_then(|arguments| {
+        FILE_KEYS.iter().find_map(|key| arguments.get(key).and_then(serde_json::Value::as_str))
+    });
+    match file {
+        Some(file) => format!("file {}", file.trim_start_matches("./")),
+        None => format!("{} {}", call.name, call.arguments),
+    }
+}

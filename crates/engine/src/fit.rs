@@ -1,0 +1,294 @@
+//! Carrying plans out: from a budget to edits in the journal, until the view fits.
+//!
+//! The [ladder](komado_core::ladder) says what to do next; here it is done, one edit at a time, each durable before the
+//! next is thought of. A dry run takes the same steps over a copy that is never written. A summary that cannot be
+//! had changes nothing: the attempt and its cost are journaled, and the ladder goes one rung down.
+
+use crate::condense::{self, Declined, Reads, Settings, Summariser};
+use crate::error::{Error, Result};
+use crate::staged::Staged;
+use crate::thread::{Thread, check_gain};
+use komado_core::budget::{Budget, Rule, Verdict};
+use komado_core::head::Source;
+use komado_core::journal::{Cause, Edit, Entry, Reply, Sent, Show, ShowKind};
+use komado_core::ladder::{self, Next, Rung, Step, Tried};
+use komado_core::{Meter, Seq, Span, View};
+
+/// More rounds than there are rungs mean a fault of ours, not of the conversation.
+const MOST_STEPS: usize = 16;
+
+/// A budget, and who writes summaries under it.
+pub struct Ladder<'a> {
+    /// How much may be shown, and when something must leave.
+    pub budget: Budget,
+    /// How a span is condensed.
+    pub settings: Settings,
+    /// Who writes the summary.
+    pub by: &'a mut dyn Summariser,
+}
+
+/// What was done, or would be.
+#[derive(Clone, Debug)]
+pub struct Fitted {
+    /// What the budget said before.
+    pub verdict: Verdict,
+    /// The edits, in order.
+    pub done: Vec<Done>,
+    /// Summaries that could not be had, and why.
+    pub declined: Vec<String>,
+    /// Tokens of the view after.
+    pub after: u64,
+}
+
+/// One edit that was made, or would be.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// Its entry.
+    pub seq: Seq,
+    /// Which rung.
+    pub rung: Rung,
+    /// The edit, with its cause and its numbers.
+    pub edit: Edit,
+}
+
+impl Done {
+    /// What leaves the view or is shown otherwise.
+    pub fn touched(&self) -> Vec<Span> {
+        let replaced = self.edit.replace.iter().map(|replace| Span::new(replace.seq, replace.seq));
+        self.edit.hide.iter().copied().chain(replaced).collect()
+    }
+}
+
+/// A step made into an edit, or the reason why it could not be.
+enum Made {
+    Edit(Box<Edit>),
+    Declined(Declined),
+}
+
+/// Where edits are put: a thread, or a copy of it that is thrown away.
+trait Desk {
+    fn view(&self) -> &View;
+    fn next(&self, budget: &Budget, tried: Tried) -> Result<Next>;
+    fn write(&self, step: Step, verdict: Verdict, ladder: &mut Ladder<'_>) -> Result<Made>;
+    /// A model is about to be asked: the journal says so first.
+    fn asking(&mut self, model: &str) -> Result<Seq>;
+    /// It was asked for nothing.
+    fn in_vain(&mut self, asked: Seq, model: &str, why: &Declined) -> Result<()>;
+    /// Gives the edit with its numbers; an edit that frees nothing is an error.
+    fn put(&mut self, edit: Edit) -> Result<(Seq, Edit)>;
+}
+
+/// Step by step, until the view fits or nothing more is worth doing.
+fn climb<D: Desk>(desk: &mut D, ladder: &mut Ladder<'_>) -> Result<Fitted> {
+    let mut fitted = Fitted::begun(desk.view(), &ladder.budget);
+    let mut tried = Tried::default();
+    for _ in 0..MOST_STEPS {
+        match desk.next(&ladder.budget, tried)? {
+            Next::Rest => return Ok(fitted.ended(desk.view())),
+            Next::Floor(floor) => return Err(Error::Floor(floor)),
+            Next::Do(step) => {
+                tried.condense |= matches!(step, Step::Condense { .. });
+                take(desk, step, &mut fitted, ladder)?;
+            }
+        }
+    }
+    Err(Error::Endless { steps: MOST_STEPS, tokens: desk.view().tokens() })
+}
+
+/// One step: written, and put where it belongs.
+fn take<D: Desk>(desk: &mut D, step: Step, fitted: &mut Fitted, ladder: &mut Ladder<'_>) -> Result<()> {
+    let rung = step.rung();
+    let model = ladder.by.name().to_owned();
+    let asks = rung == Rung::Condense && ladder.by.reads() == Reads::Request;
+    let asked = if asks { Some(desk.asking(&model)?) } else { None };
+    match desk.write(step, fitted.verdict, ladder)? {
+        Made::Edit(edit) => {
+            let (seq, edit) = desk.put(*edit)?;
+            fitted.done.push(Done { seq, rung, edit });
+        }
+        Made::Declined(why) => {
+            if let Some(asked) = asked {
+                desk.in_vain(asked, &model, &why)?;
+            }
+            fitted.declined.push(why.to_string());
+        }
+    }
+    Ok(())
+}
+
+impl Desk for Thread<'_> {
+    fn view(&self) -> &View {
+        Self::view(self)
+    }
+
+    fn next(&self, budget: &Budget, tried: Tried) -> Result<Next> {
+        Ok(ladder::next(self.view(), self.source(), budget, self.meter(), tried)?)
+    }
+
+    fn write(&self, step: Step, verdict: Verdict, ladder: &mut Ladder<'_>) -> Result<Made> {
+        write(self.view(), self.source(), self.meter(), step, verdict, ladder)
+    }
+
+    fn asking(&mut self, model: &str) -> Result<Seq> {
+        self.append(Entry::Sent(Sent {
+            digest: String::new(),
+            model: model.to_owned(),
+            context_tokens: self.view().tokens(),
+            purpose: Some("condense".into()),
+        }))
+    }
+
+    fn in_vain(&mut self, asked: Seq, model: &str, why: &Declined) -> Result<()> {
+        self.append(Entry::Lost(Reply {
+            to: Some(asked),
+            model: Some(model.to_owned()),
+            usage: why.usage(),
+            finish: "declined".into(),
+            error: Some(why.to_string()),
+        }))?;
+        Ok(())
+    }
+
+    fn put(&mut self, edit: Edit) -> Result<(Seq, Edit)> {
+        let seq = self.edit(edit)?;
+        match self.record(seq)?.entry {
+            Entry::Edit(edit) => Ok((seq, edit)),
+            _ => Err(self.no_moment(seq)),
+        }
+    }
+}
+
+/// A copy of a thread on which steps are tried.
+struct Draft<'a> {
+    staged: Staged<'a>,
+    meter: Meter,
+}
+
+impl Desk for Draft<'_> {
+    fn view(&self) -> &View {
+        self.staged.view()
+    }
+
+    fn next(&self, budget: &Budget, tried: Tried) -> Result<Next> {
+        Ok(ladder::next(self.view(), self.staged.source(), budget, self.meter, tried)?)
+    }
+
+    fn write(&self, step: Step, verdict: Verdict, ladder: &mut Ladder<'_>) -> Result<Made> {
+        write(self.view(), self.staged.source(), self.meter, step, verdict, ladder)
+    }
+
+    fn asking(&mut self, _: &str) -> Result<Seq> {
+        Ok(0)
+    }
+
+    fn in_vain(&mut self, _: Seq, _: &str, _: &Declined) -> Result<()> {
+        Ok(())
+    }
+
+    fn put(&mut self, mut edit: Edit) -> Result<(Seq, Edit)> {
+        let before = self.view().tokens();
+        let seq = self.staged.push(Entry::Edit(edit.clone()), edit.shown_tokens(), String::new())??;
+        (edit.cause.before, edit.cause.after) = (before, self.view().tokens());
+        check_gain(&edit).map(|()| (seq, edit))
+    }
+}
+
+impl Thread<'_> {
+    /// Says, before doing anything, whether something will be done before the next request.
+    pub fn will_manage(&self, budget: &Budget) -> Verdict {
+        budget.will_manage(self.view())
+    }
+
+    /// Makes the view fit, and journals each edit. Nothing happens while there is room.
+    pub fn fit(&mut self, ladder: &mut Ladder<'_>) -> Result<Fitted> {
+        climb(self, ladder)
+    }
+
+    /// What [`Thread::fit`] would do; nothing is written.
+    pub fn plan(&self, ladder: &mut Ladder<'_>) -> Result<Fitted> {
+        let staged = Staged::new(self.source(), self.view().clone());
+        climb(&mut Draft { staged, meter: self.meter() }, ladder)
+    }
+
+    /// Condenses now, whether or not there is room: everything but what the policy keeps. Nothing is done when that is
+    /// too little.
+    pub fn condense_now(&mut self, ladder: &mut Ladder<'_>) -> Result<Fitted> {
+        let mut fitted = Fitted::begun(self.view(), &ladder.budget);
+        fitted.verdict.rule = Rule::ByHand;
+        if let Some(step) = ladder::condense_now(self.view(), self.source(), &ladder.budget, self.meter())? {
+            take(self, step, &mut fitted, ladder)?;
+        }
+        Ok(fitted.ended(self.view()))
+    }
+
+    /// Takes back the newest edits, one by one, as long as the view then still fits without acting: for a window that
+    /// has grown. Gives the edits taken back.
+    pub fn relax(&mut self, budget: &Budget) -> Result<Vec<Seq>> {
+        let mut back = Vec::new();
+        while let Some(edit) = self.view().edits().last() {
+            let mut trial = Staged::new(self.source(), self.view().clone());
+            if trial.push(Entry::Revert { target: edit }, 0, String::new())?.is_err()
+                || budget.will_manage(trial.view()).will_manage
+            {
+                break;
+            }
+            self.revert(edit)?;
+            back.push(edit);
+        }
+        Ok(back)
+    }
+}
+
+impl Fitted {
+    fn begun(view: &View, budget: &Budget) -> Self {
+        let verdict = budget.will_manage(view);
+        Self { verdict, done: Vec::new(), declined: Vec::new(), after: verdict.tokens }
+    }
+
+    fn ended(mut self, view: &View) -> Self {
+        self.after = view.tokens();
+        self
+    }
+}
+
+/// Makes a step into an edit; only a summary has to be written first.
+fn write<S: Source<Error = komado_store::Error> + ?Sized>(
+    view: &View,
+    source: &S,
+    meter: Meter,
+    step: Step,
+    verdict: Verdict,
+    ladder: &mut Ladder<'_>,
+) -> Result<Made> {
+    let kind = step.kind();
+    let mut cause = Cause { rule: verdict.rule.name().to_owned(), ..Cause::default() };
+    let numbers = verdict.numbers();
+    let edit = |hide, show, replace, cause| Edit { kind, hide, show, replace, cause };
+    Ok(Made::Edit(Box::new(match step {
+        Step::Replace { rung, replace } => {
+            cause.note = Some(format!("{}: {} outputs; {numbers}", rung.name(), replace.len()));
+            edit(Vec::new(), Vec::new(), replace, cause)
+        }
+        Step::Truncate { hide, marker } => {
+            cause.note = Some(numbers);
+            let show = Show { kind: ShowKind::Marker, tokens: meter.said(&marker), text: marker };
+            edit(hide, vec![show], Vec::new(), cause)
+        }
+        Step::Condense { hide, limit } => {
+            // How many messages are worth it was the ladder's to say.
+            let settings = ladder.settings.clone().by_hand();
+            let composed = condense::compose(source, view, &hide, &settings, ladder.by, meter, limit)?;
+            match composed {
+                Err(why) => return Ok(Made::Declined(why)),
+                Ok(composed) => {
+                    cause.note = Some(match composed.note {
+                        Some(note) => format!("{note}; {numbers}"),
+                        None => numbers,
+                    });
+                    (cause.model, cause.usage) = (composed.model, composed.usage);
+                    edit(hide, composed.show, Vec::new(), cause)
+                }
+            }
+        }
+    })))
+}

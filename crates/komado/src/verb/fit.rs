@@ -1,0 +1,181 @@
+//! `komado fit`: make the view fit its window now, or say what would be done.
+
+use crate::app::App;
+use crate::fault::{Fault, Outcome};
+use crate::paper::{number, say};
+use clap::Args as ClapArgs;
+use komado_core::Address;
+use komado_core::budget::{Budget, Preset};
+use komado_core::session::Session;
+use komado_engine::Thread;
+use komado_engine::engine::Found;
+use komado_engine::fit::{Done, Fitted};
+use komado_store::Mode;
+use serde_json::{Value, json};
+
+use super::change;
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct Args {
+    /// The session, or SESSION/THREAD
+    address: Address,
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+    /// First take back edits for which the window has room again
+    #[arg(long)]
+    relax: bool,
+    #[command(flatten)]
+    room: Room,
+}
+
+/// Which window, and by which rule.
+#[derive(ClapArgs, Debug)]
+pub(super) struct Room {
+    /// The model's window in tokens, in place of the session's own
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    window: Option<u32>,
+    /// The rule by which the window is kept: komado, seed000, seed001 or seed002; else as the settings say
+    #[arg(long, value_parser = preset)]
+    preset: Option<Preset>,
+}
+
+/// A preset on the command line.
+pub(super) fn preset(name: &str) -> Result<Preset, String> {
+    Preset::named(name).ok_or_else(|| {
+        let known = Preset::ALL.map(Preset::name).join(", ");
+        format!("there is no preset {name:?}; there are {known}")
+    })
+}
+
+impl Room {
+    /// The budget for a session. A window that nobody knows is never guessed.
+    pub(super) fn budget(&self, app: &App, session: &Session) -> Outcome<Budget> {
+        let config = &session.meta.config;
+        let window = self.window.or(config.context_length).ok_or_else(|| {
+            Fault::usage(format!(
+                "the window of session {} is not known; say it with --window TOKENS",
+                session.meta.uuid
+            ))
+        })?;
+        Ok(app.config.budget(self.preset, window, config.model.as_deref()))
+    }
+}
+
+pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+    let found = app.find(&args.address)?;
+    let budget = args.room.budget(app, &app.session(&found.session)?)?;
+    let mode = if args.dry_run { Mode::Read } else { Mode::Write };
+    let mut thread = app.open(&found, mode)?;
+    let mut back = Vec::new();
+    if args.relax && !args.dry_run {
+        back = thread.relax(&budget)?;
+    }
+    let mut by = app.config.summariser(thread.meter())?;
+    let mut ladder = app.config.ladder(budget, &mut *by);
+    let fitted = if args.dry_run { thread.plan(&mut ladder)? } else { thread.fit(&mut ladder)? };
+    if !args.dry_run {
+        change::settle(&mut thread);
+    }
+    drop(thread);
+    if app.paper.json {
+        let mut row = json(&found, &fitted);
+        (row["dry_run"], row["reverted"]) = (json!(args.dry_run), json!(back));
+        return app.paper.json(&row);
+    }
+    if !back.is_empty() {
+        let edits: Vec<String> = back.iter().map(|seq| format!("@{seq}")).collect();
+        app.paper.line(format!("taken back, since there is room again: {}", edits.join(", ")))?;
+    }
+    tell(app, &found, &fitted, args.dry_run)
+}
+
+/// What was done, or would be, as JSON.
+pub(super) fn json(found: &Found, fitted: &Fitted) -> Value {
+    let edits: Vec<Value> = fitted.done.iter().map(|done| edit_json(found, done)).collect();
+    json!({
+        "session": found.session.as_str(),
+        "thread": found.thread.as_str(),
+        "verdict": fitted.verdict,
+        "edits": edits,
+        "declined": fitted.declined,
+        "tokens_before": fitted.verdict.tokens,
+        "tokens_after": fitted.after,
+    })
+}
+
+fn edit_json(found: &Found, done: &Done) -> Value {
+    let spans: Vec<[u32; 2]> = done.touched().iter().map(|span| [span.from, span.to]).collect();
+    json!({
+        "seq": done.seq,
+        "rung": done.rung.name(),
+        "op": done.edit.kind.name(),
+        "rule": done.edit.cause.rule,
+        "note": done.edit.cause.note,
+        "spans": spans,
+        "tokens_before": done.edit.cause.before,
+        "tokens_after": done.edit.cause.after,
+        "model": done.edit.cause.model,
+        "undo": format!("komado revert {}@{}", change::name(found), done.seq),
+    })
+}
+
+/// What was done, or would be, for people.
+pub(super) fn tell(app: &mut App, found: &Found, fitted: &Fitted, dry_run: bool) -> Outcome {
+    app.paper.line(format!("{}: {}", fitted.verdict.rule.name(), fitted.verdict.numbers()))?;
+    fitted.declined.iter().for_each(|why| say(format!("komado: no summary: {why}")));
+    for done in &fitted.done {
+        let cause = &done.edit.cause;
+        app.paper.line(format!(
+            "@{} {:<8} {}: {} → {} tokens",
+            done.seq,
+            done.rung.name(),
+            what(done),
+            number(cause.before),
+            number(cause.after)
+        ))?;
+        if !dry_run {
+            say(format!("undo: komado revert {}@{}", change::name(found), done.seq));
+        }
+    }
+    if fitted.done.is_empty() {
+        let nothing =
+            if fitted.verdict.will_manage { "nothing is worth an edit yet" } else { "there is room" };
+        app.paper.line(format!("{nothing}; nothing {} changed", if dry_run { "would be" } else { "was" }))?;
+    } else if dry_run {
+        say("this is a dry run: nothing was changed");
+    }
+    Ok(())
+}
+
+fn what(done: &Done) -> String {
+    let spans = done.touched();
+    match (&spans[..], done.edit.replace.len()) {
+        (_, n) if n > 0 => {
+            format!("{n} {}", if n == 1 { "entry shown in part" } else { "entries shown in part" })
+        }
+        ([first, .., last], _) => format!("entries {}..{}, {} spans", first.from, last.to, spans.len()),
+        ([span], _) => format!("entries {span}"),
+        ([], _) => String::new(),
+    }
+}
+
+/// Condenses now, whether or not there is room.
+pub(super) fn condense_now(app: &mut App, found: &Found, room: &Room) -> Outcome {
+    let budget = room.budget(app, &app.session(&found.session)?)?;
+    let mut thread: Thread<'_> = app.open(found, Mode::Write)?;
+    let mut by = app.config.summariser(thread.meter())?;
+    let fitted = thread.condense_now(&mut app.config.ladder(budget, &mut *by))?;
+    change::settle(&mut thread);
+    drop(thread);
+    if fitted.done.is_empty() {
+        let why = match fitted.declined.first() {
+            Some(why) => why.clone(),
+            None => {
+                "there is too little to condense beside what is kept; name the entries, such as 3..50".into()
+            }
+        };
+        return Err(Fault::new(crate::fault::Exit::Refused, why));
+    }
+    if app.paper.json { app.paper.json(&json(found, &fitted)) } else { tell(app, found, &fitted, false) }
+}

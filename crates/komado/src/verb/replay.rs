@@ -1,0 +1,184 @@
+//! `komado replay`: past conversations again, under a budget: tokens, price, edits, and whether anything was lost.
+
+use crate::app::App;
+use crate::fault::{Exit, Fault, Outcome};
+use crate::paper::number;
+use crate::progress;
+use crate::table::table;
+use clap::Args as ClapArgs;
+use komado_core::budget::{Budget, Preset};
+use komado_core::clip::Limits;
+use komado_core::message::Message;
+use komado_core::{Meter, openai};
+use komado_engine::condense::{ByDigest, Settings};
+use komado_engine::replay::{Replay, Report};
+use serde_json::json;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct Args {
+    /// Conversations: OpenAI chat messages as JSON lines, one conversation per file; a folder stands for its *.jsonl
+    #[arg(required = true, value_name = "FILES|DIR")]
+    files: Vec<PathBuf>,
+    /// The model's window in tokens
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    window: u32,
+    /// The rule by which the window is kept: komado, seed000, seed001 or seed002; else as the settings say
+    #[arg(long, value_parser = super::fit::preset)]
+    preset: Option<Preset>,
+}
+
+pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+    let files = list(&args.files)?;
+    let meter = Meter::named(&app.config.meter).unwrap_or(Meter::O200k);
+    let budget = app.config.budget(args.preset, args.window, None);
+    let reports = replay_all(&files, &budget, meter, app.config.clip().as_ref())?;
+    let mut sum = Report::default();
+    reports.iter().for_each(|(_, report)| sum.add(report));
+    if app.paper.json {
+        for (path, report) in &reports {
+            app.paper.json(&row(Some(path), &budget, report))?;
+        }
+        app.paper.json(&row(None, &budget, &sum))?;
+    } else {
+        tell(app, &budget, &reports, &sum)?;
+    }
+    if sum.is_clean() {
+        return Ok(());
+    }
+    Err(Fault::new(Exit::Failed, "a promise did not hold; the figures above say which".to_owned()))
+}
+
+fn row(file: Option<&Path>, budget: &Budget, report: &Report) -> serde_json::Value {
+    let kind = if file.is_some() { "file" } else { "sum" };
+    let mut row = json!({ "kind": kind, "window": budget.window, "preset": budget.policy.preset.name() });
+    if let Some(file) = file {
+        row["file"] = json!(file.display().to_string());
+    }
+    if let (Some(row), Ok(serde_json::Value::Object(figures))) =
+        (row.as_object_mut(), serde_json::to_value(report))
+    {
+        row.extend(figures);
+    }
+    row
+}
+
+/// The files named, and those in the folders named, each once and in order.
+fn list(given: &[PathBuf]) -> Outcome<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in given {
+        let wrong =
+            |e: std::io::Error| Fault::new(Exit::NotFound, format!("cannot read {}: {e}", path.display()));
+        if std::fs::metadata(path).map_err(wrong)?.is_dir() {
+            let before = files.len();
+            for entry in std::fs::read_dir(path).map_err(wrong)? {
+                let file = entry.map_err(wrong)?.path();
+                if file.extension().is_some_and(|e| e == "jsonl") {
+                    files.push(file);
+                }
+            }
+            if files.len() == before {
+                return Err(Fault::usage(format!("there is no *.jsonl in {}", path.display())));
+            }
+        } else {
+            files.push(path.clone());
+        }
+    }
+    files.sort();
+    files.dedup();
+    Ok(files)
+}
+
+/// As many at once as there are processors.
+fn replay_all(
+    files: &[PathBuf],
+    budget: &Budget,
+    meter: Meter,
+    clip: Option<&Limits>,
+) -> Outcome<Vec<(PathBuf, Report)>> {
+    let bar = progress::bar("replaying", files.len() as u64);
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::with_capacity(files.len()));
+    let work = || {
+        while let Some(path) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let report = replay_file(path, budget, meter, clip);
+            bar.inc(1);
+            if let Ok(mut done) = done.lock() {
+                done.push((path.clone(), report));
+            }
+        }
+    };
+    let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(files.len());
+    std::thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
+    bar.finish_and_clear();
+    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    done.sort_by(|(a, _), (b, _)| a.cmp(b));
+    done.into_iter().map(|(path, report)| Ok((path, report?))).collect()
+}
+
+fn replay_file(path: &Path, budget: &Budget, meter: Meter, clip: Option<&Limits>) -> Outcome<Report> {
+    let talk = read(path)?;
+    let mut replay = Replay {
+        budget: budget.clone(),
+        meter,
+        clip: clip.cloned(),
+        settings: Settings::default(),
+        by: &mut ByDigest::new(meter),
+    };
+    replay.run(talk).map_err(|e| Fault::from(e).and(path.display().to_string()))
+}
+
+fn read(path: &Path) -> Outcome<Vec<Message>> {
+    let wrong =
+        |e: std::io::Error| Fault::new(Exit::NotFound, format!("cannot read {}: {e}", path.display()));
+    let file = BufReader::new(std::fs::File::open(path).map_err(wrong)?);
+    let mut talk = Vec::new();
+    for (n, line) in file.lines().enumerate() {
+        let line = line.map_err(wrong)?;
+        if !line.trim().is_empty() {
+            let message = openai::read(line.trim_start_matches('\u{feff}').trim());
+            talk.push(message.map_err(|e| Fault::input(format!("{} line {}: {e}", path.display(), n + 1)))?);
+        }
+    }
+    Ok(talk)
+}
+
+fn tell(app: &mut App, budget: &Budget, reports: &[(PathBuf, Report)], sum: &Report) -> Outcome {
+    app.paper.line(format!(
+        "{} conversations, window {}, usable {}, preset {}",
+        number(reports.len() as u64),
+        number(budget.window),
+        number(budget.usable),
+        budget.policy.preset.name()
+    ))?;
+    let heading = ["", "calls", "sent", "raw", "peak", "edits", "breaks", "cost", "hidden", "faults"];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    let named = reports.iter().map(|(path, report)| {
+        let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        (name.chars().take(24).collect::<String>(), report)
+    });
+    for (name, r) in named.chain([("all".to_owned(), sum)]) {
+        rows.push(vec![
+            name,
+            number(r.calls),
+            number(r.tokens_sent),
+            number(r.tokens_raw),
+            number(r.peak_tokens),
+            number(r.edits),
+            number(r.prefix_breaks),
+            format!("{:.2}", r.cost_ratio),
+            number(r.hidden_bytes),
+            number(r.over_window + r.invalid + r.breaks_without_edit + r.not_restored + r.refused),
+        ]);
+    }
+    for line in table(&rows, &[1, 2, 3, 4, 5, 6, 7, 8, 9]) {
+        app.paper.line(line)?;
+    }
+    app.paper.line(format!(
+        "over the window {}, invalid {}, breaks without an edit {}, not restored {}, bytes lost {}",
+        sum.over_window, sum.invalid, sum.breaks_without_edit, sum.not_restored, sum.unrecoverable_bytes
+    ))
+}
