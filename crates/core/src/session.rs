@@ -174,7 +174,8 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// What one entry adds: a model's message is a call, and takes the tokens its provider reported, if it did.
+    /// What one entry adds: a model's message is a call, and takes the tokens its provider reported, if it did. So is a
+    /// summary that a model wrote, and one that it was asked for in vain.
     pub fn of(entry: &Entry) -> Self {
         let mut sum = Self::default();
         match entry {
@@ -190,7 +191,13 @@ impl Counters {
                 sum.llm_call_count = 1;
                 sum.total_tokens = reply.usage.map_or(0, |usage| usage.total());
             }
-            Entry::Edit(_) => sum.compression_count = 1,
+            Entry::Edit(edit) => {
+                sum.compression_count = 1;
+                if let Some(usage) = edit.cause.usage {
+                    sum.llm_call_count = 1;
+                    sum.total_tokens = usage.total();
+                }
+            }
             _ => {}
         }
         sum

@@ -108,7 +108,8 @@ impl From<Engine> for Fault {
             Engine::Refused(_)
             | Engine::NoCallFits { .. }
             | Engine::WrongState { .. }
-            | Engine::NoGain { .. } => Self::new(Exit::Refused, error.to_string()),
+            | Engine::NoGain { .. }
+            | Engine::Floor(_) => Self::new(Exit::Refused, error.to_string()),
             Engine::Unknown { .. } | Engine::Ambiguous { .. } | Engine::NoMoment { .. } => {
                 Self::new(Exit::NotFound, error.to_string())
             }

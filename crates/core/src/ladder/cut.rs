@@ -1,7 +1,7 @@
 //! Which blocks leave: everything between the beginning and the last units.
 
 use super::{Scene, Step, marker};
-use crate::budget::Keep;
+use crate::budget::{Keep, Rule};
 use crate::head::Source;
 
 /// Fewer tokens hold no summary.
@@ -57,7 +57,12 @@ impl<S: Source + ?Sized> Scene<'_, S> {
     /// Where the last blocks begin that together have no more than this share of what is usable.
     fn last_share(&self, of: f64) -> usize {
         let row = &self.blocks.row;
-        let most = crate::budget::share(self.budget.usable, of);
+        // Who condenses by hand wants it done, however much room there is.
+        let whole = match self.verdict.rule {
+            Rule::ByHand => self.budget.usable.min(self.tokens()),
+            _ => self.budget.usable,
+        };
+        let most = crate::budget::share(whole, of);
         let mut tokens = 0;
         let fitting = (0..row.len()).rev().take_while(|&i| {
             tokens += row[i].free;

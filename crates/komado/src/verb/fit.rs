@@ -6,6 +6,7 @@ use crate::paper::{number, say};
 use clap::Args as ClapArgs;
 use komado_core::Address;
 use komado_core::budget::{Budget, Preset};
+use komado_core::ladder::Rung;
 use komado_core::session::Session;
 use komado_engine::Thread;
 use komado_engine::engine::Found;
@@ -149,14 +150,16 @@ pub(super) fn tell(app: &mut App, found: &Found, fitted: &Fitted, dry_run: bool)
 }
 
 fn what(done: &Done) -> String {
-    let spans = done.touched();
-    match (&spans[..], done.edit.replace.len()) {
-        (_, n) if n > 0 => {
-            format!("{n} {}", if n == 1 { "entry shown in part" } else { "entries shown in part" })
+    let several = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let n = done.edit.replace.len();
+    match (done.rung, &done.edit.hide[..]) {
+        (Rung::Trim, _) => format!("{} left out", several(n, "old output")),
+        (Rung::Clip, _) => format!("{} shown in part", several(n, "message")),
+        (_, [span]) => format!("entries {span}"),
+        (_, [first, .., last]) => {
+            format!("entries {}..{} in {} spans", first.from, last.to, done.edit.hide.len())
         }
-        ([first, .., last], _) => format!("entries {}..{}, {} spans", first.from, last.to, spans.len()),
-        ([span], _) => format!("entries {span}"),
-        ([], _) => String::new(),
+        (_, []) => String::new(),
     }
 }
 
