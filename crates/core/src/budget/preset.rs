@@ -44,7 +44,7 @@ impl Preset {
             trigger: Trigger::Usable(0.8),
             thresholds: Thresholds::default(),
             low: 0.5,
-            min_gain: 0.15,
+            min_gain: 0.25,
             keep: Keep::Share(0.25),
             tools: ToolBudget::FromWindow,
             rungs: Rungs { trim: true, condense: true, truncate: Truncate::ToLow },

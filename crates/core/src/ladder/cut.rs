@@ -1,7 +1,7 @@
 //! Which blocks leave: everything between the beginning and the last units.
 
 use super::{Scene, Step, marker};
-use crate::budget::{Keep, Rule};
+use crate::budget::{Keep, Rule, share};
 use crate::head::Source;
 
 /// Fewer tokens hold no summary.
@@ -48,21 +48,19 @@ impl<S: Source + ?Sized> Scene<'_, S> {
         cut
     }
 
-    /// Where the end begins that a trim spares.
+    /// Where the end begins that a trim spares. Turns may be as long as the whole conversation, and messages as large:
+    /// outputs are spared by their size.
     pub(super) fn spare(&self) -> usize {
-        // Turns may be as long as the whole conversation, and messages as large: outputs are spared by their size.
-        self.last_share(0.25)
+        let most = share(self.budget.usable, 0.25);
+        match (self.verdict.rule, self.budget.tools) {
+            (Rule::ToolBudget, Some(tools)) => self.last(most.min(tools / 4)),
+            _ => self.last(most),
+        }
     }
 
-    /// Where the last blocks begin that together have no more than this share of what is usable.
-    fn last_share(&self, of: f64) -> usize {
+    /// Where the last blocks begin that together have no more than `most` tokens.
+    fn last(&self, most: u64) -> usize {
         let row = &self.blocks.row;
-        // Who condenses by hand wants it done, however much room there is.
-        let whole = match self.verdict.rule {
-            Rule::ByHand => self.budget.usable.min(self.tokens()),
-            _ => self.budget.usable,
-        };
-        let most = crate::budget::share(whole, of);
         let mut tokens = 0;
         let fitting = (0..row.len()).rev().take_while(|&i| {
             tokens += row[i].free;
@@ -92,7 +90,14 @@ impl<S: Source + ?Sized> Scene<'_, S> {
                     left == 0
                 })
             }
-            Keep::Share(of) => self.last_share(of),
+            Keep::Share(of) => {
+                // Who condenses by hand wants it done, however much room there is.
+                let whole = match self.verdict.rule {
+                    Rule::ByHand => self.budget.usable.min(self.tokens()),
+                    _ => self.budget.usable,
+                };
+                self.last(share(whole, of))
+            }
         }
     }
 

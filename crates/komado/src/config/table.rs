@@ -176,7 +176,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         path: "budget.min_gain",
         kind: Kind::Ratio,
-        about: "The share of the usable tokens that an edit must free before the window is full; unset: 0.15.",
+        about: "The share of the usable tokens that an edit must free before the window is full; unset: 0.25.",
         ..PLAIN
     },
     Setting {
