@@ -97,6 +97,9 @@ pub enum Error {
         /// What would be needed.
         why: &'static str,
     },
+    /// A search for nothing.
+    #[error("the query is empty; say what to look for")]
+    NoQuery,
     /// A pattern that is none.
     #[error("not a pattern: {0}")]
     BadPattern(#[from] regex::Error),

@@ -17,6 +17,7 @@ pub mod fit;
 pub mod import;
 mod lineage;
 pub mod output;
+pub mod recall;
 pub mod redact;
 pub mod replay;
 pub mod staged;

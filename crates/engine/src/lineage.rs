@@ -7,7 +7,7 @@ use komado_core::thread::{Header, Moment};
 use komado_core::{Seq, ThreadId};
 
 /// The thread and the threads before it, each with the last entry of it that can be seen from `moment`.
-fn line(headers: &[Header], moment: Moment) -> Vec<Moment> {
+pub(crate) fn line(headers: &[Header], moment: Moment) -> Vec<Moment> {
     let mut line = vec![moment];
     // No line is longer than there are threads; a damaged header that leads in a circle ends here.
     while let Some(last) = line.last().filter(|_| line.len() <= headers.len()) {

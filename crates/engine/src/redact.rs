@@ -67,6 +67,8 @@ impl Engine {
             What::Entry(thread, seq) => held.redact_entry(thread, *seq, reason)?,
             What::Matching(pattern) => held.redact_matching(pattern, reason)?,
         };
+        // After the journals, and whatever was found: an attempt that was cut short may have come no further.
+        self.store().shelf(id)?.clear()?;
         // The reason of a failure stands in the table, too.
         let closed = View::fold(&*held.root, held.root.last())?.closed();
         let close = closed.map(|at| Source::record(&*held.root, at)).transpose()?;

@@ -49,6 +49,8 @@ verbs! {
     Output => output,
     /// Draw the window and what fills it
     Context => context,
+    /// Find again what was said, seen by the model or not
+    Recall => recall,
     /// Compare what the model saw at two moments
     Diff => diff,
     /// Go back to a moment, as if nothing after it had happened

@@ -113,9 +113,11 @@ impl From<Engine> for Fault {
             Engine::Unknown { .. } | Engine::Ambiguous { .. } | Engine::NoMoment { .. } => {
                 Self::new(Exit::NotFound, error.to_string())
             }
-            Engine::Id(_) | Engine::BadExport { .. } | Engine::BadPattern(_) | Engine::MatchesAll { .. } => {
-                Self::new(Exit::BadInput, error.to_string())
-            }
+            Engine::Id(_)
+            | Engine::BadExport { .. }
+            | Engine::BadPattern(_)
+            | Engine::MatchesAll { .. }
+            | Engine::NoQuery => Self::new(Exit::BadInput, error.to_string()),
             other => Self::new(Exit::Failed, other.to_string()),
         }
     }

@@ -102,6 +102,9 @@ pub enum Error {
     /// The table of sessions refused.
     #[error("tasks.db: {0}; `komado doctor --rebuild` makes it again from the folders")]
     Table(String),
+    /// A session's index of words refused.
+    #[error("recall.db: {0}; `komado doctor --rebuild` makes it again from the journals")]
+    Shelf(String),
     /// A fault made on purpose.
     #[error("injected fault at call {0}")]
     Injected(u64),

@@ -3,7 +3,8 @@
 //! Wraps another store and fails one call, counted over everything that touches the disk or the wire. Running the
 //! conformance suite once for each call shows what a failure at that very place leaves behind.
 
-use crate::{BlobRef, Change, Error, Journal, Mode, Note, Query, ReadSeek, Result, Row, Store, Swept};
+use crate::shelf::{Filter, Hit, Mark, Sheet, Shelf, Sought, Tally};
+use crate::{BlobRef, Blobs, Change, Error, Journal, Mode, Note, Query, ReadSeek, Result, Row, Store, Swept};
 use komado_core::session::{Meta, Session};
 use komado_core::thread::Header;
 use komado_core::{Head, Seq, SessionId, ThreadId, View};
@@ -46,6 +47,23 @@ impl<S> Faulty<S> {
     }
 }
 
+impl<S: Store> Blobs for Faulty<S> {
+    fn put_blob(&self, id: &SessionId, bytes: &mut dyn Read) -> Result<BlobRef> {
+        self.count.call()?;
+        self.inner.put_blob(id, bytes)
+    }
+
+    fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>> {
+        self.count.call()?;
+        self.inner.blob(id, blob)
+    }
+
+    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
+        self.count.call()?;
+        self.inner.sweep(id, keep)
+    }
+}
+
 impl<S: Store> Store for Faulty<S> {
     fn create(&self, meta: &Meta) -> Result<()> {
         self.count.call()?;
@@ -83,19 +101,9 @@ impl<S: Store> Store for Faulty<S> {
         Ok(Box::new(FaultyJournal { inner, count: Arc::clone(&self.count) }))
     }
 
-    fn put_blob(&self, id: &SessionId, bytes: &mut dyn Read) -> Result<BlobRef> {
+    fn shelf(&self, id: &SessionId) -> Result<Box<dyn Shelf>> {
         self.count.call()?;
-        self.inner.put_blob(id, bytes)
-    }
-
-    fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>> {
-        self.count.call()?;
-        self.inner.blob(id, blob)
-    }
-
-    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
-        self.count.call()?;
-        self.inner.sweep(id, keep)
+        Ok(Box::new(FaultyShelf { inner: self.inner.shelf(id)?, count: Arc::clone(&self.count) }))
     }
 }
 
@@ -140,5 +148,47 @@ impl Journal for FaultyJournal {
 
     fn notes(&self) -> &[Note] {
         self.inner.notes()
+    }
+}
+
+struct FaultyShelf {
+    inner: Box<dyn Shelf>,
+    count: Arc<Counter>,
+}
+
+impl Shelf for FaultyShelf {
+    fn upto(&self, thread: &ThreadId) -> Result<Mark> {
+        self.count.call()?;
+        self.inner.upto(thread)
+    }
+
+    fn add(&mut self, thread: &ThreadId, after: Mark, upto: Mark, sheets: &[Sheet]) -> Result<()> {
+        self.count.call()?;
+        self.inner.add(thread, after, upto, sheets)
+    }
+
+    fn tally(&self, terms: &[String]) -> Result<Tally> {
+        self.count.call()?;
+        self.inner.tally(terms)
+    }
+
+    fn search(&self, sought: &Sought) -> Result<Vec<Hit>> {
+        self.count.call()?;
+        self.inner.search(sought)
+    }
+
+    fn holding(&self, terms: &[String], filter: &Filter, before: Option<u64>) -> Result<Vec<Hit>> {
+        self.count.call()?;
+        self.inner.holding(terms, filter, before)
+    }
+
+    fn around(&self, thread: &ThreadId, seq: Seq, reach: u32, filter: &Filter) -> Result<Vec<(i32, Hit)>> {
+        self.count.call()?;
+        self.inner.around(thread, seq, reach, filter)
+    }
+
+    fn clear(&mut self) -> Result<()> {
+        self.count.call()?;
+        self.inner.clear()
     }
 }

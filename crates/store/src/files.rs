@@ -1,7 +1,7 @@
 //! The default store: folders that people read with `cat`, `jq` and `sqlite3`.
 //!
-//! The journal is the truth; `tasks.db`, `index`, `current.jsonl`, `summaries.jsonl` and `tools.jsonl` are made from
-//! it and made again when they are missing or wrong. A session moves from `running` to `completed` by one rename.
+//! The journal is the truth; `tasks.db`, `index`, `recall.db`, `current.jsonl`, `summaries.jsonl` and `tools.jsonl` are
+//! made from it and made again when they are missing or wrong. A session moves from `running` to `completed` by one rename.
 
 mod blobs;
 mod derived;
@@ -17,7 +17,8 @@ pub use journal::{FileJournal, Progress, Work};
 pub use rebuild::{Finding, Rebuilt};
 
 use crate::error::{Holder, Tried};
-use crate::{BlobRef, Change, Error, Journal, Mode, Query, ReadSeek, Result, Store, Swept, by_age};
+use crate::shelf::{Shelf, SqlShelf};
+use crate::{BlobRef, Blobs, Change, Error, Journal, Mode, Query, ReadSeek, Result, Store, Swept, by_age};
 use index::Index;
 use journal::Access;
 use journal::Tally;
@@ -183,6 +184,10 @@ impl FileStore {
         folder.starts_with(self.base.path().join("completed"))
     }
 
+    fn open_shelf(&self, id: &SessionId) -> Result<SqlShelf> {
+        self.while_moving(id, || SqlShelf::open(&self.base.thread(id, &ThreadId::root())?.recall()))
+    }
+
     fn ticket(&self, id: &SessionId, thread: &ThreadId, purpose: Purpose) -> Result<Ticket> {
         self.leases.take(id, thread, &self.base.session(id)?, purpose)
     }
@@ -315,6 +320,20 @@ pub(crate) fn copy_blob(from: &mut dyn Read, to: &mut dyn Write) -> Result<BlobR
     blobs::copy(from, to).tried("copy", Path::new("a blob"))
 }
 
+impl Blobs for FileStore {
+    fn put_blob(&self, id: &SessionId, bytes: &mut dyn Read) -> Result<BlobRef> {
+        blobs::put(&self.base.session(id)?.join("outputs"), bytes)
+    }
+
+    fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>> {
+        self.while_moving(id, || blobs::get(id, &self.base.session(id)?.join("outputs"), blob))
+    }
+
+    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
+        blobs::sweep(&self.base.session(id)?.join("outputs"), keep)
+    }
+}
+
 impl Store for FileStore {
     fn create(&self, meta: &Meta) -> Result<()> {
         let id = SessionId::new(meta.uuid.as_str())
@@ -409,15 +428,7 @@ impl Store for FileStore {
         Ok(Box::new(self.open_file(id, thread, mode)?))
     }
 
-    fn put_blob(&self, id: &SessionId, bytes: &mut dyn Read) -> Result<BlobRef> {
-        blobs::put(&self.base.session(id)?.join("outputs"), bytes)
-    }
-
-    fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>> {
-        self.while_moving(id, || blobs::get(id, &self.base.session(id)?.join("outputs"), blob))
-    }
-
-    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
-        blobs::sweep(&self.base.session(id)?.join("outputs"), keep)
+    fn shelf(&self, id: &SessionId) -> Result<Box<dyn Shelf>> {
+        Ok(Box::new(self.open_shelf(id)?))
     }
 }

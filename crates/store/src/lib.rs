@@ -1,18 +1,20 @@
 //! Where journals are kept.
 //!
-//! One narrow trait for sessions and blobs, one for a thread's journal. Every store runs the same conformance suite;
-//! nothing in a store decides what a model sees. Calls block: a durable append is a write and a sync, which block on
-//! every system; an asynchronous caller moves the handle to a thread of its own.
+//! Narrow traits: sessions, their blobs, a thread's journal, a session's index of words. Every store runs the same
+//! conformance suite; nothing in a store decides what a model sees. Calls block: a durable append is a write and a
+//! sync, which block on every system; an asynchronous caller moves the handle to a thread of its own.
 
 pub mod error;
 pub mod faulty;
 pub mod files;
 pub mod memory;
+pub mod shelf;
 
 pub use error::{Error, Holder};
 pub use faulty::Faulty;
 pub use files::FileStore;
 pub use memory::MemoryStore;
+pub use shelf::Shelf;
 
 use komado_core::head::Source;
 use komado_core::journal::{Record, decode};
@@ -106,8 +108,20 @@ pub fn write_base64(bytes: &mut dyn Read, out: &mut dyn Write) -> io::Result<()>
     encoder.finish().map(|_| ())
 }
 
-/// Sessions, threads and blobs.
-pub trait Store: Send + Sync {
+/// A session's bytes that are not words.
+pub trait Blobs: Send + Sync {
+    /// Keeps bytes under their digest; the same bytes are kept once.
+    fn put_blob(&self, id: &SessionId, bytes: &mut dyn Read) -> Result<BlobRef>;
+
+    /// Reads a blob.
+    fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>>;
+
+    /// Removes the blobs that `keep` does not want.
+    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept>;
+}
+
+/// Sessions and threads.
+pub trait Store: Blobs {
     /// Makes a session with an empty root thread.
     fn create(&self, meta: &Meta) -> Result<()>;
 
@@ -129,14 +143,9 @@ pub trait Store: Send + Sync {
     /// Opens a thread's journal.
     fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Box<dyn Journal>>;
 
-    /// Keeps bytes under their digest; the same bytes are kept once.
-    fn put_blob(&self, id: &SessionId, bytes: &mut dyn Read) -> Result<BlobRef>;
-
-    /// Reads a blob.
-    fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>>;
-
-    /// Removes the blobs that `keep` does not want.
-    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept>;
+    /// Opens the session's index of words, making it when there is none. It is derived: it may be behind the journals,
+    /// and losing it loses nothing.
+    fn shelf(&self, id: &SessionId) -> Result<Box<dyn Shelf>>;
 }
 
 /// One line to append, with its head.

@@ -4,8 +4,9 @@
 
 use crate::error::Holder;
 use crate::files::copy_blob;
+use crate::shelf::{Shelf, SqlShelf};
 use crate::{
-    BlobRef, Change, Error, Journal, Mode, Note, Query, ReadSeek, Result, Row, Store, Swept, by_age,
+    BlobRef, Blobs, Change, Error, Journal, Mode, Note, Query, ReadSeek, Result, Row, Store, Swept, by_age,
     check_rewritten, check_rows,
 };
 use komado_core::session::{Meta, Session};
@@ -29,6 +30,8 @@ struct Room {
     threads: BTreeMap<ThreadId, (Header, Rows)>,
     blobs: BTreeMap<String, Arc<[u8]>>,
     writers: Arc<Mutex<HashSet<ThreadId>>>,
+    /// The index of words, once somebody asked for it.
+    shelf: Option<SqlShelf>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -63,6 +66,37 @@ fn matches(query: &Query, id: &SessionId, session: &Session) -> bool {
         && query.after.as_ref().is_none_or(|(at, last)| key > (at.as_str(), last))
 }
 
+impl Blobs for MemoryStore {
+    fn put_blob(&self, id: &SessionId, bytes: &mut dyn Read) -> Result<BlobRef> {
+        let mut kept = Vec::new();
+        let blob = copy_blob(bytes, &mut kept)?;
+        self.with(id, |room| {
+            room.blobs.insert(blob.id.clone(), kept.into());
+            Ok(blob)
+        })
+    }
+
+    fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>> {
+        self.with(id, |room| {
+            let found = room.blobs.get(blob).ok_or_else(|| Error::no_blob(id, blob))?;
+            Ok(Box::new(Cursor::new(Arc::clone(found))) as Box<dyn ReadSeek>)
+        })
+    }
+
+    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
+        self.with(id, |room| {
+            let mut swept = Swept::default();
+            room.blobs.retain(|blob, bytes| {
+                let kept = keep(blob);
+                swept.blobs += u64::from(!kept);
+                swept.bytes += if kept { 0 } else { bytes.len() as u64 };
+                kept
+            });
+            Ok(swept)
+        })
+    }
+}
+
 impl Store for MemoryStore {
     fn create(&self, meta: &Meta) -> Result<()> {
         let id = SessionId::new(meta.uuid.as_str())
@@ -74,7 +108,8 @@ impl Store for MemoryStore {
         let root = Header::root(id.clone(), &meta.created_at);
         let threads = BTreeMap::from([(ThreadId::root(), (root, Arc::default()))]);
         let session = Session::new(meta);
-        rooms.insert(id, Room { session, threads, blobs: BTreeMap::new(), writers: Arc::default() });
+        let (blobs, writers, shelf) = (BTreeMap::new(), Arc::default(), None);
+        rooms.insert(id, Room { session, threads, blobs, writers, shelf });
         Ok(())
     }
 
@@ -160,32 +195,13 @@ impl Store for MemoryStore {
         Ok(Box::new(journal))
     }
 
-    fn put_blob(&self, id: &SessionId, bytes: &mut dyn Read) -> Result<BlobRef> {
-        let mut kept = Vec::new();
-        let blob = copy_blob(bytes, &mut kept)?;
+    fn shelf(&self, id: &SessionId) -> Result<Box<dyn Shelf>> {
         self.with(id, |room| {
-            room.blobs.insert(blob.id.clone(), kept.into());
-            Ok(blob)
-        })
-    }
-
-    fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>> {
-        self.with(id, |room| {
-            let found = room.blobs.get(blob).ok_or_else(|| Error::no_blob(id, blob))?;
-            Ok(Box::new(Cursor::new(Arc::clone(found))) as Box<dyn ReadSeek>)
-        })
-    }
-
-    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
-        self.with(id, |room| {
-            let mut swept = Swept::default();
-            room.blobs.retain(|blob, bytes| {
-                let kept = keep(blob);
-                swept.blobs += u64::from(!kept);
-                swept.bytes += if kept { 0 } else { bytes.len() as u64 };
-                kept
-            });
-            Ok(swept)
+            let shelf = match &room.shelf {
+                Some(shelf) => shelf.again()?,
+                None => room.shelf.insert(SqlShelf::memory()?).clone(),
+            };
+            Ok(Box::new(shelf) as Box<dyn Shelf>)
         })
     }
 }

@@ -147,6 +147,16 @@ suite! {
         blobs::a_blob_comes_back_as_it_was_put,
         blobs::what_is_no_blob_is_not_found,
         blobs::a_sweep_takes_what_nobody_wants,
+        shelves::what_was_put_on_a_shelf_is_found_by_its_terms,
+        shelves::the_best_passage_stands_for_its_entry,
+        shelves::a_term_worth_more_and_a_shorter_passage_come_first_and_of_equals_the_latest,
+        shelves::each_filter_keeps_what_it_names,
+        shelves::entries_with_all_of_some_terms_come_page_by_page_the_last_first,
+        shelves::what_stands_beside_an_entry_is_told_with_its_distance,
+        shelves::who_comes_too_late_is_told_so_and_nothing_is_added_twice,
+        shelves::an_entry_that_is_half_in_is_finished_before_another_begins,
+        shelves::a_cleared_shelf_is_empty_and_takes_nothing_from_who_opened_it_before,
+        shelves::a_shelf_goes_with_its_session,
 }
 
 conforms!(memory, Memory);

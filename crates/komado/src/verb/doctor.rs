@@ -13,7 +13,7 @@ use serde_json::json;
 pub(crate) struct Args {
     /// Only this session
     address: Option<Address>,
-    /// Make tasks.db again from the folders
+    /// Make tasks.db again from the folders, and each session's recall.db from its journals
     #[arg(long)]
     rebuild: bool,
 }
@@ -31,7 +31,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let bar = progress::bar("checking", sessions.len() as u64);
     let mut broken = Vec::new();
     for id in &sessions {
-        if let Err(fault) = check(app, id) {
+        if let Err(fault) = check(app, id, args.rebuild) {
             broken.push((id.clone(), fault));
         }
         bar.inc(1);
@@ -73,7 +73,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 }
 
 /// Checks the folder against the journal and the table, then brings what is derived up to date.
-fn check(app: &App, id: &SessionId) -> Result<(), String> {
+fn check(app: &App, id: &SessionId, rebuild: bool) -> Result<(), String> {
     let files = app.files().map_err(|_| "not a file store".to_owned())?;
     files.check(id).map_err(|e| e.to_string())?;
     for header in files.threads(id).map_err(|e| e.to_string())? {
@@ -87,6 +87,9 @@ fn check(app: &App, id: &SessionId) -> Result<(), String> {
         for note in thread.notes() {
             say(format!("komado: {id}/{}: {note}", header.thread));
         }
+    }
+    if rebuild {
+        app.engine.reindex(id, &mut |_, _| {}).map_err(|e| e.to_string())?;
     }
     Ok(())
 }

@@ -21,6 +21,7 @@ pub(crate) mod new;
 pub(crate) mod output;
 pub(crate) mod pause;
 pub(crate) mod pin;
+pub(crate) mod recall;
 pub(crate) mod redact;
 pub(crate) mod replay;
 pub(crate) mod resume;

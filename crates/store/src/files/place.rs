@@ -41,6 +41,11 @@ impl Folder {
         self.0.join("tools.jsonl")
     }
 
+    /// The session's index of words, which all its threads share.
+    pub(super) fn recall(&self) -> PathBuf {
+        self.session().join("recall.db")
+    }
+
     /// Where a journal is written anew.
     pub(super) fn unfinished_journal(&self) -> PathBuf {
         self.0.join("messages.jsonl.new")

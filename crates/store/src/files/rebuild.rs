@@ -9,6 +9,7 @@ use super::place::{self, HALVES};
 use super::tasks::{Opened, Tasks};
 use super::{FileJournal, FileStore};
 use crate::error::Tried;
+use crate::shelf::Shelf;
 use crate::{Error, Mode, Note, Result, Store};
 use komado_core::head::{Kind, Source};
 use komado_core::journal::{Close, Ending, Entry};
@@ -63,6 +64,11 @@ pub enum Finding {
         /// What it was.
         path: String,
     },
+    /// `recall.db` had holes; it was emptied.
+    ShelfCleared {
+        /// The session.
+        session: String,
+    },
     /// The row said something else than the folder.
     RowChanged {
         /// The session.
@@ -91,6 +97,9 @@ impl std::fmt::Display for Finding {
                 write!(f, "session {session}: its folder was moved to {to}/, as its journal says")
             }
             Self::LeftBehind { path } => write!(f, "removed what an earlier run left behind: {path}"),
+            Self::ShelfCleared { session } => {
+                write!(f, "session {session}: recall.db had holes; the next search makes it again")
+            }
             Self::RowChanged { session, was, is } => {
                 write!(f, "session {session}: the table said {was}, it is {is}")
             }
@@ -145,7 +154,21 @@ impl FileStore {
             self.check_index(id, &header.thread)?;
         }
         self.check_half(id)?;
+        self.check_shelf(id)?;
         self.check_row(id)
+    }
+
+    /// An index of words that has holes is emptied; whoever searches next fills it.
+    fn check_shelf(&self, id: &SessionId) -> Result<()> {
+        if !self.base.thread(id, &ThreadId::root())?.recall().exists() {
+            return Ok(());
+        }
+        let mut shelf = self.open_shelf(id)?;
+        if !shelf.is_sound() {
+            shelf.clear()?;
+            self.note(Finding::ShelfCleared { session: id.to_string() });
+        }
+        Ok(())
     }
 
     fn remove_left_behind(&self, folders: &[PathBuf]) -> Result<()> {

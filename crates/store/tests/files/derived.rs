@@ -10,7 +10,7 @@ use komado_core::message::{ImageSource, OutputRef, Part};
 use komado_core::openai::{self, Blobs};
 use komado_core::{Message, Record, Role, Seq, Span, ThreadId, View};
 use komado_store::files::FileJournal;
-use komado_store::{Journal, Mode, Store};
+use komado_store::{Blobs as _, Journal, Mode};
 use serde_json::json;
 use std::fs;
 use std::io::{self, Write};

@@ -7,7 +7,7 @@ use komado_core::session::State;
 use komado_core::thread::Header;
 use komado_core::{Role, ThreadId};
 use komado_store::files::Finding;
-use komado_store::{Change, Error, Journal, Mode, Query, Store};
+use komado_store::{Blobs, Change, Error, Journal, Mode, Query, Store};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 

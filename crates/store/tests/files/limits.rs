@@ -9,7 +9,7 @@ use crate::room::{Room, open_store, same, sid, tid, walk};
 use komado_core::session::{Counters, State};
 use komado_core::{Book, Role, ThreadId};
 use komado_store::files::FileJournal;
-use komado_store::{Change, Error, FileStore, Journal, Mode, Query, Store};
+use komado_store::{Blobs, Change, Error, FileStore, Journal, Mode, Query, Store};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -216,6 +216,7 @@ fn in_a_locked_folder(store: &FileStore, base: &Path) {
     assert_eq!(rows.iter().map(|row| row.meta.uuid.as_str()).collect::<Vec<_>>(), ["gone", "s", "torn"]);
     let blob = blake3::hash(b"bytes").to_hex()[..32].to_owned();
     assert!(store.blob(&id, &blob).is_ok());
+    crate::shelf::can_be_filled_and_searched(store, &id);
 
     let count = Change::Count { by: Counters::default(), at: "t".into() };
     let end = Change::State { to: State::Completed, at: "t".into(), why: None };

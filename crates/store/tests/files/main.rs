@@ -14,5 +14,6 @@ mod limits;
 #[path = "../suite/play.rs"]
 mod play;
 mod room;
+mod shelf;
 mod table;
 mod torn;

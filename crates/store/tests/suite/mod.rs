@@ -7,6 +7,7 @@ pub(crate) mod entries;
 pub(crate) mod folding;
 pub(crate) mod retried;
 pub(crate) mod sessions;
+pub(crate) mod shelves;
 pub(crate) mod threads;
 
 use komado_core::session::{Meta, MetaConfig, TaskKey};

@@ -6,8 +6,10 @@
 use komado_core::session::{Meta, Session};
 use komado_core::thread::Header;
 use komado_core::{Head, Seq, SessionId, ThreadId, View};
+use komado_store::shelf::{Filter, Hit, Mark, Sheet, Sought, Tally};
 use komado_store::{
-    BlobRef, Change, Error, Faulty, Journal, Mode, Note, Query, ReadSeek, Result, Row, Store, Swept,
+    BlobRef, Blobs, Change, Error, Faulty, Journal, Mode, Note, Query, ReadSeek, Result, Row, Shelf, Store,
+    Swept,
 };
 use std::io::Read;
 use std::sync::{Arc, Mutex};
@@ -76,8 +78,29 @@ fn everything(store: &dyn Store) -> Vec<String> {
         let mut blobs = blobs.into_inner().unwrap();
         blobs.sort();
         all.extend(blobs);
+        let shelf = store.shelf(&id).unwrap();
+        for header in store.threads(&id).unwrap() {
+            all.push(format!("{:?}", shelf.upto(&header.thread).unwrap()));
+        }
+        for hit in shelf.holding(&[], &Filter::default(), None).unwrap() {
+            all.push(format!("{hit:?}"));
+        }
     }
     all
+}
+
+impl<S: Store + 'static> Blobs for Retried<S> {
+    fn put_blob(&self, id: &SessionId, bytes: &mut dyn Read) -> Result<BlobRef> {
+        self.0.go(|| self.0.store.put_blob(id, bytes))
+    }
+
+    fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>> {
+        self.0.go(|| self.0.store.blob(id, blob))
+    }
+
+    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
+        self.0.go(|| self.0.store.sweep(id, keep))
+    }
 }
 
 impl<S: Store + 'static> Store for Retried<S> {
@@ -110,16 +133,9 @@ impl<S: Store + 'static> Store for Retried<S> {
         Ok(Box::new(RetriedJournal { journal, store: Arc::clone(&self.0) }))
     }
 
-    fn put_blob(&self, id: &SessionId, bytes: &mut dyn Read) -> Result<BlobRef> {
-        self.0.go(|| self.0.store.put_blob(id, bytes))
-    }
-
-    fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>> {
-        self.0.go(|| self.0.store.blob(id, blob))
-    }
-
-    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
-        self.0.go(|| self.0.store.sweep(id, keep))
+    fn shelf(&self, id: &SessionId) -> Result<Box<dyn Shelf>> {
+        let shelf = self.0.go(|| self.0.store.shelf(id))?;
+        Ok(Box::new(RetriedShelf { shelf, store: Arc::clone(&self.0) }))
     }
 }
 
@@ -159,5 +175,40 @@ impl<S: Store> Journal for RetriedJournal<S> {
 
     fn notes(&self) -> &[Note] {
         self.journal.notes()
+    }
+}
+
+struct RetriedShelf<S> {
+    shelf: Box<dyn Shelf>,
+    store: Arc<Inner<S>>,
+}
+
+impl<S: Store> Shelf for RetriedShelf<S> {
+    fn upto(&self, thread: &ThreadId) -> Result<Mark> {
+        self.store.go(|| self.shelf.upto(thread))
+    }
+
+    fn add(&mut self, thread: &ThreadId, after: Mark, upto: Mark, sheets: &[Sheet]) -> Result<()> {
+        self.store.go(|| self.shelf.add(thread, after, upto, sheets))
+    }
+
+    fn tally(&self, terms: &[String]) -> Result<Tally> {
+        self.store.go(|| self.shelf.tally(terms))
+    }
+
+    fn search(&self, sought: &Sought) -> Result<Vec<Hit>> {
+        self.store.go(|| self.shelf.search(sought))
+    }
+
+    fn holding(&self, terms: &[String], filter: &Filter, before: Option<u64>) -> Result<Vec<Hit>> {
+        self.store.go(|| self.shelf.holding(terms, filter, before))
+    }
+
+    fn around(&self, thread: &ThreadId, seq: Seq, reach: u32, filter: &Filter) -> Result<Vec<(i32, Hit)>> {
+        self.store.go(|| self.shelf.around(thread, seq, reach, filter))
+    }
+
+    fn clear(&mut self) -> Result<()> {
+        self.store.go(|| self.shelf.clear())
     }
 }

@@ -1,0 +1,300 @@
+//! Ranked search: which entries best fit the words of a query.
+//!
+//! BM25 over the terms of [`terms`](super::terms), with what it lacks for conversations. An answer often shares no
+//! word with its question, but stands beside it: entries get a share of what their neighbours are worth. People ask in
+//! other words than they once used: the best results lend the query a few of theirs. And of entries with the same
+//! words the one that has more of them, closer together, comes first. Of equals the latest wins; age counts for
+//! nothing else.
+//!
+//! How common a word is is counted over all sessions that are searched, so that their results can be compared.
+
+use super::ask::Ask;
+use super::read::Reader;
+use super::snippet::{Snippet, around_match, around_terms};
+use super::text::text_of;
+use super::{Beside, Found, Scope, terms};
+use crate::engine::Engine;
+use crate::error::Result;
+use komado_core::{Seq, SessionId, ThreadId};
+use komado_store::Shelf;
+use komado_store::shelf::{Filter, Hit, Sought, Tally};
+use std::collections::{BTreeMap, HashMap};
+
+/// Entries that are looked at more closely.
+const CANDIDATES: usize = 100;
+/// Entries whose neighbours get a share.
+const GENEROUS: usize = 40;
+/// What the first and the second neighbour get: answers come after questions more often than before them.
+const AFTER: [f32; 2] = [0.65, 0.25];
+const BEFORE: [f32; 2] = [0.3, 0.1];
+/// Entries that lend the query words, and how many they lend.
+const LENDERS: usize = 4;
+const LENT: usize = 8;
+/// What lent words are worth, all of them together, against the query's own.
+const LOAN: f32 = 0.15;
+/// Entries whose words are looked at one by one.
+const READ: usize = 30;
+/// How much it counts that more of the query is there, and that it stands close together.
+const COVERAGE: f32 = 0.3;
+const CLOSENESS: f32 = 0.25;
+/// Characters of an entry that stands beside a result.
+const BESIDE: usize = 120;
+
+/// An entry on its way to becoming a result.
+struct Candidate {
+    session: SessionId,
+    hit: Hit,
+    score: f32,
+}
+
+/// Shelves of the sessions searched; the last one used stays open.
+struct Shelves<'e> {
+    engine: &'e Engine,
+    open: Option<(SessionId, Box<dyn Shelf>)>,
+}
+
+impl Shelves<'_> {
+    fn get(&mut self, id: &SessionId) -> Result<&dyn Shelf> {
+        let kept = self.open.take().filter(|(open, _)| open == id);
+        let open = match kept {
+            Some(open) => open,
+            None => (id.clone(), self.engine.shelf(id, &mut |_, _| {})?),
+        };
+        Ok(&*self.open.insert(open).1)
+    }
+}
+
+/// One search.
+struct Search<'e> {
+    sessions: Vec<SessionId>,
+    shelves: Shelves<'e>,
+    reader: Reader<'e>,
+    filter: Filter,
+    average: f32,
+}
+
+impl Engine {
+    pub(super) fn ranked(&self, scope: &Scope, ask: &Ask, wanted: Vec<(String, f32)>) -> Result<Vec<Found>> {
+        let mut search = Search {
+            sessions: self.sessions_of(scope)?,
+            shelves: Shelves { engine: self, open: None },
+            reader: Reader::new(self),
+            filter: self.narrowed(scope, &ask.filter)?,
+            average: 1.0,
+        };
+        let own = search.weigh(wanted)?;
+        let limit = CANDIDATES.max(2 * ask.k);
+        let mut candidates = search.gather(&own, limit)?;
+        let lent = search.borrow(&candidates, &own)?;
+        if !lent.is_empty() {
+            candidates = search.gather(&[&own[..], &lent].concat(), limit)?;
+        }
+        search.share(&mut candidates)?;
+        search.look_closely(&mut candidates, &own)?;
+        candidates.truncate(ask.k);
+        search.tell(candidates, ask, &own)
+    }
+}
+
+impl Search<'_> {
+    /// Gives each term what it is worth: the rarer, the more.
+    fn weigh(&mut self, wanted: Vec<(String, f32)>) -> Result<Vec<(String, f32)>> {
+        let names: Vec<String> = wanted.iter().map(|(term, _)| term.clone()).collect();
+        let mut sum = Tally { holding: vec![0; names.len()], ..Tally::default() };
+        for id in self.sessions.clone() {
+            let tally = self.shelves.get(&id)?.tally(&names)?;
+            sum.docs += tally.docs;
+            sum.words += tally.words;
+            sum.holding.iter_mut().zip(&tally.holding).for_each(|(sum, n)| *sum += n);
+        }
+        self.average = sum.words as f32 / sum.docs.max(1) as f32;
+        let rarity = |holding: u64| {
+            let (docs, holding) = (sum.docs.max(holding) as f32, holding as f32);
+            (1.0 + (docs - holding + 0.5) / (holding + 0.5)).ln()
+        };
+        let weighed = wanted.into_iter().zip(&sum.holding).filter(|(_, holding)| **holding > 0);
+        Ok(weighed.map(|((term, share), holding)| (term, share * rarity(*holding))).collect())
+    }
+
+    /// The best entries of all sessions, best first.
+    fn gather(&mut self, terms: &[(String, f32)], limit: usize) -> Result<Vec<Candidate>> {
+        let sought =
+            Sought { terms: terms.to_vec(), average: self.average, filter: self.filter.clone(), limit };
+        let mut all: Vec<Candidate> = Vec::new();
+        for session in self.sessions.clone() {
+            let hits = self.shelves.get(&session)?.search(&sought)?;
+            all.extend(hits.into_iter().map(|hit| Candidate {
+                session: session.clone(),
+                score: hit.score,
+                hit,
+            }));
+            sort(&mut all);
+            all.truncate(limit);
+        }
+        Ok(all)
+    }
+
+    /// Words of the best entries that the query does not have, worth little each.
+    fn borrow(&mut self, best: &[Candidate], own: &[(String, f32)]) -> Result<Vec<(String, f32)>> {
+        let Some(top) = best.first().map(|best| best.score) else { return Ok(Vec::new()) };
+        let mut offers: BTreeMap<String, f32> = BTreeMap::new();
+        for candidate in best.iter().take(LENDERS) {
+            let text = self.reader.passage(&candidate.session, &candidate.hit)?;
+            let mut counts: BTreeMap<String, f32> = BTreeMap::new();
+            let mut length = 0.0;
+            terms::each(&text, &mut |term| {
+                length += f32::from(u8::from(term.kind.is_counted()));
+                if matches!(term.kind, terms::Kind::Word | terms::Kind::Pair) {
+                    *counts.entry(term.text.into_owned()).or_default() += 1.0;
+                }
+            });
+            for (term, count) in counts.into_iter().filter(|(term, _)| !own.iter().any(|(o, _)| o == term)) {
+                *offers.entry(term).or_default() += candidate.score / top * count / f32::max(length, 8.0);
+            }
+        }
+        let mut offers: Vec<(String, f32)> = offers.into_iter().collect();
+        offers.sort_by(|a, b| b.1.total_cmp(&a.1));
+        offers.truncate(8 * LENT);
+        let mut lent = self.weigh(offers)?;
+        lent.sort_by(|a, b| b.1.total_cmp(&a.1));
+        lent.truncate(LENT);
+        let (ours, theirs): (f32, f32) =
+            (own.iter().map(|(_, worth)| worth).sum(), lent.iter().map(|(_, worth)| worth).sum());
+        lent.iter_mut().for_each(|(_, worth)| *worth *= LOAN * ours / theirs.max(f32::EPSILON));
+        Ok(lent)
+    }
+
+    /// Entries beside a good one get a share of its worth, whether or not they have a word of the query.
+    fn share(&mut self, candidates: &mut Vec<Candidate>) -> Result<()> {
+        let mut places: HashMap<(SessionId, ThreadId, Seq), usize> = HashMap::new();
+        for (i, candidate) in candidates.iter().enumerate() {
+            places.insert(place(candidate), i);
+        }
+        let mut gains: Vec<[f32; 2]> = vec![[0.0; 2]; candidates.len()];
+        let givers: Vec<(SessionId, ThreadId, Seq, f32)> = candidates
+            .iter()
+            .take(GENEROUS)
+            .map(|c| (c.session.clone(), c.hit.thread.clone(), c.hit.seq, c.hit.score))
+            .collect();
+        let filter = self.filter.clone();
+        for (session, thread, seq, worth) in givers {
+            let reach = AFTER.len() as u32;
+            let beside = self.shelves.get(&session)?.around(&thread, seq, reach, &filter)?;
+            for (distance, hit) in beside {
+                let candidate = Candidate { session: session.clone(), hit, score: 0.0 };
+                let at = *places.entry(place(&candidate)).or_insert_with(|| {
+                    candidates.push(candidate);
+                    gains.push([0.0; 2]);
+                    candidates.len() - 1
+                });
+                // The better neighbour of each side counts; many poor ones do not add up.
+                let side = &mut gains[at][usize::from(distance > 0)];
+                let shares = if distance > 0 { AFTER } else { BEFORE };
+                let share = shares.get(distance.unsigned_abs() as usize - 1).copied().unwrap_or_default();
+                *side = side.max(share * worth);
+            }
+        }
+        for (candidate, [before, after]) in candidates.iter_mut().zip(gains) {
+            candidate.score += before + after;
+        }
+        sort(candidates);
+        Ok(())
+    }
+
+    /// Of the best, those come first that have more of the query, closer together.
+    fn look_closely(&mut self, candidates: &mut [Candidate], own: &[(String, f32)]) -> Result<()> {
+        let all: f32 = own.iter().map(|(_, worth)| worth).sum();
+        for candidate in candidates.iter_mut().take(READ).filter(|candidate| candidate.hit.holds != 0) {
+            let there = own.iter().enumerate().filter(|(i, _)| *i < 64 && candidate.hit.holds >> i & 1 == 1);
+            let covered: f32 = there.map(|(_, (_, worth))| worth).sum();
+            let text = self.reader.passage(&candidate.session, &candidate.hit)?;
+            candidate.score += candidate.hit.score
+                * (COVERAGE * covered / all.max(f32::EPSILON) + CLOSENESS * closeness(&text, own));
+        }
+        sort(candidates);
+        Ok(())
+    }
+
+    fn tell(&mut self, best: Vec<Candidate>, ask: &Ask, own: &[(String, f32)]) -> Result<Vec<Found>> {
+        let filter = self.filter.clone();
+        let mut results = Vec::with_capacity(best.len());
+        for Candidate { session, hit, score } in best {
+            let text = self.reader.passage(&session, &hit)?;
+            let snippet = around_terms(&text, own, ask.snippet);
+            let shelf = self.shelves.get(&session)?;
+            let around = beside(shelf, &mut self.reader, &session, &hit, ask, &filter)?;
+            results.push(found(&session, hit, score, snippet, around));
+        }
+        Ok(results)
+    }
+}
+
+fn place(candidate: &Candidate) -> (SessionId, ThreadId, Seq) {
+    (candidate.session.clone(), candidate.hit.thread.clone(), candidate.hit.seq)
+}
+
+/// Best first; of equals the latest.
+fn sort(candidates: &mut [Candidate]) {
+    candidates.sort_by(|a, b| {
+        let latest = || (&b.hit.timestamp, b.hit.id).cmp(&(&a.hit.timestamp, a.hit.id));
+        b.score.total_cmp(&a.score).then_with(latest)
+    });
+}
+
+/// How close words that follow one another in the query stand in the text: 1 when side by side, 0 when nowhere.
+fn closeness(text: &str, own: &[(String, f32)]) -> f32 {
+    if own.len() < 2 {
+        return 0.0;
+    }
+    let mut last: Vec<Option<usize>> = vec![None; own.len()];
+    let pairs = own.len() - 1;
+    let mut nearest: Vec<f32> = vec![0.0; pairs];
+    let mut at = 0;
+    terms::each(text, &mut |term| {
+        at += usize::from(term.kind.is_counted());
+        let Some(which) = own.iter().position(|(known, _)| *known == term.text) else { return };
+        last[which] = Some(at);
+        for pair in [which.checked_sub(1), Some(which)].into_iter().flatten().filter(|pair| *pair < pairs) {
+            if let (Some(a), Some(b)) = (last[pair], last[pair + 1]) {
+                nearest[pair] = nearest[pair].max(1.0 / (a.abs_diff(b).max(1)) as f32);
+            }
+        }
+    });
+    nearest.iter().sum::<f32>() / pairs as f32
+}
+
+/// What stands beside a result, when that was asked for.
+pub(super) fn beside(
+    shelf: &dyn Shelf,
+    reader: &mut Reader<'_>,
+    session: &SessionId,
+    hit: &Hit,
+    ask: &Ask,
+    filter: &Filter,
+) -> Result<Vec<Beside>> {
+    if ask.neighbours == 0 {
+        return Ok(Vec::new());
+    }
+    // Whoever speaks: only what lies outside of the thread that is searched is left out.
+    let filter = Filter { places: filter.places.clone(), ..Filter::default() };
+    let mut found = Vec::new();
+    for (_, hit) in shelf.around(&hit.thread, hit.seq, ask.neighbours, &filter)? {
+        let text = reader.message(session, &hit.thread, hit.seq)?.map(|m| text_of(&m)).unwrap_or_default();
+        let snippet = around_match(&text, &[], ask.snippet.min(BESIDE)).text;
+        found.push(Beside { seq: hit.seq, role: hit.role, snippet });
+    }
+    Ok(found)
+}
+
+/// A hit as a result; whether the model sees it is found out at the end.
+pub(super) fn found(
+    session: &SessionId,
+    hit: Hit,
+    score: f32,
+    snippet: Snippet,
+    around: Vec<Beside>,
+) -> Found {
+    let Hit { thread, seq, role, tools, timestamp, passage, .. } = hit;
+    let (session, in_output) = (session.clone(), passage.in_output);
+    Found { session, thread, seq, score, role, tools, timestamp, snippet, in_output, hidden: false, around }
+}
