@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 mod preset;
+#[cfg(test)]
+mod tests;
 
 pub use preset::Preset;
 
@@ -216,7 +218,8 @@ impl Budget {
     pub fn new(policy: Policy, window: u64, names: &[&str]) -> Self {
         // A model that may write as much as it reads would leave a small window no room for the conversation.
         let reserve = policy.reserve.map_or(RESERVE.min(window / 5), |given| given.min(share(window, 0.4)));
-        let free = window.saturating_sub(share(window, policy.buffer));
+        // What is left, rounded down: a buffer rounded down would take one token too many into odd windows.
+        let free = share(window, 1.0 - policy.buffer);
         let usable = free.saturating_sub(reserve);
         let threshold = policy.thresholds.effective(names);
         let act_at = match (threshold, policy.trigger) {
@@ -286,6 +289,7 @@ impl Budget {
     #[must_use]
     pub fn shrunk(&self, by: f64) -> Self {
         Self {
+            window: share(self.window, by),
             usable: share(self.usable, by),
             act_at: share(self.act_at, by).max(1),
             low: share(self.low, by),

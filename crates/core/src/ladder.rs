@@ -9,8 +9,8 @@
 //! What no step touches: the setup, the system messages at the beginning, pins. What only the last rung clips: the
 //! first request and the newest message of the user. Calls and results leave together or not at all.
 
-use crate::budget::{Budget, Rule, Truncate, Verdict};
-use crate::head::Source;
+use crate::budget::{Budget, Preset, Rule, Truncate, Verdict};
+use crate::head::{Kind, Source};
 use crate::journal::{EditKind, Replace};
 use crate::{Meter, Seq, Span, View};
 
@@ -126,19 +126,29 @@ pub fn next<S: Source + ?Sized>(
     }
     let blocks = Blocks::of(view, source)?;
     let scene = Scene { view, source, budget, meter, verdict, blocks };
+    if let Some(floor) = scene.hopeless()? {
+        return Ok(Next::Floor(floor));
+    }
     if let Some(step) = scene.early(tried)? {
         return Ok(Next::Do(step));
     }
     if verdict.rule == Rule::HardGate { scene.late(tried) } else { Ok(Next::Rest) }
 }
 
-/// The step that condenses now, whether or not there is room: everything but what is kept.
+/// The step that condenses now, whether or not there is room: everything but what is kept. `None` when that is too
+/// little, or when nothing was said since the last time.
 pub fn condense_now<S: Source + ?Sized>(
     view: &View,
     source: &S,
     budget: &Budget,
     meter: Meter,
 ) -> Result<Option<Step>, S::Error> {
+    if let Some(edit) = view.edits().last() {
+        let edit = source.head(edit)?;
+        if edit.kind == Kind::Condense && edit.items == source.head(view.last())?.items {
+            return Ok(None);
+        }
+    }
     let verdict = Verdict { rule: Rule::ByHand, ..budget.will_manage(view) };
     let blocks = Blocks::of(view, source)?;
     Ok(Scene { view, source, budget, meter, verdict, blocks }.condense(1, 1))
@@ -175,7 +185,8 @@ impl<S: Source + ?Sized> Scene<'_, S> {
     /// cache again; what it frees is no longer read from there by the requests to come, and as many are to be expected
     /// as there have been.
     fn if_worth(&self, step: Step) -> Result<Option<Step>, S::Error> {
-        if self.verdict.rule == Rule::HardGate {
+        // The other presets act at their marks, whatever it costs: that is what they are for.
+        if self.verdict.rule == Rule::HardGate || self.budget.policy.preset != Preset::Komado {
             return Ok(Some(step));
         }
         let (from, freed) = self.reach(&step);

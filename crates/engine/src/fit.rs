@@ -17,6 +17,10 @@ use komado_core::{Meter, Seq, Span, View};
 /// More rounds than there are rungs mean a fault of ours, not of the conversation.
 const MOST_STEPS: usize = 16;
 
+/// Why nothing was condensed by hand.
+const TOO_LITTLE: &str =
+    "beside what is kept there is too little to condense; say more first, or name the entries";
+
 /// A budget, and who writes summaries under it.
 pub struct Ladder<'a> {
     /// How much may be shown, and when something must leave.
@@ -215,8 +219,9 @@ impl Thread<'_> {
     pub fn condense_now(&mut self, ladder: &mut Ladder<'_>) -> Result<Fitted> {
         let mut fitted = Fitted::begun(self.view(), &ladder.budget);
         fitted.verdict.rule = Rule::ByHand;
-        if let Some(step) = ladder::condense_now(self.view(), self.source(), &ladder.budget, self.meter())? {
-            take(self, step, &mut fitted, ladder)?;
+        match ladder::condense_now(self.view(), self.source(), &ladder.budget, self.meter())? {
+            Some(step) => take(self, step, &mut fitted, ladder)?,
+            None => fitted.declined.push(TOO_LITTLE.to_owned()),
         }
         Ok(fitted.ended(self.view()))
     }

@@ -18,6 +18,8 @@ pub struct Block {
     pub messages: u32,
     /// True when a summary is part of it.
     pub summary: bool,
+    /// True when a marker is part of it.
+    pub marker: bool,
     /// True when it begins with a user's message.
     pub begins_turn: bool,
 }
@@ -74,15 +76,17 @@ impl Blocks {
                 blocks.outputs.push(*item);
             }
             let free = !held && !stays(i);
+            let head = source.head(item.seq)?;
             let extent = match kind {
-                Some(_) => Span::new(source.head(item.seq)?.unit, item.seq),
+                Some(_) => Span::new(head.unit, item.seq),
                 None => hull(view.hidden_by(item.seq)).unwrap_or(Span::new(item.seq, item.seq)),
             };
             blocks.push(Block {
                 extent,
                 free: if free { u64::from(item.tokens) } else { 0 },
                 messages: u32::from(free && kind.is_some()),
-                summary: kind.is_none(),
+                summary: kind.is_none() && head.kind != Kind::Truncate,
+                marker: kind.is_none() && head.kind == Kind::Truncate,
                 begins_turn: is_user(kind),
             });
         }
@@ -102,6 +106,7 @@ impl Blocks {
                 free: before.free + block.free,
                 messages: before.messages + block.messages,
                 summary: before.summary || block.summary,
+                marker: before.marker || block.marker,
                 begins_turn: before.begins_turn,
             };
             self.row.pop();

@@ -1,6 +1,6 @@
 //! Which blocks leave: everything between the beginning and the last units.
 
-use super::{Scene, Step, marker};
+use super::{Block, Scene, Step, marker};
 use crate::budget::{Keep, Rule, share};
 use crate::head::Source;
 
@@ -32,7 +32,7 @@ impl<S: Source + ?Sized> Scene<'_, S> {
         let most = match self.budget.policy.keep {
             Keep::Share(_) => self.budget.low,
             // Those who count messages or turns come down just enough not to act again at once.
-            Keep::Messages(_) | Keep::Turns(_) => self.budget.act_at - 1,
+            Keep::Messages(_) | Keep::Turns(_) => self.budget.act_at.saturating_sub(1),
         };
         let room = most.saturating_sub(fixed + summary);
         let wanted = self.wanted();
@@ -103,10 +103,12 @@ impl<S: Source + ?Sized> Scene<'_, S> {
 
     /// Blocks of a range in which something leaves.
     fn leaving(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = usize> + '_ {
-        range.filter(|&i| self.blocks.row[i].messages > 0 || self.blocks.row[i].summary)
+        let leaves = |block: &Block| block.messages > 0 || block.summary || block.marker;
+        range.filter(move |&i| leaves(&self.blocks.row[i]))
     }
 
-    /// A marker in place of the oldest, down to the low mark; summaries stay as long as they can.
+    /// A marker in place of the oldest, and of the marker before it, down to the low mark; summaries stay as long as
+    /// they can.
     pub(super) fn truncate_to_low(&self) -> Option<Step> {
         let row = &self.blocks.row;
         let last = row.len().saturating_sub(1);
@@ -130,16 +132,19 @@ impl<S: Source + ?Sized> Scene<'_, S> {
         self.leave_out(&self.leaving(0..last).collect::<Vec<_>>())
     }
 
-    /// A marker in place of half of the messages after the first, an even number of them.
+    /// A marker in place of half of the messages after the first, an even number of them; summaries stay.
     pub(super) fn truncate_half(&self) -> Option<Step> {
         let row = &self.blocks.row;
-        let visible = self.view.weight().items.saturating_sub(1);
+        let markers = row.iter().filter(|block| block.marker).count() as u64;
+        let visible = self.view.weight().items.saturating_sub(1 + markers);
         let most = (visible / 2) & !1;
         let mut count = 0;
         let gone: Vec<usize> = self
             .leaving(0..row.len().saturating_sub(1))
+            .filter(|&i| !row[i].summary)
             .take_while(|&i| {
-                count += u64::from(row[i].messages.max(1));
+                // The marker of an earlier one is taken in and does not count.
+                count += u64::from(row[i].messages);
                 count <= most
             })
             .collect();

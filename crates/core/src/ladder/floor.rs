@@ -40,6 +40,15 @@ impl std::fmt::Display for Floor {
 }
 
 impl<S: Source + ?Sized> Scene<'_, S> {
+    /// What must stay, when that alone is more than a request may have: then nothing is done at all.
+    pub(super) fn hopeless(&self) -> Result<Option<Floor>, S::Error> {
+        if self.tokens() <= self.budget.most() {
+            return Ok(None);
+        }
+        let floor = self.floor()?;
+        Ok((floor.floor - floor.marker > floor.most).then_some(floor))
+    }
+
     /// What takes how much when nothing more can leave.
     pub(super) fn floor(&self) -> Result<Floor, S::Error> {
         let mut requests = 0;

@@ -9,6 +9,7 @@ mod edits;
 mod export;
 mod faults;
 mod find;
+mod fit;
 mod fork;
 mod grep;
 mod import;

@@ -1,7 +1,7 @@
 //! `komado fit`: make the view fit its window now, or say what would be done.
 
 use crate::app::App;
-use crate::fault::{Fault, Outcome};
+use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::{number, say};
 use clap::Args as ClapArgs;
 use komado_core::Address;
@@ -172,13 +172,7 @@ pub(super) fn condense_now(app: &mut App, found: &Found, room: &Room) -> Outcome
     change::settle(&mut thread);
     drop(thread);
     if fitted.done.is_empty() {
-        let why = match fitted.declined.first() {
-            Some(why) => why.clone(),
-            None => {
-                "there is too little to condense beside what is kept; name the entries, such as 3..50".into()
-            }
-        };
-        return Err(Fault::new(crate::fault::Exit::Refused, why));
+        return Err(Fault::new(Exit::Refused, fitted.declined.join("; ")));
     }
     if app.paper.json { app.paper.json(&json(found, &fitted)) } else { tell(app, found, &fitted, false) }
 }
