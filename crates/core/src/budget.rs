@@ -279,6 +279,12 @@ impl Budget {
         Limits { max_message_bytes: given.max_message_bytes.min(most), ..*given }
     }
 
+    /// Most tokens of a request when only a user's own words are left to be cut: half of the room for the answer and of
+    /// the buffer may go.
+    pub fn stretch(&self) -> u64 {
+        self.usable.midpoint(self.window.max(self.usable))
+    }
+
     /// Most tokens of a request when what must stay is more than what is usable: the answer and the buffer give way,
     /// down to a twentieth of the window.
     pub fn most(&self) -> u64 {

@@ -169,10 +169,18 @@ impl<S: Source + ?Sized> Scene<'_, S> {
     fn early(&self, tried: Tried) -> Result<Option<Step>, S::Error> {
         let (rungs, gain) = (self.budget.policy.rungs, self.budget.min_gain());
         let only_tools = self.verdict.rule == Rule::ToolBudget;
+        let full = self.verdict.rule == Rule::HardGate;
+        if full && let Some(step) = self.clip_large()? {
+            return Ok(Some(step));
+        }
         if rungs.trim
             && let Some(step) = self.trim(if only_tools { self.tool_gain() } else { gain })?
         {
-            return self.if_worth(step);
+            // Where a trim is not enough, the summary is made of what was said, not of placeholders.
+            let enough = self.tokens().saturating_sub(self.reach(&step).1) <= self.budget.usable;
+            if !full || enough || !rungs.condense || tried.condense {
+                return self.if_worth(step);
+            }
         }
         if only_tools || !rungs.condense || tried.condense {
             return Ok(None);
@@ -227,8 +235,15 @@ impl<S: Source + ?Sized> Scene<'_, S> {
         if let Some(step) = self.clip_outputs()? {
             return Ok(Next::Do(step));
         }
-        if let Some(step) = self.truncate_all() {
+        if let Some(step) = self.truncate_rest()? {
             return Ok(Next::Do(step));
+        }
+        if let Some(step) = self.truncate_all()? {
+            return Ok(Next::Do(step));
+        }
+        // What a user asks for is worth more than half of the room for an answer.
+        if self.tokens() <= self.budget.stretch() {
+            return Ok(Next::Rest);
         }
         Ok(match self.clip_requests()? {
             Some(step) => Next::Do(step),
@@ -243,20 +258,28 @@ impl<S: Source + ?Sized> Scene<'_, S> {
     }
 
     fn truncate(&self) -> Result<Option<Step>, S::Error> {
-        Ok(match self.budget.policy.rungs.truncate {
-            Truncate::ToLow => self.truncate_to_low(),
-            Truncate::Half => self.truncate_half().or_else(|| self.truncate_to_low()),
-        })
+        if self.budget.policy.rungs.truncate == Truncate::Half
+            && let Some(step) = self.truncate_half()?
+        {
+            return Ok(Some(step));
+        }
+        self.truncate_to_low()
     }
 }
 
-/// What stands in place of spans that are left out without a summary.
-pub fn marker(hide: &[Span]) -> String {
+/// What stands in place of spans that are left out without a summary, in the language of `words`.
+pub fn marker(hide: &[Span], words: &str) -> String {
     let hull = Span::new(hide.first().map_or(0, |s| s.from), hide.last().map_or(0, |s| s.to));
+    let (from, to) = (hull.from, hull.to);
+    let read = format!("tool_output_cache({{\"ref_id\":\"@{from}\"}})");
+    let kana = |c: char| ('\u{3041}'..='\u{30ff}').contains(&c);
+    if words.chars().any(kana) {
+        return format!(
+            "[以前のメッセージ (@{from}-@{to}) は省略されています。記録は残っており、{read} で読めます。]"
+        );
+    }
     format!(
-        "[Earlier messages (@{}-@{}) are left out to save room. They are kept: read one with \
-         tool_output_cache({{\"ref_id\":\"@{}\"}}).]",
-        hull.from, hull.to, hull.from
+        "[Earlier messages (@{from}-@{to}) are left out to save room. They are kept: read one with {read}.]"
     )
 }
 

@@ -4,15 +4,15 @@
 //! next is thought of. A dry run takes the same steps over a copy that is never written. A summary that cannot be
 //! had changes nothing: the attempt and its cost are journaled, and the ladder goes one rung down.
 
-use crate::condense::{self, Declined, Reads, Settings, Summariser};
+use crate::condense::{self, ByDigest, Declined, Reads, Settings, Summariser};
 use crate::error::{Error, Result};
 use crate::staged::Staged;
 use crate::thread::{Thread, check_gain};
-use komado_core::budget::{Budget, Rule, Verdict};
+use komado_core::budget::{Budget, Preset, Rule, Verdict};
 use komado_core::head::Source;
 use komado_core::journal::{Cause, Edit, Entry, Reply, Sent, Show, ShowKind};
 use komado_core::ladder::{self, Next, Rung, Step, Tried};
-use komado_core::{Meter, Seq, Span, View};
+use komado_core::{Kind, Meter, Seq, Span, View};
 
 /// More rounds than there are rungs mean a fault of ours, not of the conversation.
 const MOST_STEPS: usize = 16;
@@ -72,6 +72,9 @@ enum Made {
 /// Where edits are put: a thread, or a copy of it that is thrown away.
 trait Desk {
     fn view(&self) -> &View;
+    fn meter(&self) -> Meter;
+    /// True when a model was asked for nothing and little was said since: below the limit it is not asked again at once.
+    fn in_vain_lately(&self, budget: &Budget) -> Result<bool>;
     fn next(&self, budget: &Budget, tried: Tried) -> Result<Next>;
     fn write(&self, step: Step, verdict: Verdict, ladder: &mut Ladder<'_>) -> Result<Made>;
     /// A model is about to be asked: the journal says so first.
@@ -85,7 +88,8 @@ trait Desk {
 /// Step by step, until the view fits or nothing more is worth doing.
 fn climb<D: Desk>(desk: &mut D, ladder: &mut Ladder<'_>) -> Result<Fitted> {
     let mut fitted = Fitted::begun(desk.view(), &ladder.budget);
-    let mut tried = Tried::default();
+    let mut tried =
+        Tried { condense: ladder.by.reads() == Reads::Request && desk.in_vain_lately(&ladder.budget)? };
     for _ in 0..MOST_STEPS {
         match desk.next(&ladder.budget, tried)? {
             Next::Rest => return Ok(fitted.ended(desk.view())),
@@ -102,27 +106,55 @@ fn climb<D: Desk>(desk: &mut D, ladder: &mut Ladder<'_>) -> Result<Fitted> {
 /// One step: written, and put where it belongs.
 fn take<D: Desk>(desk: &mut D, step: Step, fitted: &mut Fitted, ladder: &mut Ladder<'_>) -> Result<()> {
     let rung = step.rung();
+    let verdict = Verdict { rule: fitted.verdict.rule, ..ladder.budget.will_manage(desk.view()) };
     let model = ladder.by.name().to_owned();
     let asks = rung == Rung::Condense && ladder.by.reads() == Reads::Request;
     let asked = if asks { Some(desk.asking(&model)?) } else { None };
-    match desk.write(step, fitted.verdict, ladder)? {
+    let again = step.clone();
+    match desk.write(step, verdict, ladder)? {
         Made::Edit(edit) => {
             let (seq, edit) = desk.put(*edit)?;
             fitted.done.push(Done { seq, rung, edit });
         }
         Made::Declined(why) => {
+            fitted.declined.push(why.to_string());
             if let Some(asked) = asked {
                 desk.in_vain(asked, &model, &why)?;
+                return by_digest(desk, again, verdict, fitted, ladder);
             }
-            fitted.declined.push(why.to_string());
         }
     }
     Ok(())
 }
 
+/// A model could not write the summary, and the window is full: the digest, which needs none, says more than a marker.
+fn by_digest<D: Desk>(
+    desk: &mut D,
+    step: Step,
+    verdict: Verdict,
+    fitted: &mut Fitted,
+    ladder: &Ladder<'_>,
+) -> Result<()> {
+    // The other presets go on to the marker, as what they are named after does.
+    if verdict.rule != Rule::HardGate || ladder.budget.policy.preset != Preset::Komado {
+        return Ok(());
+    }
+    let (budget, settings) = (ladder.budget.clone(), ladder.settings.clone());
+    let mut by = ByDigest::new(desk.meter());
+    take(desk, step, fitted, &mut Ladder { budget, settings, by: &mut by })
+}
+
 impl Desk for Thread<'_> {
     fn view(&self) -> &View {
         Self::view(self)
+    }
+
+    fn meter(&self) -> Meter {
+        Self::meter(self)
+    }
+
+    fn in_vain_lately(&self, budget: &Budget) -> Result<bool> {
+        in_vain_lately(self.view(), self.source(), budget)
     }
 
     fn next(&self, budget: &Budget, tried: Tried) -> Result<Next> {
@@ -134,12 +166,7 @@ impl Desk for Thread<'_> {
     }
 
     fn asking(&mut self, model: &str) -> Result<Seq> {
-        self.append(Entry::Sent(Sent {
-            digest: String::new(),
-            model: model.to_owned(),
-            context_tokens: self.view().tokens(),
-            purpose: Some("condense".into()),
-        }))
+        self.append(Entry::Sent(asked(self.view(), model)))
     }
 
     fn in_vain(&mut self, asked: Seq, model: &str, why: &Declined) -> Result<()> {
@@ -162,6 +189,41 @@ impl Desk for Thread<'_> {
     }
 }
 
+/// What the journal says before a model is asked for a summary.
+fn asked(view: &View, model: &str) -> Sent {
+    Sent {
+        digest: String::new(),
+        model: model.to_owned(),
+        context_tokens: view.tokens(),
+        purpose: Some("condense".into()),
+    }
+}
+
+/// Entries among which a failed attempt counts as the last one.
+const LATELY: Seq = 64;
+
+fn in_vain_lately<S: Source<Error = komado_store::Error> + ?Sized>(
+    view: &View,
+    source: &S,
+    budget: &Budget,
+) -> Result<bool> {
+    let last = view.last();
+    if view.tokens() > budget.usable {
+        return Ok(false);
+    }
+    for seq in (last.saturating_sub(LATELY) + 1..=last).rev().filter(|seq| view.on_path(*seq)) {
+        let head = source.head(seq)?;
+        if head.kind == Kind::Lost {
+            let said = |sums: [u64; 4]| sums.iter().sum::<u64>();
+            return Ok(said(source.head(last)?.sums) - said(head.sums) < budget.min_gain() / 4);
+        }
+        if head.kind.is_edit() {
+            break;
+        }
+    }
+    Ok(false)
+}
+
 /// A copy of a thread on which steps are tried.
 struct Draft<'a> {
     staged: Staged<'a>,
@@ -173,6 +235,14 @@ impl Desk for Draft<'_> {
         self.staged.view()
     }
 
+    fn meter(&self) -> Meter {
+        self.meter
+    }
+
+    fn in_vain_lately(&self, budget: &Budget) -> Result<bool> {
+        in_vain_lately(self.view(), self.staged.source(), budget)
+    }
+
     fn next(&self, budget: &Budget, tried: Tried) -> Result<Next> {
         Ok(ladder::next(self.view(), self.staged.source(), budget, self.meter, tried)?)
     }
@@ -181,8 +251,9 @@ impl Desk for Draft<'_> {
         write(self.view(), self.staged.source(), self.meter, step, verdict, ladder)
     }
 
-    fn asking(&mut self, _: &str) -> Result<Seq> {
-        Ok(0)
+    fn asking(&mut self, model: &str) -> Result<Seq> {
+        let sent = asked(self.view(), model);
+        Ok(self.staged.push(Entry::Sent(sent), 0, String::new())??)
     }
 
     fn in_vain(&mut self, _: Seq, _: &str, _: &Declined) -> Result<()> {
@@ -208,10 +279,20 @@ impl Thread<'_> {
         climb(self, ladder)
     }
 
-    /// What [`Thread::fit`] would do; nothing is written.
+    /// What [`Thread::fit`] would do; nothing is written. A summariser is asked all the same.
     pub fn plan(&self, ladder: &mut Ladder<'_>) -> Result<Fitted> {
-        let staged = Staged::new(self.source(), self.view().clone());
-        climb(&mut Draft { staged, meter: self.meter() }, ladder)
+        climb(&mut self.draft(), ladder)
+    }
+
+    /// What [`Thread::relax`] and then [`Thread::fit`] would do; nothing is written.
+    pub fn plan_relaxed(&self, ladder: &mut Ladder<'_>) -> Result<(Vec<Seq>, Fitted)> {
+        let mut draft = self.draft();
+        let back = draft.relax(&ladder.budget)?;
+        Ok((back, climb(&mut draft, ladder)?))
+    }
+
+    fn draft(&self) -> Draft<'_> {
+        Draft { staged: Staged::new(self.source(), self.view().clone()), meter: self.meter() }
     }
 
     /// Condenses now, whether or not there is room: everything but what the policy keeps. Nothing is done when that is
@@ -226,19 +307,33 @@ impl Thread<'_> {
         Ok(fitted.ended(self.view()))
     }
 
-    /// Takes back the newest edits, one by one, as long as the view then still fits without acting: for a window that
-    /// has grown. Gives the edits taken back.
+    /// Takes back the newest edits of the ladder, one by one, as long as the view then still fits without acting: for a
+    /// window that has grown. What a person did by hand stays. Gives the edits taken back.
     pub fn relax(&mut self, budget: &Budget) -> Result<Vec<Seq>> {
+        let back = self.draft().relax(budget)?;
+        for &edit in &back {
+            self.revert(edit)?;
+        }
+        Ok(back)
+    }
+}
+
+impl Draft<'_> {
+    fn relax(&mut self, budget: &Budget) -> Result<Vec<Seq>> {
         let mut back = Vec::new();
-        while let Some(edit) = self.view().edits().last() {
-            let mut trial = Staged::new(self.source(), self.view().clone());
-            if trial.push(Entry::Revert { target: edit }, 0, String::new())?.is_err()
-                || budget.will_manage(trial.view()).will_manage
+        while let Some(target) = self.view().edits().last() {
+            let Entry::Edit(edit) = self.staged.source().record(target)?.entry else { break };
+            let before = self.staged.mark();
+            if edit.cause.rule == Rule::ByHand.name()
+                || self.staged.push(Entry::Revert { target }, 0, String::new())?.is_err()
             {
                 break;
             }
-            self.revert(edit)?;
-            back.push(edit);
+            if budget.will_manage(self.view()).will_manage {
+                self.staged.back_to(before);
+                break;
+            }
+            back.push(target);
         }
         Ok(back)
     }

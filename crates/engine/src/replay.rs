@@ -58,8 +58,13 @@ pub struct Report {
     pub unrecoverable_bytes: u64,
     /// Conversations whose full view did not come back byte for byte when all edits were undone.
     pub not_restored: u64,
-    /// Messages that were refused, and why the first was.
+    /// Requests below the floor: what must stay is more than the window holds. They are sent as they are.
+    pub below_floor: u64,
+    /// Messages that could not be taken in.
     pub refused: u64,
+    /// Why the first of them could not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused_why: Option<String>,
     #[serde(skip)]
     cost: Cost,
 }
@@ -85,7 +90,9 @@ impl Report {
         self.hidden_bytes += other.hidden_bytes;
         self.unrecoverable_bytes += other.unrecoverable_bytes;
         self.not_restored += other.not_restored;
+        self.below_floor += other.below_floor;
         self.refused += other.refused;
+        self.refused_why = self.refused_why.take().or_else(|| other.refused_why.clone());
         self.cost.managed += other.cost.managed;
         self.cost.raw += other.cost.raw;
         self.price();
@@ -143,10 +150,15 @@ impl Replay<'_> {
             if message.role == Role::Assistant {
                 self.call(&mut thread, &mut run)?;
             }
-            run.hear(&message, self.meter);
             match thread.say(message.clone()) {
-                Ok(seq) => said.push((seq, message)),
-                Err(Error::Refused(_) | Error::NoCallFits { .. }) => run.report.refused += 1,
+                Ok(seq) => {
+                    run.hear(&message, self.meter);
+                    said.push((seq, message));
+                }
+                Err(error @ (Error::Refused(_) | Error::NoCallFits { .. })) => {
+                    run.report.refused += 1;
+                    run.report.refused_why.get_or_insert_with(|| error.to_string());
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -160,13 +172,13 @@ impl Replay<'_> {
         thread.answer_open_calls()?;
         let mut ladder =
             Ladder { budget: self.budget.clone(), settings: self.settings.clone(), by: &mut *self.by };
-        let edits = match thread.fit(&mut ladder) {
-            Ok(fitted) => fitted.done.len() as u64,
-            Err(Error::Floor(_)) => 0,
+        let before = thread.last();
+        match thread.fit(&mut ladder) {
+            Ok(fitted) => run.report.edits += fitted.done.len() as u64,
+            Err(Error::Floor(_)) => run.report.below_floor += 1,
             Err(error) => return Err(error),
-        };
-        run.edited = edits > 0;
-        run.report.edits += edits;
+        }
+        run.edited = thread.last() > before;
         run.send(thread, self.budget.window)
     }
 }

@@ -5,6 +5,7 @@ use crate::config::{Config, Sources};
 use crate::fault::{Fault, Outcome};
 use crate::paper::{Paper, say};
 use crate::progress;
+use komado_core::clip::Limits;
 use komado_core::session::Session;
 use komado_core::{Address, SessionId};
 use komado_engine::engine::Found;
@@ -62,11 +63,36 @@ impl App {
 
     /// Opens the thread an address leads to, and tells what had to be put right.
     pub(crate) fn open(&self, found: &Found, mode: Mode) -> Outcome<Thread<'_>> {
-        let thread = self.engine.open(&found.session, &found.thread, mode)?.clipping(self.config.clip());
+        let thread = self.engine.open(&found.session, &found.thread, mode)?;
+        let thread = if mode == Mode::Read { thread } else { thread.clipping(self.limits(&found.session)?) };
         for note in thread.notes() {
             say(format!("komado: {}/{}: {note}", found.session, found.thread));
         }
         Ok(thread)
+    }
+
+    /// Limits of an output on arrival: as the settings say, and less in a small window.
+    fn limits(&self, id: &SessionId) -> Outcome<Option<Limits>> {
+        let config = self.session(id)?.meta.config;
+        let clip = self.config.clip();
+        Ok(match config.context_length {
+            Some(window) => {
+                let budget = self.config.budget(None, window, config.model.as_deref());
+                clip.map(|limits| budget.limits(&limits))
+            }
+            None => clip,
+        })
+    }
+
+    /// What an address leads to, for a verb that changes what is now: a moment in the past cannot be meant.
+    pub(crate) fn find_now(&self, address: &Address) -> Outcome<Found> {
+        let found = self.find(address)?;
+        if let Some(seq) = found.seq {
+            return Err(Fault::usage(format!(
+                "this changes what is now: leave out @{seq}, or `komado rewind` there first"
+            )));
+        }
+        Ok(found)
     }
 
     /// A session's row.

@@ -127,7 +127,7 @@ fn a_digest_tells_what_matters_and_cites_it() {
 fn under_a_small_limit_the_newest_request_comes_first() {
     let digest = digest_of(&work());
     let text = digest.text(64);
-    assert!(text.contains("docs/guide.md") && text.contains("## Newest request"), "{text}");
+    assert!(text.contains("docs/guide.md") && text.contains("## Last request in this span"), "{text}");
     assert!(Meter::O200k.text(&text) <= 64);
     let text = digest.text(110);
     let order: Vec<usize> =
@@ -179,7 +179,7 @@ fn a_japanese_conversation_gets_japanese_headings_and_keeps_its_rules() {
     let text = digest_of(&messages).text(600);
     for line in [
         "件、詳細は @seq か ref で引ける]",
-        "## 最新の依頼",
+        "## この範囲の最後の依頼",
         "## エラー",
         "- エラー: 型が一致しません (@4)",
         "## 決定",

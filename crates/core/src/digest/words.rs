@@ -48,8 +48,8 @@ impl Speech {
 /// The heading of a section.
 pub(super) const fn heading(section: Section, language: Language) -> &'static str {
     let (english, japanese) = match section {
-        Section::Newest => ("Newest request", "最新の依頼"),
-        Section::First => ("First request", "最初の依頼"),
+        Section::Newest => ("Last request in this span", "この範囲の最後の依頼"),
+        Section::First => ("First request in this span", "この範囲の最初の依頼"),
         Section::Rules => ("Rules", "守ること"),
         Section::Open => ("Open", "未完了"),
         Section::Earlier => ("Earlier summary", "以前の要約"),

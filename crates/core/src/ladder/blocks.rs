@@ -39,7 +39,7 @@ pub struct Blocks {
     pub first: Option<Item>,
     /// The newest message of the user.
     pub newest: Option<Item>,
-    /// Outputs of tools, oldest first, that are shown as said.
+    /// Outputs of tools, oldest first, whole or in part.
     pub outputs: Vec<Item>,
 }
 
@@ -72,7 +72,7 @@ impl Blocks {
                 () if i < leading => blocks.system += u64::from(item.tokens),
                 () => {}
             }
-            if item.what == What::Said(Kind::Tool) && !held {
+            if *kind == Some(Kind::Tool) && !held {
                 blocks.outputs.push(*item);
             }
             let free = !held && !stays(i);

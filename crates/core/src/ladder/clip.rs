@@ -4,6 +4,7 @@
 //! the newest message of the user. What is cut out is named, and can be read under the entry's number.
 
 use super::{Rung, Scene, Step, placeholder};
+use crate::budget::share;
 use crate::clip::{Limits, clip};
 use crate::head::Source;
 use crate::journal::{Entry, Replace};
@@ -14,7 +15,21 @@ use crate::{Meter, Seq};
 /// A clipped text shorter than this says nothing; a placeholder says as much.
 const SHORTEST: usize = 400;
 
+/// Halvings until a text is as long as it can be: the rest is less than a hundredth of it.
+const ROUNDS: u32 = 10;
+
 impl<S: Source + ?Sized> Scene<'_, S> {
+    /// Recent outputs that take more than a quarter of what is usable by themselves: they are cut first, so that one of them
+    /// does not push everything else out.
+    pub(super) fn clip_large(&self) -> Result<Option<Step>, S::Error> {
+        let cap = share(self.budget.usable, 0.25);
+        // Older ones become placeholders, where the policy trims.
+        let from = if self.budget.policy.rungs.trim { self.spared() } else { 0 };
+        let is_large = |item: &&Item| item.seq >= from && u64::from(item.tokens) > cap;
+        let large: Vec<Item> = self.blocks.outputs.iter().filter(is_large).copied().collect();
+        self.clip_to(&large, cap)
+    }
+
     /// Outputs that are still shown, each cut to an equal share of the room there is.
     pub(super) fn clip_outputs(&self) -> Result<Option<Step>, S::Error> {
         let outputs: Vec<Item> = self.blocks.outputs.clone();
@@ -33,7 +48,10 @@ impl<S: Source + ?Sized> Scene<'_, S> {
     }
 
     fn clip_items(&self, items: &[Item], room: u64) -> Result<Option<Step>, S::Error> {
-        let cap = level(items, room);
+        self.clip_to(items, level(items, room))
+    }
+
+    fn clip_to(&self, items: &[Item], cap: u64) -> Result<Option<Step>, S::Error> {
         let mut replace = Vec::new();
         for item in items.iter().filter(|item| u64::from(item.tokens) > cap) {
             let Entry::Message(message, _) = self.source.record(item.seq)?.entry else { continue };
@@ -68,17 +86,25 @@ pub(super) fn clipped(meter: Meter, seq: Seq, message: &Message, cap: u64) -> Re
     let output = message.outcome().and_then(|outcome| outcome.output_ref.as_ref());
     let own = format!("@{seq}");
     let name = output.map_or(own.as_str(), |output| output.id.as_str());
-    // Four bytes a token at most in what people write; then down until it fits.
-    let mut bytes = usize::try_from(cap.saturating_mul(4)).unwrap_or(usize::MAX).min(words.len());
-    while bytes >= SHORTEST {
-        let limits = Limits { max_message_bytes: bytes, ..Limits::default() };
-        if let Some(text) = clip(&words, &limits, name) {
-            let tokens = meter.message(&message.saying(&text));
-            if u64::from(tokens) <= cap {
-                return Replace { seq, text, tokens };
-            }
+    let mut best = None;
+    let (mut least, mut most) = (SHORTEST, words.len());
+    for _ in 0..ROUNDS {
+        if least >= most || cap == 0 {
+            break;
         }
-        bytes = bytes / 4 * 3;
+        let bytes = least.midpoint(most);
+        let limits = Limits { max_message_bytes: bytes, max_line_length: bytes };
+        let fits = clip(&words, &limits, name).and_then(|text| {
+            let tokens = meter.message(&message.saying(&text));
+            (u64::from(tokens) <= cap).then_some(Replace { seq, text, tokens })
+        });
+        match fits {
+            Some(fit) => (best, least) = (Some(fit), bytes + 1),
+            None => most = bytes,
+        }
+    }
+    if let Some(best) = best {
+        return best;
     }
     let text = match message.outcome() {
         Some(_) => placeholder(seq, output, words.lines().count() as u64),

@@ -1,8 +1,10 @@
 //! Which blocks leave: everything between the beginning and the last units.
 
 use super::{Block, Scene, Step, marker};
+use crate::Span;
 use crate::budget::{Keep, Rule, share};
 use crate::head::Source;
+use crate::journal::Entry;
 
 /// Fewer tokens hold no summary.
 const SHORTEST: u64 = 64;
@@ -107,33 +109,43 @@ impl<S: Source + ?Sized> Scene<'_, S> {
         range.filter(move |&i| leaves(&self.blocks.row[i]))
     }
 
-    /// A marker in place of the oldest, and of the marker before it, down to the low mark; summaries stay as long as
-    /// they can.
-    pub(super) fn truncate_to_low(&self) -> Option<Step> {
+    /// A marker in place of the oldest, and of the marker before it, down to the low mark; summaries stay. `None` when
+    /// that is not enough.
+    pub(super) fn truncate_to_low(&self) -> Result<Option<Step>, S::Error> {
         let row = &self.blocks.row;
         let last = row.len().saturating_sub(1);
-        for summaries in [false, true] {
-            let mut tokens = self.tokens();
-            let mut gone = Vec::new();
-            for i in self.leaving(0..last).filter(|&i| summaries || !row[i].summary) {
-                if tokens <= self.budget.low {
-                    break;
-                }
-                tokens -= row[i].free;
-                gone.push(i);
+        let mut tokens = self.tokens();
+        let mut gone = Vec::new();
+        for i in self.leaving(0..last).filter(|&i| !row[i].summary) {
+            if tokens <= self.budget.low {
+                break;
             }
-            if tokens <= self.budget.usable
-                && let Some(step) = self.leave_out(&gone)
-            {
-                return Some(step);
-            }
+            tokens -= row[i].free;
+            gone.push(i);
         }
-        // Not enough by itself: the last block is larger than what is usable. Take what can be taken.
+        if tokens <= self.budget.usable { self.leave_out(&gone) } else { Ok(None) }
+    }
+
+    /// A marker in place of everything but the last block, summaries too.
+    pub(super) fn truncate_rest(&self) -> Result<Option<Step>, S::Error> {
+        let last = self.blocks.row.len().saturating_sub(1);
         self.leave_out(&self.leaving(0..last).collect::<Vec<_>>())
     }
 
+    /// The marker for spans, in the language of the newest message of the user.
+    pub(super) fn marker(&self, hide: &[Span]) -> Result<String, S::Error> {
+        let words = match self.blocks.newest.or(self.blocks.first) {
+            Some(item) => match self.source.record(item.seq)?.entry {
+                Entry::Message(message, _) => message.words(),
+                _ => String::new(),
+            },
+            None => String::new(),
+        };
+        Ok(marker(hide, &words))
+    }
+
     /// A marker in place of half of the messages after the first, an even number of them; summaries stay.
-    pub(super) fn truncate_half(&self) -> Option<Step> {
+    pub(super) fn truncate_half(&self) -> Result<Option<Step>, S::Error> {
         let row = &self.blocks.row;
         let markers = row.iter().filter(|block| block.marker).count() as u64;
         let visible = self.view.weight().items.saturating_sub(1 + markers);
@@ -149,20 +161,23 @@ impl<S: Source + ?Sized> Scene<'_, S> {
             })
             .collect();
         let free: u64 = gone.iter().map(|&i| row[i].free).sum();
-        if self.tokens() - free > self.budget.usable { None } else { self.leave_out(&gone) }
+        if self.tokens() - free > self.budget.usable { Ok(None) } else { self.leave_out(&gone) }
     }
 
     /// A marker in place of everything that may leave, the last block too.
-    pub(super) fn truncate_all(&self) -> Option<Step> {
+    pub(super) fn truncate_all(&self) -> Result<Option<Step>, S::Error> {
         self.leave_out(&self.leaving(0..self.blocks.row.len()).collect::<Vec<_>>())
     }
 
     /// `None` when the marker would be no smaller than what it stands for.
-    fn leave_out(&self, blocks: &[usize]) -> Option<Step> {
+    fn leave_out(&self, blocks: &[usize]) -> Result<Option<Step>, S::Error> {
         let hide = self.blocks.spans(blocks.iter().copied());
+        if hide.is_empty() {
+            return Ok(None);
+        }
         let free: u64 = blocks.iter().map(|&i| self.blocks.row[i].free).sum();
-        let marker = marker(&hide);
-        (!hide.is_empty() && free > u64::from(self.meter.said(&marker)))
-            .then_some(Step::Truncate { hide, marker })
+        let marker = self.marker(&hide)?;
+        let gains = free > u64::from(self.meter.said(&marker));
+        Ok(gains.then_some(Step::Truncate { hide, marker }))
     }
 }

@@ -1,6 +1,6 @@
 //! What must stay, when that is more than what is usable: named, with numbers, and with what to do about it.
 
-use super::{Scene, clip, marker};
+use super::{Scene, clip};
 use crate::Span;
 use crate::head::Source;
 use crate::journal::Entry;
@@ -58,7 +58,7 @@ impl<S: Source + ?Sized> Scene<'_, S> {
         }
         let (setup, system, pinned) = (self.view.weight().setup, self.blocks.system, self.blocks.pinned);
         let last = self.view.last();
-        let marker = u64::from(self.meter.said(&marker(&[Span::new(last, last)])));
+        let marker = u64::from(self.meter.said(&self.marker(&[Span::new(last, last)])?));
         let floor = setup + system + pinned + requests + marker;
         let (most, tokens) = (self.budget.most(), self.tokens());
         Ok(Floor { most, floor, tokens, setup, system, pinned, requests, marker })

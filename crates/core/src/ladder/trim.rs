@@ -60,7 +60,7 @@ impl<S: Source + ?Sized> Scene<'_, S> {
     }
 
     /// Where the end begins that a trim spares: as the policy says, at least the last block.
-    fn spared(&self) -> Seq {
+    pub(super) fn spared(&self) -> Seq {
         let row = &self.blocks.row;
         let from = self.spare().min(row.len().saturating_sub(1));
         row.get(from).map_or(0, |block| block.extent.from)

@@ -19,6 +19,7 @@ pub use say::Output;
 use crate::thread::Thread;
 use komado_core::clip::Call;
 use komado_core::journal::Entry;
+use komado_core::message::{ImageSource, Message, Part};
 use komado_core::{Kind, Seq};
 use std::fmt::{Display, Formatter};
 use std::io::{Cursor, Read};
@@ -83,7 +84,27 @@ pub fn open(thread: &Thread<'_>, reference: &Reference) -> Result<Bytes> {
     let named = message.outcome().and_then(|outcome| outcome.output_ref.as_ref());
     // A transcript that was brought along may name an output that never was here: its words are all there is.
     let kept = named.map(|output| blob(thread, &output.id)).transpose()?.flatten();
-    Ok(kept.unwrap_or_else(|| Box::new(Cursor::new(message.words().into_bytes()))))
+    Ok(kept.unwrap_or_else(|| Box::new(Cursor::new(whole(&message).into_bytes()))))
+}
+
+/// Everything a message says, as text: words, calls with their arguments, and the names of pictures.
+pub fn whole(message: &Message) -> String {
+    let mut lines = Vec::new();
+    message.parts.iter().for_each(|part| tell(part, &mut lines));
+    lines.join("\n")
+}
+
+fn tell(part: &Part, lines: &mut Vec<String>) {
+    match part {
+        Part::Text { text, .. } | Part::Reasoning { text, .. } => lines.push(text.clone()),
+        Part::Call(call) => lines.push(format!("[Tool Use: {}]\n{}", call.name, call.arguments)),
+        Part::Result(outcome) => outcome.content.iter().for_each(|part| tell(part, lines)),
+        Part::Image { source: ImageSource::Blob { blob, media_type, byte_size }, .. } => {
+            lines.push(format!("[Image {media_type}, {byte_size} bytes; ref={blob}]"));
+        }
+        Part::Image { source: ImageSource::Url { url }, .. } => lines.push(format!("[Image {url}]")),
+        Part::Opaque(opaque) => lines.push(opaque.json.get().to_owned()),
+    }
 }
 
 fn blob(thread: &Thread<'_>, id: &str) -> Result<Option<Bytes>> {

@@ -2,10 +2,11 @@
 
 use super::Report;
 use crate::error::Result;
+use crate::output::{self, Reference};
 use crate::thread::Thread;
 use komado_core::Seq;
 use komado_core::journal::Entry;
-use komado_core::message::{Message, Outcome, Part};
+use komado_core::message::{ImageSource, Message, Part};
 use std::io::Read;
 
 /// Compares what was said with what can be fetched, then undoes every edit.
@@ -23,7 +24,7 @@ pub(super) fn prove(thread: &mut Thread<'_>, said: &[(Seq, Message)], report: &m
         let Entry::Message(kept, _) = thread.record(*seq)?.entry else { continue };
         let (all, visible) = (bytes(original), if shown.contains(seq) { bytes(&kept) } else { 0 });
         report.hidden_bytes += all.saturating_sub(visible);
-        if !comes_back(thread, &kept, original)? {
+        if !comes_back(thread, *seq, &kept, original)? {
             report.unrecoverable_bytes += all;
         }
     }
@@ -33,38 +34,58 @@ pub(super) fn prove(thread: &mut Thread<'_>, said: &[(Seq, Message)], report: &m
     Ok(())
 }
 
-/// Bytes of a message that a model reads: words, and the names and arguments of calls.
+/// Bytes of a message that a model reads: words, pictures' names, and the names and arguments of calls.
 fn bytes(message: &Message) -> u64 {
-    let calls: usize = message.calls().map(|call| call.name.len() + call.arguments.len()).sum();
-    (message.words().len() + calls) as u64
+    output::whole(message).len() as u64
 }
 
-/// True when the entry, with its blob, says every word that was said.
-fn comes_back(thread: &Thread<'_>, kept: &Message, original: &Message) -> Result<bool> {
-    if !kept
-        .calls()
-        .map(|call| (&call.name, &call.arguments))
-        .eq(original.calls().map(|c| (&c.name, &c.arguments)))
-    {
-        return Ok(false);
+/// True when the entry, read by its number as a model would read it, gives everything that was said. A picture is
+/// named by its blob, which is read, too.
+fn comes_back(thread: &Thread<'_>, seq: Seq, kept: &Message, original: &Message) -> Result<bool> {
+    let mut read = Vec::new();
+    let opened = output::open(thread, &Reference::Entry(seq));
+    let Ok(mut opened) = opened else { return Ok(false) };
+    opened.read_to_end(&mut read)?;
+    for part in all_parts(kept) {
+        if let Part::Image { source: ImageSource::Blob { blob, .. }, .. } = part {
+            thread.blob(blob)?;
+        }
     }
-    let Some(Outcome { output_ref: Some(output), .. }) = kept.outcome() else {
-        return Ok(kept.words() == original.words());
-    };
-    let mut whole = String::new();
-    thread.blob(&output.id)?.read_to_string(&mut whole)?;
-    Ok(whole == words_of(original))
+    let is_whole = kept.outcome().is_some_and(|outcome| outcome.output_ref.is_some());
+    let said = if is_whole { texts(original) } else { output::whole(&like(original, kept)) };
+    Ok(read == said.as_bytes())
 }
 
-fn words_of(message: &Message) -> String {
-    let texts = |parts: &[Part]| {
-        let words = parts.iter().filter_map(|part| match part {
-            Part::Text { text, .. } => Some(text.as_str()),
-            _ => None,
-        });
-        words.collect::<Vec<_>>().join("\n")
-    };
-    message.outcome().map_or_else(|| message.words(), |outcome| texts(&outcome.content))
+fn all_parts(message: &Message) -> impl Iterator<Item = &Part> {
+    let inside = message.outcome().map_or(&[][..], |outcome| &outcome.content);
+    message.parts.iter().chain(inside)
+}
+
+/// The texts of a result, as they go to a blob.
+fn texts(message: &Message) -> String {
+    let words = message.outcome().map_or(&message.parts, |outcome| &outcome.content).iter();
+    let words =
+        words.filter_map(|part| if let Part::Text { text, .. } = part { Some(text.as_str()) } else { None });
+    words.collect::<Vec<_>>().join("\n")
+}
+
+/// The original with the pictures of what is kept: their bytes were moved to blobs on arrival.
+fn like(original: &Message, kept: &Message) -> Message {
+    let mut message = original.clone();
+    for (part, now) in message.parts.iter_mut().zip(&kept.parts) {
+        match (part, now) {
+            (part @ Part::Image { .. }, Part::Image { .. }) => *part = now.clone(),
+            (Part::Result(was), Part::Result(is)) => {
+                for (part, now) in was.content.iter_mut().zip(&is.content) {
+                    if matches!((&*part, now), (Part::Image { .. }, Part::Image { .. })) {
+                        *part = now.clone();
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    message
 }
 
 /// Undoes every edit, newest first; true when every message is then shown as it was said.

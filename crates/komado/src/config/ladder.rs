@@ -12,6 +12,10 @@ use komado_core::clip::Limits;
 use komado_engine::condense::{ByDigest, Command, Settings, Summariser};
 use komado_engine::fit::Ladder;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// How long a program may take over a summary.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// What was wished for.
 #[derive(Clone, Default)]
@@ -113,7 +117,10 @@ impl Config {
         let mut named: BTreeMap<String, f64> = wishes.thresholds.iter().cloned().collect();
         named.extend(self.llms.iter().filter_map(|(name, llm)| Some((name.clone(), llm.threshold?))));
         let global = wishes.ratio("budget.threshold").filter(|percent| *percent > 0.0);
-        policy.thresholds = Thresholds { global: global.or(policy.thresholds.global), named };
+        // A wish for another trigger is one against the preset's percentage.
+        let triggers = ["budget.soft", "compaction.threshold_ratio", "context_storage.compression_threshold"];
+        let preset = policy.thresholds.global.filter(|_| !triggers.iter().any(|key| wishes.is_given(key)));
+        policy.thresholds = Thresholds { global: global.or(preset), named };
     }
 
     fn what_stays(&self, policy: &mut Policy) {
@@ -167,7 +174,7 @@ impl Config {
         };
         let mut words = command.split_whitespace();
         let program = words.next().ok_or_else(|| Fault::usage("compaction.command names no program"))?;
-        Ok(Box::new(Command::new(program).arguments(words)))
+        Ok(Box::new(Command::new(program).arguments(words).time_limit(PATIENCE)))
     }
 
     /// The ladder under a budget.

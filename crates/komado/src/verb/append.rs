@@ -56,10 +56,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
-    let found = app.find(&args.address)?;
-    if found.seq.is_some() {
-        return Err(Fault::usage("append goes to the end: leave out @SEQ, or `komado rewind` there first"));
-    }
+    let found = app.find_now(&args.address)?;
     let choice = if args.strict { OnOpenCalls::Refuse } else { OnOpenCalls::Answer };
     let thread = app.open(&found, Mode::Write)?.on_open_calls(choice);
     match &args.jsonl {

@@ -22,7 +22,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
-    let found = app.find(&args.address)?;
+    let found = app.find_now(&args.address)?;
     let Some(span) = args.span else { return condense_now(app, &found, &args.room) };
     let text = args.text.map_or_else(super::append::read_stdin, Ok)?;
     change::make(

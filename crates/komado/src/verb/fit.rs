@@ -5,12 +5,13 @@ use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::{number, say};
 use clap::Args as ClapArgs;
 use komado_core::Address;
-use komado_core::budget::{Budget, Preset};
+use komado_core::Seq;
+use komado_core::budget::{Budget, Preset, Rule};
 use komado_core::ladder::Rung;
 use komado_core::session::Session;
 use komado_engine::Thread;
 use komado_engine::engine::Found;
-use komado_engine::fit::{Done, Fitted};
+use komado_engine::fit::{Done, Fitted, Ladder};
 use komado_store::Mode;
 use serde_json::{Value, json};
 
@@ -64,20 +65,18 @@ impl Room {
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
-    let found = app.find(&args.address)?;
+    let found = app.find_now(&args.address)?;
     let budget = args.room.budget(app, &app.session(&found.session)?)?;
     let mode = if args.dry_run { Mode::Read } else { Mode::Write };
     let mut thread = app.open(&found, mode)?;
-    let mut back = Vec::new();
-    if args.relax && !args.dry_run {
-        back = thread.relax(&budget)?;
-    }
     let mut by = app.config.summariser(thread.meter())?;
     let mut ladder = app.config.ladder(budget, &mut *by);
-    let fitted = if args.dry_run { thread.plan(&mut ladder)? } else { thread.fit(&mut ladder)? };
+    let done = climb(&mut thread, &mut ladder, &args);
     if !args.dry_run {
+        // Also after a failure: an edit before it is durable.
         change::settle(&mut thread);
     }
+    let (back, fitted) = done?;
     drop(thread);
     if app.paper.json {
         let mut row = json(&found, &fitted);
@@ -87,8 +86,21 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     if !back.is_empty() {
         let edits: Vec<String> = back.iter().map(|seq| format!("@{seq}")).collect();
         app.paper.line(format!("taken back, since there is room again: {}", edits.join(", ")))?;
+        if !args.dry_run {
+            say(format!("undo: komado fit {}", change::name(&found)));
+        }
     }
     tell(app, &found, &fitted, args.dry_run)
+}
+
+/// Edits taken back, and what was done, or would be.
+fn climb(thread: &mut Thread<'_>, ladder: &mut Ladder<'_>, args: &Args) -> Outcome<(Vec<Seq>, Fitted)> {
+    Ok(match (args.dry_run, args.relax) {
+        (true, true) => thread.plan_relaxed(ladder)?,
+        (true, false) => (Vec::new(), thread.plan(ladder)?),
+        (false, true) => (thread.relax(&ladder.budget)?, thread.fit(ladder)?),
+        (false, false) => (Vec::new(), thread.fit(ladder)?),
+    })
 }
 
 /// What was done, or would be, as JSON.
@@ -135,13 +147,19 @@ pub(super) fn tell(app: &mut App, found: &Found, fitted: &Fitted, dry_run: bool)
             number(cause.before),
             number(cause.after)
         ))?;
-        if !dry_run {
+    }
+    if !dry_run {
+        // The newest first: one that lies under a later edit cannot be taken back alone.
+        for done in fitted.done.iter().rev() {
             say(format!("undo: komado revert {}@{}", change::name(found), done.seq));
         }
     }
     if fitted.done.is_empty() {
-        let nothing =
-            if fitted.verdict.will_manage { "nothing is worth an edit yet" } else { "there is room" };
+        let nothing = match fitted.verdict.rule {
+            Rule::Fits => "there is room",
+            Rule::HardGate => "nothing more can leave; the answer has less room than it should",
+            _ => "nothing is worth an edit yet",
+        };
         app.paper.line(format!("{nothing}; nothing {} changed", if dry_run { "would be" } else { "was" }))?;
     } else if dry_run {
         say("this is a dry run: nothing was changed");

@@ -1,16 +1,16 @@
 //! `komado replay`: past conversations again, under a budget: tokens, price, edits, and whether anything was lost.
 
 use crate::app::App;
+use crate::config::Config;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::number;
 use crate::progress;
 use crate::table::table;
 use clap::Args as ClapArgs;
 use komado_core::budget::{Budget, Preset};
-use komado_core::clip::Limits;
 use komado_core::message::Message;
 use komado_core::{Meter, openai};
-use komado_engine::condense::{ByDigest, Settings};
+use komado_engine::fit::Ladder;
 use komado_engine::replay::{Replay, Report};
 use serde_json::json;
 use std::io::{BufRead, BufReader};
@@ -35,7 +35,13 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let files = list(&args.files)?;
     let meter = Meter::named(&app.config.meter).unwrap_or(Meter::O200k);
     let budget = app.config.budget(args.preset, args.window, None);
-    let reports = replay_all(&files, &budget, meter, app.config.clip().as_ref())?;
+    let (mut reports, mut faults) = (Vec::new(), Vec::new());
+    for (path, report) in replay_all(&app.config, &files, &budget, meter) {
+        match report {
+            Ok(report) => reports.push((path, report)),
+            Err(fault) => faults.push(fault),
+        }
+    }
     let mut sum = Report::default();
     reports.iter().for_each(|(_, report)| sum.add(report));
     if app.paper.json {
@@ -45,6 +51,9 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         app.paper.json(&row(None, &budget, &sum))?;
     } else {
         tell(app, &budget, &reports, &sum)?;
+    }
+    if let Some(first) = faults.into_iter().next() {
+        return Err(first);
     }
     if sum.is_clean() {
         return Ok(());
@@ -92,19 +101,19 @@ fn list(given: &[PathBuf]) -> Outcome<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// As many at once as there are processors.
+/// As many at once as there are processors; what cannot be read does not keep the others.
 fn replay_all(
+    config: &Config,
     files: &[PathBuf],
     budget: &Budget,
     meter: Meter,
-    clip: Option<&Limits>,
-) -> Outcome<Vec<(PathBuf, Report)>> {
+) -> Vec<(PathBuf, Outcome<Report>)> {
     let bar = progress::bar("replaying", files.len() as u64);
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(files.len()));
     let work = || {
         while let Some(path) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let report = replay_file(path, budget, meter, clip);
+            let report = replay_file(config, path, budget, meter);
             bar.inc(1);
             if let Ok(mut done) = done.lock() {
                 done.push((path.clone(), report));
@@ -116,18 +125,14 @@ fn replay_all(
     bar.finish_and_clear();
     let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     done.sort_by(|(a, _), (b, _)| a.cmp(b));
-    done.into_iter().map(|(path, report)| Ok((path, report?))).collect()
+    done
 }
 
-fn replay_file(path: &Path, budget: &Budget, meter: Meter, clip: Option<&Limits>) -> Outcome<Report> {
+fn replay_file(config: &Config, path: &Path, budget: &Budget, meter: Meter) -> Outcome<Report> {
     let talk = read(path)?;
-    let mut replay = Replay {
-        budget: budget.clone(),
-        meter,
-        clip: clip.cloned(),
-        settings: Settings::default(),
-        by: &mut ByDigest::new(meter),
-    };
+    let mut by = config.summariser(meter)?;
+    let Ladder { budget, settings, by } = config.ladder(budget.clone(), &mut *by);
+    let mut replay = Replay { budget, meter, clip: config.clip(), settings, by };
     replay.run(talk).map_err(|e| Fault::from(e).and(path.display().to_string()))
 }
 
@@ -136,11 +141,13 @@ fn read(path: &Path) -> Outcome<Vec<Message>> {
         |e: std::io::Error| Fault::new(Exit::NotFound, format!("cannot read {}: {e}", path.display()));
     let file = BufReader::new(std::fs::File::open(path).map_err(wrong)?);
     let mut talk = Vec::new();
-    for (n, line) in file.lines().enumerate() {
+    for (n, line) in file.split(b'\n').enumerate() {
+        let bad = |why: String| Fault::input(format!("{} line {}: {why}", path.display(), n + 1));
         let line = line.map_err(wrong)?;
-        if !line.trim().is_empty() {
-            let message = openai::read(line.trim_start_matches('\u{feff}').trim());
-            talk.push(message.map_err(|e| Fault::input(format!("{} line {}: {e}", path.display(), n + 1)))?);
+        let line = std::str::from_utf8(&line).map_err(|e| bad(format!("not UTF-8: {e}")))?;
+        let line = line.trim_start_matches('\u{feff}').trim();
+        if !line.is_empty() {
+            talk.push(openai::read(line).map_err(|e| bad(e.to_string()))?);
         }
     }
     Ok(talk)
@@ -171,14 +178,28 @@ fn tell(app: &mut App, budget: &Budget, reports: &[(PathBuf, Report)], sum: &Rep
             number(r.prefix_breaks),
             format!("{:.2}", r.cost_ratio),
             number(r.hidden_bytes),
-            number(r.over_window + r.invalid + r.breaks_without_edit + r.not_restored + r.refused),
+            number(faults(r)),
         ]);
     }
     for line in table(&rows, &[1, 2, 3, 4, 5, 6, 7, 8, 9]) {
         app.paper.line(line)?;
     }
     app.paper.line(format!(
-        "over the window {}, invalid {}, breaks without an edit {}, not restored {}, bytes lost {}",
-        sum.over_window, sum.invalid, sum.breaks_without_edit, sum.not_restored, sum.unrecoverable_bytes
-    ))
+        "over the window {}, below the floor {}, invalid {}, breaks without an edit {}, not restored {}, bytes lost {}, \
+         refused {}",
+        sum.over_window,
+        sum.below_floor,
+        sum.invalid,
+        sum.breaks_without_edit,
+        sum.not_restored,
+        sum.unrecoverable_bytes,
+        sum.refused
+    ))?;
+    sum.refused_why.iter().try_for_each(|why| app.paper.line(format!("the first that was refused: {why}")))
+}
+
+/// Everything that should not be.
+fn faults(r: &Report) -> u64 {
+    let lost = u64::from(r.unrecoverable_bytes > 0);
+    r.over_window + r.invalid + r.breaks_without_edit + r.not_restored + r.refused + lost
 }

@@ -36,7 +36,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
-    let found = app.find(&args.address)?;
+    let found = app.find_now(&args.address)?;
     let tools = args.given.tools.as_deref().map(|path| read(path, '[', "a JSON array")).transpose()?;
     let params = args.given.params.as_deref().map(|path| read(path, '{', "a JSON object")).transpose()?;
     let system = args.given.system;

@@ -19,7 +19,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
-    let found = app.find(&args.address)?;
+    let found = app.find_now(&args.address)?;
     let seqs = args.span.0.iter().flat_map(|span| span.from..=span.to);
     let places: Vec<_> = seqs
         .map(|seq| {

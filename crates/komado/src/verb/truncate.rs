@@ -19,7 +19,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
-    let found = app.find(&args.address)?;
+    let found = app.find_now(&args.address)?;
     let text = args.text.unwrap_or_else(|| format!("[{} entries not shown: {}]", args.span.len(), args.span));
     change::make(
         app,

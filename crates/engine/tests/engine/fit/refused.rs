@@ -49,6 +49,8 @@ fn in_vain(root: &mut Thread<'_>, mut by: Scripted, says: &str) -> (Option<Usage
     let Entry::Lost(lost) = root.record(last + 2).unwrap().entry else { panic!("{says}") };
     assert_eq!((lost.to, lost.finish.as_str()), (Some(last + 1), "declined"));
     assert_eq!(lost.error.as_ref(), fitted.declined.first());
+    // As if it had not been tried: else the next one would wait until more is said.
+    root.rewind(last).unwrap();
     (lost.usage, by.requests.len())
 }
 

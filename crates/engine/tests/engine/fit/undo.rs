@@ -78,7 +78,8 @@ fn a_plan_with_a_model_asks_it_and_still_writes_nothing() {
         Scripted::new(root.meter()).fails("busy").says("<summary>steps, one after another</summary>");
     let mut ladder = Ladder { budget: ours(|_| {}), settings: Settings::default(), by: &mut by };
     let refused = root.plan(&mut ladder).unwrap();
-    assert_eq!((refused.declined.len(), refused.done[0].edit.kind), (1, EditKind::Truncate));
+    let digest = Some("digest".to_owned());
+    assert_eq!((refused.declined.len(), &refused.done[0].edit.cause.model), (1, &digest));
     let plan = root.plan(&mut ladder).unwrap();
     assert_eq!((plan.done[0].edit.kind, root.last()), (EditKind::Condense, last));
     check(&root);
