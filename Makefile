@@ -32,10 +32,11 @@ deny: deny-tool ## what the dependency tree may contain: versions, licences, sou
 audit: deny-tool ## the same, and known vulnerabilities: downloads the advisory database
 	$(DENY) check
 
-bench: ## how fast a session takes an entry, how fast it opens
+bench: ## how fast a session takes an entry, how fast it opens, what a plan costs
 	cargo build --release -p komado
 	cargo run --release -q -p komado -- bench append
 	cargo run --release -q -p komado -- bench open
+	cargo run --release -q -p komado -- bench plan
 
 doc: ## the library's documentation, in target/doc
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace

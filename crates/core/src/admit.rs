@@ -298,7 +298,7 @@ impl<S: Source + ?Sized> Gate<'_, S> {
                     why: "an anchor is changed by its thread alone; leave it out"
                 });
             }
-            if self.view.pins().iter().any(|pin| pin.holds(swap.seq)) {
+            if self.view.is_pinned(swap.seq) {
                 hold!(Refusal::NoEntry { seq: swap.seq, why: "it is pinned; unpin it first" });
             }
         }

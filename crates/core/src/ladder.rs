@@ -208,8 +208,10 @@ impl<S: Source + ?Sized> Scene<'_, S> {
     fn reach(&self, step: &Step) -> (Seq, u64) {
         match step {
             Step::Replace { replace, .. } => {
-                let was =
-                    |seq| self.blocks.outputs.iter().find(|item| item.seq == seq).map_or(0, |i| i.tokens);
+                let outputs = &self.blocks.outputs;
+                let was = |seq| {
+                    outputs.binary_search_by_key(&seq, |item| item.seq).map_or(0, |i| outputs[i].tokens)
+                };
                 let freed = replace.iter().map(|r| u64::from(was(r.seq).saturating_sub(r.tokens))).sum();
                 (replace.first().map_or(0, |r| r.seq), freed)
             }

@@ -22,9 +22,11 @@ use std::sync::Arc;
 mod fold;
 mod layout;
 mod render;
+mod swaps;
 
 pub use layout::{Item, Piece, What};
 pub use render::{Pour, shown_message};
+pub use swaps::Swaps;
 
 /// What the model sees at a moment, as an index.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -59,6 +61,11 @@ impl Live {
             shown: edit.shown_tokens(),
             replace: edit.replace.iter().map(|r| (r.seq, r.tokens)).collect(),
         }
+    }
+
+    /// Where what it shows stands: the end of what it hides.
+    fn place(&self) -> Option<Seq> {
+        self.hide.last().map(|span| span.to)
     }
 
     fn hides(&self, seq: Seq) -> bool {
@@ -241,7 +248,18 @@ impl View {
 
     /// What edit `edit`, if it is in force, hides.
     pub fn hidden_by(&self, edit: Seq) -> &[Span] {
-        self.edits.iter().find(|live| live.seq == edit).map_or(&[], |live| &live.hide)
+        self.live(edit).map_or(&[], |live| &live.hide)
+    }
+
+    /// Edit `edit`, if it is in force; they stand in the order they came.
+    fn live(&self, edit: Seq) -> Option<&Live> {
+        self.edits.binary_search_by_key(&edit, |live| live.seq).ok().map(|i| &self.edits[i])
+    }
+
+    /// True when a pin holds `seq`.
+    pub fn is_pinned(&self, seq: Seq) -> bool {
+        let i = self.pins.partition_point(|pin| pin.to < seq);
+        self.pins.get(i).is_some_and(|pin| pin.holds(seq))
     }
 
     /// What is shown, in order.

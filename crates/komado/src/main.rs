@@ -1,6 +1,6 @@
 //! The binary: reads arguments, environment and clock, opens the store, runs one verb, prints.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod app;
 mod cli;
@@ -8,6 +8,7 @@ mod clock;
 mod config;
 mod fault;
 mod gauge;
+mod heap;
 mod paper;
 mod progress;
 mod table;

@@ -58,7 +58,7 @@ impl Blocks {
         let mut blocks = Self::default();
         let leading = kinds.iter().take_while(|kind| **kind == Some(Kind::System)).count();
         let is_user = |kind: &Option<Kind>| *kind == Some(Kind::User);
-        let pinned = |item: &Item| view.pins().iter().any(|pin| pin.holds(item.seq));
+        let pinned = |item: &Item| view.is_pinned(item.seq);
         let first = kinds.iter().position(is_user);
         let newest = kinds.iter().rposition(is_user);
         let stays = |i: usize| i < leading || Some(i) == first || Some(i) == newest;
@@ -129,7 +129,8 @@ impl Blocks {
         let mut left = Vec::with_capacity(spans.len());
         for span in spans {
             let mut from = span.from;
-            for &seq in self.kept.iter().filter(|seq| span.holds(**seq)) {
+            let kept = self.kept.iter().skip(self.kept.partition_point(|seq| *seq < span.from));
+            for &seq in kept.take_while(|seq| **seq <= span.to) {
                 if from < seq {
                     left.push(Span::new(from, seq - 1));
                 }

@@ -5,12 +5,13 @@
 //! prefix that the provider has cached; and none at all when it is not worth that.
 
 use super::{Rung, Scene, Step, placeholder};
+use crate::Seq;
 use crate::head::Source;
 use crate::journal::{Entry, Replace};
 use crate::message::{Call, Message};
 use crate::view::Item;
-use crate::{Seq, Span};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Outputs smaller than this are left alone.
 const SMALL: u32 = 48;
@@ -67,11 +68,8 @@ impl<S: Source + ?Sized> Scene<'_, S> {
     }
 
     fn candidates(&self) -> Result<Vec<Candidate>, S::Error> {
-        let mut asked = Asked::default();
+        let asked = self.asked()?;
         let mut found = Vec::new();
-        for block in &self.blocks.row {
-            self.hear(block.extent, &mut asked)?;
-        }
         for item in self.old_outputs() {
             let Entry::Message(message, _) = self.source.record(item.seq)?.entry else { continue };
             let Some(outcome) = message.outcome() else { continue };
@@ -90,36 +88,39 @@ impl<S: Source + ?Sized> Scene<'_, S> {
         Ok(found)
     }
 
-    /// Notes what the calls of a block asked for. Only what made calls is read.
-    fn hear(&self, extent: Span, asked: &mut Asked) -> Result<(), S::Error> {
-        if !self.blocks.outputs.iter().any(|item| extent.holds(item.seq)) {
-            return Ok(());
-        }
-        let mut seen = HashSet::new();
-        for item in self.blocks.outputs.iter().filter(|item| extent.holds(item.seq)) {
+    /// What the calls asked for whose outputs are shown. Only what made calls is read, and once: the outputs of one
+    /// message follow each other.
+    fn asked(&self) -> Result<Asked, S::Error> {
+        let mut asked = Asked::default();
+        let mut heard = 0;
+        for item in &self.blocks.outputs {
             let unit = self.source.head(item.seq)?.unit;
-            if seen.insert(unit)
+            if unit != heard
                 && let Entry::Message(message, _) = self.source.record(unit)?.entry
             {
                 asked.hear(unit, &message);
             }
+            heard = unit;
         }
-        Ok(())
+        Ok(asked)
     }
 }
 
 /// What was asked for, and by which call last.
 #[derive(Default)]
 struct Asked {
-    subject: HashMap<(Seq, String), String>,
-    last: HashMap<String, (Seq, String)>,
+    subject: HashMap<(Seq, String), Subject>,
+    last: HashMap<Subject, (Seq, String)>,
 }
+
+/// What a call is about, as a number: a question may be as long as a file, and is not kept.
+type Subject = u64;
 
 impl Asked {
     fn hear(&mut self, unit: Seq, message: &Message) {
         for call in message.calls() {
             let subject = subject(call);
-            self.subject.insert((unit, call.id.clone()), subject.clone());
+            self.subject.insert((unit, call.id.clone()), subject);
             self.last.insert(subject, (unit, call.id.clone()));
         }
     }
@@ -133,13 +134,16 @@ impl Asked {
 }
 
 /// What a call is about: a file, or else exactly this question.
-fn subject(call: &Call) -> String {
+fn subject(call: &Call) -> Subject {
     let arguments: Option<serde_json::Value> = serde_json::from_str(&call.arguments).ok();
     let file = arguments.as_ref().and_then(|arguments| {
         FILE_KEYS.iter().find_map(|key| arguments.get(key).and_then(serde_json::Value::as_str))
     });
+    // The same numbers in every run; that two questions meet in one would only make one output leave before another.
+    let mut hasher = DefaultHasher::new();
     match file {
-        Some(file) => format!("file {}", file.trim_start_matches("./")),
-        None => format!("{} {}", call.name, call.arguments),
+        Some(file) => ("file", file.trim_start_matches("./")).hash(&mut hasher),
+        None => (call.name.as_str(), call.arguments.as_str()).hash(&mut hasher),
     }
+    hasher.finish()
 }

@@ -4,7 +4,7 @@ use super::{Live, View, Weight};
 use crate::head::{Head, Kind, Source};
 use crate::journal::Edit;
 use crate::{Seq, Span};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// A stretch of the view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,20 +74,15 @@ impl View {
             replaced.extend(edit.replace.iter().map(|&(seq, tokens)| (seq, (edit.seq, tokens))));
         }
         replaced.extend(self.anchors.iter().map(|(&first, &by)| (first, by)));
-        let pinned = |seq: Seq| self.pins.iter().any(|pin| pin.holds(seq));
         let seen = |seq: Seq| {
             let i = visible.partition_point(|span| span.to < seq);
             visible.get(i).is_some_and(|span| span.holds(seq))
         };
-        let swaps = replaced.into_iter().filter(|(seq, _)| seen(*seq) && !pinned(*seq));
+        let swaps = replaced.into_iter().filter(|(seq, _)| seen(*seq) && !self.is_pinned(*seq));
         let swaps = swaps.map(|(seq, (by, tokens))| (seq, Piece::Replaced { seq, by, tokens }));
         let mut marks: Vec<(Seq, Piece)> = swaps.collect();
-        for (i, edit) in self.edits.iter().enumerate() {
-            let Some(place) = edit.hide.last().map(|span| span.to) else { continue };
-            if !self.edits[i + 1..].iter().any(|later| later.hides(place)) {
-                marks.push((place, Piece::Shown { edit: edit.seq, tokens: edit.shown }));
-            }
-        }
+        let shown = uncovered(&self.edits).into_iter();
+        marks.extend(shown.map(|(at, live)| (at, Piece::Shown { edit: live.seq, tokens: live.shown })));
         marks.sort_by_key(|(at, piece)| match piece {
             Piece::Shown { edit, .. } => (*at, *edit),
             _ => (*at, 0),
@@ -119,11 +114,16 @@ impl View {
 
     /// True when entry `seq` itself is shown, as said or with other content.
     pub fn shows(&self, seq: Seq) -> bool {
-        self.layout.iter().any(|piece| match piece {
-            Piece::Run(span) => span.holds(seq),
-            Piece::Replaced { seq: own, .. } => *own == seq,
-            Piece::Shown { .. } => false,
-        })
+        let end = |piece: &Piece| match *piece {
+            Piece::Run(span) => span.to,
+            Piece::Replaced { seq, .. } => seq,
+            Piece::Shown { edit, .. } => self.live(edit).and_then(Live::place).unwrap_or(0),
+        };
+        match self.layout.get(self.layout.partition_point(|piece| end(piece) < seq)) {
+            Some(Piece::Run(span)) => span.holds(seq),
+            Some(Piece::Replaced { seq: own, .. }) => *own == seq,
+            Some(Piece::Shown { .. }) | None => false,
+        }
     }
 
     /// True when hiding `spans` would take something out of the view.
@@ -146,9 +146,8 @@ impl View {
                 }
                 Piece::Replaced { seq, .. } => within(*seq),
                 Piece::Shown { edit, .. } => {
-                    let own = self.edits.iter().find(|live| live.seq == *edit);
-                    own.and_then(|live| live.hide.last())
-                        .is_some_and(|last| spans.iter().any(|s| s.holds(last.to)))
+                    let place = self.live(*edit).and_then(Live::place);
+                    place.is_some_and(|place| spans.iter().any(|span| span.holds(place)))
                 }
             };
             if hit {
@@ -210,6 +209,32 @@ impl View {
         self.each_item(source, |item| items.push(item))?;
         Ok(items)
     }
+}
+
+/// The edits whose place no later edit hides, each with that place. One pass along the thread: of all that hides a
+/// place the latest is on top of the heap, and what has ended before it is never asked for again.
+fn uncovered(edits: &[Live]) -> Vec<(Seq, &Live)> {
+    let spans = |(i, live): (usize, &Live)| live.hide.iter().map(move |span| (*span, i)).collect::<Vec<_>>();
+    let mut hiding: Vec<(Span, usize)> = edits.iter().enumerate().flat_map(spans).collect();
+    hiding.sort_unstable();
+    let mut places: Vec<(Seq, usize)> =
+        edits.iter().enumerate().filter_map(|(i, live)| Some((live.place()?, i))).collect();
+    places.sort_unstable();
+    let mut hiding = hiding.into_iter().peekable();
+    let mut over: BinaryHeap<(usize, Seq)> = BinaryHeap::new();
+    let mut found = Vec::with_capacity(places.len());
+    for (place, i) in places {
+        while let Some((span, by)) = hiding.next_if(|(span, _)| span.from <= place) {
+            over.push((by, span.to));
+        }
+        while over.peek().is_some_and(|(_, to)| *to < place) {
+            over.pop();
+        }
+        if over.peek().is_some_and(|(by, _)| *by == i) {
+            found.push((place, &edits[i]));
+        }
+    }
+    found
 }
 
 /// Walks the visible stretches and breaks them at the marks.

@@ -4,6 +4,7 @@
 
 use super::View;
 use super::layout::{Item, What};
+use super::swaps::Swaps;
 use crate::Seq;
 use crate::head::Source;
 use crate::journal::{Entry, Show};
@@ -39,10 +40,10 @@ impl View {
         {
             pour.message(seq, &Message::text(Role::System, system))?;
         }
-        let mut found = Ok(());
+        let (mut found, mut swaps) = (Ok(()), Swaps::default());
         self.each_item(source, |item| {
             if found.is_ok() {
-                found = pour_item(source, item, pour);
+                found = pour_item(source, item, &mut swaps, pour);
             }
         })?;
         found
@@ -55,7 +56,7 @@ impl View {
         item: Item,
         pour: &mut impl Pour<E>,
     ) -> Result<(), E> {
-        pour_item(source, item, pour)
+        pour_item(source, item, &mut Swaps::default(), pour)
     }
 
     /// Hands on only what was said after entry `after`. For a caller who knows that no operation came since: then this
@@ -66,11 +67,12 @@ impl View {
         after: Seq,
         pour: &mut impl Pour<E>,
     ) -> Result<(), E> {
+        let mut swaps = Swaps::default();
         for seq in after + 1..=self.last() {
             let kind = source.head(seq)?.kind;
             if kind.is_item() {
                 let item = Item { seq, what: What::Said(kind), tokens: 0 };
-                pour_item(source, item, pour)?;
+                pour_item(source, item, &mut swaps, pour)?;
             }
         }
         Ok(())
@@ -80,6 +82,7 @@ impl View {
 fn pour_item<S: Source + ?Sized, E: From<S::Error>>(
     source: &S,
     item: Item,
+    swaps: &mut Swaps,
     pour: &mut impl Pour<E>,
 ) -> Result<(), E> {
     match (item.what, source.record(item.seq)?.entry) {
@@ -90,16 +93,13 @@ fn pour_item<S: Source + ?Sized, E: From<S::Error>>(
         (What::Shown, Entry::Edit(edit)) => {
             edit.show.iter().try_for_each(|show| pour.message(item.seq, &shown_message(show)))
         }
-        (What::Replaced(by), entry) => match (entry, source.record(by)?.entry) {
-            (Entry::Anchor(_), Entry::Anchor(now)) => {
-                pour.message(item.seq, &Message::text(Role::System, now.text))
-            }
-            (Entry::Message(message, _), Entry::Edit(edit)) => {
-                let text = edit.replace.iter().find(|r| r.seq == item.seq).map_or("", |r| r.text.as_str());
-                pour.message(item.seq, &message.saying(text))
-            }
+        (What::Replaced(by), Entry::Anchor(_)) => match source.record(by)?.entry {
+            Entry::Anchor(now) => pour.message(item.seq, &Message::text(Role::System, now.text)),
             _ => Ok(()),
         },
+        (What::Replaced(by), Entry::Message(message, _)) => {
+            pour.message(item.seq, &message.saying(swaps.text(source, item.seq, by)?))
+        }
         _ => Ok(()),
     }
 }

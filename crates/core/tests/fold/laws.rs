@@ -1,11 +1,12 @@
 //! What the model sees, whatever happened.
 
+use crate::dice::Dice;
 use crate::play::{self, Play, each, each_journal, items, poured};
 use crate::reference::{Naive, is_item};
 use komado_core::head::Source;
-use komado_core::journal::Entry;
+use komado_core::journal::{Cause, Edit, EditKind, Entry, Show, ShowKind};
 use komado_core::view::What;
-use komado_core::{Head, Kind, Role, Seq};
+use komado_core::{Book, Head, Kind, Message, Role, Seq, Span};
 use std::collections::BTreeSet;
 
 #[test]
@@ -29,8 +30,41 @@ fn a_naive_fold_written_from_the_rules_sees_the_same_items_and_tokens() {
             assert_eq!(view.pins(), naive.pins(), "at {at}");
             assert_eq!(view.setup(), naive.setup().map(|record| record.seq), "at {at}");
             assert!((1..=at).all(|seq| view.on_path(seq) == naive.path().contains(&seq)), "at {at}");
+            let own = naive.items().into_iter().filter(|item| item.what != What::Shown);
+            let shown: BTreeSet<Seq> = own.map(|item| item.seq).collect();
+            let said = play.book.records().take(at as usize).filter(|record| is_item(&record.entry));
+            for seq in said.map(|record| record.seq) {
+                assert_eq!(view.shows(seq), shown.contains(&seq), "entry {seq} at {at}");
+                let pinned = naive.pins().iter().any(|pin| pin.holds(seq));
+                assert_eq!(view.is_pinned(seq), pinned, "entry {seq} at {at}");
+            }
         }
     });
+}
+
+#[test]
+fn where_edits_overlap_that_nobody_admitted_the_latest_over_a_place_speaks() {
+    for seed in 0..2_000 {
+        let mut dice = Dice::new(seed);
+        let mut book = Book::default();
+        let entries = dice.between(3, 24);
+        for seq in 1..=entries {
+            book.push(Entry::Message(Message::text(Role::User, format!("{seq}")), None), 10, "t").unwrap();
+        }
+        for n in 0..dice.between(1, 9) {
+            let (a, b) = (dice.between(1, entries), dice.between(1, entries));
+            let mut hide = vec![Span::new(a.min(b), a.max(b))];
+            if a.max(b) + 2 <= entries && dice.chance(40) {
+                hide.push(Span::new(a.max(b) + 2, dice.between(a.max(b) + 2, entries)));
+            }
+            let show = vec![Show { kind: ShowKind::Summary, text: format!("{n}"), tokens: n }];
+            let edit =
+                Edit { kind: EditKind::Condense, hide, show, replace: vec![], cause: Cause::default() };
+            book.push_unchecked(Entry::Edit(edit), n, "t");
+            let naive = Naive::at(book.records(), book.view().last());
+            assert_eq!(items(&book, book.view()), naive.items(), "seed {seed}");
+        }
+    }
 }
 
 #[test]

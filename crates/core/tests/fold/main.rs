@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod cost;
 mod dice;
 mod laws;
 mod lines;

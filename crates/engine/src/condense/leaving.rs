@@ -6,7 +6,7 @@
 use komado_core::head::{Kind, Source};
 use komado_core::journal::{Edit, Entry, Show};
 use komado_core::message::{Message, Role};
-use komado_core::view::Piece;
+use komado_core::view::{Piece, Swaps};
 use komado_core::{Seq, Span, View};
 
 /// The pieces of a view that leave, in order. As small as the edits and pins in force.
@@ -51,12 +51,14 @@ impl Leaving {
         for piece in view.pieces() {
             match *piece {
                 Piece::Run(run) => {
-                    let shared = free.iter().filter(|span| span.meets(run));
+                    let shared = meeting(&free, run);
                     pieces.extend(
                         shared.map(|s| Piece::Run(Span::new(s.from.max(run.from), s.to.min(run.to)))),
                     );
                 }
-                Piece::Replaced { seq, .. } if free.iter().any(|span| span.holds(seq)) => pieces.push(*piece),
+                Piece::Replaced { seq, .. } if meeting(&free, Span::new(seq, seq)).next().is_some() => {
+                    pieces.push(*piece);
+                }
                 // What an edit shows stands where its last hidden span ended; a pin there does not hold it.
                 Piece::Shown { edit, .. } => {
                     let place = source.head(edit)?.operand.to;
@@ -95,7 +97,7 @@ impl Leaving {
 
     /// Everything that leaves, to be read.
     pub(super) fn items(&self) -> Items<'_> {
-        Items { pieces: &self.0, at: 0 }
+        Items { pieces: &self.0, at: 0, swaps: Swaps::default() }
     }
 }
 
@@ -104,6 +106,7 @@ pub(super) struct Items<'a> {
     pieces: &'a [Piece],
     /// The next entry of a run that was begun; 0 when none was.
     at: Seq,
+    swaps: Swaps,
 }
 
 impl Items<'_> {
@@ -128,7 +131,7 @@ impl Items<'_> {
             let kind = source.head(seq)?.kind;
             if (kind.is_item() || !said)
                 && chosen(kind)
-                && let Some(item) = read(source, piece)?
+                && let Some(item) = read(source, piece, &mut self.swaps)?
             {
                 return Ok(Some(item));
             }
@@ -155,7 +158,7 @@ impl Items<'_> {
     }
 }
 
-fn read<S: Source + ?Sized>(source: &S, piece: Piece) -> Result<Option<Item>, S::Error> {
+fn read<S: Source + ?Sized>(source: &S, piece: Piece, swaps: &mut Swaps) -> Result<Option<Item>, S::Error> {
     let said = |seq, message| Some(Item::Said { seq, message, original: None });
     Ok(match piece {
         Piece::Run(Span { from: seq, .. }) => match source.record(seq)?.entry {
@@ -167,10 +170,13 @@ fn read<S: Source + ?Sized>(source: &S, piece: Piece) -> Result<Option<Item>, S:
             Entry::Edit(Edit { show, .. }) => Some(Item::Earlier { show }),
             _ => None,
         },
-        Piece::Replaced { seq, by, .. } => match (source.record(seq)?.entry, source.record(by)?.entry) {
-            (Entry::Anchor(_), Entry::Anchor(now)) => said(seq, Message::text(Role::System, now.text)),
-            (Entry::Message(message, _), Entry::Edit(edit)) => {
-                let text = edit.replace.iter().find(|r| r.seq == seq).map_or("", |r| r.text.as_str());
+        Piece::Replaced { seq, by, .. } => match source.record(seq)?.entry {
+            Entry::Anchor(_) => match source.record(by)?.entry {
+                Entry::Anchor(now) => said(seq, Message::text(Role::System, now.text)),
+                _ => None,
+            },
+            Entry::Message(message, _) => {
+                let text = swaps.text(source, seq, by)?;
                 Some(Item::Said { seq, message: message.saying(text), original: Some(message) })
             }
             _ => None,
@@ -178,12 +184,18 @@ fn read<S: Source + ?Sized>(source: &S, piece: Piece) -> Result<Option<Item>, S:
     })
 }
 
-/// What of `spans` is in none of `holes`; both ascending.
+/// Those of `spans`, which are ascending and apart, that share something with `with`.
+fn meeting(spans: &[Span], with: Span) -> impl Iterator<Item = &Span> {
+    let from = spans.partition_point(|span| span.to < with.from);
+    spans[from..].iter().take_while(move |span| span.from <= with.to)
+}
+
+/// What of `spans` is in none of `holes`; both ascending and apart.
 fn without(spans: &[Span], holes: &[Span]) -> Vec<Span> {
     let mut left = Vec::new();
     for span in spans {
         let mut from = span.from;
-        for hole in holes.iter().filter(|hole| hole.meets(*span)) {
+        for hole in meeting(holes, *span) {
             if from < hole.from {
                 left.push(Span::new(from, hole.from - 1));
             }

@@ -1,4 +1,5 @@
-//! `komado bench`: what an append costs as a session grows, and what opening a large one costs.
+//! `komado bench`: what an append costs as a session grows, what opening a large one costs, and what planning and
+//! rendering its view does.
 //!
 //! Everything is measured through the file store and the engine as an agent uses them, next to what people use
 //! instead, in the same run on the same disk. The sessions live in a folder of their own, which is removed at the end.
@@ -12,6 +13,7 @@ mod machine;
 mod open;
 mod peers;
 mod place;
+mod plan;
 mod words;
 
 use crate::app::App;
@@ -34,9 +36,14 @@ enum What {
     Open(open::Args),
     /// What a digest keeps of conversations, beside keeping their last messages
     Digest(digest::Args),
+    /// Planning and rendering a view of 200,000 tokens, in a short session and in a long one
+    Plan(plan::Args),
     /// One process of `bench open`
     #[command(hide = true)]
     OpenChild(child::Args),
+    /// One process of `bench plan`
+    #[command(hide = true)]
+    PlanChild(plan::DeedArgs),
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
@@ -44,7 +51,9 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         What::Append(args) => append::run(app, args),
         What::Open(args) => open::run(app, args),
         What::Digest(args) => digest::run(app, args),
+        What::Plan(args) => plan::run(app, args),
         What::OpenChild(args) => child::run(app, args),
+        What::PlanChild(args) => plan::run_deed(app, args),
     }
 }
 

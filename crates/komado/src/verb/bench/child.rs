@@ -9,6 +9,8 @@ use crate::fault::{Fault, Outcome};
 use crate::paper::say;
 use crate::verb::{context, show};
 use clap::{Args as ClapArgs, FromArgMatches, ValueEnum};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -52,12 +54,16 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         Deed::Tail => {
             let id = komado_core::SessionId::new(args.session.as_str())?;
             let path = app.files()?.folder(&id)?.join("messages.jsonl");
-            tail(app, &path)?;
+            tail(&path, super::place::WINDOW as usize, &mut |message| app.paper.json(message))?;
         }
     }
     app.paper.flush()?;
-    let figures = Process::now()?;
-    say(serde_json::to_string(&figures)?);
+    tell(&Process::now()?)
+}
+
+/// Tells the parent what was counted.
+pub(super) fn tell(figures: &impl Serialize) -> Outcome {
+    say(serde_json::to_string(figures)?);
     Ok(())
 }
 
@@ -67,19 +73,23 @@ fn parsed<A: ClapArgs + FromArgMatches>(session: &str) -> Outcome<A> {
     matches.and_then(|matches| A::from_arg_matches(&matches)).map_err(|e| Fault::usage(e.to_string()))
 }
 
-/// What people do today: read every line, parse it, keep the last ones that fit.
-fn tail(app: &mut App, path: &Path) -> Outcome {
+/// What people do today: read every line, parse it, keep the last ones that fit into `window` tokens.
+pub(super) fn tail(
+    path: &Path,
+    window: usize,
+    out: &mut dyn FnMut(&serde_json::Value) -> Outcome,
+) -> Outcome {
     let mut kept: VecDeque<(serde_json::Value, usize)> = VecDeque::new();
     let mut tokens = 0;
     for line in BufReader::new(File::open(path)?).lines() {
         let line = line?;
         tokens += line.len() / 4;
         kept.push_back((serde_json::from_str(&line)?, line.len() / 4));
-        while tokens > super::place::WINDOW as usize {
+        while tokens > window {
             tokens -= kept.pop_front().map_or(0, |(_, tokens)| tokens);
         }
     }
-    kept.iter().try_for_each(|(message, _)| app.paper.json(message))
+    kept.iter().try_for_each(|(message, _)| out(message))
 }
 
 /// What a child took.
@@ -90,11 +100,18 @@ pub(super) struct Took {
 
 /// Starts this program again to do `deed` on a session in `base`, and waits for its figures.
 pub(super) fn spawn(base: &Path, deed: Deed, session: &str) -> Outcome<Took> {
+    let (process, seconds) = ask(base, &["open-child", deed.name(), session])?;
+    Ok(Took { process, seconds })
+}
+
+/// Starts this program again with `words` after `bench`, for what is in `base`; gives what it tells, and the seconds
+/// it ran.
+pub(super) fn ask<T: DeserializeOwned>(base: &Path, words: &[&str]) -> Outcome<(T, f64)> {
     let program: PathBuf = std::env::current_exe()?;
     let mut store = std::ffi::OsString::from("store.url=file:");
     store.push(base);
     let mut command = Command::new(program);
-    command.args(["bench", "open-child", deed.name(), session, "--json", "--base-dir"]).arg(base);
+    command.arg("bench").args(words).args(["--json", "--base-dir"]).arg(base);
     // Whatever the settings say, the child looks where we have written.
     command.args(["--set", "context_storage.enabled=true", "--set"]).arg(store);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -104,7 +121,7 @@ pub(super) fn spawn(base: &Path, deed: Deed, session: &str) -> Outcome<Took> {
     let told = String::from_utf8_lossy(&out.stderr);
     let figures = told.lines().rev().find_map(|line| serde_json::from_str(line).ok());
     match figures.filter(|_| out.status.success()) {
-        Some(process) => Ok(Took { process, seconds }),
+        Some(figures) => Ok((figures, seconds)),
         None => Err(Fault::input(format!("a measured process failed ({}): {}", out.status, told.trim()))),
     }
 }

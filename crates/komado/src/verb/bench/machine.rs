@@ -81,6 +81,8 @@ pub(super) struct Process {
     pub(super) peak: u64,
     /// Bytes asked for by reading calls.
     pub(super) read: u64,
+    /// Reading calls.
+    pub(super) reads: u64,
     /// Bytes that had to come from the disk.
     pub(super) from_disk: u64,
     /// Bytes handed to writing calls.
@@ -101,6 +103,7 @@ impl Process {
             rss: bytes("VmRSS"),
             peak: bytes("VmHWM"),
             read: count("rchar"),
+            reads: count("syscr"),
             from_disk: count("read_bytes"),
             written: count("wchar"),
             writes: count("syscw"),

@@ -47,13 +47,7 @@ impl Place {
             );
             return Err(Fault::new(Exit::Failed, why));
         }
-        let holder = Holder {
-            pid: std::process::id(),
-            host: hostname(),
-            program: "komado bench".into(),
-            since: SystemClock.now(),
-        };
-        let store = Arc::new(FileStore::new(&folder.path().join("contexts"), holder));
+        let store = Arc::new(FileStore::new(&folder.path().join("contexts"), holder()));
         let engine = Engine::new(Arc::clone(&store) as Arc<dyn Store>, Arc::new(SystemClock));
         Ok(Self { folder, store, engine })
     }
@@ -86,6 +80,16 @@ impl Place {
             queued: false,
         })?;
         Ok(id)
+    }
+}
+
+/// What others are told while a bench writes.
+pub(super) fn holder() -> Holder {
+    Holder {
+        pid: std::process::id(),
+        host: hostname(),
+        program: "komado bench".into(),
+        since: SystemClock.now(),
     }
 }
 

@@ -108,17 +108,33 @@ impl Words {
         let (asked, told) = (self.text(&mut dice, bytes / 8), self.text(&mut dice, bytes - bytes / 8));
         [call(n, asked), result(n, told)]
     }
+
+    /// A turn of four messages, each about `bytes` long on the whole: someone asks, the model calls, the tool answers
+    /// with as much as all others together, the model tells. Every other call has its words in its arguments.
+    pub(super) fn turn(&self, n: u64, bytes: usize) -> [Message; 4] {
+        let mut dice = Dice::new(n);
+        let mut text = |bytes: usize| {
+            let len = dice.between(bytes * 3 / 4, bytes * 5 / 4);
+            self.text(&mut dice, len)
+        };
+        let (asked, meant, found, told) = (text(bytes / 2), text(bytes / 2), text(bytes * 2), text(bytes));
+        let call = if n.is_multiple_of(2) { call(n, meant) } else { command(n, &meant) };
+        [Message::text(Role::User, asked), call, result(n, found), Message::text(Role::Assistant, told)]
+    }
 }
 
 fn call(n: u64, text: String) -> Message {
-    let call = Call {
-        id: format!("call_{n}"),
-        name: "read_file".into(),
-        arguments: format!("{{\"path\":\"src/part_{}.rs\",\"from\":{}}}", n % 97, n % 400),
-        kind: CallKind::Function,
-        extra: None,
-    };
-    Message::of(Role::Assistant, vec![Part::text(text), Part::Call(call)])
+    let arguments = format!("{{\"path\":\"src/part_{}.rs\",\"from\":{}}}", n % 97, n % 400);
+    Message::of(Role::Assistant, vec![Part::text(text), Part::Call(function(n, "read_file", arguments))])
+}
+
+fn command(n: u64, text: &str) -> Message {
+    let arguments = serde_json::json!({ "command": text }).to_string();
+    Message::of(Role::Assistant, vec![Part::Call(function(n, "shell", arguments))])
+}
+
+fn function(n: u64, name: &str, arguments: String) -> Call {
+    Call { id: format!("call_{n}"), name: name.into(), arguments, kind: CallKind::Function, extra: None }
 }
 
 fn result(call: u64, text: String) -> Message {
@@ -149,5 +165,10 @@ mod tests {
             (0..200).map(|n| a.unit(n, 8000).iter().map(|m| m.words().len()).sum::<usize>()).sum();
         assert!((7600..8400).contains(&(sizes / 200)), "{sizes}");
         assert_eq!(a.text(&mut Dice::new(1), 200_000).len(), 200_000);
+        let said = |message: Message| {
+            message.words().len() + message.calls().map(|call| call.arguments.len()).sum::<usize>()
+        };
+        let turns: usize = (0..200).flat_map(|n| a.turn(n, 1000)).map(said).sum();
+        assert!((3800..4300).contains(&(turns / 200)), "{turns}");
     }
 }

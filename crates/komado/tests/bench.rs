@@ -1,0 +1,56 @@
+//! What the benches count must hold on any machine; what they time is for people to read.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod run;
+
+use run::Place;
+use serde_json::Value;
+
+/// A figure of a deed in a session.
+fn figure(report: &Value, deed: &str, session: &str, key: &str) -> f64 {
+    report[deed][session][key].as_f64().unwrap_or_else(|| panic!("{deed}.{session}.{key}: {report}"))
+}
+
+#[test]
+fn planning_and_rendering_count_the_same_in_a_session_fifty_times_as_long() {
+    let place = Place::new();
+    let report = place.json(&["bench", "plan", "--entries", "50000", "--sample", "1"]);
+    let [short, long, wide] = [0, 1, 2].map(|i| &report["sessions"][i]);
+    assert!(short["entries"].as_u64().unwrap() < 1100, "{report}");
+    assert!((49_900..50_100).contains(&long["entries"].as_u64().unwrap()), "{report}");
+    for session in [short, long] {
+        let tokens = session["view_tokens"].as_u64().unwrap();
+        assert!((190_000..215_000).contains(&tokens), "{session}");
+        assert!(session["view_trimmed"].as_u64().unwrap() > 100, "{session}");
+    }
+    assert_eq!(report["rungs"], serde_json::json!(["trim", "condense"]));
+    // A number of an entry may have two digits more, and one thing more is shown: a marker.
+    for deed in ["plan", "render"] {
+        for key in ["lookups", "reads", "bytes_read", "allocations", "allocated_bytes", "peak_bytes"] {
+            let (a, b) = (figure(&report, deed, "short", key), figure(&report, deed, "long", key));
+            assert!(a > 0.0 && b < a * 1.05, "{deed} {key}: {a} and {b}");
+        }
+    }
+    for key in ["lookups", "bytes_read", "allocations", "peak_bytes"] {
+        let (a, b) = (figure(&report, "open", "short", key), figure(&report, "open", "long", key));
+        assert!(a > 0.0 && b < a * 1.25, "open {key}: {a} and {b}");
+    }
+    for session in ["short", "long", "wide"] {
+        for key in ["lookups", "reads", "allocations", "peak_bytes"] {
+            assert_eq!(figure(&report, "judge", session, key), 0.0, "judge {session} {key}");
+        }
+    }
+    // The peer is what it would be to read everything.
+    assert!(
+        figure(&report, "peer", "long", "bytes_read") > 40.0 * figure(&report, "peer", "short", "bytes_read")
+    );
+
+    // Messages ten times as long: a few of them are held at once, never the view.
+    assert!(wide["longest_line"].as_u64().unwrap() > 8 * short["longest_line"].as_u64().unwrap());
+    for deed in ["plan", "render"] {
+        let held = report[deed]["messages_held"].as_f64().unwrap();
+        assert!(held < 8.0, "{deed} holds {held} messages");
+        let more = figure(&report, deed, "wide", "peak_bytes") - figure(&report, deed, "short", "peak_bytes");
+        assert!(more < wide["view_bytes"].as_f64().unwrap() / 20.0, "{deed}: {more} bytes more");
+    }
+}
