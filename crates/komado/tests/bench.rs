@@ -23,7 +23,8 @@ fn planning_and_rendering_count_the_same_in_a_session_fifty_times_as_long() {
         assert!((190_000..215_000).contains(&tokens), "{session}");
         assert!(session["view_trimmed"].as_u64().unwrap() > 100, "{session}");
     }
-    assert_eq!(report["rungs"], serde_json::json!(["trim", "condense"]));
+    // A trim is worked out first, and is not enough.
+    assert_eq!(report["rungs"], serde_json::json!(["condense"]));
     // A number of an entry may have two digits more, and one thing more is shown: a marker.
     for deed in ["plan", "render"] {
         for key in ["lookups", "reads", "bytes_read", "allocations", "allocated_bytes", "peak_bytes"] {
