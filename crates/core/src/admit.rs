@@ -95,6 +95,12 @@ pub enum Refusal {
         /// The edit in the way.
         other: Seq,
     },
+    /// An edit that a later one covers can neither go nor come back.
+    #[error("nothing would change: it lies under a later edit; revert that one first{}", .by.map(|by| format!(": @{by}")).unwrap_or_default())]
+    Under {
+        /// The later edit, where it is known.
+        by: Option<Seq>,
+    },
     /// It would change nothing.
     #[error("nothing would change: {why}")]
     NoEffect {
@@ -127,9 +133,6 @@ pub fn admit<S: Source + ?Sized>(
         Entry::Close(close) => return gate.close(close),
     })
 }
-
-/// Why an edit that a later one covers can neither go nor come back.
-const UNDER: &str = "it lies under a later edit; revert that one first";
 
 struct Gate<'a, S: ?Sized> {
     view: &'a View,
@@ -364,7 +367,11 @@ impl<S: Source + ?Sized> Gate<'_, S> {
             hold!(missing("only edits and reverts can be reverted"));
         }
         if !self.view.edits().any(|edit| edit == target) {
-            hold!(Refusal::NoEffect { why: UNDER });
+            let by = match self.source.record(target)?.entry {
+                Entry::Edit(edit) => self.view.buried_by(target, &edit),
+                _ => None,
+            };
+            hold!(Refusal::Under { by });
         }
         Ok(Ok(()))
     }
@@ -378,7 +385,10 @@ impl<S: Source + ?Sized> Gate<'_, S> {
         if let Some(other) = self.view.conflicts(edit, &back.hide) {
             hold!(Refusal::Overlaps { other });
         }
-        Ok(if self.view.is_buried(edit, &back) { Err(Refusal::NoEffect { why: UNDER }) } else { Ok(()) })
+        Ok(match self.view.buried_by(edit, &back) {
+            Some(by) => Err(Refusal::Under { by: Some(by) }),
+            None => Ok(()),
+        })
     }
 }
 

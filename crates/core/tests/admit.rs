@@ -8,9 +8,18 @@
 
 use komado_core::journal::{Cause, Edit, EditKind, Entry};
 use komado_core::message::{Call, CallKind, Message, Outcome, Part, Role};
-use komado_core::{Refusal, Span, admit, notation};
+use komado_core::{Refusal, Seq, Span, admit, notation};
 
 /// A unit of two calls, a condensed pair, a pin and an anchor.
+/// An edit under a later one.
+const BURIED: &str = r#"
+1 user "one" ~5
+2 assistant "two" ~5
+3 user "three" ~5
+4 condense 1..2 summary "some" ~1
+5 condense 1..3 summary "all" ~1
+"#;
+
 const STORY: &str = r#"
     1 user "look" ~5
     2 assistant call c1 read {"path":"a"} call c2 ls {} ~9
@@ -33,8 +42,9 @@ const WAITING: &str = r#"
 const ENDED: &str = "1 user \"a\"\n2 close completed";
 
 /// The journal, the line that must not follow, the kind of refusal, and what it says to do.
-const REFUSED: [(&str, &str, &str, &str); 33] = [
+const REFUSED: [(&str, &str, &str, &str); 34] = [
     (STORY, r#"user"#, "Empty", "give it at least one part"),
+    (BURIED, r#"revert 4"#, "Under", "it lies under a later edit; revert that one first: @5"),
     (STORY, r#"user call c1 read {}"#, "Misplaced", "from user cannot hold a tool call; take that out"),
     (STORY, r#"user reasoning "hm""#, "Misplaced", "cannot hold reasoning"),
     (STORY, r#"user "hi" reply stop"#, "Misplaced", "a provider's reply"),
@@ -94,7 +104,7 @@ const REFUSED: [(&str, &str, &str, &str); 33] = [
     ),
 ];
 
-const KINDS: [&str; 12] = [
+const KINDS: [&str; 13] = [
     "Empty",
     "Misplaced",
     "CallsOpen",
@@ -106,6 +116,7 @@ const KINDS: [&str; 12] = [
     "BadSpan",
     "Splits",
     "Overlaps",
+    "Under",
     "NoEffect",
 ];
 
@@ -221,13 +232,14 @@ fn an_edit_that_says_nothing_is_refused() {
 
 #[test]
 fn an_edit_under_a_later_one_neither_goes_nor_comes_back() {
-    let under = "nothing would change: it lies under a later edit; revert that one first";
+    let under =
+        |by: Seq| format!("nothing would change: it lies under a later edit; revert that one first: @{by}");
     let story = format!("{STORY}\n11 condense 5..7 summary \"more\" ~3");
-    assert_eq!(refusal(&story, "revert 8").to_string(), under);
+    assert_eq!(refusal(&story, "revert 8").to_string(), under(11));
     let story = format!(
         "{STORY}\n11 revert 8\n12 condense 5..6 summary \"again\" ~3\n13 condense 5..7 summary \"all\" ~3"
     );
-    assert_eq!(refusal(&story, "revert 11").to_string(), under);
+    assert_eq!(refusal(&story, "revert 11").to_string(), under(13));
     // With the later one gone it is in the way of the one between.
     let story = format!(
         "{STORY}\n11 revert 8\n12 condense 6 summary \"part\" ~3\n13 condense 5..7 summary \"all\" ~3\n14 revert 13"

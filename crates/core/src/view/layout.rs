@@ -174,10 +174,10 @@ impl View {
         self.edits.iter().find(clash).map(|live| live.seq)
     }
 
-    /// True when edit `seq`, were it in force, would lie wholly under a later one.
-    pub(crate) fn is_buried(&self, seq: Seq, edit: &Edit) -> bool {
+    /// The later edit under which edit `seq`, were it in force, would wholly lie.
+    pub(crate) fn buried_by(&self, seq: Seq, edit: &Edit) -> Option<Seq> {
         let live = Live::of(seq, edit);
-        self.edits.iter().any(|later| later.seq > seq && later.buries(&live))
+        self.edits.iter().find(|later| later.seq > seq && later.buries(&live)).map(|later| later.seq)
     }
 
     /// Calls `each` for every thing shown, in order, without reading any of them.

@@ -126,7 +126,12 @@ fn piped() -> Outcome<io::StdinLock<'static>> {
 }
 
 fn open_file(path: &Path) -> Outcome<File> {
-    File::open(path).map_err(|e| Fault::new(Exit::NotFound, format!("cannot open {}: {e}", path.display())))
+    let wrong = |why: String| Fault::new(Exit::NotFound, format!("cannot open {}: {why}", path.display()));
+    let file = File::open(path).map_err(|e| wrong(e.to_string()))?;
+    if file.metadata()?.is_dir() {
+        return Err(wrong("it is a folder; name a file".into()));
+    }
+    Ok(file)
 }
 
 /// The words that bytes are, without their last line break.
@@ -139,6 +144,9 @@ fn words(bytes: Vec<u8>, name: &str) -> Outcome<String> {
     })?;
     if text.ends_with('\n') {
         text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
     }
     Ok(text)
 }
