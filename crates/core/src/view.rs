@@ -24,7 +24,7 @@ mod layout;
 mod render;
 mod swaps;
 
-pub use layout::{Item, Piece, What};
+pub use layout::{Item, Piece, What, subtract};
 pub use render::{Pour, shown_message};
 pub use swaps::Swaps;
 

@@ -1,6 +1,6 @@
 //! Carrying plans out: from a budget to edits in the journal, until the view fits.
 //!
-//! The [ladder](komado_core::ladder) says what to do next; here it is done, one edit at a time, each durable before the
+//! The [`ladder`] says what to do next; here it is done, one edit at a time, each durable before the
 //! next is thought of. A dry run takes the same steps over a copy that is never written. A summary that cannot be
 //! had changes nothing: the attempt and its cost are journaled, and the ladder goes one rung down.
 

@@ -275,7 +275,7 @@ fn merge(spans: Vec<Span>) -> Vec<Span> {
 }
 
 /// What of `spans` lies in none of `holes`; both sorted and apart.
-fn subtract(spans: &[Span], holes: &[Span]) -> Vec<Span> {
+pub fn subtract(spans: &[Span], holes: &[Span]) -> Vec<Span> {
     let mut left = Vec::with_capacity(spans.len());
     for &span in spans {
         let mut from = span.from;

@@ -8,6 +8,7 @@
 #[path = "../fold/dice.rs"]
 mod dice;
 mod laws;
+mod markers;
 #[path = "../fold/play.rs"]
 #[allow(dead_code)]
 mod play;

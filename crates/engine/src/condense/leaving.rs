@@ -6,7 +6,7 @@
 use komado_core::head::{Kind, Source};
 use komado_core::journal::{Edit, Entry, Show};
 use komado_core::message::{Message, Role};
-use komado_core::view::{Piece, Swaps};
+use komado_core::view::{Piece, Swaps, subtract};
 use komado_core::{Seq, Span, View};
 
 /// The pieces of a view that leave, in order. As small as the edits and pins in force.
@@ -46,7 +46,7 @@ impl Leaving {
     pub(super) fn of<S: Source + ?Sized>(source: &S, view: &View, hide: &[Span]) -> Result<Self, S::Error> {
         let mut spans = hide.to_vec();
         spans.sort_unstable();
-        let free = without(&spans, view.pins());
+        let free = subtract(&spans, view.pins());
         let mut pieces = Vec::new();
         for piece in view.pieces() {
             match *piece {
@@ -188,22 +188,4 @@ fn read<S: Source + ?Sized>(source: &S, piece: Piece, swaps: &mut Swaps) -> Resu
 fn meeting(spans: &[Span], with: Span) -> impl Iterator<Item = &Span> {
     let from = spans.partition_point(|span| span.to < with.from);
     spans[from..].iter().take_while(move |span| span.from <= with.to)
-}
-
-/// What of `spans` is in none of `holes`; both ascending and apart.
-fn without(spans: &[Span], holes: &[Span]) -> Vec<Span> {
-    let mut left = Vec::new();
-    for span in spans {
-        let mut from = span.from;
-        for hole in meeting(holes, *span) {
-            if from < hole.from {
-                left.push(Span::new(from, hole.from - 1));
-            }
-            from = from.max(hole.to.saturating_add(1));
-        }
-        if from <= span.to {
-            left.push(Span::new(from, span.to));
-        }
-    }
-    left
 }

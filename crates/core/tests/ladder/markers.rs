@@ -1,0 +1,48 @@
+//! What a marker stands for may grow without end; markers may not.
+
+use komado_core::budget::{Budget, Preset};
+use komado_core::journal::{Cause, Edit, EditKind, Entry, Show, ShowKind};
+use komado_core::ladder::{self, Next, Step, Tried};
+use komado_core::view::What;
+use komado_core::{Book, Message, Meter, Role};
+
+const METER: Meter = Meter::Bytes4;
+
+/// Truncates as often as the ladder says.
+fn fit(book: &mut Book, budget: &Budget) -> u32 {
+    let mut times = 0;
+    loop {
+        let Ok(next) = ladder::next(book.view(), book.rows(), budget, METER, Tried::default());
+        let (hide, marker) = match next {
+            Next::Rest => return times,
+            Next::Do(Step::Truncate { hide, marker }) => (hide, marker),
+            other => panic!("{other:?}"),
+        };
+        let show = vec![Show { kind: ShowKind::Marker, tokens: METER.said(&marker), text: marker }];
+        let edit = Edit { kind: EditKind::Truncate, hide, show, replace: vec![], cause: Cause::default() };
+        let tokens = edit.shown_tokens();
+        book.push(Entry::Edit(edit), tokens, "t").unwrap();
+        times += 1;
+    }
+}
+
+#[test]
+fn one_marker_stands_for_all_that_was_left_out_however_often_that_happened() {
+    let mut policy = Preset::Komado.policy();
+    policy.rungs.condense = false;
+    let budget = Budget::new(policy, 4_000, &[]);
+    let mut book = Book::default();
+    let (mut times, mut most) = (0, 0);
+    for n in 0..4_000 {
+        let role = if n % 2 == 0 { Role::User } else { Role::Assistant };
+        let message = Message::text(role, "word ".repeat(30));
+        let tokens = METER.message(&message);
+        book.push(Entry::Message(message, None), tokens, "t").unwrap();
+        times += fit(&mut book, &budget);
+        let Ok(items) = book.view().items(book.rows());
+        most = most.max(items.iter().filter(|item| item.what == What::Shown).count());
+    }
+    assert!(times > 50, "{times}");
+    // A user's message that was the newest may stand between two of them until the next time.
+    assert!(most <= 2, "{most} markers at once");
+}
