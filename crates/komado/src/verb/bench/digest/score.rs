@@ -63,6 +63,13 @@ pub(super) struct Row {
     best: [u64; CONTESTANTS.len()],
 }
 
+/// The contestants in the head of a table.
+const SHORT: [&str; CONTESTANTS.len()] = ["digest", "5x", "last N", "ends"];
+
+fn percent(tally: &Tally) -> Vec<String> {
+    tally.shares().into_iter().map(|share| format!("{share:.1}")).collect()
+}
+
 impl Row {
     pub(super) fn compare(&mut self, pages: &[String; CONTESTANTS.len()], facts: &Facts, later: &Facts) {
         let mut used = Tally::default();
@@ -83,27 +90,33 @@ impl Row {
         }
     }
 
+    /// Shares of all facts, then of those that were used later. What is weighted is in the JSON, and in a line of its own.
     fn cells(&self) -> Vec<Vec<String>> {
         let mut heading = vec!["  kept %".to_owned(), "facts".into()];
-        heading.extend(CONTESTANTS.map(str::to_owned));
-        heading.extend(CONTESTANTS.map(|name| format!("×{name}")));
+        heading.extend(SHORT.map(str::to_owned));
         heading.push("used later".into());
-        heading.extend(CONTESTANTS.map(|name| format!("↻{name}")));
-        let line = |name: &str, all: &Tally, weighted: &Tally, later: &Tally| {
-            let shares = |tally: &Tally| tally.shares().into_iter().map(|share| format!("{share:.1}"));
+        heading.extend(SHORT.map(str::to_owned));
+        let line = |name: &str, all: &Tally, later: &Tally| {
             let mut cells = vec![format!("  {name}"), number(all.facts)];
-            cells.extend(shares(all));
-            cells.extend(shares(weighted));
+            cells.extend(percent(all));
             cells.push(number(later.facts));
-            cells.extend(shares(later));
+            cells.extend(percent(later));
             cells
         };
         let mut rows = vec![heading];
         for (class, name) in CLASSES.iter().enumerate() {
-            rows.push(line(name, &self.all[class], &self.weighted[class], &self.later[class]));
+            rows.push(line(name, &self.all[class], &self.later[class]));
         }
-        rows.push(line("all", &Tally::sum(&self.all), &Tally::sum(&self.weighted), &Tally::sum(&self.later)));
+        rows.push(line("all", &Tally::sum(&self.all), &Tally::sum(&self.later)));
         rows
+    }
+
+    /// All facts, each as often as it occurs.
+    fn weighted(&self) -> String {
+        let shares = percent(&Tally::sum(&self.weighted));
+        let told: Vec<String> =
+            CONTESTANTS.iter().zip(shares).map(|(name, share)| format!("{name} {share}")).collect();
+        format!("  each fact as often as it occurs: {}", told.join(", "))
     }
 
     fn as_json(&self, limit: u64) -> serde_json::Value {
@@ -156,6 +169,7 @@ impl Report {
             for line in table(&row.cells(), &(1..=14).collect::<Vec<_>>()) {
                 app.paper.line(line)?;
             }
+            app.paper.line(row.weighted())?;
             let best = CONTESTANTS.iter().zip(row.best).map(|(name, best)| format!("{name} in {best}"));
             app.paper.line(format!(
                 "  kept most of what was used later, ties included: {}",
@@ -166,8 +180,8 @@ impl Report {
         let (megabytes, seconds) = (self.bytes as f64 / 1e6, self.seconds);
         for line in [
             "Per cent of facts that stand in the text to the letter, at one limit for all.".to_owned(),
-            "×: each fact as often as messages hold it. ↻: facts that the rest of the conversation uses again.".to_owned(),
-            format!("Five digests: the span in {GENERATIONS} parts, each digested with the digest before it."),
+            "Used later: facts that the rest of the conversation mentions again. Ends: head and tail in as many tokens.".to_owned(),
+            format!("5x, five digests: the span in {GENERATIONS} parts, each digested with the digest before it."),
             format!("Reading {megabytes:.1} MB into digests took {seconds:.2} s on one core."),
         ] {
             app.paper.line(line)?;
