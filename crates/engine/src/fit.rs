@@ -366,7 +366,7 @@ fn write<S: Source<Error = komado_store::Error> + ?Sized>(
     let edit = |hide, show, replace, cause| Edit { kind, hide, show, replace, cause };
     Ok(Made::Edit(Box::new(match step {
         Step::Replace { rung, replace } => {
-            cause.note = Some(format!("{}: {} outputs; {numbers}", rung.name(), replace.len()));
+            cause.note = Some(format!("{} of {}; {numbers}", rung.name(), replace.len()));
             edit(Vec::new(), Vec::new(), replace, cause)
         }
         Step::Truncate { hide, marker } => {
