@@ -126,10 +126,10 @@ fn piped() -> Outcome<io::StdinLock<'static>> {
 }
 
 fn open_file(path: &Path) -> Outcome<File> {
-    let wrong = |why: String| Fault::new(Exit::NotFound, format!("cannot open {}: {why}", path.display()));
-    let file = File::open(path).map_err(|e| wrong(e.to_string()))?;
+    let wrong = |why: String| Fault::new(Exit::NotFound, format!("cannot {why}"));
+    let file = File::open(path).map_err(|e| wrong(format!("open {}: {e}", path.display())))?;
     if file.metadata()?.is_dir() {
-        return Err(wrong("it is a folder; name a file".into()));
+        return Err(wrong(format!("read {}: it is a folder; name a file", path.display())));
     }
     Ok(file)
 }
