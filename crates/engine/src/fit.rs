@@ -170,14 +170,7 @@ impl Desk for Thread<'_> {
     }
 
     fn in_vain(&mut self, asked: Seq, model: &str, why: &Declined) -> Result<()> {
-        self.append(Entry::Lost(Reply {
-            to: Some(asked),
-            model: Some(model.to_owned()),
-            usage: why.usage(),
-            finish: "declined".into(),
-            error: Some(why.to_string()),
-        }))?;
-        Ok(())
+        self.append(Entry::Lost(lost(asked, model, why))).map(|_| ())
     }
 
     fn put(&mut self, edit: Edit) -> Result<(Seq, Edit)> {
@@ -196,6 +189,17 @@ fn asked(view: &View, model: &str) -> Sent {
         model: model.to_owned(),
         context_tokens: view.tokens(),
         purpose: Some("condense".into()),
+    }
+}
+
+/// What it says when that was in vain, and what it cost.
+fn lost(asked: Seq, model: &str, why: &Declined) -> Reply {
+    Reply {
+        to: Some(asked),
+        model: Some(model.to_owned()),
+        usage: why.usage(),
+        finish: "declined".into(),
+        error: Some(why.to_string()),
     }
 }
 
@@ -256,7 +260,8 @@ impl Desk for Draft<'_> {
         Ok(self.staged.push(Entry::Sent(sent), 0, String::new())??)
     }
 
-    fn in_vain(&mut self, _: Seq, _: &str, _: &Declined) -> Result<()> {
+    fn in_vain(&mut self, asked: Seq, model: &str, why: &Declined) -> Result<()> {
+        self.staged.push(Entry::Lost(lost(asked, model, why)), 0, String::new())??;
         Ok(())
     }
 

@@ -67,10 +67,10 @@ impl Blocks {
             if stays(i) && !held {
                 blocks.kept.push(item.seq);
             }
-            match () {
-                () if held => blocks.pinned += u64::from(item.tokens),
-                () if i < leading => blocks.system += u64::from(item.tokens),
-                () => {}
+            if held {
+                blocks.pinned += u64::from(item.tokens);
+            } else if i < leading {
+                blocks.system += u64::from(item.tokens);
             }
             if *kind == Some(Kind::Tool) && !held {
                 blocks.outputs.push(*item);

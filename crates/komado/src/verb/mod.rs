@@ -39,3 +39,4 @@ pub(crate) mod unpin;
 mod change;
 mod ending;
 mod span;
+mod talks;

@@ -1,5 +1,6 @@
 //! `komado replay`: past conversations again, under a budget: tokens, price, edits, and whether anything was lost.
 
+use super::talks;
 use crate::app::App;
 use crate::config::Config;
 use crate::fault::{Exit, Fault, Outcome};
@@ -7,13 +8,11 @@ use crate::paper::number;
 use crate::progress;
 use crate::table::table;
 use clap::Args as ClapArgs;
+use komado_core::Meter;
 use komado_core::budget::{Budget, Preset};
-use komado_core::message::Message;
-use komado_core::{Meter, openai};
 use komado_engine::fit::Ladder;
 use komado_engine::replay::{Replay, Report};
 use serde_json::json;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,7 +31,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
-    let files = list(&args.files)?;
+    let files = talks::list(&args.files)?;
     let meter = Meter::named(&app.config.meter).unwrap_or(Meter::O200k);
     let budget = app.config.budget(args.preset, args.window, None);
     let (mut reports, mut faults) = (Vec::new(), Vec::new());
@@ -75,32 +74,6 @@ fn row(file: Option<&Path>, budget: &Budget, report: &Report) -> serde_json::Val
     row
 }
 
-/// The files named, and those in the folders named, each once and in order.
-fn list(given: &[PathBuf]) -> Outcome<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for path in given {
-        let wrong =
-            |e: std::io::Error| Fault::new(Exit::NotFound, format!("cannot read {}: {e}", path.display()));
-        if std::fs::metadata(path).map_err(wrong)?.is_dir() {
-            let before = files.len();
-            for entry in std::fs::read_dir(path).map_err(wrong)? {
-                let file = entry.map_err(wrong)?.path();
-                if file.extension().is_some_and(|e| e == "jsonl") {
-                    files.push(file);
-                }
-            }
-            if files.len() == before {
-                return Err(Fault::usage(format!("there is no *.jsonl in {}", path.display())));
-            }
-        } else {
-            files.push(path.clone());
-        }
-    }
-    files.sort();
-    files.dedup();
-    Ok(files)
-}
-
 /// As many at once as there are processors; what cannot be read does not keep the others.
 fn replay_all(
     config: &Config,
@@ -129,28 +102,11 @@ fn replay_all(
 }
 
 fn replay_file(config: &Config, path: &Path, budget: &Budget, meter: Meter) -> Outcome<Report> {
-    let talk = read(path)?;
+    let talk = talks::read(path)?;
     let mut by = config.summariser(meter)?;
     let Ladder { budget, settings, by } = config.ladder(budget.clone(), &mut *by);
     let mut replay = Replay { budget, meter, clip: config.clip(), settings, by };
     replay.run(talk).map_err(|e| Fault::from(e).and(path.display().to_string()))
-}
-
-fn read(path: &Path) -> Outcome<Vec<Message>> {
-    let wrong =
-        |e: std::io::Error| Fault::new(Exit::NotFound, format!("cannot read {}: {e}", path.display()));
-    let file = BufReader::new(std::fs::File::open(path).map_err(wrong)?);
-    let mut talk = Vec::new();
-    for (n, line) in file.split(b'\n').enumerate() {
-        let bad = |why: String| Fault::input(format!("{} line {}: {why}", path.display(), n + 1));
-        let line = line.map_err(wrong)?;
-        let line = std::str::from_utf8(&line).map_err(|e| bad(format!("not UTF-8: {e}")))?;
-        let line = line.trim_start_matches('\u{feff}').trim();
-        if !line.is_empty() {
-            talk.push(openai::read(line).map_err(|e| bad(e.to_string()))?);
-        }
-    }
-    Ok(talk)
 }
 
 fn tell(app: &mut App, budget: &Budget, reports: &[(PathBuf, Report)], sum: &Report) -> Outcome {

@@ -7,6 +7,7 @@ mod facts;
 mod peers;
 mod score;
 
+use super::super::talks;
 use super::heading;
 use super::machine::Machine;
 use crate::app::App;
@@ -15,7 +16,7 @@ use crate::progress;
 use clap::Args as ClapArgs;
 use facts::{Judge, one_line, said};
 use komado_core::message::Message;
-use komado_core::{Digest, Meter, openai};
+use komado_core::{Digest, Meter};
 use peers::{Side, both_sides, side};
 use score::Report;
 use std::path::{Path, PathBuf};
@@ -36,13 +37,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
-    let files = conversations(&args.files)?;
+    let files = talks::list(&args.files)?;
     let judge = Judge::new().map_err(|e| Fault::new(Exit::Failed, e.to_string()))?;
     let machine = Machine::here(Path::new("."))?;
     let mut report = Report::default();
     let bar = progress::bar("digesting", files.len() as u64);
     for file in &files {
-        let messages = read(file)?;
+        let messages = talks::read(file)?;
         if args.show {
             app.paper.line(format!("==== {}", file.display()))?;
             app.paper.line(digest(span_of(&messages)).text(LIMITS[LIMITS.len() - 1]))?;
@@ -59,41 +60,6 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 }
 
 /// The files named, and those with lines in the folders named.
-fn conversations(named: &[PathBuf]) -> Outcome<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for path in named {
-        if path.is_dir() {
-            let mut found = Vec::new();
-            for entry in std::fs::read_dir(path)? {
-                found.push(entry?.path());
-            }
-            found.retain(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
-            found.sort();
-            files.extend(found);
-        } else {
-            files.push(path.clone());
-        }
-    }
-    if files.is_empty() {
-        return Err(Fault::new(
-            Exit::NotFound,
-            "no .jsonl file in what was named; name files or a folder of them",
-        ));
-    }
-    Ok(files)
-}
-
-fn read(path: &Path) -> Outcome<Vec<Message>> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| Fault::new(Exit::NotFound, format!("{}: {e}", path.display())))?;
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    lines
-        .map(|(n, line)| {
-            openai::read(line).map_err(|e| Fault::input(format!("{}:{}: {e}", path.display(), n + 1)))
-        })
-        .collect()
-}
-
 fn span_of(messages: &[Message]) -> &[Message] {
     &messages[..messages.len() * 4 / 5]
 }
