@@ -296,6 +296,9 @@ pub struct Reply {
     /// What went wrong, when something did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What had been said when it broke off. Kept, and not shown to the model: it was never finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heard: Option<String>,
 }
 
 /// How a thread ended.

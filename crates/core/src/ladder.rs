@@ -154,6 +154,20 @@ pub fn condense_now<S: Source + ?Sized>(
     Ok(Scene { view, source, budget, meter, verdict, blocks }.condense(1, 1))
 }
 
+/// The step that leaves the last `turns` turns of the user, whether or not there is room: a marker in place of all
+/// before them. `None` when there are no more than that, or when a marker would be no smaller.
+pub fn bound_turns<S: Source + ?Sized>(
+    view: &View,
+    source: &S,
+    budget: &Budget,
+    meter: Meter,
+    turns: u32,
+) -> Result<Option<Step>, S::Error> {
+    let verdict = Verdict { rule: Rule::ByHand, ..budget.will_manage(view) };
+    let blocks = Blocks::of(view, source)?;
+    Scene { view, source, budget, meter, verdict, blocks }.truncate_turns(turns)
+}
+
 /// Everything a step is made from.
 struct Scene<'a, S: ?Sized> {
     view: &'a View,

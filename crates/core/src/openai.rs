@@ -334,9 +334,17 @@ fn write_part(part: &Part, blobs: &mut dyn Blobs, out: &mut dyn Write) -> io::Re
 fn write_calls(message: &Message, out: &mut dyn Write) -> io::Result<()> {
     for (i, call) in message.calls().enumerate() {
         out.write_all(if i == 0 { b",\"tool_calls\":[" } else { b"," })?;
-        write_call(call, out)?;
+        match &call.extra {
+            Some(extra) => write_call(&Call { extra: own_fields(extra), ..call.clone() }, out)?,
+            None => write_call(call, out)?,
+        }
     }
     if message.calls().next().is_some() { out.write_all(b"]") } else { Ok(()) }
+}
+
+/// Fields of a call that another dialect left there stand under its name, and are for it alone.
+fn own_fields(extra: &Raw) -> Option<Raw> {
+    Object::parse(extra.get()).ok()?.rest(&["anthropic", "responses"])
 }
 
 /// The parts of a tool's answer as one text; the chat API takes no pictures there.
@@ -385,6 +393,20 @@ mod tests {
         ] {
             assert_eq!(round(text), text);
         }
+    }
+
+    #[test]
+    fn what_another_dialect_left_on_a_call_stays_with_it() {
+        let mut message = read(r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}"#).unwrap();
+        let Some(Part::Call(call)) = message.parts.iter_mut().find(|part| matches!(part, Part::Call(_)))
+        else {
+            unreachable!()
+        };
+        call.extra = Raw::parse(r#"{"anthropic":{"caller":1.0},"own":2}"#).ok();
+        let mut out = Vec::new();
+        write(&message, &mut NoBlobs, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("\"own\":2") && !text.contains("caller"), "{text}");
     }
 
     #[test]

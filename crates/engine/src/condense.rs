@@ -9,7 +9,9 @@
 //! can ever become part of what it summarises, and a failure leaves everything as it was.
 
 use komado_core::digest::Fact;
-use komado_core::journal::{Show, Usage};
+use komado_core::journal::{Setup, Show, Usage};
+use komado_core::message::Message;
+use std::io;
 
 mod answer;
 mod chunk;
@@ -22,11 +24,13 @@ mod frame;
 mod language;
 mod leaving;
 mod marker;
+mod model;
 mod prompt;
 mod render;
 mod retain;
 mod scripted;
 mod settings;
+mod talk;
 mod tally;
 
 pub use answer::{Parsed, parse};
@@ -35,6 +39,7 @@ pub use compose::compose;
 pub use declined::Declined;
 pub use digest::ByDigest;
 pub use language::Language;
+pub use model::ByModel;
 pub use scripted::Scripted;
 pub use settings::{Reach, Settings};
 
@@ -55,6 +60,24 @@ pub trait Summariser {
 
     /// Answers one request.
     fn summarise(&mut self, request: &Request) -> Result<Answer, Failure>;
+
+    /// Answers a request that stands behind the conversation itself, for one whose provider has that in its cache; `None`
+    /// when it has not, or when both together would not fit.
+    fn go_on(&mut self, _talk: &dyn Transcript, _request: &Request) -> Option<Result<Answer, Failure>> {
+        None
+    }
+}
+
+/// The conversation up to the end of what leaves, as the model was last sent it.
+pub trait Transcript {
+    /// Its tokens, by the session's meter.
+    fn tokens(&self) -> u64;
+
+    /// System prompt, tools and parameters.
+    fn setup(&self) -> io::Result<Setup>;
+
+    /// Hands on every message, one at a time.
+    fn pour(&self, each: &mut dyn FnMut(&Message) -> io::Result<()>) -> io::Result<()>;
 }
 
 /// What a summariser is given.

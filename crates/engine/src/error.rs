@@ -79,6 +79,14 @@ pub enum Error {
         /// Tokens of the view.
         tokens: u64,
     },
+    /// A request brought no answer. What was said before it is kept, and the thread goes on.
+    #[error("{why} (journaled as @{seq})")]
+    Unanswered {
+        /// The entry that says so.
+        seq: Seq,
+        /// Why.
+        why: crate::turn::Why,
+    },
     /// An export that cannot be read.
     #[error("line {line} of the export: {why}; nothing was imported")]
     BadExport {

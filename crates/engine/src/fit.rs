@@ -200,6 +200,7 @@ fn lost(asked: Seq, model: &str, why: &Declined) -> Reply {
         usage: why.usage(),
         finish: "declined".into(),
         error: Some(why.to_string()),
+        heard: None,
     }
 }
 

@@ -15,6 +15,7 @@ pub mod error;
 pub mod export;
 pub mod fit;
 pub mod import;
+pub mod lesson;
 mod lineage;
 pub mod output;
 pub mod recall;
@@ -22,6 +23,8 @@ pub mod redact;
 pub mod replay;
 pub mod staged;
 pub mod thread;
+pub mod turn;
+pub mod window;
 
 pub use engine::{Clock, Engine};
 pub use error::{Error, Result};

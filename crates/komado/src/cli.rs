@@ -99,6 +99,8 @@ verbs! {
     Config => config,
     /// Replay past conversations under a budget: tokens, price, and whether anything is lost
     Replay => replay,
+    /// Run a model that follows a script: for tests and demonstrations, without a provider
+    ModelServer => model_server,
     /// Measure appends and opening
     Bench => bench,
     /// Watch a long session run in a small window

@@ -3,6 +3,8 @@
 //! Wraps another store and fails one call, counted over everything that touches the disk or the wire. Running the
 //! conformance suite once for each call shows what a failure at that very place leaves behind.
 
+use crate::lesson::{Learning, Lessons};
+use crate::letter::Letter;
 use crate::shelf::{Filter, Hit, Mark, Sheet, Shelf, Sought, Tally};
 use crate::{BlobRef, Blobs, Change, Error, Journal, Mode, Note, Query, ReadSeek, Result, Row, Store, Swept};
 use komado_core::session::{Meta, Session};
@@ -61,6 +63,18 @@ impl<S: Store> Blobs for Faulty<S> {
     fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
         self.count.call()?;
         self.inner.sweep(id, keep)
+    }
+}
+
+impl<S: Store> Lessons for Faulty<S> {
+    fn lesson(&self, about: &str) -> Result<Option<String>> {
+        self.count.call()?;
+        self.inner.lesson(about)
+    }
+
+    fn learn(&self, about: &str, learning: &mut Learning<'_>) -> Result<()> {
+        self.count.call()?;
+        self.inner.learn(about, learning)
     }
 }
 
@@ -134,6 +148,11 @@ impl Journal for FaultyJournal {
     fn append(&mut self, after: Seq, rows: &[Row]) -> Result<()> {
         self.count.call()?;
         self.inner.append(after, rows)
+    }
+
+    fn letter(&self) -> Result<Letter> {
+        self.count.call()?;
+        self.inner.letter()
     }
 
     fn settle(&mut self, view: &View) -> Result<()> {

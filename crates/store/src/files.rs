@@ -17,6 +17,7 @@ pub use journal::{FileJournal, Progress, Work};
 pub use rebuild::{Finding, Rebuilt};
 
 use crate::error::{Holder, Tried};
+use crate::lesson::{Learning, Lessons, Slate};
 use crate::shelf::{Shelf, SqlShelf};
 use crate::{BlobRef, Blobs, Change, Error, Journal, Mode, Query, ReadSeek, Result, Store, Swept, by_age};
 use index::Index;
@@ -318,6 +319,23 @@ fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
 /// Copies a blob's bytes and names them; the one way a blob gets its id, in every store.
 pub(crate) fn copy_blob(from: &mut dyn Read, to: &mut dyn Write) -> Result<BlobRef> {
     blobs::copy(from, to).tried("copy", Path::new("a blob"))
+}
+
+impl FileStore {
+    fn slate(&self) -> Slate {
+        Slate::new(self.base.path().join("learned.json"))
+    }
+}
+
+impl Lessons for FileStore {
+    fn lesson(&self, about: &str) -> Result<Option<String>> {
+        self.slate().lesson(about)
+    }
+
+    fn learn(&self, about: &str, learning: &mut Learning<'_>) -> Result<()> {
+        make_folder(self.base.path())?;
+        self.slate().learn(about, learning)
+    }
 }
 
 impl Blobs for FileStore {

@@ -7,12 +7,16 @@
 pub mod error;
 pub mod faulty;
 pub mod files;
+pub mod lesson;
+pub mod letter;
 pub mod memory;
 pub mod shelf;
 
 pub use error::{Error, Holder};
 pub use faulty::Faulty;
 pub use files::FileStore;
+pub use lesson::Lessons;
+pub use letter::Letter;
 pub use memory::MemoryStore;
 pub use shelf::Shelf;
 
@@ -121,7 +125,7 @@ pub trait Blobs: Send + Sync {
 }
 
 /// Sessions and threads.
-pub trait Store: Blobs {
+pub trait Store: Blobs + Lessons {
     /// Makes a session with an empty root thread.
     fn create(&self, meta: &Meta) -> Result<()>;
 
@@ -199,6 +203,9 @@ pub trait Journal: Send {
     /// Appends lines after entry `after`, which must be the last: one write, one sync. When it returns, they are
     /// durable; when it fails, none is there. Only a power cut may leave the first few of several.
     fn append(&mut self, after: Seq, rows: &[Row]) -> Result<()>;
+
+    /// Begins a request made from this thread; only a writer sends one.
+    fn letter(&self) -> Result<Letter>;
 
     /// Brings what is derived (views and lists for people) in line with `view`. Losing it loses nothing.
     fn settle(&mut self, view: &View) -> Result<()>;

@@ -164,6 +164,16 @@ impl<S: Source + ?Sized> Scene<'_, S> {
         if self.tokens() - free > self.budget.usable { Ok(None) } else { self.leave_out(&gone) }
     }
 
+    /// A marker in place of everything before the last `turns` turns.
+    pub(super) fn truncate_turns(&self, turns: u32) -> Result<Option<Step>, S::Error> {
+        let begins = (0..self.blocks.row.len()).rev().filter(|&i| self.blocks.row[i].begins_turn);
+        let Some(cut) = begins.take(turns.max(1) as usize).last() else { return Ok(None) };
+        let gone: Vec<usize> = self.leaving(0..cut).collect();
+        // Only a marker: that is how it already is.
+        let said: u32 = gone.iter().map(|&i| self.blocks.row[i].messages).sum();
+        if said == 0 { Ok(None) } else { self.leave_out(&gone) }
+    }
+
     /// A marker in place of everything that may leave, the last block too.
     pub(super) fn truncate_all(&self) -> Result<Option<Step>, S::Error> {
         self.leave_out(&self.leaving(0..self.blocks.row.len()).collect::<Vec<_>>())

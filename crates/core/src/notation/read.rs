@@ -128,6 +128,7 @@ fn reply(cursor: &mut Cursor<'_>) -> Found<Reply> {
         model: cursor.attr("model")?,
         usage: usage(cursor)?,
         finish,
+        heard: cursor.attr("heard")?,
         error: cursor.maybe_text()?,
     })
 }

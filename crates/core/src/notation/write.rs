@@ -264,6 +264,9 @@ impl<'a> Line<'a> {
         }
         self.maybe_word(reply.to.map(|to| format!("to={to}")));
         self.attr("model", reply.model.as_deref()).used(reply.usage.as_ref());
+        if let Some(heard) = &reply.heard {
+            self.quoted_attr("heard", heard);
+        }
         self.maybe_text(reply.error.as_deref())
     }
 

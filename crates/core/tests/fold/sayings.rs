@@ -160,6 +160,7 @@ pub(crate) fn reply(dice: &mut Dice, seq: Seq) -> Reply {
         usage: maybe(dice, 50, usage),
         finish: (*dice.pick(&["", "stop", "tool_calls", "odd finish"]).unwrap()).into(),
         error: maybe(dice, 20, |d| words(d, seq)),
+        heard: maybe(dice, 20, |d| words(d, seq)),
     }
 }
 

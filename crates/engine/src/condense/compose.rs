@@ -9,7 +9,10 @@ use super::frame::Frame;
 use super::leaving::{Census, Item, Leaving};
 use super::prompt::Prompt;
 use super::retain::Retained;
-use super::{Composed, Declined, Language, Reads, Settings, Summariser, marker, render};
+use super::talk::Talk;
+use super::{
+    Composed, Declined, Failure, Language, Reads, Request, Settings, Summariser, Transcript, marker, render,
+};
 use komado_core::digest::Digest;
 use komado_core::head::Source;
 use komado_core::journal::ShowKind;
@@ -60,9 +63,18 @@ pub fn compose<S: Source + ?Sized>(
         }
         Reads::Request => {
             let prompt = Prompt::new(settings, language, room.aim);
-            match Chunks::new(by, prompt, room.most, &mut retained, meter) {
-                Ok(chunks) => ask(source, &leaving, &overflow, &mut digest, chunks)?,
-                Err(declined) => Err(declined),
+            let talk = Talk::upto(source, view, hide.last().map_or(0, |span| span.to))?;
+            if let Some(written) = go_on(&talk, &prompt, room.most, by, &mut retained) {
+                if let Some(fault) = talk.fault.into_inner() {
+                    return Err(fault);
+                }
+                read_facts(source, &leaving, &overflow, &mut digest)?;
+                written
+            } else {
+                match Chunks::new(by, prompt, room.most, &mut retained, meter) {
+                    Ok(chunks) => ask(source, &leaving, &overflow, &mut digest, chunks)?,
+                    Err(declined) => Err(declined),
+                }
             }
         }
     };
@@ -113,6 +125,29 @@ fn tell_facts(digest: &Digest, by: &dyn Summariser, room: u64) -> Result<Written
         return Err(Declined::Empty { by: model, part: 1, usage: None });
     }
     Ok(Written { summary, model, usage: None, parts: 0 })
+}
+
+/// Asks behind the conversation itself, where that is cheaper. An answer without a summary is none: a model that sees
+/// its tools may have wanted to call one.
+fn go_on(
+    talk: &dyn Transcript,
+    prompt: &Prompt,
+    answer: u64,
+    by: &mut dyn Summariser,
+    retained: &mut Retained,
+) -> Option<Result<Written, Declined>> {
+    let request = Request { system: None, text: prompt.behind(), max_tokens: answer, part: 1 };
+    let name = by.name().to_owned();
+    let answer = match by.go_on(talk, &request)? {
+        Ok(answer) => answer,
+        Err(Failure { why, usage }) => return Some(Err(Declined::Failed { by: name, part: 1, why, usage })),
+    };
+    let parsed = super::parse(&answer.text);
+    let summary = parsed.summary?;
+    if let Some(retain) = parsed.retain {
+        retained.add(&retain);
+    }
+    Some(Ok(Written { summary, model: answer.model.unwrap_or(name), usage: answer.usage, parts: 1 }))
 }
 
 /// Hands everything that leaves to a summariser, and to the digest beside it.

@@ -101,6 +101,7 @@ impl<'a> Scrub<'a> {
     fn reply(&mut self, reply: &mut Reply) {
         self.maybe(&mut reply.model);
         self.maybe(&mut reply.error);
+        self.maybe(&mut reply.heard);
     }
 
     fn message(&mut self, seq: u32, message: &mut Message) {
@@ -191,7 +192,7 @@ pub(super) fn emptied(mut record: Record) -> Option<Record> {
     match &mut record.entry {
         Entry::Message(message, reply) => {
             *message = emptied_message(message);
-            reply.iter_mut().for_each(|reply| reply.error = None);
+            reply.iter_mut().for_each(|reply| (reply.error, reply.heard) = (None, None));
         }
         Entry::Setup(setup) => {
             setup.system = setup.system.as_ref().map(|_| empty());
@@ -203,7 +204,10 @@ pub(super) fn emptied(mut record: Record) -> Option<Record> {
             edit.cause.note = None;
         }
         Entry::Anchor(anchor) => (anchor.text, anchor.label) = (empty(), None),
-        Entry::Lost(reply) => reply.error = reply.error.as_ref().map(|_| empty()),
+        Entry::Lost(reply) => {
+            reply.error = reply.error.as_ref().map(|_| empty());
+            reply.heard = reply.heard.as_ref().map(|_| empty());
+        }
         Entry::Close(close) => close.result = close.result.as_ref().map(|_| empty()),
         Entry::Sent(_)
         | Entry::Revert { .. }

@@ -1,7 +1,8 @@
 //! `komado demo`: a long coding session in a small window, from beginning to end, without a key or a network.
 //!
 //! The agent is played: its words follow from a fixed seed, its tools read this project's own files, which are part
-//! of the program. Everything else is real: the journal, the window, the edits, the folder that is left behind.
+//! of the program. Everything else is real: the journal, the requests and the server that counts and refuses them, the
+//! edits, the folder that is left behind.
 
 mod hand;
 mod ladder;
@@ -9,6 +10,7 @@ mod library;
 mod screen;
 mod script;
 mod tour;
+mod wire;
 
 use crate::app::{App, hostname};
 use crate::clock::SystemClock;
@@ -24,6 +26,7 @@ use screen::Screen;
 use script::Script;
 use std::path::PathBuf;
 use std::sync::Arc;
+use wire::Wire;
 
 /// What the session works on.
 const TASK: &str = "github:komado/demo/issue/1";
@@ -76,7 +79,8 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let budget = config.budget(None, args.window, None);
     let mut screen = Screen::new(paper, args.window, args.turns, args.fast);
     screen.opening(files.base_dir(), &id)?;
-    let played = play(engine, &id, budget, args.turns, &mut screen)?;
+    let wire = Wire::new(args.window)?;
+    let played = play(engine, &id, (budget, &wire), args.turns, &mut screen)?;
     screen.done()?;
     engine.complete(&id, Some("The issue is closed; every test passes.".into()))?;
     tour::tell(engine, files, &id, &args, &played, paper)
@@ -108,12 +112,12 @@ struct Played {
 fn play(
     engine: &Engine,
     id: &SessionId,
-    budget: Budget,
+    (budget, wire): (Budget, &Wire),
     turns: u32,
     screen: &mut Screen<'_>,
 ) -> Outcome<Played> {
     let root = engine.open(id, &ThreadId::root(), Mode::Write)?;
-    let mut hand = Hand::new(engine, root, budget);
+    let mut hand = Hand::new(engine, root, budget, wire);
     let mut script = Script::new();
     hand.open()?;
     let mut fork = None;

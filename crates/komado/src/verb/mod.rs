@@ -17,6 +17,7 @@ pub(crate) mod fit;
 pub(crate) mod fork;
 pub(crate) mod import;
 pub(crate) mod log;
+pub(crate) mod model_server;
 pub(crate) mod new;
 pub(crate) mod output;
 pub(crate) mod pause;

@@ -9,6 +9,7 @@ use super::index::{Extent, Index, MAKING, OPEN};
 use super::lease::Ticket;
 use super::place::{self, Folder};
 use crate::error::Tried;
+use crate::letter::Letter;
 use crate::{Error, Journal, Note, Result, Row, check_rewritten, check_rows, read_record};
 use komado_core::head::Source;
 use komado_core::journal::{Record, decode};
@@ -429,6 +430,13 @@ impl Journal for FileJournal {
         Ok(())
     }
 
+    fn letter(&self) -> Result<Letter> {
+        if self.lease.is_none() {
+            return Err(Error::ReadOnly);
+        }
+        Letter::at(self.folder.request())
+    }
+
     fn settle(&mut self, view: &View) -> Result<()> {
         if self.lease.is_none() {
             return Ok(());
@@ -517,7 +525,7 @@ impl FileJournal {
                     stale.push(header.thread.clone());
                 }
                 if header.thread == thread {
-                    for path in [folder.current(), folder.tools(), folder.summaries()] {
+                    for path in [folder.current(), folder.tools(), folder.summaries(), folder.request()] {
                         place::remove(&path)?;
                     }
                 }

@@ -46,6 +46,11 @@ impl Folder {
         self.session().join("recall.db")
     }
 
+    /// A request on its way.
+    pub(super) fn request(&self) -> PathBuf {
+        self.0.join("request.json")
+    }
+
     /// Where a journal is written anew.
     pub(super) fn unfinished_journal(&self) -> PathBuf {
         self.0.join("messages.jsonl.new")

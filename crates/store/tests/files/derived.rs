@@ -303,6 +303,8 @@ fn a_rewritten_line_leaves_no_trace_in_what_is_derived_also_in_forks() {
     let other = inode(&room.path("threads/other/current.jsonl"));
     let holds = |path: &Path| fs::read_to_string(path).is_ok_and(|text| text.contains("s3cret"));
     assert!(holds(&room.path("threads/b/current.jsonl")) && holds(&room.path("tools.jsonl")));
+    // A request that was never answered is still there.
+    fs::write(room.path("request.json"), "{\"content\":\"s3cret\"}").unwrap();
     let changed = journal.rewrite(&mut |_, line| Some(line.replace("s3cret", "[gone]").into_bytes()));
     assert_eq!(changed.unwrap(), 3);
     for path in crate::room::walk(&room.path("")) {

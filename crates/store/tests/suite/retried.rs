@@ -6,10 +6,11 @@
 use komado_core::session::{Meta, Session};
 use komado_core::thread::Header;
 use komado_core::{Head, Seq, SessionId, ThreadId, View};
+use komado_store::lesson::Learning;
 use komado_store::shelf::{Filter, Hit, Mark, Sheet, Sought, Tally};
 use komado_store::{
-    BlobRef, Blobs, Change, Error, Faulty, Journal, Mode, Note, Query, ReadSeek, Result, Row, Shelf, Store,
-    Swept,
+    BlobRef, Blobs, Change, Error, Faulty, Journal, Lessons, Letter, Mode, Note, Query, ReadSeek, Result,
+    Row, Shelf, Store, Swept,
 };
 use std::io::Read;
 use std::sync::{Arc, Mutex};
@@ -103,6 +104,16 @@ impl<S: Store + 'static> Blobs for Retried<S> {
     }
 }
 
+impl<S: Store + 'static> Lessons for Retried<S> {
+    fn lesson(&self, about: &str) -> Result<Option<String>> {
+        self.0.go(|| self.0.store.lesson(about))
+    }
+
+    fn learn(&self, about: &str, learning: &mut Learning<'_>) -> Result<()> {
+        self.0.go(|| self.0.store.learn(about, learning))
+    }
+}
+
 impl<S: Store + 'static> Store for Retried<S> {
     fn create(&self, meta: &Meta) -> Result<()> {
         self.0.go(|| self.0.store.create(meta))
@@ -163,6 +174,10 @@ impl<S: Store> Journal for RetriedJournal<S> {
 
     fn append(&mut self, after: Seq, rows: &[Row]) -> Result<()> {
         self.store.go(|| self.journal.append(after, rows))
+    }
+
+    fn letter(&self) -> Result<Letter> {
+        self.store.go(|| self.journal.letter())
     }
 
     fn settle(&mut self, view: &View) -> Result<()> {

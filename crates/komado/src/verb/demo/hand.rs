@@ -2,12 +2,13 @@
 
 use super::screen::Screen;
 use super::script::{Act, ISSUE, RULES, SYSTEM, TOOLS, Turn};
+use super::wire::Wire;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::{Ink, number};
 use komado_core::budget::Budget;
 use komado_core::clip::Limits;
-use komado_core::journal::{Entry, Reply, Setup, Usage};
-use komado_core::message::{Call, CallKind, Message, Outcome as ToolOutcome, Part, Role};
+use komado_core::journal::{Entry, Setup, Usage};
+use komado_core::message::{Message, Outcome as ToolOutcome, Part, Role};
 use komado_core::raw::Raw;
 use komado_core::{Seq, ThreadId, View};
 use komado_engine::{Engine, Thread};
@@ -43,8 +44,9 @@ pub(super) struct Hand<'e> {
     engine: &'e Engine,
     pub(super) thread: Thread<'e>,
     pub(super) budget: Budget,
-    /// Tokens that the provider has in its cache.
-    pub(super) cached: u64,
+    pub(super) wire: &'e Wire,
+    /// Requests so far.
+    asked: usize,
     /// The last trim, while it can be taken back.
     pub(super) trimmed: Option<Trim>,
     /// Entries that condensed a span.
@@ -53,7 +55,7 @@ pub(super) struct Hand<'e> {
 }
 
 impl<'e> Hand<'e> {
-    pub(super) fn new(engine: &'e Engine, thread: Thread<'e>, budget: Budget) -> Self {
+    pub(super) fn new(engine: &'e Engine, thread: Thread<'e>, budget: Budget, wire: &'e Wire) -> Self {
         let done = Done {
             thread: thread.header().thread.clone(),
             peak: 0,
@@ -66,7 +68,7 @@ impl<'e> Hand<'e> {
             blobs: Vec::new(),
         };
         let thread = thread.clipping(Some(budget.limits(&Limits::default())));
-        Self { engine, thread, budget, cached: 0, trimmed: None, condensed: Vec::new(), done }
+        Self { engine, thread, budget, wire, asked: 0, trimmed: None, condensed: Vec::new(), done }
     }
 
     pub(super) fn view(&self) -> &View {
@@ -99,10 +101,9 @@ impl<'e> Hand<'e> {
         if let Some(asked) = &turn.asked {
             self.say(Message::text(Role::User, asked))?;
         }
-        self.make_room(screen)?;
-        let seq = self.request(turn)?;
+        self.request(turn, screen)?;
         if !turn.acts.is_empty() {
-            self.answer(seq, &turn.acts)?;
+            self.answer(&turn.acts)?;
         }
         // Also after the tools: whoever looks at the session now sees what the next request will be.
         self.make_room(screen)
@@ -128,36 +129,24 @@ impl<'e> Hand<'e> {
         ))
     }
 
-    /// Sends the view, so to speak, and journals what comes back.
-    fn request(&mut self, turn: &Turn) -> Outcome<Seq> {
-        let next = self.thread.last() + 1;
-        let mut parts = vec![Part::text(&turn.says)];
-        parts.extend(turn.acts.iter().enumerate().map(|(i, act)| {
-            let (id, name, arguments) = (format!("call_{next}_{i}"), act.tool().to_owned(), act.arguments());
-            Part::Call(Call { id, name, arguments, kind: CallKind::Function, extra: None })
-        }));
-        let message = Message::of(Role::Assistant, parts);
-        let sent = self.view().tokens();
-        let usage = Usage {
-            input_tokens: sent - self.cached.min(sent),
-            output_tokens: u64::from(self.thread.meter().message(&message)),
-            cache_creation_tokens: 0,
-            cache_read_tokens: self.cached.min(sent),
-        };
-        self.cached = sent;
-        self.done.usage.input_tokens += usage.input_tokens;
-        self.done.usage.output_tokens += usage.output_tokens;
-        self.done.usage.cache_read_tokens += usage.cache_read_tokens;
-        let finish = if turn.is_report() { "stop" } else { "tool_calls" }.to_owned();
-        let digest = digest(&message);
-        let reply = Reply { to: None, model: Some(MODEL.into()), usage: Some(usage), finish, error: None };
-        let seq = self.thread.reply(message, reply)?;
-        self.done.said.push((seq, digest));
-        Ok(seq)
+    /// Asks the model, and notes what it said and what that took.
+    fn request(&mut self, turn: &Turn, screen: &mut Screen<'_>) -> Outcome {
+        // Two threads share what came before: their calls must not have the same names.
+        self.asked = self.asked.max(self.thread.last() as usize) + 1;
+        self.wire.will_say(turn, self.asked);
+        let turned = self.ask(screen)?;
+        if let Some(usage) = turned.reply.usage {
+            self.done.usage.input_tokens += usage.input_tokens;
+            self.done.usage.output_tokens += usage.output_tokens;
+            self.done.usage.cache_read_tokens += usage.cache_read_tokens;
+        }
+        self.done.said.push((turned.seq, digest(&turned.message)));
+        Ok(())
     }
 
-    /// Runs the calls of message `asked` and journals what they brought, together.
-    fn answer(&mut self, asked: Seq, acts: &[Act]) -> Outcome {
+    /// Runs the calls that were made last and journals what they brought, together.
+    fn answer(&mut self, acts: &[Act]) -> Outcome {
+        let asked = self.asked;
         let mut outputs = Vec::new();
         let mut messages = Vec::new();
         for (i, act) in acts.iter().enumerate() {
@@ -170,7 +159,7 @@ impl<'e> Hand<'e> {
                     content: vec![Part::text(&came.output)],
                     is_error: came.failed,
                     output_ref: None,
-                    duration_ms: Some(u64::from(asked) % 40 + 3),
+                    duration_ms: Some(asked as u64 % 40 + 3),
                     interrupted: false,
                 })],
             );
@@ -203,7 +192,7 @@ impl<'e> Hand<'e> {
         let header =
             self.thread.fork(at, ThreadId::new("another-idea")?, Some("a tree instead of a list?".into()))?;
         let fork = self.engine.open(self.thread.session(), &header.thread, Mode::Write)?;
-        let mut hand = Self::new(self.engine, fork, self.budget.clone());
+        let mut hand = Self::new(self.engine, fork, self.budget.clone(), self.wire);
         let detail =
             format!("@{at} is shared with {}: another idea is tried there, at no cost here", header.thread);
         screen.tell(Ink::Cyan, "fork", &detail)?;
@@ -219,7 +208,6 @@ impl<'e> Hand<'e> {
         let seq = self.thread.rewind(to)?;
         self.condensed.retain(|edit| *edit <= to);
         self.trimmed = self.trimmed.take().filter(|trim| trim.seq <= to);
-        self.cached = 0;
         self.done.rewinds += 1;
         let (before, after) = (number(before), number(self.view().tokens()));
         let detail =
@@ -236,7 +224,6 @@ impl<'e> Hand<'e> {
         };
         let edit = trim.seq;
         let seq = self.thread.revert(edit)?;
-        self.cached = 0;
         self.done.reverts += 1;
         self.look()?;
         let (before, after) = (number(before), number(self.view().tokens()));

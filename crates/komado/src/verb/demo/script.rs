@@ -34,13 +34,6 @@ pub(super) struct Turn {
     pub(super) acts: Vec<Act>,
 }
 
-impl Turn {
-    /// True when the model is done and waits for an answer.
-    pub(super) fn is_report(&self) -> bool {
-        self.acts.is_empty()
-    }
-}
-
 /// A call.
 #[derive(Clone, Debug)]
 pub(super) enum Act {

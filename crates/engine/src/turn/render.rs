@@ -1,0 +1,100 @@
+//! From the view to a request in a file: one pass, one message in memory at a time.
+
+use super::Asking;
+use crate::error::{Error, Result};
+use crate::thread::Thread;
+use komado_core::SessionId;
+use komado_core::journal::{Entry, Setup};
+use komado_core::message::Message;
+use komado_core::openai::Blobs;
+use komado_provider::{Ask, Form, Tools};
+use komado_store::{Letter, Store, write_base64};
+use std::io::{self, Write};
+
+/// A request, ready to be sent.
+pub(crate) struct Written {
+    pub(crate) file: Letter,
+    pub(crate) bytes: u64,
+    pub(crate) digest: String,
+}
+
+impl Thread<'_> {
+    /// System prompt, tools and parameters in force.
+    pub fn setup(&self) -> Result<Setup> {
+        match self.view().setup() {
+            Some(seq) => match self.record(seq)?.entry {
+                Entry::Setup(setup) => Ok(setup),
+                _ => Err(self.no_moment(seq)),
+            },
+            None => Ok(Setup::default()),
+        }
+    }
+
+    /// Writes the view as a request.
+    pub(crate) fn write_letter(&self, asking: &Asking, max_tokens: Option<u64>) -> Result<Written> {
+        let setup = self.setup()?;
+        let ask = Ask {
+            model: &asking.model,
+            setup: &setup,
+            max_tokens,
+            stream: asking.form == Form::Stream,
+            window: Some(asking.window),
+            tools: Tools::AsSetUp,
+        };
+        let mut out = Digested::new(self.source().letter()?);
+        let mut writer = asking.provider.dialect.writer(&ask, &mut out)?;
+        let mut blobs = Stored { store: self.store(), session: self.session() };
+        let skip = self.view().setup();
+        self.view().pour(self.source(), &mut |seq, message: &Message| {
+            // The writer has the system prompt of the setup already.
+            if Some(seq) == skip {
+                return Ok(());
+            }
+            writer.message(message, &mut blobs, &mut out).map_err(Error::from)
+        })?;
+        writer.end(&mut out)?;
+        out.seal()
+    }
+}
+
+/// Reads blobs where they are kept.
+pub(crate) struct Stored<'a> {
+    pub(crate) store: &'a dyn Store,
+    pub(crate) session: &'a SessionId,
+}
+
+impl Blobs for Stored<'_> {
+    fn base64(&mut self, id: &str, out: &mut dyn Write) -> io::Result<()> {
+        let mut bytes = self.store.blob(self.session, id).map_err(io::Error::other)?;
+        write_base64(&mut *bytes, out)
+    }
+}
+
+/// Takes the digest of what passes through it.
+pub(crate) struct Digested {
+    letter: Letter,
+    hasher: blake3::Hasher,
+}
+
+impl Digested {
+    pub(crate) fn new(letter: Letter) -> Self {
+        Self { letter, hasher: blake3::Hasher::new() }
+    }
+
+    pub(crate) fn seal(mut self) -> Result<Written> {
+        let bytes = self.letter.seal()?;
+        Ok(Written { file: self.letter, bytes, digest: self.hasher.finalize().to_hex().to_string() })
+    }
+}
+
+impl Write for Digested {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.letter.write(bytes)?;
+        self.hasher.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.letter.flush()
+    }
+}

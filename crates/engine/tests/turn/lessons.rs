@@ -1,0 +1,40 @@
+//! What answers teach: the factor between our tokens and theirs, and a server that silently leaves things out.
+
+use super::kit::{Talk, tokens};
+use komado_core::Meter;
+use komado_engine::lesson;
+use komado_provider::Dialect;
+use komado_provider::scripted::{OnOverflow, Options};
+
+#[test]
+fn the_factor_is_learned_from_what_is_reported() {
+    let talk = Talk::new(Dialect::Chat, 100_000, Options { meter: Meter::Cl100k, ..Options::default() });
+    let mut thread = talk.thread();
+    let text = "設定ファイルを読み込み、待ち時間を三十秒に変更してから再起動してください。".repeat(20);
+    let ratio = Meter::Cl100k.text(&text) as f64 / tokens(&text) as f64;
+    assert!(ratio > 1.2, "the two tables differ here: {ratio}");
+    for _ in 0..5 {
+        talk.ask(&mut thread, &text);
+    }
+    let lesson = lesson::known(talk.engine.store(), &talk.asking.about()).unwrap();
+    assert_eq!(lesson.samples, 5);
+    assert!((lesson.factor() / ratio - 1.0).abs() < 0.1, "{} against {ratio}", lesson.factor());
+}
+
+#[test]
+fn a_silent_truncation_is_told_and_does_not_happen_again() {
+    let options = Options { window: Some(2_048), overflow: OnOverflow::Truncate, ..Options::default() };
+    // As Ollama does behind its OpenAI door, where it cannot be told not to.
+    let talk = Talk::new(Dialect::Chat, 32_768, options);
+    let mut thread = talk.thread();
+    let text = "The report of the third quarter lists every order by region and by month. ".repeat(12);
+    let mut told_at = Vec::new();
+    for n in 1..=40 {
+        let (_, told) = talk.ask(&mut thread, &format!("{n}: {text}"));
+        told_at.extend(told.truncated.iter().map(|(reported, expected)| (n, *reported, *expected)));
+    }
+    let (_, reported, expected) = *told_at.first().expect("it was seen");
+    assert!(reported <= 2_048 && expected > 2 * reported, "{told_at:?}");
+    assert_eq!(told_at.len(), 1, "from then on requests are small enough: {told_at:?}");
+    assert!(talk.server.seen().last().unwrap().tokens <= 2_048);
+}

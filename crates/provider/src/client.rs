@@ -1,0 +1,326 @@
+//! The one way out: a request is streamed from disk to a provider, and what comes back is handed on as it arrives.
+//!
+//! A call blocks, and can be stopped from any other thread; inside, everything is asynchronous. Memory stays flat
+//! whatever the size of a request, and its length is known before it is sent. This is the only place that tries again,
+//! and only while nothing of an answer has been handed on: what a status means beyond that is for others to say. A
+//! redirect is never followed, because a conversation goes where its owner sent it or nowhere.
+
+use crate::cancel::Cancel;
+use crate::provider::{Provider, check, shown};
+use error::Fault;
+use feed::{Feed, Pace, Source};
+use futures_util::future::{Either, select};
+use reqwest::RequestBuilder;
+use reqwest::header::CONTENT_LENGTH;
+use route::Routes;
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::runtime::{Handle, Runtime};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+mod block;
+mod error;
+mod feed;
+mod headers;
+mod incoming;
+mod pause;
+mod route;
+
+pub use error::{ClientError, SendError, Step};
+pub use incoming::Incoming;
+pub use reqwest::Method;
+
+/// How much of an answer is looked at before it is decided whether to try again.
+const GLANCE: usize = 64 << 10;
+/// How long a probe may take, all in all.
+const PROBE: Duration = Duration::from_secs(3);
+/// The longest answer to a probe.
+const PROBED: usize = 4 << 20;
+
+/// How long to wait, and how often to try.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Patience {
+    /// Until there is a connection.
+    pub connect: Duration,
+    /// From the last byte sent to the first of the answer: a local model reads long before it speaks.
+    pub first: Duration,
+    /// Between two pieces of an answer.
+    pub idle: Duration,
+    /// How often a request is sent, the first time included.
+    pub tries: u32,
+    /// Before the second try; it doubles from there.
+    pub delay: Duration,
+    /// The longest delay, also when a provider asks for a longer one.
+    pub longest_delay: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            first: Duration::from_secs(600),
+            idle: Duration::from_secs(300),
+            tries: 3,
+            delay: Duration::from_secs(2),
+            longest_delay: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What is sent.
+#[derive(Clone, Debug)]
+pub enum Body<'a> {
+    /// What stands in a file, read anew for each try.
+    File {
+        /// The file.
+        path: &'a Path,
+        /// Its size; one that changed is an error.
+        len: u64,
+    },
+    /// These bytes.
+    Bytes(Vec<u8>),
+}
+
+/// A try failed, and there will be another.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Waiting {
+    /// How often it was tried so far.
+    pub tries: u32,
+    /// How often it will be tried at most.
+    pub most: u32,
+    /// The status, when there was an answer.
+    pub status: Option<u16>,
+    /// What went wrong.
+    pub why: String,
+    /// How long until the next try.
+    pub delay: Duration,
+}
+
+/// Says of a status and the beginning of its body that to try again would not help.
+pub type IsFinal = fn(u16, &str) -> bool;
+
+/// The client. Clones share their connections.
+#[derive(Clone)]
+pub struct Client {
+    core: Arc<Core>,
+    patience: Patience,
+    is_final: IsFinal,
+}
+
+/// What clones and answers share.
+struct Core {
+    handle: Handle,
+    runtime: Option<Runtime>,
+    routes: Routes,
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        // A plain drop would wait, and must not where the last clone goes in asynchronous code.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Client {
+    /// A client with a thread of its own.
+    pub fn new(patience: Patience) -> Result<Self, ClientError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("komado-wire")
+            .enable_all()
+            .build()
+            .map_err(ClientError::Thread)?;
+        Ok(Self::with(runtime.handle().clone(), Some(runtime), patience))
+    }
+
+    /// A client on the threads of a runtime that has more than the caller's, with time and network enabled, and that
+    /// outlives the client. Its calls still block: from asynchronous code make them where one may wait.
+    pub fn on(handle: Handle, patience: Patience) -> Self {
+        Self::with(handle, None, patience)
+    }
+
+    fn with(handle: Handle, runtime: Option<Runtime>, patience: Patience) -> Self {
+        let core = Core { handle, runtime, routes: Routes::new(patience.connect) };
+        let patience = Patience { first: patience.first.min(pause::DAY), ..patience };
+        Self { core: Arc::new(core), patience, is_final: |_, _| false }
+    }
+
+    /// The same client, which hands an answer back at once when `is_final` says so, instead of trying again.
+    pub fn final_if(self, is_final: IsFinal) -> Self {
+        Self { is_final, ..self }
+    }
+
+    /// Sends a request. Whatever the status, an answer is an answer: after the last try it is handed back like any
+    /// other. `tell` hears of each wait before it begins.
+    pub fn post(
+        &self,
+        to: &Provider,
+        body: Body<'_>,
+        cancel: &Cancel,
+        tell: &mut dyn FnMut(Waiting),
+    ) -> Result<Incoming, SendError> {
+        let source = Source::from(body);
+        block::on(&self.core.handle, unless(cancel, self.tries(to, &source, cancel, tell)))
+    }
+
+    /// Asks something small, once, with little patience: status and body. `path` comes after [`Provider::root`].
+    pub fn fetch(
+        &self,
+        to: &Provider,
+        method: Method,
+        path: &str,
+        body: Option<String>,
+        cancel: &Cancel,
+    ) -> Result<(u16, String), SendError> {
+        let asking = async {
+            check(&to.base_url)?;
+            let url = format!("{}/{}", to.root(), path.trim_start_matches('/'));
+            let request = self.core.routes.request(method, &url)?.headers(headers::of(to)?);
+            let request = body.into_iter().fold(request, RequestBuilder::body);
+            let late = |_| SendError::TimedOut { url: shown(&url), step: Step::Probe, after: PROBE };
+            timeout(PROBE, self.probe(request, &url, cancel)).await.map_err(late)?
+        };
+        block::on(&self.core.handle, unless(cancel, asking))
+    }
+
+    async fn probe(
+        &self,
+        request: RequestBuilder,
+        url: &str,
+        cancel: &Cancel,
+    ) -> Result<(u16, String), SendError> {
+        let answer =
+            request.send().await.map_err(|error| error::sending(url, error, self.patience.connect))?;
+        let mut incoming = self.incoming(answer, url, None, cancel);
+        let bytes = incoming.gather(PROBED + 1).await?;
+        if bytes.len() > PROBED {
+            return Err(SendError::TooLong { url: shown(url), most: PROBED });
+        }
+        Ok((incoming.status, String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    async fn tries(
+        &self,
+        to: &Provider,
+        source: &Source,
+        cancel: &Cancel,
+        tell: &mut dyn FnMut(Waiting),
+    ) -> Result<Incoming, SendError> {
+        check(&to.base_url)?;
+        let (url, mut headers) = (to.endpoint(), headers::of(to)?);
+        headers.insert(CONTENT_LENGTH, source.len().into());
+        let most = self.patience.tries.max(1);
+        let mut delays = pause::delays(&self.patience);
+        let mut pace = Pace::Even;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let request = self.core.routes.request(Method::POST, &url)?.headers(headers.clone());
+            let outcome = self.once(request, &url, source, pace, cancel).await;
+            let (status, why, asked) = match outcome {
+                Ok(incoming) if tries >= most || !pause::is_passing(incoming.status) => return Ok(incoming),
+                Ok(mut incoming) => {
+                    let seen = incoming.glance(GLANCE).await;
+                    if pause::is_refused(&incoming.headers) || (self.is_final)(incoming.status, &seen) {
+                        return Ok(incoming);
+                    }
+                    let asked = pause::asked(&incoming.headers, SystemTime::now());
+                    (Some(incoming.status), format!("the answer was {}", incoming.status), asked)
+                }
+                Err(Fault::Passing { error, cut }) if tries < most => {
+                    pace = if cut { Pace::Listening } else { pace };
+                    (None, error.to_string(), None)
+                }
+                Err(Fault::Passing { error, .. } | Fault::Lasting(error)) => return Err(error),
+            };
+            let own = delays.next().unwrap_or(self.patience.longest_delay);
+            let delay = asked.unwrap_or(own).min(self.patience.longest_delay);
+            tell(Waiting { tries, most, status, why, delay });
+            sleep(delay).await;
+        }
+    }
+
+    async fn once(
+        &self,
+        request: RequestBuilder,
+        url: &str,
+        source: &Source,
+        pace: Pace,
+        cancel: &Cancel,
+    ) -> Result<Incoming, Fault> {
+        let (body, feed) = source.open(pace).map_err(Fault::Lasting)?;
+        let answer = match self.answer(request.body(body), url, &feed).await? {
+            Ok(answer) => answer,
+            Err(error) => {
+                if let Some(error) = feed.fault() {
+                    return Err(Fault::Lasting(error));
+                }
+                return Err(Fault::of(error::sending(url, error, self.patience.connect), feed.is_amid()));
+            }
+        };
+        if let Some(to) = route::redirect(&answer) {
+            let status = answer.status().as_u16();
+            return Err(Fault::Lasting(SendError::Redirected { url: shown(url), status, to: shown(&to) }));
+        }
+        if !answer.status().is_success() {
+            feed.hold();
+        }
+        Ok(self.incoming(answer, url, Some(feed), cancel))
+    }
+
+    /// Waits for the head of an answer, from the last piece that was sent: a long request may take its time.
+    async fn answer(
+        &self,
+        request: RequestBuilder,
+        url: &str,
+        feed: &Feed,
+    ) -> Result<reqwest::Result<reqwest::Response>, Fault> {
+        let mut sending = pin!(request.send());
+        loop {
+            let until = feed.moved() + self.patience.first;
+            match timeout_at(until, &mut sending).await {
+                Ok(answer) => return Ok(answer),
+                Err(_) if feed.moved() + self.patience.first > Instant::now() => {}
+                Err(_) => {
+                    let after = self.patience.first;
+                    return Err(Fault::Lasting(SendError::TimedOut {
+                        url: shown(url),
+                        step: Step::Answer,
+                        after,
+                    }));
+                }
+            }
+        }
+    }
+
+    fn incoming(
+        &self,
+        answer: reqwest::Response,
+        url: &str,
+        feed: Option<Feed>,
+        cancel: &Cancel,
+    ) -> Incoming {
+        Incoming::new(answer, shown(url), Arc::clone(&self.core), self.patience.idle, cancel.clone(), feed)
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("patience", &self.patience).finish_non_exhaustive()
+    }
+}
+
+/// Does `work`, unless `cancel` is said first.
+async fn unless<T>(
+    cancel: &Cancel,
+    work: impl Future<Output = Result<T, SendError>>,
+) -> Result<T, SendError> {
+    match select(pin!(cancel.cancelled()), pin!(work)).await {
+        Either::Left(((), _)) => Err(SendError::Cancelled),
+        Either::Right((result, _)) => result,
+    }
+}

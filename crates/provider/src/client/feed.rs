@@ -1,0 +1,241 @@
+//! A request on its way from disk to socket, a piece at a time.
+//!
+//! The length is known before the first byte, and kept: a file that is not as long as it was said to be, or changes
+//! while it is sent, ends the connection before the request is whole, so that no provider ever acts on a part of it.
+
+use super::{Body, SendError};
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{AbortHandle, spawn_blocking, yield_now};
+use tokio::time::{Instant, sleep};
+
+/// What is read and sent at a time.
+const PIECE: usize = 128 << 10;
+/// How long a server that broke off the last time may say no before it is sent the whole request again.
+const LISTEN: Duration = Duration::from_secs(1);
+
+/// Where the bytes of a request come from, as often as it is sent.
+pub(super) enum Source {
+    File { path: PathBuf, len: u64 },
+    Bytes(Bytes),
+}
+
+/// How a request is sent.
+#[derive(Clone, Copy)]
+pub(super) enum Pace {
+    /// At once.
+    Even,
+    /// The head, then a moment in which the server may refuse, then the rest: for a server that broke off before. It
+    /// may have done so to say that the request is too long, and sending on can destroy what it said.
+    Listening,
+}
+
+impl From<Body<'_>> for Source {
+    fn from(body: Body<'_>) -> Self {
+        match body {
+            Body::File { path, len } => Self::File { path: path.to_owned(), len },
+            Body::Bytes(bytes) => Self::Bytes(bytes.into()),
+        }
+    }
+}
+
+impl Source {
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Self::File { len, .. } => *len,
+            Self::Bytes(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// Begins to read. Must be called inside a runtime.
+    pub(super) fn open(&self, pace: Pace) -> Result<(reqwest::Body, Feed), SendError> {
+        let len = self.len();
+        let (path, reader) = match self {
+            Self::Bytes(bytes) => (PathBuf::new(), Reader::Bytes(bytes.clone())),
+            Self::File { path, .. } => {
+                let fault = |error: io::Error| SendError::Body { path: path.clone(), why: error.to_string() };
+                let file = File::open(path).map_err(fault)?;
+                same_size(&file, len).map_err(fault)?;
+                (path.clone(), Reader::File { file, len })
+            }
+        };
+        let (pieces, taken) = mpsc::channel(1);
+        let (hold, held) = watch::channel(false);
+        let state = Arc::new(State { begun: Instant::now(), ..State::default() });
+        let feeder = Feeder { reader, left: len, pieces, held, state: Arc::clone(&state) };
+        let task = tokio::spawn(feeder.run(pace)).abort_handle();
+        let body = reqwest::Body::wrap(Pieces { left: len, taken });
+        Ok((body, Feed { path, len, hold, state, task }))
+    }
+}
+
+/// The caller's end: how far it is, what went wrong, and a way to hold it. Dropped, it ends the feeding.
+pub(super) struct Feed {
+    path: PathBuf,
+    len: u64,
+    hold: watch::Sender<bool>,
+    state: Arc<State>,
+    task: AbortHandle,
+}
+
+impl Feed {
+    /// Sends no more, and keeps the connection: the provider has said no, and its words are still to be read.
+    pub(super) fn hold(&self) {
+        self.hold.send_replace(true);
+    }
+
+    /// When the last piece went out.
+    pub(super) fn moved(&self) -> Instant {
+        self.state.begun + Duration::from_millis(self.state.moved.load(Ordering::Acquire))
+    }
+
+    /// True when a part was taken, but not all.
+    pub(super) fn is_amid(&self) -> bool {
+        (1..self.len).contains(&self.state.sent.load(Ordering::Acquire))
+    }
+
+    /// What is wrong with the file, if that is what ended it.
+    pub(super) fn fault(&self) -> Option<SendError> {
+        let why = self.state.fault.get()?.clone();
+        Some(SendError::Body { path: self.path.clone(), why })
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+struct State {
+    begun: Instant,
+    /// Milliseconds from `begun` to the last piece that was taken.
+    moved: AtomicU64,
+    sent: AtomicU64,
+    fault: OnceLock<String>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self { begun: Instant::now(), moved: 0.into(), sent: 0.into(), fault: OnceLock::new() }
+    }
+}
+
+/// The reader's end. It reads on threads that may wait for a disk, so that no other connection does.
+struct Feeder {
+    reader: Reader,
+    left: u64,
+    pieces: mpsc::Sender<io::Result<Bytes>>,
+    held: watch::Receiver<bool>,
+    state: Arc<State>,
+}
+
+impl Feeder {
+    async fn run(mut self, pace: Pace) {
+        if let Pace::Listening = pace {
+            sleep(LISTEN).await;
+        }
+        while self.left > 0 {
+            let read = spawn_blocking(move || self.reader.piece(self.left).map(|piece| (piece, self.reader)));
+            let piece = match read.await.map_err(io::Error::other).flatten() {
+                Ok((piece, reader)) => {
+                    self.reader = reader;
+                    piece
+                }
+                Err(error) => {
+                    // The first one stays, and there is only one.
+                    let _ = self.state.fault.set(error.to_string());
+                    let _ = self.pieces.send(Err(error)).await;
+                    return;
+                }
+            };
+            // The connection looks for an answer before it writes on, but sees only what the system was last asked about.
+            // This lets it be asked.
+            yield_now().await;
+            if *self.held.borrow() {
+                // Until it is dropped: to end now would end the connection.
+                return std::future::pending().await;
+            }
+            let len = piece.len() as u64;
+            if self.pieces.send(Ok(piece)).await.is_err() {
+                return;
+            }
+            self.left -= len;
+            self.state.sent.fetch_add(len, Ordering::AcqRel);
+            let moved = self.state.begun.elapsed().as_millis();
+            self.state.moved.store(u64::try_from(moved).unwrap_or(u64::MAX), Ordering::Release);
+        }
+    }
+}
+
+enum Reader {
+    File { file: File, len: u64 },
+    Bytes(Bytes),
+}
+
+impl Reader {
+    /// The next piece of `left` bytes that are still to come.
+    fn piece(&mut self, left: u64) -> io::Result<Bytes> {
+        let size = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
+        match self {
+            Self::Bytes(bytes) => Ok(bytes.split_to(size)),
+            Self::File { file, len } => {
+                let mut piece = vec![0; size];
+                let read = file.read_exact(&mut piece);
+                // Before the last piece, and whenever one is not there in full: it is the size that has changed.
+                if read.is_err() || size as u64 == left {
+                    same_size(file, *len)?;
+                }
+                read?;
+                Ok(piece.into())
+            }
+        }
+    }
+}
+
+fn same_size(file: &File, len: u64) -> io::Result<()> {
+    let found = file.metadata()?.len();
+    if found == len {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("its size changed from {len} to {found} bytes; write the request again")))
+}
+
+/// The connection's end.
+struct Pieces {
+    left: u64,
+    taken: mpsc::Receiver<io::Result<Bytes>>,
+}
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let next = self.taken.poll_recv(context);
+        if let Poll::Ready(Some(Ok(piece))) = &next {
+            self.left = self.left.saturating_sub(piece.len() as u64);
+        }
+        next.map(|next| next.map(|piece| piece.map(Frame::data)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}

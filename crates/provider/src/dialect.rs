@@ -1,0 +1,137 @@
+//! How each API writes a request and an answer; pure, both ways, no sockets.
+//!
+//! Four halves for each dialect: a request is written ([`Dialect::writer`]) and read ([`Dialect::read`]), an answer is
+//! decoded ([`Dialect::decoder`]) and encoded ([`Dialect::encoder`]). What a dialect does not know it keeps and gives
+//! back to the same dialect, byte for byte; to another dialect it says nothing of it.
+
+use crate::ask::{Ask, Asked, BadRequest};
+use crate::event::Event;
+use komado_core::message::Message;
+use komado_core::openai::Blobs;
+use std::io::{self, Write};
+
+pub mod chat;
+pub mod messages;
+pub mod ollama;
+pub mod responses;
+mod tools;
+
+/// An API.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Dialect {
+    /// OpenAI's chat completions, and everyone who speaks like them.
+    Chat,
+    /// OpenAI's responses.
+    Responses,
+    /// Anthropic's messages.
+    Messages,
+    /// Ollama's chat.
+    Ollama,
+}
+
+/// In one piece or in many.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// Server-sent events, or a line of JSON for each piece.
+    Stream,
+    /// One JSON object.
+    Whole,
+}
+
+impl Dialect {
+    /// Every dialect.
+    pub const ALL: [Self; 4] = [Self::Chat, Self::Responses, Self::Messages, Self::Ollama];
+
+    /// Its name in settings, and in what is kept for it alone.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Chat => komado_core::openai::DIALECT,
+            Self::Responses => "responses",
+            Self::Messages => "anthropic",
+            Self::Ollama => "ollama",
+        }
+    }
+
+    /// The dialect called `name`.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dialect| dialect.name() == name)
+    }
+
+    /// Begins a request; what stands before the messages is written to `out`.
+    pub fn writer(self, ask: &Ask<'_>, out: &mut dyn Write) -> io::Result<Box<dyn WriteRequest>> {
+        Ok(match self {
+            Self::Chat => Box::new(chat::Writer::begin(ask, out)?),
+            Self::Responses => Box::new(responses::Writer::begin(ask, out)?),
+            Self::Messages => Box::new(messages::Writer::begin(ask, out)?),
+            Self::Ollama => Box::new(ollama::Writer::begin(ask, out)?),
+        })
+    }
+
+    /// Reads a request.
+    pub fn read(self, body: &str) -> Result<Asked, BadRequest> {
+        match self {
+            Self::Chat => chat::read(body),
+            Self::Responses => responses::read(body),
+            Self::Messages => messages::read(body),
+            Self::Ollama => ollama::read(body),
+        }
+    }
+
+    /// Decodes an answer.
+    pub fn decoder(self, form: Form) -> Box<dyn Decode> {
+        match self {
+            Self::Chat => Box::new(chat::Decoder::new(form)),
+            Self::Responses => Box::new(responses::Decoder::new(form)),
+            Self::Messages => Box::new(messages::Decoder::new(form)),
+            Self::Ollama => Box::new(ollama::Decoder::new(form)),
+        }
+    }
+
+    /// Encodes an answer.
+    pub fn encoder(self, form: Form, stamp: Stamp) -> Box<dyn Encode> {
+        match self {
+            Self::Chat => Box::new(chat::Encoder::new(form, stamp)),
+            Self::Responses => Box::new(responses::Encoder::new(form, stamp)),
+            Self::Messages => Box::new(messages::Encoder::new(form, stamp)),
+            Self::Ollama => Box::new(ollama::Encoder::new(form, stamp)),
+        }
+    }
+}
+
+/// What an answer carries that its events do not: it comes from outside, because codecs have neither clock nor chance.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Stamp {
+    /// Seconds since 1970.
+    pub created: u64,
+    /// The same as RFC 3339, for those who write it so.
+    pub created_at: String,
+    /// True when the client asked for usage in the stream (`stream_options.include_usage`); others always give it.
+    pub usage: bool,
+}
+
+/// A request being written, a message at a time; no two messages are held.
+pub trait WriteRequest: Send {
+    /// Writes the next message. Neighbours are joined where the dialect wants it.
+    fn message(&mut self, message: &Message, blobs: &mut dyn Blobs, out: &mut dyn Write) -> io::Result<()>;
+
+    /// Writes what stands after the messages.
+    fn end(&mut self, out: &mut dyn Write) -> io::Result<()>;
+}
+
+/// An answer being read, however its bytes are cut.
+pub trait Decode: Send {
+    /// Takes bytes in and hands on the events that are now whole.
+    fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(Event));
+
+    /// No more comes: hands on what is left. Whether the answer was whole is to be seen from [`Event::Finished`].
+    fn end(&mut self, each: &mut dyn FnMut(Event));
+}
+
+/// An answer being written.
+pub trait Encode: Send {
+    /// Adds the bytes of one event to `out`.
+    fn event(&mut self, event: &Event, out: &mut Vec<u8>);
+
+    /// Adds what stands at the end. Only for an answer that finished: a broken one just stops.
+    fn end(&mut self, out: &mut Vec<u8>);
+}

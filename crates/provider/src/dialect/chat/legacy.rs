@@ -1,0 +1,82 @@
+//! Functions, as chat completions had them before there were tools.
+//!
+//! A call had no id and its result came from a role of its own. They are read as today's calls and results, with ids
+//! made up from their place, so that the rest of the program need not know there ever was another way.
+
+use crate::dialect::tools::fields::{Fields, list};
+use komado_core::message::{Call, CallKind, Message, Part};
+use komado_core::openai::{self, BadMessage};
+use komado_core::raw::Object;
+use serde_json::value::RawValue;
+
+/// Pairs old calls with old results, in the order of the messages.
+#[derive(Debug, Default)]
+pub(super) struct Pairing {
+    made: usize,
+    open: Option<String>,
+}
+
+impl Pairing {
+    /// Reads a message of the old form; `None` when it is not one.
+    pub(super) fn read(&mut self, text: &str) -> Option<Result<Message, BadMessage>> {
+        let object = Object::parse(text).ok()?;
+        let role = object.read::<String>("role").ok()??;
+        match (role.as_str(), object.get("function_call")) {
+            ("assistant", Some(call)) => Some(self.call(text, &object, call.get())),
+            ("function", _) => Some(self.result(text)),
+            _ => None,
+        }
+    }
+
+    fn call(&mut self, text: &str, object: &Object<'_>, call: &str) -> Result<Message, BadMessage> {
+        let mut rest = Fields::of(text);
+        rest.take("function_call");
+        let mut message = openai::read(&rest.json())?;
+        if object.get("content").is_none() && message.calls().next().is_none() {
+            message.parts.clear();
+        }
+        let call = Object::parse(call).map_err(|e| BadMessage::Shape(format!("`function_call`: {e}")))?;
+        let name: Option<String> = call.read("name")?;
+        let id = format!("call_{}", self.made);
+        self.made += 1;
+        self.open = Some(id.clone());
+        message.parts.push(Part::Call(Call {
+            id,
+            name: name.ok_or_else(|| BadMessage::Shape("`function_call` has no name".into()))?,
+            arguments: call.read("arguments")?.unwrap_or_default(),
+            kind: CallKind::Function,
+            extra: None,
+        }));
+        Ok(message)
+    }
+
+    fn result(&mut self, text: &str) -> Result<Message, BadMessage> {
+        let mut fields = Fields::of(text);
+        fields.say("role", "tool");
+        fields.say("tool_call_id", &self.open.take().unwrap_or_default());
+        openai::read(&fields.json())
+    }
+}
+
+/// `functions` as today's tools, behind those that are there already.
+pub(super) fn tools(functions: &[&RawValue], tools: &[&RawValue]) -> String {
+    let wrapped: Vec<String> = functions
+        .iter()
+        .map(|function| {
+            let mut tool = Fields::default();
+            tool.say("type", "function");
+            tool.put("function", function.get());
+            tool.json()
+        })
+        .collect();
+    list(tools.iter().map(|tool| tool.get()).chain(wrapped.iter().map(String::as_str)))
+}
+
+/// The parameter `function_call` as today's `tool_choice`.
+pub(super) fn choice(json: &str) -> String {
+    let Ok(object) = Object::parse(json) else { return json.to_owned() };
+    let mut choice = Fields::default();
+    choice.say("type", "function");
+    choice.put("function", object.rest(&[]).map_or_else(|| "{}".into(), |raw| raw.get().to_owned()));
+    choice.json()
+}

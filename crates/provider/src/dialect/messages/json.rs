@@ -1,0 +1,188 @@
+//! JSON as text: put together, taken apart, never read into values and back.
+//!
+//! Shared by the dialects whose blocks and items carry fields that only they know.
+
+use crate::dialect::tools::fields::{Fields, quoted};
+use crate::lines::LONGEST;
+use komado_core::message::Opaque;
+use komado_core::raw::{Object, Raw};
+use std::io::{self, Write};
+
+/// Writes `text` as a JSON string.
+pub(in crate::dialect) fn write_string(text: &str, out: &mut dyn Write) -> io::Result<()> {
+    Ok(serde_json::to_writer(out, text)?)
+}
+
+/// The fields of a JSON object without the braces; `None` when there are none.
+pub(in crate::dialect) fn inner(json: &str) -> Option<&str> {
+    let inner = json.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
+    (!inner.is_empty()).then_some(inner)
+}
+
+/// Writes the fields of `json`, each after a comma.
+pub(in crate::dialect) fn splice(json: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
+    match json.and_then(inner) {
+        Some(inner) => write!(out, ",{inner}"),
+        None => Ok(()),
+    }
+}
+
+/// What `opaque` holds, when it is `dialect`'s.
+pub(in crate::dialect) fn of<'a>(opaque: Option<&'a Opaque>, dialect: &str) -> Option<&'a str> {
+    opaque.filter(|opaque| opaque.dialect == dialect).map(|opaque| opaque.json.get())
+}
+
+/// `json` as something that only `dialect` knows.
+pub(in crate::dialect) fn opaque(dialect: &str, json: Raw) -> Opaque {
+    Opaque { dialect: dialect.into(), json }
+}
+
+/// A text field; `None` when it is missing or no text.
+pub(in crate::dialect) fn text(object: &Object<'_>, key: &str) -> Option<String> {
+    object.read(key).ok().flatten()
+}
+
+/// A number field; `None` when it is missing or no whole number.
+pub(in crate::dialect) fn number(object: &Object<'_>, key: &str) -> Option<u64> {
+    object.read(key).ok().flatten()
+}
+
+/// An object field; `None` when it is missing or no object.
+pub(in crate::dialect) fn object<'a>(object: &Object<'a>, key: &str) -> Option<Object<'a>> {
+    Object::parse(object.get(key)?.get()).ok()
+}
+
+/// The elements of a list field; none when it is missing or no list.
+pub(in crate::dialect) fn list<'a>(object: &Object<'a>, key: &str) -> Vec<&'a str> {
+    let list: Option<Vec<&serde_json::value::RawValue>> = object.read(key).ok().flatten();
+    list.unwrap_or_default().into_iter().map(|value| value.get()).collect()
+}
+
+/// The fields of a call that are `dialect`'s. A call does not say whose its extra fields are, so they are kept under
+/// the dialect's name.
+pub(in crate::dialect) fn call_fields(extra: Option<&Raw>, dialect: &str) -> Option<String> {
+    let object = Object::parse(extra?.get()).ok()?;
+    object.get(dialect).map(|fields| fields.get().to_owned())
+}
+
+/// `fields` of a call, under the name of the dialect they belong to.
+pub(in crate::dialect) fn call_extra(fields: &Fields, dialect: &str) -> Option<Raw> {
+    if fields.is_empty() {
+        return None;
+    }
+    Raw::parse(format!("{{{}:{}}}", quoted(dialect), fields.json())).ok()
+}
+
+/// Code and words of an error, whatever shape it came in; a body that says neither is its own words.
+pub(in crate::dialect) fn complaint(body: &str) -> (Option<String>, String) {
+    let Ok(whole) = Object::parse(body) else { return (None, body.to_owned()) };
+    let response = object(&whole, "response");
+    let within = response.as_ref().unwrap_or(&whole);
+    let error = object(within, "error");
+    let told = error.as_ref().unwrap_or(within);
+    let message = text(told, "message").or_else(|| text(within, "error"));
+    (text(told, "code").or_else(|| text(told, "type")), message.unwrap_or_else(|| body.to_owned()))
+}
+
+/// Adds one server-sent event to `out`.
+pub(in crate::dialect) fn frame(name: &str, json: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(format!("event: {name}\ndata: {json}\n\n").as_bytes());
+}
+
+/// All fields of `object`.
+pub(in crate::dialect) fn all(object: &Object<'_>) -> Fields {
+    let mut fields = Fields::default();
+    object.0.iter().for_each(|(key, value)| fields.put(key, line(value.get())));
+    fields
+}
+
+/// The fields of `object` other than `known`, without those that say nothing: null and empty lists.
+pub(in crate::dialect) fn rest(object: &Object<'_>, known: &[&str]) -> Fields {
+    let says = |json: &str| json != "null" && !json.trim_matches(['[', ']', ' ']).is_empty();
+    let mut fields = all(object);
+    fields.retain(|key, json| !known.contains(&key) && says(json));
+    fields
+}
+
+/// `fields` as something that only `dialect` knows; `None` when there are none.
+pub(in crate::dialect) fn kept(fields: &Fields, dialect: &str) -> Option<Opaque> {
+    if fields.is_empty() {
+        return None;
+    }
+    Some(opaque(dialect, Raw::parse(fields.json()).ok()?))
+}
+
+/// Adds `json` to the list under `key`.
+pub(in crate::dialect) fn add(fields: &mut Fields, key: &str, json: &str) {
+    let known = fields.get(key).and_then(|list| list.trim().strip_prefix('[')?.strip_suffix(']'));
+    let list = match known.map(str::trim).filter(|inner| !inner.is_empty()) {
+        Some(inner) => format!("[{inner},{}]", line(json)),
+        None => format!("[{}]", line(json)),
+    };
+    fields.put(key, list);
+}
+
+/// Takes a piece of a value in: texts grow, anything else is replaced.
+pub(in crate::dialect) fn grow(fields: &mut Fields, key: &str, json: &str) {
+    let words = |json: &str| serde_json::from_str::<String>(json).ok();
+    let json = match (fields.get(key).and_then(words), words(json)) {
+        (Some(before), Some(more)) => quoted(&(before + &more)),
+        _ => line(json),
+    };
+    fields.put(key, json);
+}
+
+/// An answer that comes in one piece, held until all of it is there.
+#[derive(Debug, Default)]
+pub(in crate::dialect) struct Body {
+    bytes: Vec<u8>,
+    overlong: bool,
+}
+
+impl Body {
+    /// Takes bytes in. Past [`LONGEST`] all of it is given up: an answer with a hole must not be read.
+    pub(in crate::dialect) fn push(&mut self, bytes: &[u8]) {
+        self.overlong |= self.bytes.len() + bytes.len() > LONGEST;
+        if self.overlong {
+            self.bytes = Vec::new();
+        } else {
+            self.bytes.extend_from_slice(bytes);
+        }
+    }
+
+    /// What came.
+    pub(in crate::dialect) fn take(&mut self) -> String {
+        String::from_utf8_lossy(&std::mem::take(&mut self.bytes)).into_owned()
+    }
+}
+
+/// JSON on one line: between tokens a line break says no more than a space.
+fn line(json: &str) -> String {
+    json.replace(['\n', '\r'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_grow_without_being_read_into_values() {
+        let object = Object::parse(r#"{"type":"x","n":1.0,"none":null,"list":[ ],"a":"窓"}"#).unwrap();
+        let mut fields = rest(&object, &["type"]);
+        grow(&mut fields, "a", r#""を\n""#);
+        grow(&mut fields, "n", "12345678901234567890");
+        add(&mut fields, "cites", "{\"k\":\n1.0}");
+        add(&mut fields, "cites", "2");
+        assert_eq!(fields.json(), r#"{"n":12345678901234567890,"a":"窓を\n","cites":[{"k": 1.0},2]}"#);
+    }
+
+    #[test]
+    fn an_error_is_understood_in_every_shape() {
+        let words = |body: &str| complaint(body).1;
+        assert_eq!(words(r#"{"type":"error","error":{"type":"t","message":"m"}}"#), "m");
+        assert_eq!(words(r#"{"error":"plain"}"#), "plain");
+        assert_eq!(words("<html>"), "<html>");
+        let failed = r#"{"type":"response.failed","response":{"error":{"code":"context_length_exceeded","message":"long"}}}"#;
+        assert_eq!(complaint(failed), (Some("context_length_exceeded".into()), "long".into()));
+    }
+}

@@ -1,0 +1,196 @@
+//! A request, read.
+//!
+//! A user's message that answers calls becomes several: one for each tool, then what the user says. Blocks nobody else
+//! has are kept whole.
+
+use super::NAME;
+use super::block::arguments;
+use super::json::{call_extra, kept, object, opaque, rest, text};
+use super::system;
+use crate::ask::{Asked, BadRequest};
+use komado_core::journal::Setup;
+use komado_core::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, Part, Role};
+use komado_core::raw::{self, Object, Raw};
+use serde_json::value::RawValue;
+
+const KNOWN: [&str; 5] = ["model", "messages", "tools", "max_tokens", "stream"];
+
+/// Reads a request.
+pub(in crate::dialect) fn read(body: &str) -> Result<Asked, BadRequest> {
+    let request =
+        Object::parse(body).map_err(|e| BadRequest::new("request", format!("not a JSON object: {e}")))?;
+    raw::check(body).map_err(|why| BadRequest::new("request", why))?;
+    let bad = |e: komado_core::raw::BadField| BadRequest::new(e.key.clone(), &e.why);
+    let missing = |key: &str| BadRequest::new(key, "it is missing; give it");
+    let list: Vec<&RawValue> = request.read("messages").map_err(bad)?.ok_or_else(|| missing("messages"))?;
+    let mut messages = Vec::new();
+    for (i, message) in list.into_iter().enumerate() {
+        let place = format!("messages[{i}]");
+        read_message(message.get(), &place, &mut messages)?;
+    }
+    Ok(Asked {
+        model: request.read("model").map_err(bad)?.ok_or_else(|| missing("model"))?,
+        setup: read_setup(&request)?,
+        messages,
+        max_tokens: request.read("max_tokens").map_err(bad)?,
+        stream: request.read("stream").map_err(bad)?.unwrap_or(false),
+    })
+}
+
+/// A system prompt that is a list of blocks is kept as it came among the parameters, beside its words.
+fn read_setup(request: &Object<'_>) -> Result<Setup, BadRequest> {
+    let mut known = KNOWN.to_vec();
+    let system = match request.get("system") {
+        Some(value) if value.get().starts_with('[') => system::words(value),
+        Some(value) => {
+            known.push("system");
+            let words: Result<String, _> = serde_json::from_str(value.get());
+            Some(words.map_err(|_| BadRequest::new("system", "it must be a text or a list of blocks"))?)
+        }
+        None => None,
+    };
+    let tools = request.get("tools");
+    if tools.is_some_and(|tools| !tools.get().starts_with('[')) {
+        return Err(BadRequest::new("tools", "they must be a list"));
+    }
+    let tools = tools.map(Raw::from_value);
+    Ok(Setup { system, tools, params: request.rest(&known), dialect: Some(NAME.into()) })
+}
+
+fn read_message(json: &str, place: &str, messages: &mut Vec<Message>) -> Result<(), BadRequest> {
+    let message =
+        Object::parse(json).map_err(|e| BadRequest::new(place, format!("not a JSON object: {e}")))?;
+    let role = text(&message, "role").unwrap_or_default();
+    let role = match role.as_str() {
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        "system" => Role::System,
+        other => {
+            let why = format!("unknown role: {other:?}; known are user, assistant and system");
+            return Err(BadRequest::new(place, why));
+        }
+    };
+    // The role of a system message stays among its fields: that is how the writer knows that this API had it so.
+    let known: &[&str] = if role == Role::System { &["content"] } else { &["role", "content"] };
+    let mut extra = kept(&rest(&message, known), NAME);
+    let mut parts = Vec::new();
+    for (i, block) in blocks(&message, place)?.into_iter().enumerate() {
+        let place = format!("{place}.content[{i}]");
+        match read_block(&block, role, &place)? {
+            Block::Part(part) => parts.push(part),
+            Block::Answer(outcome, extra) => {
+                messages.push(Message {
+                    role: Role::Tool,
+                    name: None,
+                    parts: vec![Part::Result(outcome)],
+                    extra,
+                });
+            }
+        }
+    }
+    let answered = messages.last().is_some_and(|last| last.role == Role::Tool) && role == Role::User;
+    if parts.is_empty() && answered && extra.is_none() {
+        return Ok(());
+    }
+    if parts.is_empty() {
+        parts.push(Part::text(""));
+    }
+    messages.push(Message { role, name: None, parts, extra: extra.take() });
+    Ok(())
+}
+
+/// The blocks of a message or of a tool's answer; a bare text is one of them.
+fn blocks(holder: &Object<'_>, place: &str) -> Result<Vec<String>, BadRequest> {
+    let Some(content) = holder.get("content") else { return Ok(Vec::new()) };
+    let wrong = || BadRequest::new(format!("{place}.content"), "it must be a text or a list of blocks");
+    match content.get().as_bytes().first() {
+        Some(b'"') => Ok(vec![format!("{{\"type\":\"text\",\"text\":{}}}", content.get())]),
+        Some(b'[') => {
+            let blocks: Vec<&RawValue> = serde_json::from_str(content.get()).map_err(|_| wrong())?;
+            Ok(blocks.into_iter().map(|block| block.get().to_owned()).collect())
+        }
+        _ => Err(wrong()),
+    }
+}
+
+enum Block {
+    Part(Part),
+    Answer(Outcome, Option<Opaque>),
+}
+
+fn read_block(json: &str, role: Role, place: &str) -> Result<Block, BadRequest> {
+    let bad = |why: String| BadRequest::new(place, why);
+    let block = Object::parse(json).map_err(|e| bad(format!("not a JSON object: {e}")))?;
+    let kind = text(&block, "type").ok_or_else(|| bad("a block has no `type`".into()))?;
+    let part = match (kind.as_str(), role) {
+        ("text", _) => {
+            let words: Option<String> = block.read("text").map_err(|e| bad(e.to_string()))?;
+            let words = words.ok_or_else(|| bad("a text block has no `text`".into()))?;
+            Some(Part::Text { text: words, extra: kept(&rest(&block, &["type", "text"]), NAME) })
+        }
+        ("image", _) => read_image(&block),
+        ("thinking", Role::Assistant) => read_thinking(&block),
+        ("tool_use", Role::Assistant) => Some(Part::Call(read_call(&block).map_err(bad)?)),
+        ("tool_result", Role::User) => return read_answer(&block, place),
+        _ => None,
+    };
+    let whole = || Raw::parse(json).map(|json| Part::Opaque(opaque(NAME, json)));
+    part.map_or_else(whole, Ok).map(Block::Part).map_err(|e| bad(e.to_string()))
+}
+
+/// A picture with nothing but bytes or an address; anything more is kept whole.
+fn read_image(block: &Object<'_>) -> Option<Part> {
+    if block.rest(&["type", "source"]).is_some() {
+        return None;
+    }
+    let source = object(block, "source")?;
+    let url = match text(&source, "type")?.as_str() {
+        "base64" => format!("data:{};base64,{}", text(&source, "media_type")?, text(&source, "data")?),
+        "url" => text(&source, "url")?,
+        _ => return None,
+    };
+    Some(Part::Image { source: ImageSource::Url { url }, detail: None })
+}
+
+/// A thought. An empty seal is none: so unsigned thoughts of other providers are told here.
+fn read_thinking(block: &Object<'_>) -> Option<Part> {
+    if block.rest(&["type", "thinking", "signature"]).is_some() {
+        return None;
+    }
+    let signature = text(block, "signature").filter(|seal| !seal.is_empty());
+    Some(Part::Reasoning { text: text(block, "thinking")?, signature })
+}
+
+fn read_call(block: &Object<'_>) -> Result<Call, String> {
+    let need = |key: &str| text(block, key).ok_or_else(|| format!("a tool_use block has no `{key}`"));
+    Ok(Call {
+        id: need("id")?,
+        name: need("name")?,
+        arguments: block.get("input").map_or_else(|| "{}".into(), arguments),
+        kind: CallKind::Function,
+        extra: call_extra(&rest(block, &["type", "id", "name", "input"]), NAME),
+    })
+}
+
+fn read_answer(block: &Object<'_>, place: &str) -> Result<Block, BadRequest> {
+    let call_id = text(block, "tool_use_id")
+        .ok_or_else(|| BadRequest::new(place, "a tool_result block has no `tool_use_id`"))?;
+    let mut content = Vec::new();
+    for (i, inside) in blocks(block, place)?.into_iter().enumerate() {
+        // A tool does not call, think or answer; what looks like it is kept whole.
+        if let Block::Part(part) = read_block(&inside, Role::Tool, &format!("{place}.content[{i}]"))? {
+            content.push(part);
+        }
+    }
+    let outcome = Outcome {
+        call_id,
+        name: None,
+        content,
+        is_error: block.read("is_error").ok().flatten().unwrap_or(false),
+        output_ref: None,
+        duration_ms: None,
+        interrupted: false,
+    };
+    let extra = kept(&rest(block, &["type", "tool_use_id", "content", "is_error"]), NAME);
+    Ok(Block::Answer(outcome, extra))
+}

@@ -1,0 +1,21 @@
+//! Ollama's chat: a line of JSON for each piece.
+//!
+//! It differs from OpenAI's in what it lacks: content is one text, calls had no ids for a long time, and a window that
+//! is too small is answered by silently dropping the oldest messages. That last one is always switched off unless the
+//! parameters ask for it.
+
+mod arguments;
+mod decode;
+mod encode;
+mod pairing;
+mod read;
+mod said;
+mod write;
+
+pub use decode::Decoder;
+pub use encode::Encoder;
+pub(super) use read::read;
+pub use write::Writer;
+
+/// What is kept for this dialect alone is marked with it.
+const DIALECT: &str = crate::dialect::Dialect::Ollama.name();

@@ -1,0 +1,152 @@
+//! An answer of Ollama's chat, from events to bytes.
+//!
+//! Calls are whole objects on this wire, so they are held until the model has stopped. How long things took nobody
+//! here knows; clients are told zero.
+
+use super::{DIALECT, arguments};
+use crate::dialect::chat::fault;
+use crate::dialect::tools::fields::{Fields, list};
+use crate::dialect::{Encode, Form, Stamp};
+use crate::event::Event;
+use crate::heard::Heard;
+use komado_core::message::{Call, Part};
+
+/// Encodes an answer.
+#[derive(Debug)]
+pub struct Encoder {
+    form: Form,
+    stamp: Stamp,
+    heard: Heard,
+    failed: bool,
+}
+
+impl Encoder {
+    /// An encoder for an answer in `form`.
+    pub(in crate::dialect) fn new(form: Form, stamp: Stamp) -> Self {
+        Self { form, stamp, heard: Heard::default(), failed: false }
+    }
+}
+
+impl Encode for Encoder {
+    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+        if let Event::Failed(failed) = event {
+            self.failed = true;
+            let mut error = Fields::default();
+            error.say("error", &fault::message(&failed.body));
+            return self.line(&error, out);
+        }
+        let mut message = spoken("");
+        match (self.form, event) {
+            (Form::Stream, Event::Text(text)) => message.say("content", text),
+            (Form::Stream, Event::Reasoning(text)) => message.say("thinking", text),
+            (Form::Stream, Event::Extra(extra)) if extra.dialect == DIALECT => {
+                Fields::of(extra.json.get()).iter().for_each(|(key, value)| message.put(key, value));
+            }
+            (Form::Stream, Event::Finished(_)) => {
+                self.heard.take(event);
+                let Some(calls) = self.calls() else { return };
+                message.put("tool_calls", calls);
+            }
+            _ => return self.heard.take(event),
+        }
+        let mut line = self.frame(&message);
+        line.put("done", "false");
+        self.line(&line, out);
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) {
+        if self.failed {
+            return;
+        }
+        let message = match self.form {
+            Form::Stream => spoken(""),
+            Form::Whole => self.whole(),
+        };
+        let mut line = self.frame(&message);
+        line.put("done", "true");
+        line.say("done_reason", self.reason());
+        line.put("total_duration", "0");
+        if let Some(usage) = &self.heard.usage {
+            line.put("prompt_eval_count", (usage.total() - usage.output_tokens).to_string());
+            line.put("eval_count", usage.output_tokens.to_string());
+        }
+        self.line(&line, out);
+    }
+}
+
+impl Encoder {
+    fn line(&self, fields: &Fields, out: &mut Vec<u8>) {
+        out.extend_from_slice(fields.json().as_bytes());
+        if self.form == Form::Stream {
+            out.push(b'\n');
+        }
+    }
+
+    fn frame(&self, message: &Fields) -> Fields {
+        let mut line = Fields::default();
+        line.say("model", self.heard.model.as_deref().unwrap_or_default());
+        line.say("created_at", &self.stamp.created_at);
+        line.put("message", message.json());
+        line
+    }
+
+    /// Ollama has no word of its own for a stop that is a call.
+    fn reason(&self) -> &str {
+        match self.heard.finish.as_deref() {
+            None | Some("tool_calls") => "stop",
+            Some(why) => why,
+        }
+    }
+
+    fn calls(&self) -> Option<String> {
+        let message = self.heard.message()?;
+        let calls: Vec<String> = message.calls().enumerate().map(|(i, each)| call(i, each)).collect();
+        (!calls.is_empty()).then(|| list(calls.iter().map(String::as_str)))
+    }
+
+    fn whole(&self) -> Fields {
+        let heard = self.heard.message();
+        let parts = heard.as_ref().map_or(&[][..], |message| &message.parts);
+        let (mut words, mut thoughts) = (String::new(), String::new());
+        for part in parts {
+            match part {
+                Part::Text { text, .. } => words.push_str(text),
+                Part::Reasoning { text, .. } => thoughts.push_str(text),
+                _ => {}
+            }
+        }
+        let mut message = spoken(&words);
+        if !thoughts.is_empty() {
+            message.say("thinking", &thoughts);
+        }
+        self.calls().into_iter().for_each(|calls| message.put("tool_calls", calls));
+        let extra = heard.as_ref().and_then(|message| message.extra.as_ref());
+        if let Some(extra) = extra.filter(|extra| extra.dialect == DIALECT) {
+            Fields::of(extra.json.get()).iter().for_each(|(key, value)| message.put(key, value));
+        }
+        message
+    }
+}
+
+fn spoken(words: &str) -> Fields {
+    let mut message = Fields::default();
+    message.say("role", "assistant");
+    message.say("content", words);
+    message
+}
+
+fn call(index: usize, call: &Call) -> String {
+    let mut function = Fields::default();
+    function.put("index", index.to_string());
+    function.say("name", &call.name);
+    function.put("arguments", arguments::write(&call.arguments));
+    let mut fields = Fields::default();
+    if !call.id.is_empty() {
+        fields.say("id", &call.id);
+    }
+    fields.put("function", function.json());
+    if let Some(extra) = &call.extra {
+        Fields::of(extra.get()).iter().for_each(|(key, value)| fields.suggest(key, value));
+    }
+    fields.json()
+}

@@ -1,0 +1,236 @@
+//! A request, read.
+//!
+//! Items become messages that can be admitted: what the model said, called and thought until someone else speaks is one
+//! message, so that calls made at once stay together. An item that only this API knows is kept whole, and what answers
+//! it goes into the same message: an edit takes both or none.
+
+use super::NAME;
+use super::item::{Tie, beside, call_kind, kind, tie, words};
+use crate::ask::{Asked, BadRequest};
+use crate::dialect::messages::json::{call_extra, kept, opaque, rest, text};
+use komado_core::journal::Setup;
+use komado_core::message::{Call, ImageSource, Message, Outcome, Part, Role};
+use komado_core::raw::{self, BadField, Object, Raw};
+use serde_json::value::RawValue;
+
+const KNOWN: [&str; 6] = ["model", "input", "instructions", "tools", "max_output_tokens", "stream"];
+
+/// Reads a request.
+pub(in crate::dialect) fn read(body: &str) -> Result<Asked, BadRequest> {
+    let request =
+        Object::parse(body).map_err(|e| BadRequest::new("request", format!("not a JSON object: {e}")))?;
+    raw::check(body).map_err(|why| BadRequest::new("request", why))?;
+    let bad = |e: BadField| BadRequest::new(e.key.clone(), &e.why);
+    let tools = request.get("tools");
+    if tools.is_some_and(|tools| !tools.get().starts_with('[')) {
+        return Err(BadRequest::new("tools", "they must be a list"));
+    }
+    let setup = Setup {
+        system: request.read("instructions").map_err(bad)?,
+        tools: tools.map(Raw::from_value),
+        params: request.rest(&KNOWN),
+        dialect: Some(NAME.into()),
+    };
+    let model: Option<String> = request.read("model").map_err(bad)?;
+    Ok(Asked {
+        model: model.ok_or_else(|| BadRequest::new("model", "it is missing; give it"))?,
+        setup,
+        messages: read_input(&request)?,
+        max_tokens: request.read("max_output_tokens").map_err(bad)?,
+        stream: request.read("stream").map_err(bad)?.unwrap_or(false),
+    })
+}
+
+fn read_input(request: &Object<'_>) -> Result<Vec<Message>, BadRequest> {
+    let wrong = || BadRequest::new("input", "it must be a text or a list of items");
+    // A request may lean on what the server remembers alone.
+    let Some(input) = request.get("input") else { return Ok(Vec::new()) };
+    if let Ok(text) = serde_json::from_str::<String>(input.get()) {
+        return Ok(vec![Message::text(Role::User, text)]);
+    }
+    let items: Vec<&RawValue> = serde_json::from_str(input.get()).map_err(|_| wrong())?;
+    let mut reader = Reader::default();
+    for (i, item) in items.into_iter().enumerate() {
+        reader.item(item.get(), &format!("input[{i}]"))?;
+    }
+    Ok(reader.messages)
+}
+
+#[derive(Default)]
+struct Reader {
+    messages: Vec<Message>,
+    /// Calls without an output so far, and the message that made them.
+    open: Vec<String>,
+    batch: usize,
+    /// Items that may be answered, and the message that holds them.
+    asked: Vec<(String, usize)>,
+    /// A message that holds answers: what the model says next is a new turn.
+    answered: Option<usize>,
+}
+
+impl Reader {
+    fn item(&mut self, json: &str, place: &str) -> Result<(), BadRequest> {
+        let bad = |why: String| BadRequest::new(place, why);
+        let item = Object::parse(json).map_err(|e| bad(format!("not a JSON object: {e}")))?;
+        let kind = kind(&item);
+        let read = match kind.as_str() {
+            "message" => self.message(&item, place)?,
+            "function_call" | "custom_tool_call" => self.call(&item, &kind).map_err(bad)?,
+            "function_call_output" | "custom_tool_call_output" => self.output(&item, place)?,
+            _ => false,
+        };
+        if !read {
+            let json = Raw::parse(json).map_err(|e| bad(e.to_string()))?;
+            self.whole(&item, Part::Opaque(opaque(NAME, json)));
+        }
+        Ok(())
+    }
+
+    /// Adds what the model said, called or thought.
+    fn model(&mut self, part: Part) -> usize {
+        let last = self.messages.len().checked_sub(1);
+        let goes_on = last.filter(|at| self.messages[*at].role == Role::Assistant && self.answered != last);
+        let at = match goes_on {
+            Some(at) => at,
+            // While calls wait, whatever comes belongs to them: no one else may speak.
+            None if !self.open.is_empty() => self.batch,
+            None => {
+                self.messages.push(Message::of(Role::Assistant, Vec::new()));
+                self.messages.len() - 1
+            }
+        };
+        self.messages[at].parts.push(part);
+        at
+    }
+
+    /// Keeps an item that only this API knows.
+    fn whole(&mut self, item: &Object<'_>, part: Part) {
+        match tie(item) {
+            Tie::Asks(id) => {
+                let at = self.model(part);
+                self.asked.push((id, at));
+            }
+            Tie::Answers(id) => match self.asked.iter().rev().find(|(asked, _)| *asked == id) {
+                Some((_, at)) => {
+                    self.messages[*at].parts.push(part);
+                    self.answered = Some(*at);
+                }
+                None if self.open.is_empty() => self.messages.push(Message::of(Role::User, vec![part])),
+                None => self.messages[self.batch].parts.push(part),
+            },
+            Tie::Free if text(item, "role").is_some_and(|role| role != "assistant") => {
+                self.messages.push(Message::of(Role::User, vec![part]));
+            }
+            Tie::Free => {
+                self.model(part);
+            }
+        }
+    }
+
+    /// Reads a message; false when it holds something that no other API has.
+    fn message(&mut self, item: &Object<'_>, place: &str) -> Result<bool, BadRequest> {
+        let name = text(item, "role").unwrap_or_default();
+        let Some(role) = Role::named(&name).filter(|role| *role != Role::Tool) else {
+            let why = format!("unknown role: {name:?}; known are user, assistant, system and developer");
+            return Err(BadRequest::new(place, why));
+        };
+        let mut fields = rest(item, &["type", "role", "content"]);
+        let mut parts = Vec::new();
+        for part in content(item, "content", place)? {
+            let part = Object::parse(&part).map_err(|e| BadRequest::new(place, e))?;
+            match words(&part) {
+                Some(text) if role == Role::Assistant => {
+                    parts.push(Part::Text { text, extra: beside(&part, &fields) });
+                    // Each text is written as an item of its own, and no two items have one id.
+                    fields.take("id");
+                }
+                _ if role == Role::Assistant => return Ok(false),
+                _ => match read_content(&part) {
+                    Some(part) => parts.push(part),
+                    None => return Ok(false),
+                },
+            }
+        }
+        if parts.is_empty() {
+            parts.push(Part::text(""));
+        }
+        if role == Role::Assistant {
+            parts.into_iter().for_each(|part| _ = self.model(part));
+        } else {
+            self.messages.push(Message { role, name: None, parts, extra: kept(&fields, NAME) });
+        }
+        Ok(true)
+    }
+
+    fn call(&mut self, item: &Object<'_>, kind: &str) -> Result<bool, String> {
+        let Some((kind, field)) = call_kind(kind) else { return Ok(false) };
+        let need = |key: &str| text(item, key).ok_or_else(|| format!("a call has no `{key}`"));
+        let (id, name, arguments) = (need("call_id")?, need("name")?, need(field)?);
+        let fields = rest(item, &["type", "call_id", "name", field]);
+        let extra = call_extra(&fields, NAME);
+        let at = self.model(Part::Call(Call { id: id.clone(), name, arguments, kind, extra }));
+        self.batch = at;
+        self.open.push(id);
+        Ok(true)
+    }
+
+    /// Reads an output; false when no call waits for it, so that it cannot be a result.
+    fn output(&mut self, item: &Object<'_>, place: &str) -> Result<bool, BadRequest> {
+        let id = text(item, "call_id").unwrap_or_default();
+        let Some(at) = self.open.iter().position(|call| *call == id) else { return Ok(false) };
+        let mut parts = Vec::new();
+        for part in content(item, "output", place)? {
+            let object = Object::parse(&part).map_err(|e| BadRequest::new(place, e))?;
+            let whole = || Raw::parse(part.as_str()).map(|json| Part::Opaque(opaque(NAME, json)));
+            parts.push(read_content(&object).map_or_else(whole, Ok).map_err(|e| BadRequest::new(place, e))?);
+        }
+        self.open.remove(at);
+        let outcome = Outcome {
+            call_id: id,
+            name: None,
+            content: parts,
+            is_error: false,
+            output_ref: None,
+            duration_ms: None,
+            interrupted: false,
+        };
+        let extra = kept(&rest(item, &["type", "call_id", "output"]), NAME);
+        self.messages.push(Message {
+            role: Role::Tool,
+            name: None,
+            parts: vec![Part::Result(outcome)],
+            extra,
+        });
+        Ok(true)
+    }
+}
+
+/// The parts under `key`; a bare text is one of them.
+fn content(item: &Object<'_>, key: &str, place: &str) -> Result<Vec<String>, BadRequest> {
+    let Some(content) = item.get(key) else { return Ok(Vec::new()) };
+    let wrong = || BadRequest::new(format!("{place}.{key}"), "it must be a text or a list of parts");
+    match content.get().as_bytes().first() {
+        Some(b'"') => Ok(vec![format!("{{\"type\":\"text\",\"text\":{}}}", content.get())]),
+        Some(b'[') => {
+            let parts: Vec<&RawValue> = serde_json::from_str(content.get()).map_err(|_| wrong())?;
+            Ok(parts.into_iter().map(|part| part.get().to_owned()).collect())
+        }
+        _ => Err(wrong()),
+    }
+}
+
+/// A part of what someone other than the model says; `None` when it stands for itself nowhere else.
+fn read_content(part: &Object<'_>) -> Option<Part> {
+    let kind = text(part, "type")?;
+    if let Some(words) = words(part).filter(|_| kind != "refusal") {
+        return Some(Part::Text { text: words, extra: kept(&rest(part, &["type", "text"]), NAME) });
+    }
+    if kind == "input_image" && rest(part, &["type", "image_url", "detail"]).is_empty() {
+        let source = text(part, "image_url").map(|url| ImageSource::Url { url });
+        if let Some(source) = source {
+            return Some(Part::Image { source, detail: text(part, "detail") });
+        }
+    }
+    let whole = || Raw::parse(crate::dialect::messages::json::all(part).json()).ok();
+    kind.starts_with("input_").then(whole).flatten().map(|json| Part::Opaque(opaque(NAME, json)))
+}

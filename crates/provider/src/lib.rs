@@ -1,0 +1,28 @@
+//! The other side of the wire: how providers are spoken to, and what they answer.
+//!
+//! Dialects are pure codecs in both directions; they never see a socket. Providers are rows of data. One client sends
+//! what is on disk and hands on what comes back. The scripted server is the same codecs the other way round: it serves
+//! tests, the demo, and whoever wants to test an agent of their own. Nothing here knows a store or a journal's place.
+
+#![forbid(unsafe_code)]
+
+pub mod ask;
+pub mod cancel;
+pub mod client;
+pub mod dialect;
+pub mod event;
+pub mod heard;
+pub mod lines;
+pub mod overflow;
+pub mod probe;
+pub mod provider;
+pub mod registry;
+pub mod scripted;
+
+pub use ask::{Ask, Asked, BadRequest, Tools};
+pub use cancel::Cancel;
+pub use client::{Body, Client, ClientError, Incoming, IsFinal, Method, Patience, SendError, Step, Waiting};
+pub use dialect::{Dialect, Form};
+pub use event::{Event, Failed};
+pub use heard::Heard;
+pub use provider::{Auth, BadKey, BadUrl, Key, Provider, ROWS, Row, row};

@@ -1,0 +1,195 @@
+//! Is this error an overflow of the window, and what can be learned from it?
+//!
+//! Every provider words it in its own way, and words it anew with each release. So this is no list of texts but a small
+//! grammar: the body is unwrapped ([`body`]), its words are taken apart ([`words`]; Japanese, Chinese and Korean words
+//! of size are put into the same language first), each number gets a role ([`sizes`]), and a few named rules look for
+//! a thing of size together with an excess ([`rules`]), unless the answer is about something else ([`veto`]): a
+//! rate, a quota, time, a key, the length of the answer alone, an image.
+//!
+//! It refuses to guess: a text that names no size in tokens gives no limit, and an overflow counted in bytes or in
+//! characters is told without numbers.
+
+mod body;
+mod rules;
+mod sense;
+mod sizes;
+mod tongue;
+mod veto;
+mod words;
+
+use rules::{Rule, Weight};
+use sizes::Sizes;
+use words::Piece;
+
+/// What an error is taken for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Verdict {
+    /// True when the request was too large for the window, or for the server.
+    pub overflow: bool,
+    /// The limit in tokens, when the text names it.
+    pub limit: Option<u64>,
+    /// What was sent, in tokens, when the text names it: the input, or input and answer together, whichever is named
+    /// first.
+    pub actual: Option<u64>,
+    /// What was sent without the room for the answer, when the text tells the two apart.
+    pub input: Option<u64>,
+    /// The room for an answer that was asked for, when the text names it.
+    pub output: Option<u64>,
+    /// What would help.
+    pub remedy: Remedy,
+    /// The rule that held, or what the answer is about instead, and the words it was read from.
+    pub why: String,
+}
+
+/// What would help.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Remedy {
+    /// The conversation must become smaller.
+    Shrink,
+    /// The conversation fits; only the answer asked for is too long beside it.
+    LowerMaxTokens,
+    /// Nothing of this kind: it is no overflow.
+    None,
+}
+
+impl Remedy {
+    /// Its name for programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Shrink => "shrink",
+            Self::LowerMaxTokens => "lower_max_tokens",
+            Self::None => "none",
+        }
+    }
+}
+
+/// Judges an answer by its status and body. A status below 400 is that of a stream or of an error inside an answer that
+/// began well.
+pub fn classify(status: u16, body: &str) -> Verdict {
+    let said = body::read(status, body);
+    let texts = Texts::new(&said);
+    let found = texts.rule(status, &said);
+    match found {
+        Ok((rule, excerpt)) => Verdict::overflow(rule, &excerpt, texts.sizes()),
+        Err(why) => Verdict::other(&why),
+    }
+}
+
+impl Verdict {
+    fn overflow(rule: &str, excerpt: &str, sizes: Sizes) -> Self {
+        let why = if excerpt.is_empty() { rule.to_owned() } else { format!("{rule}: {excerpt}") };
+        let Sizes { limit, actual, input, output } = sizes;
+        Self { overflow: true, limit, actual, input, output, remedy: remedy(&sizes), why }
+    }
+
+    fn other(why: &str) -> Self {
+        let remedy = Remedy::None;
+        Self {
+            overflow: false,
+            limit: None,
+            actual: None,
+            input: None,
+            output: None,
+            remedy,
+            why: why.to_owned(),
+        }
+    }
+}
+
+/// A shorter answer is enough when input and answer together are too long, and the input alone is not.
+fn remedy(sizes: &Sizes) -> Remedy {
+    let (Some(limit), Some(sent), Some(output)) = (sizes.limit, sizes.sent(), sizes.output) else {
+        return Remedy::Shrink;
+    };
+    if sent < limit && sent.saturating_add(output) > limit { Remedy::LowerMaxTokens } else { Remedy::Shrink }
+}
+
+/// Everything said, taken apart.
+struct Texts {
+    /// Each text with its pieces and sizes; codes after texts, figures last.
+    all: Vec<(String, Vec<Piece>, Sizes)>,
+    codes: usize,
+}
+
+impl Texts {
+    fn new(said: &body::Said) -> Self {
+        let taken = |text: &String| {
+            let pieces = words::split(text);
+            let sizes = Sizes::read(&pieces);
+            (text.clone(), pieces, sizes)
+        };
+        let mut all: Vec<_> = said.texts.iter().chain(&said.codes).map(taken).collect();
+        if !said.figures.is_empty() {
+            all.push(taken(&said.figures));
+        }
+        Self { all, codes: said.texts.len() }
+    }
+
+    /// The rule that holds, with the words it holds for; or why none does.
+    fn rule(&self, status: u16, said: &body::Said) -> Result<(&'static str, String), String> {
+        let judged: Vec<(usize, Rule)> = self
+            .all
+            .iter()
+            .enumerate()
+            .filter_map(|(at, (_, pieces, sizes))| Some((at, rules::judge(pieces, sizes)?)))
+            .collect();
+        let strong = judged.iter().find(|(_, rule)| rule.weight == Weight::Strong);
+        let coded = strong.filter(|(at, _)| *at >= self.codes);
+        let vetoed = self.all.iter().find_map(|(_, pieces, _)| veto::by_words(pieces));
+        if let Some(why) = veto::by_status(status)
+            && (coded.is_none() || status != 429 || vetoed.is_some())
+        {
+            return Err(why.to_owned());
+        }
+        if let Some((at, rule)) = strong.filter(|_| !self.elsewhere(said)) {
+            return Ok((rule.name, excerpt(&self.all[*at].0)));
+        }
+        if let Some(why) = vetoed {
+            return Err(why.to_owned());
+        }
+        if let Some((at, rule)) = judged.first().filter(|_| status < 500 && !self.elsewhere(said)) {
+            return Ok((rule.name, excerpt(&self.all[*at].0)));
+        }
+        if status == 413 && !self.of_other() {
+            return Ok(("the status says that the request is too large", String::new()));
+        }
+        Err(if said.empty { "it says nothing" } else { "nothing in it speaks of a size that was exceeded" }
+            .to_owned())
+    }
+
+    /// True when a field is named that is not the conversation, and no window or token is spoken of.
+    fn elsewhere(&self, said: &body::Said) -> bool {
+        let Some(field) = &said.field else { return false };
+        let named = words::split(field);
+        let conversation = named.iter().any(|piece| {
+            matches!(sense::sense(piece), sense::Sense::Input | sense::Sense::Window | sense::Sense::Tokens)
+                || matches!(piece.word(), "content" | "instructions" | "system" | "body")
+        });
+        let sized = self.all.iter().flat_map(|(_, pieces, _)| pieces);
+        !named.is_empty()
+            && !conversation
+            && !sized
+                .into_iter()
+                .any(|piece| matches!(sense::sense(piece), sense::Sense::Window | sense::Sense::Tokens))
+    }
+
+    fn of_other(&self) -> bool {
+        self.all
+            .iter()
+            .flat_map(|(_, pieces, _)| pieces)
+            .any(|piece| sense::sense(piece) == sense::Sense::Other)
+    }
+
+    /// The numbers: those of the first text that has any, filled up from the others.
+    fn sizes(&self) -> Sizes {
+        self.all.iter().fold(Sizes::default(), |found, (_, _, sizes)| found.or(*sizes))
+    }
+}
+
+/// The beginning of a text, on one line.
+fn excerpt(text: &str) -> String {
+    let line: Vec<&str> = text.split_whitespace().collect();
+    let line = line.join(" ");
+    let cut: String = line.chars().take(160).collect();
+    if cut.len() < line.len() { format!("{cut}…") } else { cut }
+}

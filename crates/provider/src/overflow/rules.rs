@@ -1,0 +1,292 @@
+//! The rules that make an overflow out of a sentence: a thing of size, and an excess.
+
+use super::sense::{Sense, sense};
+use super::sizes::Sizes;
+use super::veto;
+use super::words::{ANSWER_CAP, Piece, SCHEMA};
+
+/// A rule that held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Rule {
+    /// Its name, for people.
+    pub(super) name: &'static str,
+    /// How much it can bear.
+    pub(super) weight: Weight,
+}
+
+/// How much a rule can bear.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Weight {
+    /// Holds only where nothing speaks against it.
+    Weak,
+    /// Holds unless its own sentence speaks of something else.
+    Strong,
+}
+
+/// Words of one sentence, and what they amount to.
+struct Sentence<'a> {
+    pieces: &'a [Piece],
+    words: Vec<&'a str>,
+}
+
+/// The best rule that holds in a text.
+pub(super) fn judge(pieces: &[Piece], sizes: &Sizes) -> Option<Rule> {
+    let sentences: Vec<Sentence<'_>> =
+        pieces.split(|piece| *piece == Piece::Stop).map(Sentence::new).collect();
+    let best = sentences.iter().filter_map(Sentence::rule).max_by_key(|rule| rule.weight);
+    if best.is_some_and(|rule| rule.weight == Weight::Strong) {
+        return best;
+    }
+    let other = sentences.iter().any(|sentence| sentence.has(Sense::Other));
+    let about = sentences.iter().any(|s| s.window() || s.tokens() || (s.thing() && !other));
+    let written = !other && sentences.iter().any(|sentence| sentence.has(Sense::Input));
+    if written && Sizes::written(pieces).over() && veto::by_words(pieces).is_none() {
+        return Some(Rule { name: "what was sent has more characters than allowed", weight: Weight::Strong });
+    }
+    if sizes.over() && about && veto::by_words(pieces).is_none() {
+        return Some(Rule { name: "what was sent is more than the limit", weight: Weight::Strong });
+    }
+    best
+}
+
+impl<'a> Sentence<'a> {
+    fn new(pieces: &'a [Piece]) -> Self {
+        Self { pieces, words: pieces.iter().map(Piece::word).collect() }
+    }
+
+    fn rule(&self) -> Option<Rule> {
+        let rule = |name, weight| Some(Rule { name, weight });
+        let clean = veto::by_words(self.pieces).is_none();
+        let strong = if clean { Weight::Strong } else { Weight::Weak };
+        let (past, other) = (self.past(), self.has(Sense::Other));
+        if self.window() && (past || self.no_room()) {
+            return rule("the context window is exceeded", strong);
+        }
+        if (self.tokens() || self.thing()) && self.unfit() && !other {
+            return rule("what was sent does not fit", strong);
+        }
+        if self.tokens() && past {
+            return rule("there are too many tokens", strong);
+        }
+        if self.thing() && past && !other {
+            return rule("what was sent is too long", strong);
+        }
+        if self.thing() && self.words.contains(&SCHEMA) {
+            return rule("what was sent has more characters than a schema allows", strong);
+        }
+        if (self.thing() || self.window()) && self.bounded() && !other {
+            return rule("what was sent must be smaller", strong);
+        }
+        if self.payload() && (!other || self.body()) {
+            return rule("the request is too large", strong);
+        }
+        if self.advice() && !other {
+            return rule("it asks for a shorter input", Weight::Weak);
+        }
+        None
+    }
+
+    fn has(&self, wanted: Sense) -> bool {
+        self.pieces.iter().any(|piece| sense(piece) == wanted)
+    }
+
+    fn any(&self, wanted: &[&str]) -> bool {
+        self.words.iter().any(|word| wanted.contains(word))
+    }
+
+    /// The window by one of its names.
+    fn window(&self) -> bool {
+        let size = ["length", "len", "size", "window", "limit", "budget", "capacity", "tokens", "token"];
+        let named = |at: usize| {
+            let near = &self.words[at + 1..(at + 4).min(self.words.len())];
+            match self.words[at] {
+                "context" | "contexts" => near.iter().any(|word| size.contains(word)) || self.past_near(at),
+                "ctx" => true,
+                "model" | "sequence" | "seq" => {
+                    near.first().is_some_and(|word| matches!(*word, "length" | "len"))
+                }
+                _ => false,
+            }
+        };
+        (0..self.words.len()).any(named)
+    }
+
+    /// An excess within a few words: «chat context is too long», but not «the error context … exceeded».
+    fn past_near(&self, at: usize) -> bool {
+        let near = &self.words[at.saturating_sub(3)..(at + 5).min(self.words.len())];
+        near.windows(2).any(|pair| pair[0] == "too" && is_big(pair[1]))
+            || near.iter().any(|word| word.starts_with("overflow") || *word == "full" || is_exceed(word))
+    }
+
+    /// Tokens that are not the answer's.
+    fn tokens(&self) -> bool {
+        (0..self.pieces.len()).any(|at| {
+            let around = [at.checked_sub(1), Some(at + 1), Some(at + 2)];
+            let near = around.into_iter().flatten().filter_map(|at| self.pieces.get(at));
+            sense(&self.pieces[at]) == Sense::Tokens
+                && !near.into_iter().any(|piece| matches!(sense(piece), Sense::Answer | Sense::AnswerCap))
+                && !self.asked_for(at)
+        })
+    }
+
+    /// «maximum tokens you requested», «maximum tokens value»: the answer's cap in plain words.
+    fn asked_for(&self, at: usize) -> bool {
+        let before = at.checked_sub(1).map_or("", |at| self.words[at]);
+        let after = &self.words[(at + 1).min(self.words.len())..(at + 3).min(self.words.len())];
+        matches!(before, "max" | "maximum")
+            && matches!(after, ["you", "requested"] | ["value", ..] | ["parameter", ..])
+    }
+
+    /// What is sent, by a name that leaves no doubt.
+    fn thing(&self) -> bool {
+        let weak = ["request", "text", "texts", "document", "documents", "chat", "query"];
+        self.pieces.iter().any(|piece| sense(piece) == Sense::Input && !weak.contains(&piece.word()))
+            || (self.has(Sense::Input) && self.any(&["length", "size", "long"]))
+    }
+
+    /// An excess, told or shown.
+    fn past(&self) -> bool {
+        if self.answer_only() {
+            return false;
+        }
+        let plain = self
+            .words
+            .iter()
+            .any(|word| is_exceed(word) || word.starts_with("overflow") || *word == "beyondthat");
+        let too = self.words.windows(2).any(|pair| pair[0] == "too" && is_big(pair[1]));
+        plain || too || self.than() || self.reached() || self.shown()
+    }
+
+    /// The excess is the answer's own: it names the answer, and what is sent or the window not at all.
+    fn answer_only(&self) -> bool {
+        let answer = self.has(Sense::AnswerCap) || self.has(Sense::Answer);
+        answer && !self.window() && !self.thing() && !self.tokens()
+    }
+
+    /// «longer than the maximum», «more than 8192 tokens».
+    fn than(&self) -> bool {
+        let comparative = ["longer", "larger", "bigger", "greater", "more", "higher"];
+        (1..self.words.len()).any(|at| {
+            let reach = &self.pieces[at..(at + 9).min(self.pieces.len())];
+            self.words[at] == "than"
+                && comparative.contains(&self.words[at - 1])
+                && reach
+                    .iter()
+                    .any(|piece| matches!(sense(piece), Sense::Cap | Sense::Window | Sense::Tokens))
+        }) || self.less()
+    }
+
+    /// «the window is smaller than the prompt».
+    fn less(&self) -> bool {
+        let capped =
+            |words: &[Piece]| words.iter().any(|piece| matches!(sense(piece), Sense::Cap | Sense::Window));
+        (1..self.words.len()).any(|at| {
+            let reach = &self.pieces[at..(at + 5).min(self.pieces.len())];
+            self.words[at] == "than"
+                && matches!(self.words[at - 1], "smaller" | "less" | "shorter" | "lower")
+                && capped(&self.pieces[..at])
+                && !capped(reach)
+                && reach.iter().any(|piece| sense(piece) == Sense::Input)
+        })
+    }
+
+    /// «limit reached», «over the limit», «above max length».
+    fn reached(&self) -> bool {
+        let verbs = ["reached", "hit", "over", "above", "beyond", "past", "outside"];
+        (0..self.words.len()).filter(|at| verbs.contains(&self.words[*at])).any(|at| {
+            let near = &self.pieces[at.saturating_sub(4)..(at + 5).min(self.pieces.len())];
+            near.iter()
+                .any(|piece| matches!(sense(piece), Sense::Cap | Sense::Window) && piece.word() != "over")
+        })
+    }
+
+    /// `9000 > 8192`, `n_keep (9) >= n_ctx (7)`.
+    fn shown(&self) -> bool {
+        self.pieces.iter().any(|piece| piece.is('>') || piece.is('g'))
+            && self.pieces.iter().filter(|piece| matches!(piece, Piece::Number(_))).count() >= 2
+    }
+
+    /// «must have less than 1024 tokens», «range of input length should be [1, 30720]».
+    fn bounded(&self) -> bool {
+        let duty = self.any(&["must", "should", "can", "cannot", "may", "expected", "ensure"]);
+        let bound = self.any(&[
+            "less", "fewer", "smaller", "shorter", "lower", "most", "within", "between", "under", "below",
+            "range",
+        ]) || self.pieces.iter().any(|piece| piece.is('l'));
+        let size = self.any(&["length", "size"]) || self.has(Sense::Tokens) || self.has(Sense::Bytes);
+        duty && bound && size && !self.cap_only()
+    }
+
+    fn cap_only(&self) -> bool {
+        self.words.contains(&ANSWER_CAP) && !self.thing() && !self.window()
+    }
+
+    /// «context is full», «not enough context length».
+    fn no_room(&self) -> bool {
+        let room = self.negated() && self.any(&["enough", "room", "space"]);
+        room || self.unfit()
+            || self.any(&["insufficient", "exhausted", "full"])
+            || self.words.windows(2).any(|pair| matches!(pair, ["ran" | "run" | "running", "out"]))
+    }
+
+    /// «does not fit».
+    fn unfit(&self) -> bool {
+        self.negated() && self.any(&["fit", "fits"])
+    }
+
+    fn negated(&self) -> bool {
+        self.any(&["not", "cannot", "doesn", "don", "no"])
+    }
+
+    /// «payload too large»: the body as such, whoever took it in.
+    fn body(&self) -> bool {
+        self.words.windows(3).any(|three| matches!(three, ["payload" | "entity" | "body", "too", "large"]))
+    }
+
+    /// «request exceeds the maximum size», «payload too large», «length limit exceeded».
+    fn payload(&self) -> bool {
+        let named = self.any(&["request", "payload", "body", "entity", "content", "length"])
+            || self.has(Sense::Input);
+        let sized = self.any(&["size", "length", "large", "big", "long"]) || self.has(Sense::Bytes);
+        named && sized && !self.has(Sense::Answer) && !self.has(Sense::AnswerCap) && self.past()
+    }
+
+    /// «please reduce the length of the messages».
+    fn advice(&self) -> bool {
+        let verbs = [
+            "reduce",
+            "reducing",
+            "shorten",
+            "shortening",
+            "decrease",
+            "shorter",
+            "truncate",
+            "trim",
+            "compress",
+        ];
+        (0..self.words.len()).filter(|at| verbs.contains(&self.words[*at])).any(|at| {
+            let reach = &self.pieces[at..(at + 8).min(self.pieces.len())];
+            reach.iter().any(|piece| sense(piece) == Sense::Input || piece.word() == "context")
+        })
+    }
+}
+
+fn is_exceed(word: &str) -> bool {
+    matches!(
+        word,
+        "exceed"
+            | "exceeds"
+            | "exceeded"
+            | "exceeding"
+            | "execeeds"
+            | "exceds"
+            | "surpasses"
+            | "surpassed"
+            | "overlong"
+            | "oversized"
+    )
+}
+
+fn is_big(word: &str) -> bool {
+    matches!(word, "long" | "large" | "big" | "many" | "lengthy" | "much")
+}

@@ -1,0 +1,353 @@
+//! Which number of a text is the limit, which is what was sent, and which is the answer asked for.
+//!
+//! Each number is judged by the words before it, back to the number before, and by the words behind it. Signs between
+//! numbers (`A > B`, `A + B > C`) say more than words. Characters and bytes are sizes, too, but not in tokens, so they are
+//! left out; so is any number that belongs to something else (a status, an id, a count of images).
+
+use super::sense::{Sense, sense};
+use super::words::{Piece, SCHEMA};
+
+/// The numbers of a text, by what they are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Sizes {
+    /// The limit.
+    pub(super) limit: Option<u64>,
+    /// What was sent, or sent and asked for together, whichever the text names first.
+    pub(super) actual: Option<u64>,
+    /// What was sent, without the answer.
+    pub(super) input: Option<u64>,
+    /// The answer asked for.
+    pub(super) output: Option<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Role {
+    Limit,
+    /// Perhaps the limit: the window is named, without a word like maximum.
+    Window,
+    /// All there is, or no word which part.
+    Total,
+    /// What was sent.
+    Input,
+    /// A part of a sum that the text judges as a whole.
+    Part,
+    Output,
+    /// How long an answer may be.
+    AnswerLimit,
+    /// By so much it is too long.
+    Excess,
+    /// The small end of a range.
+    Least,
+}
+
+/// More than any window; an id or a time.
+const LARGEST: u64 = 1_000_000_000;
+
+impl Sizes {
+    /// Reads the numbers of a text that count tokens.
+    pub(super) fn read(pieces: &[Piece]) -> Self {
+        let tokens = pieces.iter().any(|piece| sense(piece) == Sense::Tokens);
+        let bytes = pieces.iter().any(counts_bytes);
+        Self::counted(pieces, |unit| unit == Unit::Tokens || (unit == Unit::None && (tokens || !bytes)))
+    }
+
+    /// Reads the numbers of a text that count characters or bytes.
+    pub(super) fn written(pieces: &[Piece]) -> Self {
+        Self::counted(pieces, |unit| unit == Unit::Bytes)
+    }
+
+    fn counted(pieces: &[Piece], wanted: impl Fn(Unit) -> bool) -> Self {
+        let mut found: Vec<(u64, Option<Role>)> = Vec::new();
+        let signs = by_signs(pieces);
+        for (at, piece) in pieces.iter().enumerate() {
+            let Piece::Number(n) = piece else { continue };
+            let unit = unit(pieces, at);
+            if *n == 0 || *n > LARGEST || !wanted(unit) {
+                continue;
+            }
+            let signed = signs.iter().find(|(place, _)| *place == at).map(|(_, role)| *role);
+            let role = signed.or_else(|| role(pieces, at));
+            if role.is_some() || unit == Unit::Tokens {
+                found.push((*n, role));
+            }
+        }
+        Self::chosen(&found)
+    }
+
+    fn chosen(found: &[(u64, Option<Role>)]) -> Self {
+        let first = |roles: &[Role]| {
+            found.iter().find(|(_, role)| role.is_some_and(|role| roles.contains(&role))).map(|(n, _)| *n)
+        };
+        let limit = first(&[Role::Limit]).or_else(|| first(&[Role::Window]));
+        let mut actual = first(&[Role::Total, Role::Input]);
+        let input = first(&[Role::Input, Role::Part]);
+        if let (None, Some(limit)) = (actual, limit) {
+            let over = first(&[Role::Excess]).and_then(|by| limit.checked_add(by));
+            let nameless = found.iter().find(|(n, role)| role.is_none() && *n > limit).map(|(n, _)| *n);
+            actual = over.or(nameless);
+        }
+        Self { limit, actual, input, output: first(&[Role::Output]) }
+    }
+
+    /// What this text does not say, from another.
+    pub(super) fn or(self, other: Self) -> Self {
+        Self {
+            limit: self.limit.or(other.limit),
+            actual: self.actual.or(other.actual),
+            input: self.input.or(other.input),
+            output: self.output.or(other.output),
+        }
+    }
+
+    /// What was sent, without the answer: as told, or what is left of the total.
+    pub(super) fn sent(&self) -> Option<u64> {
+        self.input.or_else(|| Some(self.actual?.saturating_sub(self.output.unwrap_or(0))))
+    }
+
+    /// True when the numbers alone show that it was too much.
+    pub(super) fn over(&self) -> bool {
+        let Some(limit) = self.limit else { return false };
+        let sum = self.input.zip(self.output).map(|(input, output)| input.saturating_add(output));
+        self.actual.is_some_and(|n| n > limit) || sum.is_some_and(|n| n > limit)
+    }
+}
+
+fn counts_bytes(piece: &Piece) -> bool {
+    sense(piece) == Sense::Bytes
+        || matches!(piece.word(), SCHEMA | "string" | "array" | "payload" | "body" | "entity" | "items")
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Tokens,
+    Bytes,
+    Other,
+    None,
+}
+
+/// What the number at `at` counts.
+fn unit(pieces: &[Piece], at: usize) -> Unit {
+    let label = pieces[..at].iter().rev().find(|piece| !matches!(piece, Piece::Sign(':' | '=' | '(' | '-')));
+    let label = label.map_or("", Piece::word);
+    if matches!(
+        label,
+        "code" | "status" | "id" | "line" | "port" | "http" | "error" | "version" | "column" | "no"
+    ) {
+        return Unit::Other;
+    }
+    if label == SCHEMA || (label == "actual" && pieces.iter().any(|piece| piece.word() == SCHEMA)) {
+        return Unit::Other;
+    }
+    // «8192 input tokens», «40 MB», «8192 of text»
+    for piece in pieces[at + 1..].iter().take(3) {
+        match (sense(piece), piece) {
+            (Sense::Tokens, _) => return Unit::Tokens,
+            (Sense::Bytes, _) => return Unit::Bytes,
+            (Sense::Other, _) | (_, Piece::Sign('%')) => return Unit::Other,
+            (_, Piece::Word(word)) if matches!(word.as_str(), "s" | "m" | "h" | "min") => return Unit::Other,
+            (_, Piece::Word(word)) if matches!(word.as_str(), "個" | "in" | "of") => return Unit::None,
+            (_, Piece::Word(_)) => {}
+            _ => return Unit::None,
+        }
+    }
+    Unit::None
+}
+
+/// Roles that signs between numbers give.
+fn by_signs(pieces: &[Piece]) -> Vec<(usize, Role)> {
+    let numbers: Vec<usize> =
+        (0..pieces.len()).filter(|at| matches!(pieces[*at], Piece::Number(_))).collect();
+    let between = |a: usize, b: usize| &pieces[a + 1..b];
+    let mut roles = Vec::new();
+    for pair in numbers.windows(2) {
+        let gap = between(pair[0], pair[1]);
+        if gap.len() > 7 || gap.contains(&Piece::Stop) {
+            continue;
+        }
+        let has = |signs: &[char]| gap.iter().any(|piece| signs.iter().any(|sign| piece.is(*sign)));
+        if has(&['>', 'g']) {
+            roles.extend([(pair[0], Role::Total), (pair[1], Role::Limit)]);
+        } else if has(&['<', 'l']) {
+            roles.extend([(pair[0], Role::Limit), (pair[1], Role::Total)]);
+        } else if gap == [Piece::Sign('/')] {
+            roles.extend([(pair[0], Role::Total), (pair[1], Role::Limit)]);
+        } else if gap.first().is_some_and(|piece| piece.is(',')) && bracketed(pieces, pair[0]) {
+            roles.extend([(pair[0], Role::Least), (pair[1], Role::Limit)]);
+        }
+    }
+    sums(pieces, &numbers, &mut roles);
+    roles
+}
+
+/// `A + B > C`: the input, the answer, the limit.
+fn sums(pieces: &[Piece], numbers: &[usize], roles: &mut Vec<(usize, Role)>) {
+    for triple in numbers.windows(3) {
+        let plus = pieces[triple[0] + 1..triple[1]].iter().any(|piece| piece.is('+'));
+        let past = roles.contains(&(triple[2], Role::Limit)) && roles.contains(&(triple[1], Role::Total));
+        if plus && past {
+            roles.retain(|(at, _)| *at != triple[0] && *at != triple[1]);
+            roles.extend([(triple[0], Role::Input), (triple[1], Role::Output)]);
+        }
+    }
+}
+
+/// `[1, 8192]`, a range.
+fn bracketed(pieces: &[Piece], at: usize) -> bool {
+    at > 0 && pieces[at - 1].is('[') && pieces.get(at + 3).is_some_and(|piece| piece.is(']'))
+}
+
+fn role(pieces: &[Piece], at: usize) -> Option<Role> {
+    let left = left(pieces, at);
+    let right = right(pieces, at);
+    match (left, right) {
+        (Some(Role::Excess), _) | (_, Some(Role::Excess)) => Some(Role::Excess),
+        (Some(Role::Limit | Role::AnswerLimit), Some(Role::Output)) => Some(Role::AnswerLimit),
+        (_, Some(Role::Output)) => Some(Role::Output),
+        (Some(Role::Total), Some(Role::Input)) if given(pieces, at) => Some(Role::Part),
+        (Some(Role::Total), Some(Role::Input)) => Some(Role::Input),
+        (Some(Role::Window), Some(Role::Total)) => Some(Role::Total),
+        (Some(Role::Total | Role::Input), Some(Role::Limit)) if !told(pieces, at) => Some(Role::Limit),
+        (Some(role), _) => Some(role),
+        (None, right) => right,
+    }
+}
+
+/// True when a verb right before the number says that there is so much.
+fn told(pieces: &[Piece], at: usize) -> bool {
+    at > 0 && sense(&pieces[at - 1]) == Sense::Tells
+}
+
+/// `inputs + max_new_tokens must be <= C. Given: A inputs and B max_new_tokens`: the sum is judged, not A.
+fn given(pieces: &[Piece], at: usize) -> bool {
+    let before = &pieces[..at];
+    let label = before.iter().rev().find(|piece| !piece.is(':')).map_or("", Piece::word);
+    label == "given" && before.iter().any(|piece| piece.is('+'))
+}
+
+/// What the words before the number say of it.
+fn left(pieces: &[Piece], at: usize) -> Option<Role> {
+    let start = pieces[..at].iter().rposition(|piece| matches!(piece, Piece::Number(_) | Piece::Stop));
+    let before = &pieces[start.map_or(0, |start| start + 1)..at];
+    let (mut hint, mut labelled): (Option<Role>, bool) = (None, false);
+    for (back, piece) in before.iter().enumerate().rev() {
+        let nearest = before[back + 1..].iter().all(|piece| matches!(piece, Piece::Sign(':' | '(' | '=')));
+        let apart = nearest && !before[back + 1..].is_empty();
+        match (sense(piece), piece.word()) {
+            (_, "by") if nearest => return Some(Role::Excess),
+            (_, "large" | "long" | "big" | "many") if too(before, back) => {
+                return Some(too_much(before, back, hint));
+            }
+            (Sense::Answer, _) => hint = Some(hint.unwrap_or(Role::Output)),
+            (Sense::AnswerCap, _) if hint.is_none() => hint = Some(Role::Output),
+            // «limit exceeded: 9000» names what there is, «exceeded 8192» what there may be
+            (Sense::Past, "exceeded") if apart => hint = Some(hint.unwrap_or(Role::Total)),
+            (Sense::Past, _) if hint == Some(Role::Output) && !caps(&before[back..]) => return hint,
+            (Sense::Past, "than") if hint == Some(Role::Input) && fewer(before, back) => return hint,
+            (Sense::Past, _) => return Some(Role::Limit),
+            (Sense::Tokens, _) if apart && hint.is_none() => labelled = true,
+            (Sense::Turn, "and") if hint == Some(Role::Output) && summed(&before[..=back]) => {
+                return Some(Role::Total);
+            }
+            (Sense::Cap, _) if hint == Some(Role::Output) && !summed(&before[..back]) => {
+                return Some(Role::AnswerLimit);
+            }
+            (Sense::Cap, _) if hint == Some(Role::Output) => return Some(Role::Total),
+            (Sense::Cap, _) => return Some(Role::Limit),
+            (Sense::Tells, _) if hint == Some(Role::Window) => return hint,
+            (Sense::Tells, _) => return Some(told_as(hint)),
+            (Sense::Window, _) => hint = Some(hint.unwrap_or(Role::Window)),
+            (Sense::Input, _) => hint = Some(hint.unwrap_or(Role::Input)),
+            (Sense::Turn, "but" | "while" | "whereas" | "however" | "so") if hint.is_some() => break,
+            (_, "first") => hint = Some(hint.unwrap_or(Role::Total)),
+            _ if piece.is(',') && (hint.is_some() || labelled) => break,
+            _ => {}
+        }
+    }
+    hint.or_else(|| labelled.then_some(Role::Total))
+}
+
+/// True when the excess is over a parameter: «exceeds max_tokens 8192» names a limit.
+fn caps(words: &[Piece]) -> bool {
+    words.iter().any(|piece| sense(piece) == Sense::AnswerCap)
+}
+
+/// True when what was sent stands before: «input and maximum output tokens (9100)» is both.
+fn summed(before: &[Piece]) -> bool {
+    let ends = before.last().is_some_and(|piece| matches!(piece.word(), "and" | "plus") || piece.is('+'));
+    ends && before.iter().any(|piece| sense(piece) == Sense::Input)
+}
+
+/// «smaller than the prompt (9000)».
+fn fewer(before: &[Piece], at: usize) -> bool {
+    at > 0 && matches!(before[at - 1].word(), "smaller" | "less" | "fewer" | "shorter" | "lower")
+}
+
+fn told_as(hint: Option<Role>) -> Role {
+    match hint {
+        Some(Role::Output) => Role::Output,
+        Some(Role::Input) => Role::Input,
+        _ => Role::Total,
+    }
+}
+
+fn too(before: &[Piece], at: usize) -> bool {
+    at > 0 && before[at - 1].word() == "too"
+}
+
+/// «too long: N» names what there is; «too large for a model with N» what there may be; `max_tokens` may be what is
+/// too large.
+fn too_much(before: &[Piece], at: usize, hint: Option<Role>) -> Role {
+    if before[at + 1..].iter().any(|piece| piece.word() == "for") {
+        return Role::Limit;
+    }
+    let answer = |piece: &Piece| sense(piece) == Sense::AnswerCap;
+    if hint == Some(Role::Output) || before[..at].iter().any(answer) {
+        return Role::Output;
+    }
+    Role::Total
+}
+
+/// What the words behind the number say of it.
+fn right(pieces: &[Piece], at: usize) -> Option<Role> {
+    let mut hint = None;
+    let (mut past_unit, mut closed) = (false, false);
+    for (i, piece) in pieces[at + 1..].iter().enumerate() {
+        match (sense(piece), piece) {
+            (_, Piece::Number(_) | Piece::Stop | Piece::Sign('(' | ',' | '-' | '/')) => break,
+            (Sense::Turn, _) => break,
+            (_, Piece::Sign(')')) => closed = true,
+            // «(9000) maximum context length (8192)»: what stands behind the bracket belongs to the next number
+            (Sense::Cap | Sense::Window | Sense::Answer | Sense::AnswerCap | Sense::Input, _) if closed => {
+                break;
+            }
+            (_, Piece::Word(word)) if matches!(word.as_str(), "not" | "cannot" | "doesn") => {
+                return hint.or(Some(Role::Total));
+            }
+            (Sense::Answer | Sense::AnswerCap, _) if hint.is_none() => return Some(Role::Output),
+            (_, Piece::Word(word)) if word == "beyondthat" => return Some(Role::Limit),
+            (_, Piece::Word(word)) if word == "orless" => return Some(Role::Limit),
+            (_, Piece::Word(word))
+                if i <= 1 && past_unit && matches!(word.as_str(), "over" | "too" | "beyond") =>
+            {
+                return Some(excess_or_total(&pieces[at + 1 + i..]));
+            }
+            (Sense::Past, _) => return hint.or(Some(Role::Total)),
+            (Sense::Cap, _) => return Some(Role::Limit),
+            (Sense::Window, _) if hint.is_none() => hint = Some(Role::Window),
+            (Sense::Input, _) => hint = hint.or(Some(Role::Input)),
+            (Sense::Tells, _) => return hint.or(Some(Role::Total)),
+            (Sense::Tokens, _) => past_unit = true,
+            _ => {}
+        }
+    }
+    hint
+}
+
+/// «1500 tokens over the limit» is a difference; «9000 tokens too long» may be either and is left to be the whole.
+fn excess_or_total(rest: &[Piece]) -> Role {
+    match rest.first().map_or("", Piece::word) {
+        "too" if rest.get(1).is_some_and(|piece| piece.word() == "many") => Role::Excess,
+        "too" => Role::Total,
+        _ => Role::Excess,
+    }
+}

@@ -1,0 +1,86 @@
+//! What an answer is instead: a rate, a time-out, a closed door.
+
+use super::words::Piece;
+
+/// What the status alone rules out, whatever the text says.
+pub(super) fn by_status(status: u16) -> Option<&'static str> {
+    match status {
+        401 | 403 | 407 => Some("the status is about who may ask"),
+        402 => Some("the status is about payment"),
+        408 | 504 | 524 => Some("the status is about time"),
+        414 | 431 => Some("the status is about the address or the headers"),
+        429 => Some("the status is about rates"),
+        _ => None,
+    }
+}
+
+/// What words say it is instead of an overflow.
+pub(super) fn by_words(pieces: &[Piece]) -> Option<&'static str> {
+    let words: Vec<&str> = pieces.iter().map(Piece::word).collect();
+    (0..words.len()).find_map(|at| {
+        let next = words.get(at + 1).copied().unwrap_or("");
+        rate(words[at], next)
+            .or_else(|| time(words[at], next))
+            .or_else(|| door(words[at], next))
+            .or_else(|| retry(pieces, at))
+    })
+}
+
+fn rate(word: &str, next: &str) -> Option<&'static str> {
+    let of_rates = match (word, next) {
+        ("tpm" | "rpm" | "tpd" | "rpd" | "itpm" | "otpm" | "ratelimit" | "concurrent" | "concurrency", _) => {
+            true
+        }
+        ("per", "minute" | "min" | "hour" | "day" | "second" | "sec" | "month" | "week") => true,
+        ("rate", "limit" | "limits" | "limited" | "limiting" | "exceeded") => true,
+        ("daily" | "hourly" | "weekly" | "monthly", _) => true,
+        ("many", "requests") => true,
+        ("please", "wait") => true,
+        _ => word.starts_with("throttl"),
+    };
+    let of_money =
+        matches!(word, "quota" | "quotas" | "billing" | "credit" | "credits" | "balance" | "afford");
+    match (of_rates, of_money) {
+        (true, _) => Some("it speaks of a rate"),
+        (_, true) => Some("it speaks of a quota or of credit"),
+        _ => None,
+    }
+}
+
+fn time(word: &str, next: &str) -> Option<&'static str> {
+    let of_time = match (word, next) {
+        ("deadline" | "timeout" | "timeouts" | "canceled" | "cancelled", _) => true,
+        ("timed", "out") | ("time", "limit" | "out") => true,
+        ("took" | "taking" | "takes", "too" | "longer") => true,
+        _ => false,
+    };
+    of_time.then_some("it speaks of time")
+}
+
+fn door(word: &str, next: &str) -> Option<&'static str> {
+    match (word, next) {
+        ("api", "key" | "keys")
+        | ("access" | "auth" | "bearer" | "refresh" | "session", "token" | "tokens") => {
+            Some("it speaks of who may ask")
+        }
+        (
+            "unauthorized" | "unauthenticated" | "authentication" | "forbidden" | "jwt" | "apikey"
+            | "expired",
+            _,
+        ) => Some("it speaks of who may ask"),
+        ("content", "policy" | "filter" | "management" | "filtering") | ("moderation" | "safety", _) => {
+            Some("it speaks of what may be said")
+        }
+        ("of", "memory") | ("recursion", _) => Some("it speaks of the server's own memory"),
+        _ => None,
+    }
+}
+
+/// «try again in 4 s», «retry after 10».
+fn retry(pieces: &[Piece], at: usize) -> Option<&'static str> {
+    let words: Vec<&str> = pieces[at..].iter().take(3).map(Piece::word).collect();
+    let waits =
+        matches!(words[..], ["try", "again", "in"] | ["retry", "in" | "after", ..] | ["again", "later", ..]);
+    let soon = pieces[at..].iter().take(5).any(|piece| matches!(piece, Piece::Number(_)));
+    (waits && (soon || words[0] == "again")).then_some("it asks to wait")
+}

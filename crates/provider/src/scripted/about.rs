@@ -1,0 +1,133 @@
+//! What a server says about itself: its models, and the window they run with.
+//!
+//! Whoever plays one server answers only where that server does, so that a client which tries one address after the
+//! other finds what it would find there. Without a window nothing is said about it.
+
+use super::words::Words;
+use serde_json::{Value, json};
+
+/// The model that is listed; any other is answered, too.
+pub(super) const MODEL: &str = "scripted";
+
+/// A page of the server about itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Page {
+    /// `/`
+    Root,
+    /// `/healthz`, `/health`
+    Health,
+    /// `/v1/models`, with or without the name of one.
+    Models,
+    /// `/props` of llama.cpp.
+    Props,
+    /// `/api/show` of Ollama.
+    Show,
+    /// `/api/ps` of Ollama.
+    Ps,
+    /// `/api/tags` of Ollama.
+    Tags,
+    /// `/api/version` of Ollama.
+    Version,
+    /// `/api/v0/models` of LM Studio.
+    LmModels,
+}
+
+/// What stands on `page`; `None` when `words` speaks for a server that has no such page.
+pub(super) fn page(page: Page, words: Words, window: Option<u64>, anthropic: bool) -> Option<Value> {
+    let only = |owner: Words| [owner, Words::ByDialect].contains(&words);
+    match page {
+        Page::Root => Some(json!({ "name": "komado model-server", "status": "running" })),
+        Page::Health => Some(json!({ "status": "ok" })),
+        Page::Models if anthropic && only(Words::Anthropic) => Some(anthropic_models(window)),
+        Page::Models => Some(models(words, window)),
+        Page::Props => only(Words::LlamaCpp).then(|| props(window)),
+        Page::Show => only(Words::Ollama).then(|| show(window)),
+        Page::Ps => only(Words::Ollama).then(|| json!({ "models": [loaded(window)] })),
+        Page::Tags => only(Words::Ollama).then(|| json!({ "models": [installed()] })),
+        Page::Version => only(Words::Ollama).then(|| json!({ "version": "0.12.6" })),
+        Page::LmModels => only(Words::LmStudio).then(|| lm_models(window)),
+    }
+}
+
+fn models(words: Words, window: Option<u64>) -> Value {
+    let mut model = json!({ "id": MODEL, "object": "model", "created": 1_700_000_000, "owned_by": "komado" });
+    if let Some(window) = window {
+        match words {
+            Words::Vllm => model["max_model_len"] = json!(window),
+            Words::LlamaCpp => model["meta"] = json!({ "n_ctx": window, "n_ctx_train": window }),
+            Words::OpenRouter => model["context_length"] = json!(window),
+            _ => {}
+        }
+    }
+    json!({ "object": "list", "data": [model] })
+}
+
+fn anthropic_models(window: Option<u64>) -> Value {
+    let mut model = json!({
+        "type": "model", "id": MODEL, "display_name": "Scripted", "created_at": "2023-11-14T22:13:20Z"
+    });
+    if let Some(window) = window {
+        model["max_input_tokens"] = json!(window);
+    }
+    json!({ "data": [model], "has_more": false, "first_id": MODEL, "last_id": MODEL })
+}
+
+fn props(window: Option<u64>) -> Value {
+    let mut settings = json!({ "id": 0 });
+    if let Some(window) = window {
+        settings["n_ctx"] = json!(window);
+    }
+    json!({
+        "default_generation_settings": settings, "total_slots": 1, "model_path": MODEL, "model_alias": MODEL,
+        "chat_template": "", "build_info": "scripted"
+    })
+}
+
+fn show(window: Option<u64>) -> Value {
+    let mut shown = json!({
+        "details": details(), "capabilities": ["completion", "tools", "thinking"],
+        "model_info": { "general.architecture": "scripted" }, "template": "", "modelfile": "", "parameters": ""
+    });
+    if let Some(window) = window {
+        shown["parameters"] = json!(format!("num_ctx                        {window}"));
+        shown["model_info"]["scripted.context_length"] = json!(window);
+    }
+    shown
+}
+
+fn details() -> Value {
+    json!({
+        "parent_model": "", "format": "gguf", "family": "scripted", "families": ["scripted"],
+        "parameter_size": "0B", "quantization_level": "none"
+    })
+}
+
+fn installed() -> Value {
+    json!({
+        "name": MODEL, "model": MODEL, "modified_at": "2023-11-14T22:13:20Z", "size": 0, "digest": "0",
+        "details": details()
+    })
+}
+
+fn loaded(window: Option<u64>) -> Value {
+    let mut model = json!({
+        "name": MODEL, "model": MODEL, "size": 0, "digest": "0", "details": details(),
+        "expires_at": "2318-11-14T22:13:20Z", "size_vram": 0
+    });
+    if let Some(window) = window {
+        model["context_length"] = json!(window);
+    }
+    model
+}
+
+fn lm_models(window: Option<u64>) -> Value {
+    let mut model = json!({
+        "id": MODEL, "object": "model", "type": "llm", "publisher": "komado", "arch": "scripted",
+        "compatibility_type": "gguf", "quantization": "none", "state": "loaded"
+    });
+    if let Some(window) = window {
+        model["max_context_length"] = json!(window);
+        model["loaded_context_length"] = json!(window);
+    }
+    json!({ "object": "list", "data": [model] })
+}

@@ -1,0 +1,298 @@
+//! From a request to its answer: read, check, count, look into the script. No socket is seen here, and nothing waits.
+
+use super::count::Count;
+use super::ledger::{Fnv, Seen};
+use super::script::{Fail, News, Step};
+use super::speech::{self, Begun, Speech};
+use super::words::{Overflow, Refusal};
+use super::{Host, OnOverflow, check, material, mimic};
+use crate::ask::Asked;
+use crate::dialect::{Dialect, Form, Stamp};
+use crate::event::Event;
+use bytes::Bytes;
+use komado_core::journal::Usage;
+use komado_core::message::Role;
+use komado_core::raw::Object;
+use std::time::Duration;
+
+/// The moment of every answer: a clock would make each run another one.
+const CREATED: u64 = 1_700_000_000;
+const CREATED_AT: &str = "2023-11-14T22:13:20Z";
+
+/// A request as it arrived.
+pub(super) struct Request {
+    pub(super) dialect: Dialect,
+    pub(super) path: String,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: Bytes,
+}
+
+/// What is done about it.
+pub(super) struct Decision {
+    pub(super) answer: Answer,
+    /// To wait before anything is sent.
+    pub(super) delay: Duration,
+    /// To wait between two pieces.
+    pub(super) pause: Duration,
+    /// The connection is cut after so many bytes.
+    pub(super) break_after: Option<u64>,
+}
+
+/// What is sent.
+pub(super) enum Answer {
+    /// An error.
+    Refused(Refusal),
+    /// Status 200, and the error as an event.
+    RefusedInStream { refusal: Refusal, begun: Vec<Event>, stamp: Stamp },
+    /// An answer.
+    Said { form: Form, events: Vec<Event>, stamp: Stamp },
+}
+
+/// Decides about a request, and writes down what was decided.
+pub(super) fn decide(host: &Host, request: Request) -> Decision {
+    let n = host.ledger().number();
+    let digest = Fnv::of(&request.body);
+    let mut turn = Turn { host, n, digest, dialect: request.dialect, tokens: 0, cached: 0, stream: false };
+    let (answer, step) = turn.answer(&request.body);
+    let status = match &answer {
+        Answer::Refused(refusal) => refusal.status,
+        Answer::RefusedInStream { .. } | Answer::Said { .. } => 200,
+    };
+    let seen = Seen {
+        n,
+        dialect: request.dialect,
+        path: request.path,
+        headers: request.headers,
+        bytes: request.body.len() as u64,
+        body: if host.options.keep > 0 { request.body.to_vec() } else { Vec::new() },
+        digest,
+        tokens: turn.tokens,
+        status,
+        stream: turn.stream,
+        cached: turn.cached,
+    };
+    host.record(seen);
+    let Step { delay_ms, chunk_delay_ms, break_after, .. } = step.unwrap_or_default();
+    let (delay, pause) = (Duration::from_millis(delay_ms), Duration::from_millis(chunk_delay_ms));
+    Decision { answer, delay, pause, break_after }
+}
+
+/// How many tokens a request has: what Anthropic's own count is asked for.
+pub(super) fn count(host: &Host, request: &Request) -> Result<u64, Refusal> {
+    let turn = Turn { host, n: 0, digest: 0, dialect: request.dialect, tokens: 0, cached: 0, stream: false };
+    let text = turn.text(&request.body)?;
+    let mut asked = turn.read(text)?;
+    // Only an answer needs a length.
+    asked.max_tokens.get_or_insert(1);
+    turn.check(text, &asked)?;
+    Ok(Count::of(host.options.meter, &asked).total())
+}
+
+/// One request on its way to an answer.
+struct Turn<'a> {
+    host: &'a Host,
+    n: u64,
+    digest: u64,
+    dialect: Dialect,
+    tokens: u64,
+    cached: u64,
+    stream: bool,
+}
+
+impl Turn<'_> {
+    fn answer(&mut self, body: &[u8]) -> (Answer, Option<Step>) {
+        match self.weigh(body) {
+            Err(refusal) => (Answer::Refused(refusal), None),
+            Ok(Weighed { asked, over: Some(over), .. }) => (self.overflow(&asked, &over), None),
+            Ok(Weighed { asked, prompt, text, room, over: None }) => self.spoken(&asked, text, prompt, room),
+        }
+    }
+
+    /// Reads, checks and counts.
+    fn weigh<'b>(&mut self, body: &'b [u8]) -> Result<Weighed<'b>, Refusal> {
+        let options = &self.host.options;
+        let text = self.text(body)?;
+        let mut asked = self.read(text)?;
+        self.stream = asked.stream;
+        self.check(text, &asked)?;
+        let mut count = Count::of(options.meter, &asked);
+        self.tokens = count.total();
+        let window = self.window(&asked);
+        let (mut room, mut over) = (None, None);
+        match window {
+            Some(window) if options.overflow == OnOverflow::Truncate => {
+                drop_oldest(&mut asked, &mut count, window);
+            }
+            Some(window) => {
+                over = options.words.too_large(self.dialect, self.tokens, asked.max_tokens, window);
+                room = Some(window.saturating_sub(self.tokens));
+            }
+            None => {}
+        }
+        self.cached = self.host.ledger().cached(&asked, &count);
+        Ok(Weighed { prompt: count.total(), asked, text, room, over })
+    }
+
+    /// The script's answer, or the model's own.
+    fn spoken(
+        &mut self,
+        asked: &Asked,
+        text: &str,
+        prompt: u64,
+        room: Option<u64>,
+    ) -> (Answer, Option<Step>) {
+        let news = News::of(&asked.messages, material::is_asked(asked));
+        let step = self.host.ledger().step(&news);
+        if let Some(fail) = step.as_ref().and_then(|step| step.fail.as_ref()) {
+            return (self.fail(asked, fail), step);
+        }
+        self.host.ledger().remember(asked);
+        let meter = self.host.options.meter;
+        let mut reply = match &step {
+            Some(step) => {
+                let mut reply = step.reply.clone();
+                speech::fill(&mut reply, &news, prompt, self.n);
+                reply
+            }
+            None => mimic::reply(meter, asked, &news, prompt),
+        };
+        speech::name_calls(&mut reply.calls, self.dialect, self.digest);
+        let most = [asked.max_tokens, room].into_iter().flatten().min();
+        let speech = Speech::new(meter, reply, most, step.as_ref().and_then(|step| step.finish.clone()));
+        let usage = self.usage(text, prompt, speech.tokens);
+        let begun = Begun::new(self.dialect, &asked.model, self.digest);
+        let events = speech.events(begun, usage, step.as_ref().and_then(|step| step.chunk));
+        let form = if asked.stream { Form::Stream } else { Form::Whole };
+        (Answer::Said { form, events, stamp: stamp(asked) }, step)
+    }
+
+    fn fail(&self, asked: &Asked, fail: &Fail) -> Answer {
+        let words = self.host.options.words;
+        let mut refusal = match &fail.body {
+            Some(body) => Refusal::new(if fail.status == 0 { 500 } else { fail.status }, body.clone()),
+            None if fail.overflow => {
+                let window = self.window(asked).unwrap_or(u64::MAX).min(self.tokens.saturating_sub(1));
+                let (prompt, answer) = (self.tokens, asked.max_tokens);
+                words.overflow(self.dialect, &Overflow { prompt, answer, window })
+            }
+            None => words.plain(self.dialect, if fail.status == 0 { 500 } else { fail.status }),
+        };
+        if fail.overflow && fail.status > 0 {
+            refusal.status = fail.status;
+        }
+        refusal.retry_after = fail.retry_after;
+        let in_stream =
+            fail.in_stream || (fail.overflow && self.host.options.overflow == OnOverflow::RefuseInStream);
+        if in_stream { self.in_stream(asked, refusal) } else { Answer::Refused(refusal) }
+    }
+
+    fn overflow(&self, asked: &Asked, over: &Overflow) -> Answer {
+        let refusal = self.host.options.words.overflow(self.dialect, over);
+        match self.host.options.overflow {
+            OnOverflow::RefuseInStream => self.in_stream(asked, refusal),
+            OnOverflow::Refuse | OnOverflow::Truncate => Answer::Refused(refusal),
+        }
+    }
+
+    /// Responses and Anthropic begin before they fail; the others fail at once.
+    fn in_stream(&self, asked: &Asked, refusal: Refusal) -> Answer {
+        if !asked.stream {
+            return Answer::Refused(refusal);
+        }
+        let Begun { id, model } = Begun::new(self.dialect, &asked.model, self.digest);
+        let begun = match self.dialect {
+            Dialect::Responses | Dialect::Messages => {
+                let usage = Usage { input_tokens: self.tokens, ..Usage::default() };
+                vec![Event::Begun { id, model: Some(model) }, Event::Usage(usage)]
+            }
+            Dialect::Chat | Dialect::Ollama => Vec::new(),
+        };
+        Answer::RefusedInStream { refusal, begun, stamp: stamp(asked) }
+    }
+
+    fn text<'b>(&self, body: &'b [u8]) -> Result<&'b str, Refusal> {
+        let bad = |why: String| self.host.options.words.no_json(self.dialect, &why);
+        let text = std::str::from_utf8(body).map_err(|e| bad(format!("not UTF-8: {e}")))?;
+        serde_json::from_str::<serde::de::IgnoredAny>(text).map_err(|e| bad(e.to_string()))?;
+        Ok(text)
+    }
+
+    fn read(&self, text: &str) -> Result<Asked, Refusal> {
+        let words = self.host.options.words;
+        let read = self.dialect.read(text);
+        read.map_err(|bad| words.refuse(self.dialect, &check::unreadable(self.dialect, &bad)))
+    }
+
+    fn check(&self, text: &str, asked: &Asked) -> Result<(), Refusal> {
+        let words = self.host.options.words;
+        let checked = check::conversation(words, self.dialect, text, asked);
+        checked.map_err(|trouble| words.refuse(self.dialect, &trouble))
+    }
+
+    /// The window of this request: Ollama's clients may ask for a smaller one.
+    fn window(&self, asked: &Asked) -> Option<u64> {
+        let wanted = if self.dialect == Dialect::Ollama { num_ctx(asked) } else { None };
+        [self.host.options.window, wanted].into_iter().flatten().min()
+    }
+
+    /// What it took. Anthropic caches only what is marked, and Ollama does not say.
+    fn usage(&self, body: &str, prompt: u64, output_tokens: u64) -> Usage {
+        let cached = self.cached.min(prompt);
+        let plain = Usage { input_tokens: prompt, output_tokens, ..Usage::default() };
+        match self.dialect {
+            Dialect::Ollama => plain,
+            Dialect::Messages if !body.contains("\"cache_control\"") => plain,
+            Dialect::Messages => {
+                let fresh = prompt - cached;
+                let input_tokens = fresh.min(3);
+                let cache_creation_tokens = fresh - input_tokens;
+                Usage { input_tokens, output_tokens, cache_creation_tokens, cache_read_tokens: cached }
+            }
+            Dialect::Chat | Dialect::Responses => {
+                Usage { input_tokens: prompt - cached, cache_read_tokens: cached, ..plain }
+            }
+        }
+    }
+}
+
+/// A request that was read, checked and counted.
+struct Weighed<'a> {
+    asked: Asked,
+    text: &'a str,
+    /// Tokens that the model reads.
+    prompt: u64,
+    /// Tokens that the window leaves for the answer.
+    room: Option<u64>,
+    over: Option<Overflow>,
+}
+
+/// Drops the oldest messages until the rest fits; system messages and the last one stay.
+fn drop_oldest(asked: &mut Asked, count: &mut Count, window: u64) {
+    let mut at = 0;
+    while count.total() > window && at + 1 < asked.messages.len() {
+        if matches!(asked.messages[at].role, Role::System | Role::Developer) {
+            at += 1;
+        } else {
+            asked.messages.remove(at);
+            count.messages.remove(at);
+        }
+    }
+}
+
+fn num_ctx(asked: &Asked) -> Option<u64> {
+    let params = Object::parse(asked.setup.params.as_ref()?.get()).ok()?;
+    Object::parse(params.get("options")?.get()).ok()?.read("num_ctx").ok()?
+}
+
+fn stamp(asked: &Asked) -> Stamp {
+    let params = asked.setup.params.as_ref().and_then(|params| Object::parse(params.get()).ok());
+    let options = params.as_ref().and_then(|params| params.get("stream_options"));
+    let options = options.and_then(|options| Object::parse(options.get()).ok());
+    let usage = options.and_then(|options| options.read("include_usage").ok()?).unwrap_or(false);
+    fixed_stamp(usage)
+}
+
+/// The stamp of an answer; only whether usage is told in a stream differs.
+pub(super) fn fixed_stamp(usage: bool) -> Stamp {
+    Stamp { created: CREATED, created_at: CREATED_AT.into(), usage }
+}

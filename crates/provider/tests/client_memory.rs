@@ -1,0 +1,44 @@
+//! A request is never in memory: a program of its own, because the peak it looks at is that of the whole process.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "client/server.rs"]
+mod server;
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_large_request_is_sent_in_little_memory() {
+    use komado_provider::{Body, Cancel, Client, Patience};
+    use server::{Script, Server, whole};
+
+    /// The most memory this process ever held, in kilobytes.
+    fn peak() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+        line.split_ascii_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
+    const SMALL: u64 = 1 << 20;
+    const LARGE: u64 = 256 << 20;
+    let take = |len: u64| -> Script {
+        Box::new(move |peer| {
+            assert_eq!(peer.head().get("content-length"), Some(len.to_string().as_str()));
+            peer.skip(len);
+            peer.say(&whole("200 OK", "", ""));
+        })
+    };
+    let server = Server::play(vec![take(SMALL), take(LARGE)]);
+    let (to, client) = (server.provider(), Client::new(Patience::default()).unwrap());
+    let send = |len: u64| {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(len).unwrap();
+        let body = Body::File { path: file.path(), len };
+        assert_eq!(client.post(&to, body, &Cancel::default(), &mut |_| {}).unwrap().status, 200);
+    };
+    send(SMALL);
+    let before = peak();
+    send(LARGE);
+    let grown = peak() - before;
+    assert!(grown < 8 << 10, "sent 256 MB, held {grown} KB more than for 1 MB");
+    server.done();
+}
