@@ -8,7 +8,7 @@ SHELL := bash
 TOOLS := $(CURDIR)/target/tools
 DENY := PATH="$$PATH:$(TOOLS)/bin" cargo deny
 
-.PHONY: help run test lint deny audit deny-tool bench doc check-data setup clean
+.PHONY: help run test test-model lint deny audit deny-tool bench doc check-data setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -19,6 +19,9 @@ run: ## watch a conversation outgrow its window and go on: the demo
 
 test: setup lint ## everything that must pass: lint, then every test
 	cargo test --workspace
+
+test-model: ## a real model past its window: downloads 130 MB once, takes about ten minutes
+	@scripts/test-model
 
 lint: ## formatting, clippy, docs and dependencies, all without a warning
 	cargo fmt --all -- --check
@@ -32,11 +35,12 @@ deny: deny-tool ## what the dependency tree may contain: versions, licences, sou
 audit: deny-tool ## the same, and known vulnerabilities: downloads the advisory database
 	$(DENY) check
 
-bench: ## how fast a session takes an entry, how fast it opens, what a plan costs
+bench: setup ## how fast a session takes an entry, how fast it opens, what a plan costs, what a request takes
 	cargo build --release -p komado
 	cargo run --release -q -p komado -- bench append
 	cargo run --release -q -p komado -- bench open
 	cargo run --release -q -p komado -- bench plan
+	cargo run --release -q -p komado -- bench request --mb 500
 
 doc: ## the library's documentation, in target/doc
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace
@@ -50,7 +54,7 @@ check-data: ## check the laws on your own transcripts: make check-data KOMADO_DA
 	fi
 	cargo run --release -p komado --features check-data --example check_data -- "$(KOMADO_DATA)"
 
-setup: ## install what the tests compare against (jq, sqlite3), if it is missing
+setup: ## install what the tests compare against (jq, sqlite3, the official SDKs), if it is missing
 	@scripts/setup
 
 clean: ## remove everything that was built

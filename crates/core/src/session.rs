@@ -154,6 +154,10 @@ pub struct MetaConfig {
     pub model: Option<String>,
     /// The model's window in tokens; unknown while nothing asks for it.
     pub context_length: Option<u32>,
+    /// Who said how large the window is: `given`, `learned`, `probed` or `listed`. A session that does not say was
+    /// given it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_from: Option<String>,
     /// The share of the window at which it is made smaller.
     pub compression_threshold: Option<f64>,
     /// How tokens are counted.

@@ -9,6 +9,7 @@
 pub mod arrive;
 pub mod cleanup;
 pub mod condense;
+pub mod converse;
 pub mod diff;
 pub mod engine;
 pub mod error;

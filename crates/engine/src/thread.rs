@@ -77,6 +77,10 @@ impl<'e> Thread<'e> {
         self.clip
     }
 
+    pub(crate) fn engine(&self) -> &'e Engine {
+        self.engine
+    }
+
     pub(crate) fn store(&self) -> &dyn Store {
         self.engine.store()
     }

@@ -35,6 +35,8 @@ pub struct Asking {
     pub client: Client,
     /// Where to.
     pub provider: Provider,
+    /// The place under which lessons are kept, where the address is another each time.
+    pub known_as: Option<String>,
     /// The model.
     pub model: String,
     /// Its window, in its own tokens.
@@ -61,6 +63,7 @@ impl Asking {
         Self {
             client,
             provider,
+            known_as: None,
             model: model.into(),
             window,
             probed: None,
@@ -75,7 +78,8 @@ impl Asking {
 
     /// The name under which lessons about it are kept.
     pub fn about(&self) -> String {
-        lesson::about(&self.provider.place(), &self.model)
+        let place = self.known_as.clone().unwrap_or_else(|| self.provider.place());
+        lesson::about(&place, &self.model)
     }
 }
 

@@ -75,7 +75,7 @@ impl App {
     fn limits(&self, id: &SessionId) -> Outcome<Option<Limits>> {
         let config = self.session(id)?.meta.config;
         let clip = self.config.clip();
-        Ok(match config.context_length {
+        Ok(match self.own_window(&config, None) {
             Some(window) => {
                 let budget = self.config.budget(None, window, config.model.as_deref());
                 clip.map(|limits| budget.limits(&limits))

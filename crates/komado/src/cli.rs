@@ -1,7 +1,7 @@
 //! The command line: one verb per file, and nothing but the list of them here.
 
 use crate::app::{App, Options};
-use crate::fault::Outcome;
+use crate::fault::{Fault, Outcome};
 use crate::verb;
 use clap::{Parser, Subcommand};
 
@@ -41,6 +41,10 @@ verbs! {
     Setup => setup,
     /// Add messages: text, standard input, or JSON lines
     Append => append,
+    /// Ask a model one question in a session, or in a new one
+    Ask => ask,
+    /// Talk with a model at the terminal
+    Chat => chat,
     /// List the entries of a journal
     Log => log,
     /// Print what the model sees
@@ -99,6 +103,10 @@ verbs! {
     Config => config,
     /// Replay past conversations under a budget: tokens, price, and whether anything is lost
     Replay => replay,
+    /// Say what a provider's error is taken for
+    ExplainError => explain_error,
+    /// List what is known about models, or find one
+    Models => models,
     /// Run a model that follows a script: for tests and demonstrations, without a provider
     ModelServer => model_server,
     /// Measure appends and opening
@@ -114,4 +122,11 @@ pub(crate) fn run(cli: Cli) -> Outcome {
     let outcome = cli.verb.run(&mut app);
     app.tell_findings();
     outcome.and_then(|()| app.paper.flush())
+}
+
+/// Runs another verb from within one: `words` as they would stand on the command line.
+pub(crate) fn again(app: &mut App, words: &[&str]) -> Outcome {
+    let cli = Cli::try_parse_from(std::iter::once("komado").chain(words.iter().copied()))
+        .map_err(|error| Fault::usage(error.to_string().trim()))?;
+    cli.verb.run(app)
 }

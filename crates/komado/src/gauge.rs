@@ -41,6 +41,19 @@ pub(crate) fn line(paper: &Paper, weight: &Weight, window: Option<u32>, cells: u
     format!("▕{bar}▏ {} {} of {}", paper.ink(ink, &share), number(used), number(window))
 }
 
+/// How full a window is, short enough to stand before what a person types: a bar and the share used.
+pub(crate) fn short(tokens: u64, window: u64, cells: usize) -> String {
+    const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    let share = tokens as f64 / window.max(1) as f64;
+    let filled = ((share * cells as f64 * 8.0).floor() as usize).min(cells * 8);
+    let mut bar: String = std::iter::repeat_n('█', filled / 8).collect();
+    if filled < cells * 8 {
+        bar.push(EIGHTHS[filled % 8]);
+        bar.extend(std::iter::repeat_n(' ', cells - filled / 8 - 1));
+    }
+    format!("▕{bar}▏ {:.0} %", (100.0 * share).ceil())
+}
+
 /// The bar: a run of cells for each part, then what is free.
 fn bar(paper: &Paper, weight: &Weight, window: u64, cells: usize) -> String {
     let scale = window.max(weight.tokens()).max(1);
@@ -67,4 +80,23 @@ pub(crate) fn legend(paper: &Paper, weight: &Weight) -> Vec<String> {
         format!("  {} {name:<18} {:>12}  {share:>5.1} %", paper.ink(ink, &cell.to_string()), number(tokens))
     };
     parts(weight).into_iter().zip(PARTS).filter(|((_, tokens), _)| *tokens > 0).map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn the_short_gauge_is_as_wide_whatever_it_shows() {
+        for (tokens, shown) in [
+            (0, "▕          ▏ 0 %"),
+            (340, "▕███▍      ▏ 34 %"),
+            (999, "▕█████████▉▏ 100 %"),
+            (1_000, "▕██████████▏ 100 %"),
+            (5_000, "▕██████████▏ 500 %"),
+        ] {
+            assert_eq!(short(tokens, 1_000, 10), shown);
+        }
+        assert_eq!(short(1, 0, 2), "▕██▏ 100 %");
+    }
 }

@@ -6,6 +6,7 @@ mod app;
 mod cli;
 mod clock;
 mod config;
+mod connect;
 mod fault;
 mod gauge;
 mod heap;

@@ -1,9 +1,9 @@
 //! Is this error an overflow of the window, and what can be learned from it?
 //!
 //! Every provider words it in its own way, and words it anew with each release. So this is no list of texts but a small
-//! grammar: the body is unwrapped ([`body`]), its words are taken apart ([`words`]; Japanese, Chinese and Korean words
-//! of size are put into the same language first), each number gets a role ([`sizes`]), and a few named rules look for
-//! a thing of size together with an excess ([`rules`]), unless the answer is about something else ([`veto`]): a
+//! grammar: the body is unwrapped (`body`), its words are taken apart (`words`; Japanese, Chinese and Korean words
+//! of size are put into the same language first), each number gets a role (`sizes`), and a few named rules look for
+//! a thing of size together with an excess (`rules`), unless the answer is about something else (`veto`): a
 //! rate, a quota, time, a key, the length of the answer alone, an image.
 //!
 //! It refuses to guess: a text that names no size in tokens gives no limit, and an overflow counted in bytes or in

@@ -14,9 +14,13 @@ use komado_core::message::{Message, Part};
 use komado_core::{Meter, Role, SessionId};
 use komado_provider::{Ask, Body, Form, Heard, Tools};
 use komado_store::{Letter, Store};
+use std::io;
 
 /// Most tokens a model may think before it writes; at most an eighth of its window.
 const THOUGHTS: u64 = 2_048;
+
+/// Hands every message of a question on.
+type Pour<'p> = dyn FnMut(&mut dyn FnMut(&Message) -> io::Result<()>) -> io::Result<()> + 'p;
 
 /// Asks a model.
 pub struct ByModel<'s> {
@@ -61,11 +65,7 @@ impl<'s> ByModel<'s> {
         THOUGHTS.min(self.asking.window / 8)
     }
 
-    fn ask(
-        &self,
-        question: &Question<'_>,
-        write: &mut dyn FnMut(&mut dyn FnMut(&Message) -> std::io::Result<()>) -> std::io::Result<()>,
-    ) -> Result<Answer, Failure> {
+    fn ask(&self, question: &Question<'_>, write: &mut Pour<'_>) -> Result<Answer, Failure> {
         let written = self.write(question, write).map_err(|e| Failure::new(e.to_string()))?;
         let body = Body::File { path: written.file.path(), len: written.bytes };
         match listen(&self.asking.client, &self.asking.provider, body, &self.asking.cancel, &mut |_| {}) {
@@ -77,11 +77,7 @@ impl<'s> ByModel<'s> {
         }
     }
 
-    fn write(
-        &self,
-        question: &Question<'_>,
-        write: &mut dyn FnMut(&mut dyn FnMut(&Message) -> std::io::Result<()>) -> std::io::Result<()>,
-    ) -> crate::Result<Written> {
+    fn write(&self, question: &Question<'_>, write: &mut Pour<'_>) -> crate::Result<Written> {
         let ask = Ask {
             model: &self.asking.model,
             setup: question.setup,

@@ -108,6 +108,7 @@ pub(crate) fn meta(name: &str, created_at: &str) -> Meta {
             model: Some("gpt-4o".into()),
             context_length: Some(128_000),
             compression_threshold: Some(0.7),
+            window_from: None,
             meter: Meter::Bytes4.name().into(),
         },
         user: Some("ann".into()),

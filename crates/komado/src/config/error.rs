@@ -95,6 +95,19 @@ pub(crate) enum ConfigError {
         /// What it is, masked.
         found: String,
     },
+    /// A secret on the command line.
+    #[error(
+        "{place}: {key} is not taken from the command line, where everyone on this machine can read it in the list of \
+         processes; put it into the environment as {variable}, or into a file that {key}_file names"
+    )]
+    SecretFlag {
+        /// Where it was said.
+        place: Place,
+        /// The key of the setting.
+        key: String,
+        /// The variable that may hold it.
+        variable: String,
+    },
     /// A value refers to a variable that is not set.
     #[error(
         "{place}: {key} refers to an environment variable that is not set: {variable}; \

@@ -1,13 +1,14 @@
 //! What did the command line say?
 //!
 //! A pair is `--set`'s `key=value`, or a flag of its own (`--base-dir`) that the table's short names resolve.
-//! Shells have already expanded what they expand, so values are taken as they are.
+//! Shells have already expanded what they expand, so values are taken as they are. A secret is refused: whoever lists
+//! the processes of the machine would read it.
 
 use std::collections::BTreeMap;
 
 use super::check::{Given, check};
 use super::origin::Place;
-use super::table::{self, SETTINGS, Setting};
+use super::table::{self, Kind, SETTINGS, Setting};
 use super::{ConfigError, Sources, suggest};
 
 /// The settings that flags give.
@@ -24,6 +25,10 @@ fn one(name: &str, text: &str, sources: &Sources<'_>) -> Result<(String, Given),
         return Err(ConfigError::UnknownKey { place, key: name.to_owned(), hint: suggest::key_hint(name) });
     };
     let key = if setting.is_family() { name } else { setting.path };
+    if setting.kind == Kind::Secret && !text.is_empty() {
+        let (key, variable) = (key.to_owned(), table::env_name(key));
+        return Err(ConfigError::SecretFlag { place, key, variable });
+    }
     Ok((key.to_owned(), check(setting, key, text, place, sources)?))
 }
 

@@ -49,7 +49,7 @@ impl LadderWishes {
         }
     }
 
-    fn is_given(&self, key: &str) -> bool {
+    pub(super) fn is_given(&self, key: &str) -> bool {
         self.given.contains(key)
     }
 
@@ -167,7 +167,15 @@ impl Config {
         }
     }
 
-    /// Who writes summaries: the program that was named, else the digest, which needs no model.
+    /// Provider and model that are to write summaries; `None` when no model was wished for, or a program stands in for it.
+    pub(crate) fn summary_model(&self) -> Option<(Option<&str>, Option<&str>)> {
+        let (provider, model) =
+            (self.ladder.text("compaction.provider"), self.ladder.text("compaction.model"));
+        let wished = provider.is_some() || model.is_some();
+        (wished && self.ladder.text("compaction.command").is_none()).then_some((provider, model))
+    }
+
+    /// Who writes summaries where no model does: the program that was named, else the digest, which needs no model.
     pub(crate) fn summariser(&self, meter: Meter) -> Outcome<Box<dyn Summariser>> {
         let Some(command) = self.ladder.text("compaction.command") else {
             return Ok(Box::new(ByDigest::new(meter)));

@@ -35,6 +35,7 @@ use table::SETTINGS;
 pub(crate) use error::ConfigError;
 pub(crate) use ladder::LadderWishes;
 pub(crate) use reference::reference;
+pub(crate) use suggest::nearest_name;
 
 /// Everything the configuration may look at; the binary fills it from the process.
 pub(crate) struct Sources<'a> {
@@ -86,6 +87,14 @@ pub(crate) struct Config {
     pub(crate) meter: String,
     /// The name of the model provider to call.
     pub(crate) provider: String,
+    /// To which share a view shrinks after a request that was too large.
+    pub(crate) retry_shrink: f64,
+    /// How often such a request goes out again.
+    pub(crate) overflow_tries: u32,
+    /// How often a request is sent while a provider is busy or away.
+    pub(crate) tries: u32,
+    /// Seconds before the second of these.
+    pub(crate) delay_seconds: u32,
     /// How a window is kept.
     pub(crate) ladder: LadderWishes,
     /// What a person should know although nothing is wrong, such as a key that is not set.
@@ -109,6 +118,14 @@ pub(crate) struct Llm {
     pub(crate) base_url: Option<String>,
     /// The percentage of the window at which something is done.
     pub(crate) threshold: Option<f64>,
+    /// How the provider speaks.
+    pub(crate) dialect: Option<String>,
+    /// The file that holds the key.
+    pub(crate) api_key_file: Option<PathBuf>,
+    /// The longest answer, in tokens.
+    pub(crate) max_tokens: Option<u32>,
+    /// Seconds to wait for a word.
+    pub(crate) timeout_seconds: Option<u32>,
 }
 
 impl Config {
@@ -176,21 +193,49 @@ impl Config {
             ("session.user", Some(Value::Text(v))) => self.user = Some(v),
             ("session.meter", Some(Value::Text(v))) => self.meter = v,
             ("llm.provider", Some(Value::Text(v))) => self.provider = v,
+            ("overflow.retry_shrink", Some(Value::Ratio(v))) => self.retry_shrink = v,
+            ("overflow.tries", Some(Value::Count(v))) => self.overflow_tries = v,
+            ("retry.tries", Some(Value::Count(v))) => self.tries = v,
+            ("retry.delay_seconds", Some(Value::Count(v))) => self.delay_seconds = v,
             (key, Some(value)) => self.ladder.apply(key, value),
             // Unset. That no setting of the table falls through to here is a test.
             _ => {}
         }
     }
 
+    /// Whether anything is known of a provider: by its name, or because something was said about it.
+    pub(crate) fn is_known(&self, provider: &str) -> bool {
+        self.llms.contains_key(provider) || table::known_providers().any(|known| known == provider)
+    }
+
+    /// The known provider whose name is nearest.
+    pub(crate) fn near_provider(&self, name: &str) -> Option<&str> {
+        suggest::nearest_name(name, table::known_providers().chain(self.llms.keys().map(String::as_str)))
+    }
+
+    /// The one provider that has a model or an address in the settings, when it is only one.
+    pub(crate) fn only_llm(&self) -> Option<&str> {
+        let mut named = self.llms.iter().filter(|(_, llm)| llm.model.is_some() || llm.base_url.is_some());
+        match (named.next(), named.next()) {
+            (Some((name, _)), None) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Whether somebody said which provider to call.
+    pub(crate) fn names_provider(&self) -> bool {
+        self.ladder.is_given("llm.provider")
+    }
+
     /// A chosen provider about which nothing is known is most often a misspelling, but may be complete by
     /// flags later.
     fn unknown_provider(&self) -> Option<String> {
         let name = self.provider.as_str();
-        if self.llms.contains_key(name) || table::SEED_PROVIDERS.contains(&name) {
+        if self.is_known(name) {
             return None;
         }
-        let known = table::SEED_PROVIDERS.into_iter().chain(self.llms.keys().map(String::as_str));
-        let hint = suggest::nearest_name(name, known)
+        let hint = self
+            .near_provider(name)
             .map_or_else(|| format!("add a section llm.{name}"), |near| format!("did you mean {near}?"));
         Some(format!("llm.provider names a provider without settings: {name}; {hint}"))
     }
@@ -214,6 +259,10 @@ impl Llm {
             ("api_key", Some(Value::Text(v))) => self.api_key = Some(v),
             ("base_url", Some(Value::Text(v))) => self.base_url = Some(v),
             ("threshold", Some(Value::Ratio(v))) => self.threshold = Some(v),
+            ("dialect", Some(Value::Text(v))) => self.dialect = Some(v),
+            ("api_key_file", Some(Value::Path(v))) => self.api_key_file = Some(v),
+            ("max_tokens", Some(Value::Count(v))) => self.max_tokens = Some(v),
+            ("timeout_seconds", Some(Value::Count(v))) => self.timeout_seconds = Some(v),
             _ => {}
         }
     }
@@ -227,6 +276,10 @@ impl fmt::Debug for Llm {
             .field("api_key", &self.api_key.as_ref().map(|_| mask::SET))
             .field("base_url", &self.base_url.as_deref().map(mask::url))
             .field("threshold", &self.threshold)
+            .field("dialect", &self.dialect)
+            .field("api_key_file", &self.api_key_file)
+            .field("max_tokens", &self.max_tokens)
+            .field("timeout_seconds", &self.timeout_seconds)
             .finish()
     }
 }

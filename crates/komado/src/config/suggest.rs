@@ -9,6 +9,9 @@ use strsim::damerau_levenshtein;
 
 use super::table::{self, SETTINGS};
 
+/// The providers whose keys are suggested where none was named: all of them would drown the likely ones.
+const USUAL: [&str; 4] = ["openai", "anthropic", "ollama", "lmstudio"];
+
 /// The hint for an unknown key that was given in full, as with `--set`.
 pub(super) fn key_hint(key: &str) -> String {
     let known = keys(&BTreeSet::new());
@@ -45,14 +48,14 @@ pub(super) fn env_hint(name: &str, providers: &BTreeSet<String>) -> String {
 }
 
 /// The nearest of some names, if it is near enough.
-pub(super) fn nearest_name<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest_name<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     near(name, known.map(|known| (known, known)))
 }
 
-/// Every key with its last part; families for the given providers and for those of the seeds.
+/// Every key with its last part; families for the given providers and for the usual ones.
 fn keys(providers: &BTreeSet<String>) -> Vec<(String, &'static str)> {
     let (family, single): (Vec<_>, Vec<_>) = SETTINGS.iter().partition(|setting| setting.is_family());
-    let named = providers.iter().map(String::as_str).chain(table::SEED_PROVIDERS);
+    let named = providers.iter().map(String::as_str).chain(USUAL);
     let of_providers =
         named.flat_map(|name| family.iter().map(move |setting| (setting.key_for(name), setting.leaf())));
     let of_single = single.iter().map(|setting| (setting.path.to_owned(), setting.leaf()));

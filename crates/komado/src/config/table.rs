@@ -52,16 +52,22 @@ pub(crate) enum Kind {
     Percents,
 }
 
-/// The providers that seed 000 names; any other name is allowed too.
-pub(super) const SEED_PROVIDERS: [&str; 3] = ["openai", "ollama", "lmstudio"];
+/// The providers that are known by name; any other name is allowed too.
+pub(super) fn known_providers<'a>() -> impl Iterator<Item = &'a str> {
+    komado_provider::ROWS.iter().map(|row| row.name).chain([SCRIPTED])
+}
+
+/// The model that is built in: no provider of the table, but one that can be named.
+pub(crate) const SCRIPTED: &str = "scripted";
 
 /// Variables that begin with `KOMADO_` and are not settings.
-pub(super) const RESERVED: [&str; 3] = ["KOMADO_CONFIG", "KOMADO_DATA", "KOMADO_LOG"];
+pub(super) const RESERVED: [&str; 4] = ["KOMADO_CONFIG", "KOMADO_DATA", "KOMADO_LOG", "KOMADO_PYTHON"];
 
 const PREFIX: &str = "KOMADO_";
 const PROVIDER: &str = "<provider>";
 const STORES: &[&str] = &["file:", "memory:", "redis://", "rediss://", "postgres://", "postgresql://"];
 const METERS: &[&str] = &["o200k", "cl100k", "chars4", "bytes4", "o200k-1.5"];
+const DIALECTS: &[&str] = &["openai", "responses", "anthropic", "ollama"];
 const PRESETS: &[&str] = &["komado", "seed000", "seed001", "seed002"];
 const TOKENS: Kind = Kind::Count { min: 0, max: 1_000_000_000 };
 const MESSAGES: Kind = Kind::Count { min: 0, max: 1_000_000 };
@@ -252,7 +258,12 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         path: "compaction.model",
-        about: "The model that writes summaries; unset: none is asked, the digest is the summary.",
+        about: "The model that writes summaries; same: the conversation's. Unset: none is asked, the digest is the summary.",
+        ..PLAIN
+    },
+    Setting {
+        path: "compaction.provider",
+        about: "The provider of that model; unset: the conversation's. Without a model, its llm.<provider>.model.",
         ..PLAIN
     },
     Setting {
@@ -278,6 +289,37 @@ pub(crate) static SETTINGS: &[Setting] = &[
         path: "compaction.retain_last_turns",
         kind: MESSAGES,
         about: "How many of the latest turns stay as they are, in place of budget.keep.",
+        ..PLAIN
+    },
+    Setting {
+        path: "overflow.retry_shrink",
+        kind: Kind::Ratio,
+        default: Some("0.8"),
+        seed_env: &["TOKEN_LIMIT_REDUCTION_RATIO"],
+        about: "The share to which the view shrinks after a request that was too large.",
+        ..PLAIN
+    },
+    Setting {
+        path: "overflow.tries",
+        kind: Kind::Count { min: 0, max: 10 },
+        default: Some("3"),
+        seed_env: &["MAX_RETRY_ATTEMPTS"],
+        about: "How often such a request goes out again, smaller.",
+        ..PLAIN
+    },
+    Setting {
+        path: "retry.tries",
+        kind: Kind::Count { min: 1, max: 100 },
+        default: Some("3"),
+        about: "How often a request is sent while the provider is busy or away, the first time included.",
+        ..PLAIN
+    },
+    Setting {
+        path: "retry.delay_seconds",
+        kind: Kind::Count { min: 0, max: 3_600 },
+        default: Some("2"),
+        seed_env: &["RETRY_DELAY_SECONDS"],
+        about: "Seconds before the second try; it doubles from there.",
         ..PLAIN
     },
     Setting {
@@ -341,13 +383,37 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         path: "llm.<provider>.api_key",
         kind: Kind::Secret,
-        about: "The provider's key; shown nowhere.",
+        about: "The provider's key; shown nowhere, and never taken from a flag.",
+        ..PLAIN
+    },
+    Setting {
+        path: "llm.<provider>.api_key_file",
+        kind: Kind::Path,
+        about: "A file that holds the key; nobody else should be able to read it.",
         ..PLAIN
     },
     Setting {
         path: "llm.<provider>.base_url",
         kind: Kind::Url(&["http://", "https://"]),
         about: "Where the provider listens.",
+        ..PLAIN
+    },
+    Setting {
+        path: "llm.<provider>.dialect",
+        kind: Kind::Choice(DIALECTS),
+        about: "How it speaks; unset: as is known of the provider, else openai.",
+        ..PLAIN
+    },
+    Setting {
+        path: "llm.<provider>.max_tokens",
+        kind: Kind::Count { min: 1, max: 1_000_000_000 },
+        about: "The longest answer, in tokens; unset: as long as the provider lets it be.",
+        ..PLAIN
+    },
+    Setting {
+        path: "llm.<provider>.timeout_seconds",
+        kind: Kind::Count { min: 1, max: 86_400 },
+        about: "Seconds to wait for the first word of an answer, and for each next one; unset: 600 and 300.",
         ..PLAIN
     },
 ];

@@ -1,5 +1,5 @@
-//! `komado bench`: what an append costs as a session grows, what opening a large one costs, and what planning and
-//! rendering its view does.
+//! `komado bench`: what an append costs as a session grows, what opening a large one costs, what planning and rendering
+//! its view does, and what sending it takes.
 //!
 //! Everything is measured through the file store and the engine as an agent uses them, next to what people use
 //! instead, in the same run on the same disk. The sessions live in a folder of their own, which is removed at the end.
@@ -14,6 +14,7 @@ mod open;
 mod peers;
 mod place;
 mod plan;
+mod request;
 mod words;
 
 use crate::app::App;
@@ -38,12 +39,17 @@ enum What {
     Digest(digest::Args),
     /// Planning and rendering a view of 200,000 tokens, in a short session and in a long one
     Plan(plan::Args),
+    /// Sending a long conversation: memory and bytes copied, beside a Python client
+    Request(request::Args),
     /// One process of `bench open`
     #[command(hide = true)]
     OpenChild(child::Args),
     /// One process of `bench plan`
     #[command(hide = true)]
     PlanChild(plan::DeedArgs),
+    /// One process of `bench request`
+    #[command(hide = true)]
+    RequestChild(request::DeedArgs),
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
@@ -54,6 +60,8 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         What::Plan(args) => plan::run(app, args),
         What::OpenChild(args) => child::run(app, args),
         What::PlanChild(args) => plan::run_deed(app, args),
+        What::Request(args) => request::run(app, args),
+        What::RequestChild(args) => request::run_deed(app, args),
     }
 }
 

@@ -4,6 +4,7 @@ use super::change::{self, Change};
 use super::fit::{Room, condense_now};
 use super::span::Spans;
 use crate::app::App;
+use crate::connect::Wishes;
 use crate::fault::Outcome;
 use clap::Args as ClapArgs;
 use komado_core::Address;
@@ -23,7 +24,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = app.find_now(&args.address)?;
-    let Some(span) = args.span else { return condense_now(app, &found, &args.room) };
+    let Some(span) = args.span else {
+        let budget = args.room.budget(app, &app.session(&found.session)?)?;
+        return condense_now(app, &found, budget, &Wishes::default());
+    };
     let text = args.text.map_or_else(super::append::read_stdin, Ok)?;
     change::make(
         app,

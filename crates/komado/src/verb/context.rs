@@ -15,6 +15,9 @@ use serde_json::json;
 pub(crate) struct Args {
     /// The session, SESSION/THREAD, or a moment SESSION@SEQ
     address: Address,
+    /// The model's window in tokens, in place of the session's own
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    window: Option<u32>,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
@@ -25,7 +28,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         Some(seq) => thread.view_at(seq)?,
         None => thread.view().clone(),
     };
-    let window = session.meta.config.context_length;
+    let window = args.window.or(session.meta.config.context_length);
     let weight = *view.weight();
     if app.paper.json {
         let parts: serde_json::Map<_, _> =

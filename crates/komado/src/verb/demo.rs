@@ -70,6 +70,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
             llm_provider: Some("demo".into()),
             model: Some(hand::MODEL.into()),
             context_length: Some(args.window),
+            window_from: None,
             compression_threshold: Some(config.compression_threshold),
             meter: config.meter.clone(),
         },

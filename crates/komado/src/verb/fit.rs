@@ -1,6 +1,7 @@
 //! `komado fit`: make the view fit its window now, or say what would be done.
 
 use crate::app::App;
+use crate::connect::Wishes;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::{number, say};
 use clap::Args as ClapArgs;
@@ -12,6 +13,7 @@ use komado_core::session::Session;
 use komado_engine::Thread;
 use komado_engine::engine::Found;
 use komado_engine::fit::{Done, Fitted, Ladder};
+use komado_provider::Cancel;
 use komado_store::Mode;
 use serde_json::{Value, json};
 
@@ -54,7 +56,7 @@ impl Room {
     /// The budget for a session. A window that nobody knows is never guessed.
     pub(super) fn budget(&self, app: &App, session: &Session) -> Outcome<Budget> {
         let config = &session.meta.config;
-        let window = self.window.or(config.context_length).ok_or_else(|| {
+        let window = app.own_window(config, self.window).ok_or_else(|| {
             Fault::usage(format!(
                 "the window of session {} is not known; say it with --window TOKENS",
                 session.meta.uuid
@@ -69,15 +71,16 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let budget = args.room.budget(app, &app.session(&found.session)?)?;
     let mode = if args.dry_run { Mode::Read } else { Mode::Write };
     let mut thread = app.open(&found, mode)?;
-    let mut by = app.config.summariser(thread.meter())?;
-    let mut ladder = app.config.ladder(budget, &mut *by);
+    let mut writer =
+        app.summariser(&found.session, thread.meter(), &Wishes::default(), None, &Cancel::default())?;
+    let mut ladder = app.config.ladder(budget, writer.by());
     let done = climb(&mut thread, &mut ladder, &args);
     if !args.dry_run {
         // Also after a failure: an edit before it is durable.
         change::settle(&mut thread);
     }
     let (back, fitted) = done?;
-    drop(thread);
+    drop((thread, writer));
     if app.paper.json {
         let mut row = json(&found, &fitted);
         (row["dry_run"], row["reverted"]) = (json!(args.dry_run), json!(back));
@@ -117,7 +120,7 @@ pub(super) fn json(found: &Found, fitted: &Fitted) -> Value {
     })
 }
 
-fn edit_json(found: &Found, done: &Done) -> Value {
+pub(super) fn edit_json(found: &Found, done: &Done) -> Value {
     let spans: Vec<[u32; 2]> = done.touched().iter().map(|span| [span.from, span.to]).collect();
     json!({
         "seq": done.seq,
@@ -138,15 +141,7 @@ pub(super) fn tell(app: &mut App, found: &Found, fitted: &Fitted, dry_run: bool)
     app.paper.line(format!("{}: {}", fitted.verdict.rule.name(), fitted.verdict.numbers()))?;
     fitted.declined.iter().for_each(|why| say(format!("komado: no summary: {why}")));
     for done in &fitted.done {
-        let cause = &done.edit.cause;
-        app.paper.line(format!(
-            "@{} {:<8} {}: {} → {} tokens",
-            done.seq,
-            done.rung.name(),
-            what(done),
-            number(cause.before),
-            number(cause.after)
-        ))?;
+        app.paper.line(line(done))?;
     }
     if !dry_run {
         // The newest first: one that lies under a later edit cannot be taken back alone.
@@ -167,6 +162,13 @@ pub(super) fn tell(app: &mut App, found: &Found, fitted: &Fitted, dry_run: bool)
     Ok(())
 }
 
+/// One edit, in one line.
+pub(super) fn line(done: &Done) -> String {
+    let cause = &done.edit.cause;
+    let (rung, before, after) = (done.rung.name(), number(cause.before), number(cause.after));
+    format!("@{} {rung:<8} {}: {before} → {after} tokens", done.seq, what(done))
+}
+
 fn what(done: &Done) -> String {
     let several = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let n = done.edit.replace.len();
@@ -182,13 +184,14 @@ fn what(done: &Done) -> String {
 }
 
 /// Condenses now, whether or not there is room.
-pub(super) fn condense_now(app: &mut App, found: &Found, room: &Room) -> Outcome {
-    let budget = room.budget(app, &app.session(&found.session)?)?;
+pub(super) fn condense_now(app: &mut App, found: &Found, budget: Budget, wishes: &Wishes) -> Outcome {
     let mut thread: Thread<'_> = app.open(found, Mode::Write)?;
-    let mut by = app.config.summariser(thread.meter())?;
-    let fitted = thread.condense_now(&mut app.config.ladder(budget, &mut *by))?;
+    let mut writer = app.summariser(&found.session, thread.meter(), wishes, None, &Cancel::default())?;
+    let condensed = thread.condense_now(&mut app.config.ladder(budget, writer.by()));
+    // Also after a failure: that a model was asked is in the journal.
     change::settle(&mut thread);
-    drop(thread);
+    drop((thread, writer));
+    let fitted = condensed?;
     if fitted.done.is_empty() {
         return Err(Fault::new(Exit::Refused, fitted.declined.join("; ")));
     }

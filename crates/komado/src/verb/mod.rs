@@ -1,7 +1,9 @@
 //! The verbs, each in a file of the same shape: `Args`, `run`.
 
 pub(crate) mod append;
+pub(crate) mod ask;
 pub(crate) mod bench;
+pub(crate) mod chat;
 pub(crate) mod cleanup;
 pub(crate) mod complete;
 pub(crate) mod completions;
@@ -11,6 +13,7 @@ pub(crate) mod context;
 pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+pub(crate) mod explain_error;
 pub(crate) mod export;
 pub(crate) mod fail;
 pub(crate) mod fit;
@@ -18,6 +21,7 @@ pub(crate) mod fork;
 pub(crate) mod import;
 pub(crate) mod log;
 pub(crate) mod model_server;
+pub(crate) mod models;
 pub(crate) mod new;
 pub(crate) mod output;
 pub(crate) mod pause;

@@ -7,6 +7,8 @@ use clap::Args as ClapArgs;
 use komado_core::journal::Setup;
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{Meter, SessionId, ThreadId};
+use komado_engine::lesson::Lesson;
+use komado_engine::window::{Listed, Told, Window};
 use komado_store::Mode;
 use serde_json::json;
 
@@ -60,6 +62,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
             "task": meta.task_key.to_string(),
             "model": meta.config.model,
             "window": meta.config.context_length,
+            "window_from": meta.config.window_from,
             "meter": meta.config.meter,
             "status": if meta.queued { "queued" } else { "running" },
         }));
@@ -67,7 +70,13 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     app.paper.line(id.as_str())?;
     match meta.config.context_length {
         Some(window) => {
-            say(format!("window: {} tokens, counted by {}", number(u64::from(window)), meta.config.meter))
+            let listed = meta.config.window_from.as_deref() == Some(Told::Listed.name());
+            let from = if listed { ", from the table of models" } else { "" };
+            say(format!(
+                "window: {} tokens{from}, counted by {}",
+                number(u64::from(window)),
+                meta.config.meter
+            ))
         }
         None => say("window: not set; `komado new --window TOKENS` sets it"),
     }
@@ -81,35 +90,74 @@ fn meta(app: &App, args: &Args, id: &SessionId) -> Outcome<Meta> {
     let llm = app.config.llm(&provider);
     let model = args.model.clone().or_else(|| llm.and_then(|llm| llm.model.clone()));
     let known = llm.filter(|llm| llm.model == model).and_then(|llm| llm.context_length);
-    let window = args.window.or(known);
-    if let (Some(model), None) = (&model, window) {
-        return Err(Fault::usage(format!(
-            "the window of model {model:?} is not known: give --window TOKENS, or set llm.{provider}.context_length"
-        )));
-    }
-    Ok(Meta {
-        uuid: id.to_string(),
-        task_key: match &args.task {
-            Some(key) => TaskKey::parse(key).map_err(Fault::usage)?,
-            None => TaskKey::local(id),
-        },
-        created_at: app.engine.now(),
-        process_id: std::process::id(),
-        hostname: hostname(),
+    let (window, told) = match (args.window.or(known), &model) {
+        (Some(window), _) => (Some(window), Some(Told::Given)),
+        (None, None) => (None, None),
+        (None, Some(model)) => (Some(listed(app, model, &provider)?), Some(Told::Listed)),
+    };
+    let made = Made {
         config: MetaConfig {
             llm_provider: model.as_ref().map(|_| provider),
             meter: meter(app, args.meter.as_deref(), model.as_deref())?.name().to_owned(),
             model,
             context_length: window,
+            window_from: told.map(|told| told.name().to_owned()),
             compression_threshold: Some(app.config.compression_threshold),
         },
-        user: args.user.clone().or_else(|| app.config.user.clone()),
+        user: args.user.clone(),
+        task: args.task.as_deref(),
         queued: args.queued,
+    };
+    made.meta(app, id)
+}
+
+/// The window from the table of models. A server on this machine has the window it was started with, whatever the table
+/// says of models with that name.
+fn listed(app: &App, model: &str, provider: &str) -> Outcome<u32> {
+    let is_local = komado_provider::row(provider).is_some_and(|row| row.is_local);
+    let found = app.registry()?.find(model).filter(|_| !is_local).cloned();
+    let limits = found.map(|model| Listed { context: model.context, input: model.input });
+    let window = Window::known(None, &Lesson::default(), None, limits);
+    window.and_then(|window| u32::try_from(window.tokens).ok()).ok_or_else(|| {
+        Fault::usage(format!(
+            "the window of model {model:?} is not known: give --window TOKENS, or set llm.{provider}.context_length"
+        ))
     })
 }
 
+/// What a session is made with.
+pub(super) struct Made<'a> {
+    /// Provider, model, window and meter.
+    pub(super) config: MetaConfig,
+    /// Whose it is; else as the settings say.
+    pub(super) user: Option<String>,
+    /// What it works on.
+    pub(super) task: Option<&'a str>,
+    /// Whether it waits in a queue.
+    pub(super) queued: bool,
+}
+
+impl Made<'_> {
+    /// The attributes of the session `id`.
+    pub(super) fn meta(self, app: &App, id: &SessionId) -> Outcome<Meta> {
+        Ok(Meta {
+            uuid: id.to_string(),
+            task_key: match self.task {
+                Some(key) => TaskKey::parse(key).map_err(Fault::usage)?,
+                None => TaskKey::local(id),
+            },
+            created_at: app.engine.now(),
+            process_id: std::process::id(),
+            hostname: hostname(),
+            config: self.config,
+            user: self.user.or_else(|| app.config.user.clone()),
+            queued: self.queued,
+        })
+    }
+}
+
 /// The meter asked for; the model's own where the default was left as it is.
-fn meter(app: &App, asked: Option<&str>, model: Option<&str>) -> Outcome<Meter> {
+pub(super) fn meter(app: &App, asked: Option<&str>, model: Option<&str>) -> Outcome<Meter> {
     let name = asked.unwrap_or(&app.config.meter);
     let Some(meter) = Meter::named(name) else {
         let known = Meter::ALL.map(Meter::name).join(", ");

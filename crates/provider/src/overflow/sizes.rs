@@ -129,6 +129,10 @@ enum Unit {
 fn unit(pieces: &[Piece], at: usize) -> Unit {
     let label = pieces[..at].iter().rev().find(|piece| !matches!(piece, Piece::Sign(':' | '=' | '(' | '-')));
     let label = label.map_or("", Piece::word);
+    let opens = at <= 1 && matches!(pieces[at], Piece::Number(400..=599));
+    if opens {
+        return Unit::Other;
+    }
     if matches!(
         label,
         "code" | "status" | "id" | "line" | "port" | "http" | "error" | "version" | "column" | "no"
@@ -259,6 +263,9 @@ fn left(pieces: &[Piece], at: usize) -> Option<Role> {
             (Sense::Input, _) => hint = Some(hint.unwrap_or(Role::Input)),
             (Sense::Turn, "but" | "while" | "whereas" | "however" | "so") if hint.is_some() => break,
             (_, "first") => hint = Some(hint.unwrap_or(Role::Total)),
+            _ if piece.is('+') && hint == Some(Role::Output) && summed(&before[..=back]) => {
+                return Some(Role::Total);
+            }
             _ if piece.is(',') && (hint.is_some() || labelled) => break,
             _ => {}
         }

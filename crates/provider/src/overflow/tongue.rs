@@ -136,6 +136,7 @@ const PHRASES: &[(&str, &str)] = &[
     ("実際", "actual"),
     ("合計", "total"),
     ("总共", "total"),
+    ("共", "total"),
     ("現行", "current"),
     ("현재", "current"),
     // what is no overflow

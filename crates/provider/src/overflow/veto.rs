@@ -23,6 +23,7 @@ pub(super) fn by_words(pieces: &[Piece]) -> Option<&'static str> {
             .or_else(|| time(words[at], next))
             .or_else(|| door(words[at], next))
             .or_else(|| retry(pieces, at))
+            .or_else(|| batch(&words[at..]))
     })
 }
 
@@ -33,6 +34,7 @@ fn rate(word: &str, next: &str) -> Option<&'static str> {
         }
         ("per", "minute" | "min" | "hour" | "day" | "second" | "sec" | "month" | "week") => true,
         ("rate", "limit" | "limits" | "limited" | "limiting" | "exceeded") => true,
+        ("this", "month" | "week" | "day" | "hour" | "minute") => true,
         ("daily" | "hourly" | "weekly" | "monthly", _) => true,
         ("many", "requests") => true,
         ("please", "wait") => true,
@@ -48,12 +50,13 @@ fn rate(word: &str, next: &str) -> Option<&'static str> {
 }
 
 fn time(word: &str, next: &str) -> Option<&'static str> {
-    let of_time = match (word, next) {
-        ("deadline" | "timeout" | "timeouts" | "canceled" | "cancelled", _) => true,
-        ("timed", "out") | ("time", "limit" | "out") => true,
-        ("took" | "taking" | "takes", "too" | "longer") => true,
-        _ => false,
-    };
+    let of_time = matches!(
+        (word, next),
+        ("deadline" | "timeout" | "timeouts" | "canceled" | "cancelled", _)
+            | ("timed", "out")
+            | ("time", "limit" | "out")
+            | ("took" | "taking" | "takes", "too" | "longer")
+    );
     of_time.then_some("it speaks of time")
 }
 
@@ -83,4 +86,10 @@ fn retry(pieces: &[Piece], at: usize) -> Option<&'static str> {
         matches!(words[..], ["try", "again", "in"] | ["retry", "in" | "after", ..] | ["again", "later", ..]);
     let soon = pieces[at..].iter().take(5).any(|piece| matches!(piece, Piece::Number(_)));
     (waits && (soon || words[0] == "again")).then_some("it asks to wait")
+}
+
+/// «batch size exceeds»: so many inputs at once, not so long a one.
+fn batch(words: &[&str]) -> Option<&'static str> {
+    let counted = matches!(words, ["batch", "size", "exceeds" | "exceeded" | "too", ..]);
+    counted.then_some("it speaks of how many inputs come at once")
 }

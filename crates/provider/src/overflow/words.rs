@@ -198,14 +198,12 @@ impl Lexer {
 
     fn number(&mut self) {
         let mut text: String = self.take_digits();
-        let groups = text.len() <= 3;
-        while groups {
-            let grouped = matches!(self.peek(0), ',' | '_' | '\'' | '\u{a0}' | '\u{202f}' | '\u{2009}');
-            if !(grouped && self.digits(self.at + 1) == 3) {
-                break;
+        let separates = |c: char| matches!(c, ',' | '_' | '\'' | '\u{a0}' | '\u{202f}' | '\u{2009}');
+        if text.len() <= 3 {
+            while separates(self.peek(0)) && self.digits(self.at + 1) == 3 {
+                self.at += 1;
+                text.push_str(&self.take_digits());
             }
-            self.at += 1;
-            text.push_str(&self.take_digits());
         }
         let mut fraction = String::new();
         while self.peek(0) == '.' && self.digits(self.at + 1) > 0 {

@@ -168,11 +168,9 @@ fn undated(name: &str) -> &str {
 fn is_local(name: &str) -> bool {
     let name = name.to_lowercase();
     let tag = name.rsplit('/').next().and_then(|last| last.split_once(':')).map(|(_, tag)| tag);
-    let tagged = tag.is_some_and(|tag| {
-        !name.starts_with("ft:")
-            && !TAGS.contains(&tag)
-            && !(!tag.is_empty() && tag.bytes().all(|b| b.is_ascii_digit()))
-    });
+    let release =
+        |tag: &str| TAGS.contains(&tag) || (!tag.is_empty() && tag.bytes().all(|b| b.is_ascii_digit()));
+    let tagged = !name.starts_with("ft:") && tag.is_some_and(|tag| !release(tag));
     let quantised = name.split(['-', '.', '_', ':', '/', '@']).any(is_quantised);
     tagged || quantised || name.ends_with(".bin") || name.starts_with('/') || name.contains('\\')
 }

@@ -40,7 +40,8 @@ CREATE TABLE IF NOT EXISTS tasks (
     user TEXT,
     updated_at TEXT,
     compression_threshold REAL,
-    meter TEXT
+    meter TEXT,
+    window_from TEXT
 );
 CREATE INDEX IF NOT EXISTS idx_tasks_status ON tasks(status);
 CREATE INDEX IF NOT EXISTS idx_tasks_created_at ON tasks(created_at);
@@ -52,7 +53,7 @@ const VERSION: u32 = 1;
 
 const COLUMNS: &str = "uuid, task_source, owner, repo, task_type, task_id, status, created_at, started_at, \
     completed_at, process_id, hostname, llm_provider, model, context_length, llm_call_count, tool_call_count, \
-    total_tokens, compression_count, error_message, user, updated_at, compression_threshold, meter";
+    total_tokens, compression_count, error_message, user, updated_at, compression_threshold, meter, window_from";
 
 /// How often a refused write is tried in all.
 const TRIES: u32 = 3;
@@ -145,7 +146,7 @@ impl Tasks {
     }
 
     pub(super) fn put(&self, session: &Session) -> Result<()> {
-        let marks = vec!["?"; 24].join(", ");
+        let marks = vec!["?"; 25].join(", ");
         let sql = format!("INSERT OR REPLACE INTO tasks ({COLUMNS}) VALUES ({marks})");
         self.retry(|| self.db.execute(&sql, params_from_iter(values(session)))).map(|_| ())
     }
@@ -228,10 +229,26 @@ fn prepare(path: &Path) -> rusqlite::Result<(Connection, u32)> {
     db.pragma_update(None, "synchronous", "NORMAL")?;
     if version == 0 {
         db.execute_batch(SCHEMA)?;
+    } else {
+        add_column(&db)?;
     }
     // A table of the same name with other columns is refused here, not at the first write.
     db.prepare(&format!("SELECT {COLUMNS} FROM tasks LIMIT 0"))?;
     Ok((db, version))
+}
+
+/// A table from before `window_from` gets that column; whoever does not know it passes it over. Another process may be
+/// just as far.
+fn add_column(db: &Connection) -> rusqlite::Result<()> {
+    let has = "SELECT count(*) FROM pragma_table_info('tasks') WHERE name = ?1";
+    let count = |name: &str| db.query_row(has, [name], |row| row.get::<_, u32>(0));
+    if count("meter")? == 0 || count("window_from")? > 0 {
+        return Ok(());
+    }
+    match db.execute_batch("ALTER TABLE tasks ADD COLUMN window_from TEXT") {
+        Err(_) if count("window_from")? > 0 => Ok(()),
+        added => added,
+    }
 }
 
 /// What the system refused is told as such; only the rest is a fault of the table.
@@ -289,6 +306,7 @@ fn values(session: &Session) -> Vec<Value> {
         text(&session.updated_at),
         Value::from(meta.config.compression_threshold),
         text(&meta.config.meter),
+        maybe(&meta.config.window_from),
     ]
 }
 
@@ -316,6 +334,7 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Session> {
                 context_length: row.get(14)?,
                 compression_threshold: row.get(22)?,
                 meter: row.get::<_, Option<String>>(23)?.unwrap_or_default(),
+                window_from: row.get(24)?,
             },
             user: row.get(20)?,
             queued: status == State::Queued,

@@ -38,6 +38,7 @@ pub(crate) fn meta(id: &str) -> Meta {
             model: Some("gpt-4o".into()),
             context_length: Some(128_000),
             compression_threshold: Some(0.7),
+            window_from: None,
             meter: "o200k".into(),
         },
         user: Some("ann".into()),

@@ -63,14 +63,14 @@ fn indexes(db: &Connection) -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_table_has_the_columns_and_indexes_people_know_and_three_more() {
+fn the_table_has_the_columns_and_indexes_people_know_and_four_more() {
     let room = Room::new();
     let (ours, seed) = (db(&room), Connection::open_in_memory().unwrap());
     seed.execute_batch(SEED).unwrap();
     let (found, known) = (columns(&ours), columns(&seed));
     assert_eq!(found[..known.len()], known);
     let more: Vec<&str> = found[known.len()..].iter().map(|column| column.0.as_str()).collect();
-    assert_eq!(more, ["updated_at", "compression_threshold", "meter"]);
+    assert_eq!(more, ["updated_at", "compression_threshold", "meter", "window_from"]);
     assert!(found[known.len()..].iter().all(|column| !column.2 && !column.4));
     assert_eq!(indexes(&ours), indexes(&seed));
     let tables: u32 =
@@ -87,6 +87,17 @@ fn the_table_has_the_columns_and_indexes_people_know_and_three_more() {
         row.unwrap(),
         "s github ann tool issue 27 running 12345 worker-node-1 openai gpt-4o 128000 0 ann"
     );
+}
+
+#[test]
+fn a_table_from_before_the_last_column_gets_it_and_keeps_its_rows() {
+    let room = Room::new();
+    let base = room.base().to_owned();
+    db(&room).execute_batch("ALTER TABLE tasks DROP COLUMN window_from").unwrap();
+    let again = open_store(&base);
+    let found = again.sessions(&Query::default()).unwrap();
+    assert_eq!((found.len(), found[0].meta.config.window_from.as_deref()), (1, None));
+    assert!(again.take_findings().is_empty(), "nothing had to be made again");
 }
 
 /// Says `entry` in a thread and counts it, as whoever runs a session does.

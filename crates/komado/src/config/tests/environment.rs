@@ -12,6 +12,9 @@ fn each_variable_of_the_seeds_sets_its_key() {
         ("STELIS_DEFAULT_WINDOW_RATIO", "0.6", "threads.child_ratio"),
         ("STELIS_MAX_DEPTH", "5", "threads.max_depth"),
         ("MAX_SESSION_HISTORY", "4", "session.max_history"),
+        ("TOKEN_LIMIT_REDUCTION_RATIO", "0.7", "overflow.retry_shrink"),
+        ("MAX_RETRY_ATTEMPTS", "5", "overflow.tries"),
+        ("RETRY_DELAY_SECONDS", "9", "retry.delay_seconds"),
     ];
     for (name, value, key) in cases {
         let config = World::new().env(name, value).load();

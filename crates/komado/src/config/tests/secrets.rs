@@ -11,7 +11,6 @@ fn a_key_is_known_and_never_shown() {
         World::with_file(&format!("llm: {{openai: {{api_key: {SECRET}}}}}\n")),
         World::with_file("llm: {openai: {api_key: '${K}'}}\n").env("K", SECRET),
         World::new().env("KOMADO_LLM_OPENAI_API_KEY", SECRET),
-        World::new().flag("llm.openai.api_key", SECRET),
     ];
     for world in worlds {
         let config = world.load();
@@ -32,6 +31,7 @@ fn an_error_about_a_key_does_not_show_it() {
         World::with_file(&format!("llm: {{openai: {{api_key: \"{SECRET}}}}}\n")),
         World::new().env("KOMADO_LLM_OPENAI_APIKEY", SECRET),
         World::new().flag("llm.openai.apikey", SECRET),
+        World::new().flag("llm.openai.api_key", SECRET),
     ];
     for world in errors {
         let shown = format!("{} {:?}", world.error(), world.try_load().err());
@@ -73,4 +73,16 @@ fn an_address_is_masked_generously() {
 fn a_key_loses_the_newline_that_a_file_left_on_it() {
     let config = World::new().env("KOMADO_LLM_OPENAI_API_KEY", "k\n").load();
     assert_eq!(config.llm("openai").unwrap().api_key.as_deref(), Some("k"));
+}
+
+#[test]
+fn a_key_is_never_taken_from_a_flag() {
+    let error = World::new().flag("llm.my-gw.api_key", SECRET).error();
+    for part in ["list of processes", "KOMADO_LLM_MY_GW_API_KEY", "llm.my-gw.api_key_file"] {
+        assert!(error.contains(part), "{error}");
+    }
+    assert!(
+        World::new().flag("llm.openai.api_key", "").load().llm("openai").is_some(),
+        "unsetting it is fine"
+    );
 }

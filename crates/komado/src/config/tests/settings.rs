@@ -12,6 +12,7 @@ pub(super) fn another_value(setting: &Setting) -> &'static str {
         Kind::Bool => "false",
         Kind::Ratio => "0.25",
         Kind::Count { min, .. } if min > 42 => "4242",
+        Kind::Count { max, .. } if max < 42 => "7",
         Kind::Count { .. } => "42",
         Kind::Percent => "25",
         Kind::Lines => "値\n値",
@@ -19,6 +20,7 @@ pub(super) fn another_value(setting: &Setting) -> &'static str {
         Kind::Choice(words) if words.contains(&"seed002") => "seed002",
         Kind::Url(starts) if starts.contains(&"memory:") => "memory:",
         Kind::Url(_) => "http://localhost:1234/",
+        Kind::Choice(words) if words.contains(&"anthropic") => "anthropic",
         Kind::Choice(_) => "chars4",
         Kind::Text | Kind::Path | Kind::Secret => "値",
     }
@@ -28,7 +30,11 @@ pub(super) fn another_value(setting: &Setting) -> &'static str {
 fn every_setting_of_the_table_reaches_its_field() {
     let mut world = World::new();
     for setting in SETTINGS {
-        world = world.flag(&setting.key_for("openai"), another_value(setting));
+        let (key, value) = (setting.key_for("openai"), another_value(setting));
+        world = match setting.kind {
+            Kind::Secret => world.env(&super::super::table::env_name(&key), value),
+            _ => world.flag(&key, value),
+        };
     }
     let config = world.load();
     assert!(!config.enabled);
@@ -51,9 +57,13 @@ fn every_setting_of_the_table_reaches_its_field() {
         (llm.api_key.as_deref(), llm.base_url.as_deref()),
         (Some("値"), Some("http://localhost:1234/"))
     );
-    assert_eq!(llm.threshold, Some(25.0));
+    assert_eq!((llm.threshold, llm.dialect.as_deref()), (Some(25.0), Some("anthropic")));
+    assert_eq!((llm.max_tokens, llm.timeout_seconds), (Some(42), Some(42)));
+    assert_eq!(llm.api_key_file, Some(world.path("work/値")));
+    assert_eq!((config.retry_shrink, config.overflow_tries), (0.25, 7));
+    assert_eq!((config.tries, config.delay_seconds), (42, 42));
     check_ladder(&config);
-    assert_eq!(SETTINGS.len(), 43, "a new setting needs a line in this test");
+    assert_eq!(SETTINGS.len(), 52, "a new setting needs a line in this test");
 }
 
 /// What the settings of the ladder come to.

@@ -1,0 +1,140 @@
+//! `komado ask`: one question, one answer.
+//!
+//! The answer goes to standard output as it comes, everything else to standard error. A question that brings no answer
+//! is kept like any other, and the session goes on.
+
+use super::append::read_stdin;
+use super::chat::answer::{Answer, Undo};
+use super::chat::interrupt::Interrupt;
+use super::chat::talk::{Beginning, Talk};
+use crate::app::App;
+use crate::connect::Wishes;
+use crate::fault::{Exit, Fault, Outcome};
+use crate::paper::say;
+use clap::Args as ClapArgs;
+use komado_core::Address;
+use komado_core::message::Call;
+use komado_engine::converse::Conversed;
+use serde_json::{Value, json};
+use std::io::{self, IsTerminal};
+
+#[derive(ClapArgs, Debug)]
+#[command(
+    override_usage = "komado ask [OPTIONS] [SESSION] QUESTION\n       komado ask [OPTIONS] --again SESSION"
+)]
+pub(crate) struct Args {
+    /// The session, or SESSION/THREAD (a new one when left out), and the question; `-` or a pipe for standard input
+    #[arg(num_args = 0.., value_names = ["SESSION", "QUESTION"])]
+    words: Vec<String>,
+    /// Say nothing new: ask once more after a failure, or after results
+    #[arg(long)]
+    again: bool,
+    #[command(flatten)]
+    wishes: Wishes,
+    #[command(flatten)]
+    beginning: Beginning,
+}
+
+pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+    let (address, question) = read(app, &args)?;
+    let is_new = address.is_none();
+    let talk = Talk::open(app, address.as_ref(), args.wishes, args.beginning)?;
+    if is_new {
+        say(format!("session: {}", talk.name()));
+    }
+    let mut answer = match app.paper.json {
+        true => Answer::for_program(talk.found()),
+        false => Answer::new(talk.found(), Undo::Shell),
+    };
+    let asked = talk.ask(app, question, &Interrupt::listen(), &mut answer);
+    let conversed = match asked {
+        Ok(conversed) => conversed,
+        Err(fault) => {
+            // What was printed of the answer stays on its line.
+            answer.end()?;
+            return Err(fault.and(format!("`komado ask --again {}` asks once more", talk.name())));
+        }
+    };
+    answer.own_words(&conversed.turned);
+    answer.end()?;
+    if app.paper.json {
+        return app.paper.json(&row(&talk, &conversed, &answer));
+    }
+    super::chat::tell_open(&talk, &conversed.open);
+    Ok(())
+}
+
+/// Which session, and what is asked.
+fn read(app: &App, args: &Args) -> Outcome<(Option<Address>, Option<String>)> {
+    let named = |word: &String| word.parse::<Address>().map_err(Fault::from);
+    if args.again {
+        return match args.words.as_slice() {
+            [session] => Ok((Some(named(session)?), None)),
+            _ => Err(Fault::usage("--again takes a session and no question: komado ask --again SESSION")),
+        };
+    }
+    let (address, question) = match args.words.as_slice() {
+        [] => (None, read_stdin()?),
+        [only] if only == "-" => (None, read_stdin()?),
+        [only] => match piped_for(app, only)? {
+            Some(question) => (Some(named(only)?), question),
+            None => (None, only.clone()),
+        },
+        [session, dash] if dash == "-" => (Some(named(session)?), read_stdin()?),
+        [session, rest @ ..] => {
+            if !is_session(app, session) {
+                return Err(Fault::new(
+                    Exit::NotFound,
+                    format!(
+                        "there is no session {session:?}; `komado sessions` lists them, and a question of several words \
+                         to a new session stands in quotes"
+                    ),
+                ));
+            }
+            (Some(named(session)?), rest.join(" "))
+        }
+    };
+    if question.trim().is_empty() {
+        return Err(Fault::usage("nothing is asked: write the question, or pipe it in"));
+    }
+    Ok((address, Some(question)))
+}
+
+/// What is piped in for a session of that name; `None` when there is no such session, or nothing in the pipe: then the
+/// word is the question, though a session's name may begin so.
+fn piped_for(app: &App, word: &str) -> Outcome<Option<String>> {
+    if io::stdin().is_terminal() || !is_session(app, word) {
+        return Ok(None);
+    }
+    Ok(Some(read_stdin()?).filter(|text| !text.trim().is_empty()))
+}
+
+fn is_session(app: &App, word: &str) -> bool {
+    word.parse::<Address>().is_ok_and(|address| app.find(&address).is_ok())
+}
+
+/// The answer for programs.
+fn row(talk: &Talk, conversed: &Conversed, answer: &Answer) -> Value {
+    let turned = &conversed.turned;
+    json!({
+        "session": talk.found().session.as_str(),
+        "thread": talk.found().thread.as_str(),
+        "seq": turned.seq,
+        "text": turned.message.words(),
+        "calls": conversed.open.iter().map(call).collect::<Vec<_>>(),
+        "model": turned.reply.model,
+        "usage": turned.reply.usage,
+        "finish": turned.reply.finish,
+        "tokens": answer.tokens,
+        "window": talk.connection.window.tokens,
+        "window_from": talk.connection.window.told.name(),
+        "turns": conversed.turns,
+        "attempts": conversed.attempts,
+        "edits": answer.edits,
+        "ours": turned.is_ours,
+    })
+}
+
+fn call(call: &Call) -> Value {
+    json!({ "id": call.id, "name": call.name, "arguments": call.arguments })
+}

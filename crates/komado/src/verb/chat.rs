@@ -1,0 +1,134 @@
+//! `komado chat`: a conversation at the terminal, inside its window.
+//!
+//! The thread is open only while a question is answered: between questions any other command may change the session,
+//! and everything a slash command does is done by the verb of the same name.
+
+pub(super) mod answer;
+mod command;
+mod input;
+pub(super) mod interrupt;
+pub(super) mod talk;
+
+use crate::app::App;
+use crate::connect::Wishes;
+use crate::fault::{Exit, Fault, Outcome};
+use crate::gauge;
+use crate::paper::{Ink, count, say};
+use answer::Answer;
+use clap::Args as ClapArgs;
+use command::{Command, Next};
+use input::{Input, Said};
+use interrupt::Interrupt;
+use komado_core::Address;
+use komado_core::message::Call;
+use komado_store::Mode;
+use talk::{Beginning, Talk};
+
+/// Cells of the gauge in the prompt.
+const CELLS: usize = 10;
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct Args {
+    /// The session, or SESSION/THREAD; a new one when left out
+    address: Option<Address>,
+    #[command(flatten)]
+    wishes: Wishes,
+    #[command(flatten)]
+    beginning: Beginning,
+}
+
+pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+    if app.paper.json {
+        return Err(Fault::usage("chat is for people; `komado ask --json` is for programs"));
+    }
+    let mut talk = Talk::open(app, args.address.as_ref(), args.wishes, args.beginning)?;
+    let mut input = Input::new(app.files.as_ref().map(|_| app.config.base_dir.clone()));
+    say(format!("{} · {}", talk.name(), talk.connection.line()));
+    if input.is_terminal() {
+        say("/help lists the commands; Ctrl-C stops an answer, Ctrl-D ends");
+    }
+    let interrupt = Interrupt::listen();
+    let (mut asked, mut lost) = (0u64, 0u64);
+    loop {
+        let (raw, styled) = prompt(app, &talk)?;
+        let next = match input.next(&raw, &styled)? {
+            Said::Nothing => continue,
+            Said::End => break,
+            Said::Line(line) => step(app, &mut talk, &line),
+        };
+        match next {
+            Ok(Next::Listen) => {}
+            Ok(Next::Ask(question)) => {
+                asked += 1;
+                lost += u64::from(!ask(app, &talk, &interrupt, question)?);
+            }
+            Ok(Next::End) => break,
+            Err(fault) if fault.is_gone() => return Err(fault),
+            Err(fault) => drop(fault.report(false)),
+        }
+        app.paper.flush()?;
+    }
+    input.keep();
+    say(format!("go on with: komado chat {}", talk.name()));
+    if lost > 0 && !input.is_terminal() {
+        let message = format!("{lost} of {} brought no answer", count(asked, "question"));
+        return Err(Fault::new(Exit::Failed, message));
+    }
+    Ok(())
+}
+
+/// What one line asks for.
+fn step(app: &mut App, talk: &mut Talk, line: &str) -> Outcome<Next> {
+    match Command::parse(line) {
+        None => Ok(Next::Ask(Some(line.trim_start_matches(' ').to_owned()))),
+        Some(command) => command?.run(app, talk),
+    }
+}
+
+/// Asks, and prints the answer; false when there was none. The conversation goes on all the same.
+fn ask(app: &App, talk: &Talk, interrupt: &Interrupt, question: Option<String>) -> Outcome<bool> {
+    let mut answer = Answer::new(talk.found(), answer::Undo::Slash);
+    match talk.ask(app, question, interrupt, &mut answer) {
+        Ok(conversed) => {
+            answer.own_words(&conversed.turned);
+            answer.end()?;
+            tell_open(talk, &conversed.open);
+            Ok(true)
+        }
+        Err(fault) if fault.is_gone() => Err(fault),
+        Err(fault) => {
+            answer.end()?;
+            let _ = fault.report(false);
+            say("komado: what you said is kept; /again asks once more, /rewind takes it back");
+            Ok(false)
+        }
+    }
+}
+
+/// Says which calls wait, and how they are answered.
+pub(super) fn tell_open(talk: &Talk, open: &[Call]) {
+    for call in open {
+        say(format!("⋯ the model waits for {}({}), {}", call.name, call.arguments, call.id));
+    }
+    if let Some(first) = open.first() {
+        let name = talk.name();
+        say(format!(
+            "answer with: komado append {name} --role tool --call {} \"…\"; then: komado ask --again {name}",
+            first.id
+        ));
+    }
+}
+
+/// The prompt: how full the window is. Plain, and in colour.
+fn prompt(app: &App, talk: &Talk) -> Outcome<(String, String)> {
+    let thread = app.engine.open(&talk.found().session, &talk.found().thread, Mode::Read)?;
+    let budget = app.budget(&talk.connection, None)?;
+    let tokens = thread.view().tokens();
+    let raw = gauge::short(tokens, budget.window, CELLS);
+    let ink = match tokens {
+        n if n > budget.usable => Ink::Red,
+        n if n >= budget.act_at => Ink::Yellow,
+        _ => Ink::Green,
+    };
+    Ok((format!("{raw} ❯ "), format!("{} ❯ ", app.paper.ink(ink, &raw))))
+}

@@ -1,0 +1,199 @@
+//! What is heard while a question is answered: the model's words for standard output, the rest for the person.
+
+use crate::fault::{Fault, Outcome};
+use crate::paper::{Ink, Paper, number, say};
+use crate::verb::{change, fit};
+use komado_engine::engine::Found;
+use komado_engine::fit::{Done, Fitted};
+use komado_engine::turn::{Hint, News, Turned, When};
+use komado_provider::Event;
+use serde_json::Value;
+use std::io::{self, IsTerminal, Write};
+
+/// How an undo is spelled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Undo {
+    /// As a command of the shell.
+    Shell,
+    /// As a command of the conversation.
+    Slash,
+}
+
+/// Listens, and prints what is heard.
+pub(crate) struct Answer {
+    found: Found,
+    undo: Undo,
+    paper: Paper,
+    /// Standard output is a terminal, which must not be given its codes by a model.
+    is_terminal: bool,
+    /// Thoughts are shown where a person waits for words.
+    shows_thoughts: bool,
+    thinking: bool,
+    /// True when the last thing printed ended its line.
+    at_start: bool,
+    /// What went wrong with printing.
+    fault: Option<Fault>,
+    /// Edits that were made, as `komado fit --json` tells them.
+    pub(crate) edits: Vec<Value>,
+    /// Tokens of the view when all was said.
+    pub(crate) tokens: u64,
+}
+
+impl Answer {
+    /// Listens to a conversation in `found`.
+    pub(crate) fn new(found: &Found, undo: Undo) -> Self {
+        Self {
+            found: found.clone(),
+            undo,
+            paper: Paper::new(false),
+            is_terminal: io::stdout().is_terminal(),
+            shows_thoughts: io::stderr().is_terminal(),
+            thinking: false,
+            at_start: true,
+            fault: None,
+            edits: Vec::new(),
+            tokens: 0,
+        }
+    }
+
+    /// The same, for a program: words are not printed as they come.
+    pub(crate) fn for_program(found: &Found) -> Self {
+        let mut answer = Self::new(found, Undo::Shell);
+        (answer.paper.json, answer.shows_thoughts) = (true, false);
+        answer
+    }
+
+    /// Hears news.
+    pub(crate) fn take(&mut self, news: News<'_>) {
+        match news {
+            News::Fitted(fitted) => self.fitted(fitted),
+            News::Sent { .. } => self.line_end(),
+            News::Said(event) => self.said(event),
+            News::Waiting(waiting) => self.tell(&format!(
+                "{}; trying again in {} s ({} of {})",
+                waiting.why,
+                waiting.delay.as_secs_f64(),
+                waiting.tries + 1,
+                waiting.most
+            )),
+            News::TooLarge { attempt, limit, .. } => {
+                let limit = limit.map(|limit| format!(" (it takes {})", number(limit))).unwrap_or_default();
+                self.tell(&format!(
+                    "the request was too large for the model{limit}; smaller now, try {}",
+                    attempt + 1
+                ));
+            }
+            News::Truncated { reported, expected } => self.tell(&format!(
+                "the server read only {} of {} tokens and did not say so; what it can take is now known",
+                number(reported),
+                number(expected)
+            )),
+            News::Hint(hint) => self.hint(hint),
+            _ => {}
+        }
+    }
+
+    fn fitted(&mut self, fitted: &Fitted) {
+        for why in &fitted.declined {
+            self.tell(&format!("no summary: {why}"));
+        }
+        for done in &fitted.done {
+            self.edits.push(fit::edit_json(&self.found, done));
+            let line = format!("{}; undo: {}", fit::line(done), self.undo(done));
+            self.tell(&line);
+        }
+    }
+
+    fn undo(&self, done: &Done) -> String {
+        match self.undo {
+            Undo::Slash => format!("/revert @{}", done.seq),
+            Undo::Shell => format!("komado revert {}@{}", change::name(&self.found), done.seq),
+        }
+    }
+
+    fn hint(&mut self, hint: Hint) {
+        if hint.when == When::BeforeEnd && hint.verdict.will_manage && self.undo == Undo::Slash {
+            self.tell("the window is getting full: before the next request something will leave the view");
+        }
+    }
+
+    fn said(&mut self, event: &Event) {
+        match event {
+            Event::Text(text) => {
+                self.end_thought();
+                self.print(text);
+            }
+            Event::Reasoning(text) if self.shows_thoughts => {
+                self.thinking = true;
+                let text = self.paper.ink(Ink::Dim, &clean(text));
+                let _ = write!(io::stderr(), "{text}");
+            }
+            Event::Call { name, .. } => {
+                self.end_thought();
+                self.tell(&format!("the model calls {}", clean(name)));
+            }
+            _ => {}
+        }
+    }
+
+    fn end_thought(&mut self) {
+        if std::mem::take(&mut self.thinking) {
+            say("");
+        }
+    }
+
+    /// Prints words of the model.
+    pub(crate) fn print(&mut self, text: &str) {
+        if self.paper.json || self.fault.is_some() || text.is_empty() {
+            return;
+        }
+        self.at_start = text.ends_with('\n');
+        let cleaned = if self.is_terminal { clean(text) } else { text.to_owned() };
+        let printed = self.paper.raw().write_all(cleaned.as_bytes()).map_err(Fault::from);
+        self.fault = printed.and_then(|()| self.paper.flush()).err();
+    }
+
+    fn line_end(&mut self) {
+        if !self.at_start {
+            self.print("\n");
+        }
+    }
+
+    /// Says something beside the words, on a line of its own.
+    fn tell(&mut self, text: &str) {
+        self.end_thought();
+        self.line_end();
+        let text = if io::stderr().is_terminal() { self.paper.ink(Ink::Dim, text) } else { text.to_owned() };
+        say(format!("⋯ {text}"));
+    }
+
+    /// Prints an answer that no model gave, and says so.
+    pub(crate) fn own_words(&mut self, turned: &Turned) {
+        if turned.is_ours {
+            self.tell("no model said this; komado did, because the request stayed too large");
+            self.print(&turned.message.words());
+        }
+    }
+
+    /// Ends the answer's last line; an error when the words could not be printed.
+    pub(crate) fn end(&mut self) -> Outcome {
+        self.end_thought();
+        self.line_end();
+        self.fault.take().map_or(Ok(()), Err)
+    }
+}
+
+/// A text without anything that a terminal would obey.
+fn clean(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clean;
+
+    #[test]
+    fn a_terminal_gets_words_and_no_codes() {
+        assert_eq!(clean("a\u{1b}[31m赤\u{7}\r\n\tb\u{9b}2J"), "a[31m赤\n\tb2J");
+    }
+}

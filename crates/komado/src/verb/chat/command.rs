@@ -1,0 +1,215 @@
+//! Slash commands: each is the verb of the same name, on the session at hand.
+
+use super::talk::Talk;
+use crate::app::App;
+use crate::cli;
+use crate::config::nearest_name;
+use crate::connect::Wishes;
+use crate::fault::{Exit, Fault, Outcome};
+use crate::paper::say;
+use crate::verb::fit;
+use komado_core::journal::Entry;
+use komado_core::{Role, Seq};
+use komado_engine::Thread;
+use komado_store::Mode;
+
+/// Every command: name, what follows it, what it does.
+const COMMANDS: [(&str, &str, &str); 14] = [
+    ("/context", "", "draw the window and what fills it"),
+    ("/rewind", "[N | @SEQ]", "take the last N questions back (1), or go back to a moment"),
+    ("/revert", "[@SEQ]", "undo an edit: the last one, or the one named"),
+    ("/pin", "[@SEQ]", "keep a message in the view: the last one, or the one named"),
+    ("/unpin", "[@SEQ]", "take a pin back"),
+    ("/recall", "WORDS", "find again what was said"),
+    ("/condense", "", "put a summary in place of what is old, now"),
+    ("/show", "", "print what the model sees"),
+    ("/log", "[N]", "list the last entries of the journal (20)"),
+    ("/model", "[NAME]", "ask another model from now on, or say which one is asked"),
+    ("/again", "", "ask once more without saying anything new"),
+    ("/help", "", "list these"),
+    ("/quit", "", "end; so does Ctrl-D"),
+    ("/exit", "", "the same"),
+];
+
+/// A command, understood.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Command {
+    name: &'static str,
+    rest: String,
+}
+
+/// What is to be done after a line.
+pub(crate) enum Next {
+    /// Ask the model; with a new question, or without one.
+    Ask(Option<String>),
+    /// Wait for the next line.
+    Listen,
+    /// End.
+    End,
+}
+
+/// The commands that begin with what was typed.
+pub(super) fn complete(typed: &str) -> Vec<String> {
+    let fits = COMMANDS.iter().filter(|(name, ..)| typed.starts_with('/') && name.starts_with(typed));
+    fits.map(|(name, rest, _)| if rest.is_empty() { (*name).to_owned() } else { format!("{name} ") })
+        .collect()
+}
+
+impl Command {
+    /// The command that a line is; `None` for what is to be said to the model.
+    pub(crate) fn parse(line: &str) -> Option<Outcome<Self>> {
+        let line = line.trim_end();
+        if !line.starts_with('/') {
+            return None;
+        }
+        let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let known = COMMANDS.iter().find(|(known, ..)| *known == name);
+        Some(match known {
+            Some((name, ..)) => Ok(Self { name, rest: rest.trim().to_owned() }),
+            None => {
+                let near = nearest_name(name, COMMANDS.iter().map(|(name, ..)| *name));
+                let hint = near.map_or("/help lists them".to_owned(), |near| format!("did you mean {near}?"));
+                Err(Fault::usage(format!(
+                    "there is no command {name}: {hint} (nothing was sent; a message that begins with / needs a space before it)"
+                )))
+            }
+        })
+    }
+
+    /// Does it.
+    pub(crate) fn run(&self, app: &mut App, talk: &mut Talk) -> Outcome<Next> {
+        let name = talk.name();
+        let at = |seq: Seq| format!("{name}@{seq}");
+        match self.name {
+            "/quit" | "/exit" => return Ok(Next::End),
+            "/again" => return Ok(Next::Ask(None)),
+            "/help" => help(app)?,
+            "/model" => self.model(app, talk)?,
+            "/condense" => {
+                let budget = app.budget(&talk.connection, None)?;
+                fit::condense_now(app, talk.found(), budget, &talk.wishes)?;
+            }
+            "/context" => {
+                let window = app.budget(&talk.connection, None)?.window.to_string();
+                cli::again(app, &["context", &name, "--window", &window])?;
+            }
+            "/show" => cli::again(app, &["show", &name])?,
+            "/log" => {
+                let last = if self.rest.is_empty() { "20" } else { &self.rest };
+                cli::again(app, &["log", &name, "-n", last])?;
+            }
+            "/recall" if self.rest.is_empty() => {
+                return Err(Fault::usage("say what to look for: /recall WORDS"));
+            }
+            "/recall" => cli::again(app, &["recall", "-k", "5", "--", &name, &self.rest])?,
+            verb => {
+                let seq = self.seq(app, talk)?;
+                cli::again(app, &[verb.trim_start_matches('/'), &at(seq)])?;
+            }
+        }
+        Ok(Next::Listen)
+    }
+
+    /// The entry a command is about: the one named, or the one that is meant when none is.
+    fn seq(&self, app: &App, talk: &Talk) -> Outcome<Seq> {
+        let wrong = || {
+            let form = if self.name == "/rewind" { "a number of questions, or @SEQ" } else { "@SEQ" };
+            Fault::usage(format!("{} takes {form}, not {:?}; /log lists the entries", self.name, self.rest))
+        };
+        if let Some(seq) = self.rest.strip_prefix('@') {
+            return seq.parse().map_err(|_| wrong());
+        }
+        let thread = app.engine.open(&talk.found().session, &talk.found().thread, Mode::Read)?;
+        let (count, is_bare) = match self.rest.as_str() {
+            "" => (1, true),
+            number => (number.parse::<usize>().map_err(|_| wrong())?, false),
+        };
+        if self.name == "/rewind" {
+            return before_questions(&thread, count);
+        }
+        if !is_bare {
+            return Err(wrong());
+        }
+        let found = match self.name {
+            "/revert" => thread.view().edits().last(),
+            "/unpin" => thread.view().pins().last().map(|pin| pin.from),
+            _ => messages(&thread, |_| true).next().transpose()?,
+        };
+        let what = match self.name {
+            "/revert" => "no edit is in force",
+            "/unpin" => "nothing is pinned",
+            _ => "nothing was said yet",
+        };
+        found.ok_or_else(|| Fault::new(Exit::Refused, format!("{what}: {} has nothing to do", self.name)))
+    }
+
+    fn model(&self, app: &App, talk: &mut Talk) -> Outcome {
+        if !self.rest.is_empty() {
+            let own = app.session(&talk.found().session)?.meta.config;
+            // A window that was given was given for the model before.
+            let wishes = Wishes { model: Some(self.rest.clone()), window: None, ..talk.wishes.clone() };
+            let provider = talk.wishes.provider.clone();
+            let provider = provider.or_else(|| Some(talk.connection.asking.provider.name.clone()));
+            let wishes = Wishes { provider, ..wishes };
+            talk.connection = app.connect(&own, &wishes)?;
+            talk.wishes = wishes;
+        }
+        say(talk.connection.line());
+        Ok(())
+    }
+}
+
+fn help(app: &mut App) -> Outcome {
+    for (name, rest, about) in COMMANDS {
+        app.paper.line(format!("{:<22} {about}", format!("{name} {rest}")))?;
+    }
+    app.paper
+        .line("A line that ends with \\ goes on in the next; everything between two \"\"\" is one message.")
+}
+
+/// Messages on the path to now, the newest first.
+fn messages<'a>(
+    thread: &'a Thread<'_>,
+    of: impl Fn(Role) -> bool + 'a,
+) -> impl Iterator<Item = Outcome<Seq>> + 'a {
+    let path = (1..=thread.last()).rev().filter(|seq| thread.view().on_path(*seq));
+    path.filter_map(move |seq| match thread.record(seq) {
+        Ok(record) => match record.entry {
+            Entry::Message(message, _) if of(message.role) => Some(Ok(seq)),
+            _ => None,
+        },
+        Err(error) => Some(Err(error.into())),
+    })
+}
+
+/// The moment before the last `count` questions.
+fn before_questions(thread: &Thread<'_>, count: usize) -> Outcome<Seq> {
+    let said = messages(thread, |role| role == Role::User).take(count).collect::<Outcome<Vec<Seq>>>()?;
+    match said.last() {
+        Some(seq) if said.len() == count => Ok(seq - 1),
+        _ => Err(Fault::new(
+            Exit::Refused,
+            format!("{count} questions cannot be taken back: there are {}", said.len()),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_completed_and_only_names() {
+        assert_eq!(complete("/re"), ["/rewind ", "/revert ", "/recall "]);
+        assert_eq!(complete("/q"), ["/quit"]);
+        assert!(complete("").is_empty() && complete("re").is_empty() && complete("/zz").is_empty());
+    }
+
+    #[test]
+    fn what_does_not_begin_with_a_slash_is_said_and_a_misspelling_is_not() {
+        assert!(Command::parse("hello /pin").is_none() && Command::parse(" /usr/bin").is_none());
+        let command = Command::parse("/rewind  @12 ").unwrap().unwrap();
+        assert_eq!((command.name, command.rest.as_str()), ("/rewind", "@12"));
+        assert!(Command::parse("/rewnd 1").unwrap().is_err());
+    }
+}

@@ -1,0 +1,142 @@
+//! A conversation with a model: a session, who is asked in it, and one question after the other.
+
+use super::answer::Answer;
+use super::interrupt::Interrupt;
+use crate::app::App;
+use crate::config::table::SCRIPTED;
+use crate::connect::{Connection, Wishes};
+use crate::fault::{Exit, Fault, Outcome};
+use crate::paper::{number, say};
+use crate::verb::{change, new};
+use clap::Args as ClapArgs;
+use komado_core::journal::Setup;
+use komado_core::message::Message;
+use komado_core::session::MetaConfig;
+use komado_core::{Address, Role, SessionId, ThreadId};
+use komado_engine::Error as Engine;
+use komado_engine::converse::{Conversed, Library};
+use komado_engine::engine::Found;
+use komado_store::Mode;
+
+/// What stands before a new conversation.
+#[derive(ClapArgs, Clone, Debug, Default)]
+pub(crate) struct Beginning {
+    /// The system prompt of a new session
+    #[arg(long, value_name = "TEXT")]
+    system: Option<String>,
+    /// Offer the model of a new session the tools that lead back to what left its view
+    #[arg(long)]
+    tools: bool,
+}
+
+/// A conversation.
+pub(crate) struct Talk {
+    found: Found,
+    pub(crate) wishes: Wishes,
+    pub(crate) connection: Connection,
+}
+
+impl Talk {
+    /// Goes on with a session, or makes one. Who is asked is known before anything is made.
+    pub(crate) fn open(
+        app: &App,
+        address: Option<&Address>,
+        wishes: Wishes,
+        beginning: Beginning,
+    ) -> Outcome<Self> {
+        let Some(address) = address else {
+            let connection = app.connect(&MetaConfig::default(), &wishes)?;
+            let talk = Self { found: make(app, &connection, beginning)?, wishes, connection };
+            talk.tell_scripted();
+            return Ok(talk);
+        };
+        let found = app.find_now(address)?;
+        if beginning.system.is_some() || beginning.tools {
+            return Err(Fault::usage(format!(
+                "--system and --tools are for a new session; `komado setup {address}` changes what stands before this one"
+            )));
+        }
+        let connection = app.connect(&app.session(&found.session)?.meta.config, &wishes)?;
+        let talk = Self { found, wishes, connection };
+        talk.tell_scripted();
+        Ok(talk)
+    }
+
+    pub(crate) fn found(&self) -> &Found {
+        &self.found
+    }
+
+    /// The session's name on the command line.
+    pub(crate) fn name(&self) -> String {
+        change::name(&self.found)
+    }
+
+    /// Says who answers when nobody was configured.
+    fn tell_scripted(&self) {
+        if self.connection.is_scripted() && self.wishes.provider.is_none() {
+            say(format!(
+                "komado: no model is configured, so the built-in scripted one answers (window {}); for a real one set \
+                 OPENAI_API_KEY or ANTHROPIC_API_KEY and give --model NAME, or give --provider ollama --model NAME",
+                number(self.connection.window.tokens)
+            ));
+        }
+    }
+
+    /// Says `question`, if there is one, asks the model, and journals what it answers.
+    pub(crate) fn ask(
+        &self,
+        app: &App,
+        question: Option<String>,
+        interrupt: &Interrupt,
+        answer: &mut Answer,
+    ) -> Outcome<Conversed> {
+        let mut thread = app.open(&self.found, Mode::Write)?;
+        let budget = app.budget(&self.connection, None)?;
+        let watch = interrupt.watch();
+        let mut asking = self.connection.asking.clone();
+        asking.cancel = watch.cancel();
+        let talk = Some(&self.connection);
+        let mut writer =
+            app.summariser(&self.found.session, thread.meter(), &self.wishes, talk, &asking.cancel)?;
+        let mut ladder = app.config.ladder(budget, writer.by());
+        let before = thread.last();
+        if let Some(question) = question {
+            thread.say(Message::text(Role::User, question))?;
+        }
+        let conversed = thread.converse(&asking, &mut ladder, &mut Library, &mut |news| answer.take(news));
+        drop(watch);
+        change::settle(&mut thread);
+        answer.tokens = thread.view().tokens();
+        conversed.map_err(|error| self.fault(error, before))
+    }
+
+    /// What went wrong; what was said before it is kept, and that is told where it would be in the way.
+    fn fault(&self, error: Engine, before: u32) -> Fault {
+        let is_large = matches!(error, Engine::Floor(_));
+        let fault = match error {
+            Engine::Unanswered { .. } => Fault::new(Exit::Failed, error.to_string()),
+            other => other.into(),
+        };
+        let back = format!("`{}` takes the question back", change::rewind_to(&self.found, before));
+        if is_large { fault.and(back) } else { fault }
+    }
+}
+
+/// Makes the session of a conversation.
+fn make(app: &App, connection: &Connection, beginning: Beginning) -> Outcome<Found> {
+    let session = SessionId::new(uuid::Uuid::new_v4().to_string())?;
+    let mut config = connection.config();
+    let model = config.model.as_deref().filter(|model| *model != SCRIPTED);
+    config.meter = new::meter(app, None, model)?.name().to_owned();
+    config.compression_threshold = Some(app.config.compression_threshold);
+    let made = new::Made { config, user: None, task: None, queued: false };
+    app.engine.create(&made.meta(app, &session)?)?;
+    let setup = Setup { system: beginning.system, ..Setup::default() };
+    let setup = if beginning.tools { Library::offered(setup) } else { setup };
+    if setup != Setup::default() {
+        let mut root = app.engine.open(&session, &ThreadId::root(), Mode::Write)?;
+        root.set_up(setup)?;
+        root.settle()?;
+    }
+    Ok(Found { session, thread: ThreadId::root(), seq: None })
+}

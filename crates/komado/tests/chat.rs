@@ -1,0 +1,184 @@
+//! `komado chat` through a pipe: every command, long messages, a window that is never too small, Ctrl-C.
+
+#![allow(clippy::unwrap_used)]
+
+mod run;
+
+use komado_provider::scripted::{Options, Server, Step};
+use run::{Place, Said};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::Stdio;
+
+fn chat(place: &Place, args: &[&str], lines: &str) -> Said {
+    place.feed(&[&["chat", "--provider", "scripted"], args].concat(), lines.as_bytes())
+}
+
+/// The same with a server that gives `answers` answers.
+fn talk(place: &Place, server: &Server, window: &str, lines: &str, answers: usize) -> Said {
+    (0..answers).for_each(|n| server.add(Step::say(format!("答え{n}"))));
+    let args = ["chat", "--base-url", server.url(), "--model", "m", "--window", window];
+    place.feed(&args, lines.as_bytes())
+}
+
+/// The session that a chat said it is in.
+fn session(said: &Said) -> String {
+    said.err.lines().find_map(|line| line.strip_prefix("go on with: komado chat ")).unwrap().to_owned()
+}
+
+#[test]
+fn answers_come_out_of_a_pipe_without_a_prompt() {
+    let place = Place::new();
+    let said = chat(&place, &[], "repeat: one\n\nrepeat: 二\n");
+    assert_eq!((said.code, said.out.as_str()), (0, "one\n二\n"), "{}", said.err);
+    let again = chat(&place, &[&session(&said)], "repeat: three\n/quit\nrepeat: four\n");
+    assert_eq!(again.out, "three\n");
+    let log = place.ok(&["log", &session(&said)]);
+    assert_eq!(log.matches(" user ").count(), 3, "{log}");
+}
+
+#[test]
+fn every_command_does_what_its_verb_does() {
+    let place = Place::new();
+    let said = chat(
+        &place,
+        &[],
+        "repeat: alpha\nrepeat: beta\n/show\n/log 2\n/context\n/recall alpha\n/help\n/model\n",
+    );
+    assert_eq!(said.code, 0, "{}", said.err);
+    for part in ["1 user \"repeat: alpha\"", "6 assistant \"beta\"", "of 4,096", "@1", "/condense"] {
+        assert!(said.out.contains(part), "{part}: {}", said.out);
+    }
+    assert!(said.err.contains("scripted at scripted"), "{}", said.err);
+    let id = session(&said);
+    let said = chat(&place, &[&id], "/pin\n/pin @1\n/unpin @1\n/unpin\n/unpin\n");
+    assert!(said.out.contains("pinned @6") && said.out.contains("unpinned @1"), "{}", said.out);
+    assert!(
+        said.out.contains("unpinned @6") && said.err.contains("nothing is pinned"),
+        "{}{}",
+        said.out,
+        said.err
+    );
+    let said = chat(&place, &[&id], "/rewind\n/rewind @0\n/rewind 3\n/rewind x\n/show\n");
+    assert!(said.out.contains("went back to @3") && said.out.contains("went back to @0"), "{}", said.out);
+    assert!(said.err.contains("cannot be taken back") && said.err.contains("not \"x\""), "{}", said.err);
+    assert!(!said.out.contains("beta"), "{}", said.out);
+}
+
+#[test]
+fn condense_and_revert_are_a_pair() {
+    let place = Place::new();
+    let mut lines = String::new();
+    for n in 0..12 {
+        lines.push_str(&format!("{n}. {}\n", "Please read src/main.rs carefully. ".repeat(8)));
+    }
+    let said = chat(&place, &["--window", "16000"], &lines);
+    let id = session(&said);
+    let before = place.json(&["context", &id])["context_tokens"].as_u64().unwrap();
+    let said = chat(&place, &[&id], "/condense\n/revert\n/revert\n");
+    assert!(said.out.contains("condense"), "{}{}", said.out, said.err);
+    assert!(said.err.contains("no edit is in force"), "{}", said.err);
+    assert_eq!(place.json(&["context", &id])["context_tokens"].as_u64().unwrap(), before);
+    let said = chat(&place, &[&id], "/condense\n");
+    assert!(place.json(&["context", &id])["context_tokens"].as_u64().unwrap() < before, "{}", said.err);
+}
+
+#[test]
+fn an_unknown_command_is_not_sent_and_the_nearest_is_named() {
+    let place = Place::new();
+    let said = chat(&place, &[], "/rewnd 1\n/zzzzzz\n /usr/bin is sent\n");
+    assert!(
+        said.err.contains("did you mean /rewind?") && said.err.contains("/help lists them"),
+        "{}",
+        said.err
+    );
+    assert_eq!(said.out.matches("turn 1").count(), 1, "{}", said.out);
+    let log = place.ok(&["log", &session(&said)]);
+    assert!(log.contains("\"/usr/bin") && !log.contains("rewnd"), "{log}");
+}
+
+#[test]
+fn a_message_may_have_several_lines() {
+    let (place, server) = (Place::new(), Server::start(Options::default()).unwrap());
+    let lines = "first \\\nsecond\n\"\"\"\n一\n\n二\n\"\"\"\n\"\"\"open\n";
+    let said = talk(&place, &server, "4000", lines, 3);
+    assert_eq!((said.code, said.out.as_str()), (0, "答え0\n答え1\n答え2\n"), "{}", said.err);
+    let log = place.ok(&["log", &session(&said), "--json"]);
+    for text in [r#""first \nsecond""#, r#""一\n\n二""#, r#""open""#] {
+        assert!(log.contains(text), "{text}: {log}");
+    }
+}
+
+#[test]
+fn a_chat_of_many_windows_tells_each_edit_with_its_undo() {
+    let place = Place::new();
+    let server = Server::start(Options { window: Some(2_500), ..Options::default() }).unwrap();
+    let long = "設定ファイル config/app.yaml を読んで直してください。".repeat(12);
+    let lines: String = (0..40).map(|n| format!("{n}: {long}\n")).collect();
+    let said = talk(&place, &server, "2500", &lines, 40);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let expect: String = (0..40).map(|n| format!("答え{n}\n")).collect();
+    assert_eq!(said.out, expect);
+    assert!(said.err.contains("undo: /revert @"), "{}", said.err);
+    assert!(server.seen().iter().all(|seen| seen.status == 200), "nothing was too large");
+    place.ok(&["doctor"]);
+}
+
+#[test]
+fn a_failed_request_does_not_end_the_chat() {
+    let server = Server::start(Options::default()).unwrap();
+    server.add(Step::fail(401, Some("no such key")));
+    server.add(Step::say("now it works"));
+    let place = Place::new();
+    let args = ["chat", "--base-url", server.url(), "--model", "m", "--window", "4000"];
+    let said = place.feed(&args, b"hello\n/again\n");
+    assert_eq!((said.code, said.out.as_str()), (1, "now it works\n"), "{}", said.err);
+    assert!(said.err.contains("no such key") && said.err.contains("1 of 2 questions"), "{}", said.err);
+    let body = String::from_utf8(server.seen()[1].body.clone()).unwrap();
+    assert_eq!(body.matches("hello").count(), 1, "{body}");
+    let other = place.feed(&args, b"/model other\nrepeat: x\n");
+    assert_eq!(other.code, 0, "{}", other.err);
+    assert!(other.err.contains("window of model \"other\" is not known"), "{}", other.err);
+}
+
+#[test]
+fn chat_is_not_for_programs() {
+    let place = Place::new();
+    let said = place.run(&["chat", "--json"]);
+    assert!(said.code == 2 && said.err.contains("komado ask --json"), "{}", said.err);
+    let said = place.feed(&["chat", "--provider", "scripted"], b"\xff\xfe\n");
+    assert!(said.code == 6 && said.err.contains("UTF-8"), "{}", said.err);
+}
+
+#[test]
+fn ctrl_c_stops_an_answer_keeps_what_came_and_the_chat_goes_on() {
+    let server = Server::start(Options::default()).unwrap();
+    server.add(Step { chunk: Some(1), chunk_delay_ms: 50, ..Step::say("slowly ".repeat(1_000)) });
+    server.add(Step::say("after"));
+    let place = Place::new();
+    let mut command =
+        place.command(&["chat", "--base-url", server.url(), "--model", "m", "--window", "9000"]);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"begin\n").unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut first = [0; 6];
+    out.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"slowly");
+    let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let mut rest = String::new();
+    out.read_line(&mut rest).unwrap();
+    stdin.write_all(b"go on\n").unwrap();
+    drop(stdin);
+    let mut after = String::new();
+    out.read_to_string(&mut after).unwrap();
+    assert_eq!(after, "after\n");
+    let mut err = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert!(err.contains("cancelled"), "{err}");
+    assert_eq!(child.wait().unwrap().code(), Some(1), "one question was not answered");
+    let id = err.lines().find_map(|line| line.strip_prefix("go on with: komado chat ")).unwrap();
+    let log = place.ok(&["log", id, "--json"]);
+    assert!(log.contains("\"finish\":\"cancelled\"") && log.contains("\"heard\":\"slowly"), "{log}");
+}

@@ -1,0 +1,207 @@
+//! What is taken for an overflow, what is not, and which numbers are read.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod again;
+mod left;
+mod taken;
+mod unseen;
+
+use komado_provider::overflow::{Remedy, classify};
+
+fn some(n: u64) -> Option<u64> {
+    (n > 0).then_some(n)
+}
+
+fn check(rows: &[taken::Row]) {
+    let mut wrong = Vec::new();
+    for (status, body, [limit, actual, output], remedy) in rows {
+        let verdict = classify(*status, body);
+        let expected = (true, some(*limit), some(*actual), some(*output), *remedy);
+        let found = (verdict.overflow, verdict.limit, verdict.actual, verdict.output, verdict.remedy);
+        if found != expected {
+            wrong.push(format!(
+                "{status} {body}\n  expected {expected:?}\n  found    {found:?}: {}",
+                verdict.why
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
+}
+
+fn check_left(rows: &[left::Row]) {
+    let mut wrong = Vec::new();
+    for (status, body) in rows {
+        let verdict = classify(*status, body);
+        let numbers = (verdict.limit, verdict.actual, verdict.output);
+        if verdict.overflow || numbers != (None, None, None) || verdict.remedy != Remedy::None {
+            wrong.push(format!("{status} {body}\n  taken for: {}", verdict.why));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
+}
+
+#[test]
+fn the_large_clouds_are_understood() {
+    check(taken::CLOUDS);
+}
+
+#[test]
+fn smaller_houses_and_routers_are_understood() {
+    check(taken::HOUSES);
+}
+
+#[test]
+fn servers_people_run_themselves_are_understood() {
+    check(taken::LOCAL);
+}
+
+#[test]
+fn every_form_of_a_body_is_read() {
+    check(taken::FORMS);
+}
+
+#[test]
+fn japanese_chinese_and_korean_are_understood() {
+    check(taken::TONGUES);
+}
+
+#[test]
+fn rates_and_quotas_are_no_overflow() {
+    check_left(left::RATES);
+}
+
+#[test]
+fn time_keys_and_broken_servers_are_no_overflow() {
+    check_left(left::SERVERS);
+}
+
+#[test]
+fn other_values_that_are_too_large_are_no_overflow() {
+    check_left(left::VALUES);
+}
+
+#[test]
+fn other_mistakes_and_good_answers_are_no_overflow() {
+    check_left(left::OTHERS);
+}
+
+#[test]
+fn wordings_nobody_has_met_yet_are_understood() {
+    check(unseen::TAKEN);
+    check(again::TAKEN);
+}
+
+#[test]
+fn wordings_nobody_has_met_yet_are_left_alone() {
+    check_left(unseen::LEFT);
+    check_left(again::LEFT);
+}
+
+#[test]
+fn there_is_enough_to_judge_by() {
+    let taken = [
+        taken::CLOUDS,
+        taken::HOUSES,
+        taken::LOCAL,
+        taken::FORMS,
+        taken::TONGUES,
+        unseen::TAKEN,
+        again::TAKEN,
+    ];
+    let left = [left::RATES, left::SERVERS, left::VALUES, left::OTHERS, unseen::LEFT, again::LEFT];
+    assert!(taken.iter().map(|rows| rows.len()).sum::<usize>() >= 120);
+    assert!(left.iter().map(|rows| rows.len()).sum::<usize>() >= 80);
+}
+
+#[test]
+fn what_was_sent_is_told_apart_from_the_answer() {
+    let verdict = classify(
+        400,
+        "you requested 9000 tokens (7000 in the messages, 2000 in the completion); the limit is 8192",
+    );
+    assert_eq!((verdict.actual, verdict.input, verdict.output), (Some(9000), Some(7000), Some(2000)));
+    assert_eq!(verdict.remedy, Remedy::LowerMaxTokens);
+}
+
+#[test]
+fn a_code_outweighs_a_status_about_rates_and_a_text_does_not() {
+    assert!(classify(429, r#"{"error":{"code":"context_length_exceeded"}}"#).overflow);
+    assert!(!classify(429, "the prompt is too long").overflow);
+}
+
+#[test]
+fn a_verdict_says_which_rule_held_and_for_which_words() {
+    let verdict = classify(400, "Input is too long for requested model.");
+    assert_eq!(verdict.why, "what was sent is too long: Input is too long for requested model.");
+    assert_eq!(classify(429, "slow down").why, "the status is about rates");
+    let long = format!("prompt is too long {}", "窓".repeat(500));
+    assert!(classify(400, &long).why.chars().count() < 250);
+}
+
+#[test]
+fn a_large_body_is_judged_by_its_ends() {
+    let noise = "x ".repeat(1 << 20);
+    assert!(classify(400, &format!("prompt is too long {noise}")).overflow);
+    assert!(classify(400, &format!("{noise} prompt is too long")).overflow);
+    assert!(!classify(400, &noise).overflow);
+    assert!(!classify(400, &"窓".repeat(1 << 20)).overflow);
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { cases: 300, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn nothing_makes_it_panic(status: u16, words in proptest::collection::vec(proptest::sample::select(WORDS), 0..24)) {
+        let verdict = classify(status, &words.concat());
+        proptest::prop_assert!(verdict.overflow || verdict.limit.is_none());
+        proptest::prop_assert_eq!(verdict.overflow, verdict.remedy != Remedy::None);
+    }
+
+    #[test]
+    fn any_bytes_are_judged(status: u16, text in ".{0,200}") {
+        let _ = classify(status, &text);
+    }
+}
+
+const WORDS: &[&str] = &[
+    "context ",
+    "window",
+    " too ",
+    "long",
+    "8192",
+    ",192",
+    ".5",
+    "k",
+    "M ",
+    "(",
+    ")",
+    "[",
+    "]",
+    " > ",
+    ">=",
+    " + ",
+    "トークン",
+    "を超え",
+    "最大",
+    "max_tokens",
+    "tokens",
+    " by ",
+    "\"",
+    "{",
+    "}",
+    ":",
+    "\\n",
+    "messages[",
+    "0].",
+    "data: ",
+    "\n",
+    "<",
+    "</a>",
+    "99999999999999999999",
+    "exceeds ",
+    "than",
+    "limit",
+    "…",
+    "\u{feff}",
+    "\u{0}",
+];
