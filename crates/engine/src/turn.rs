@@ -13,7 +13,7 @@ use crate::thread::Thread;
 use komado_core::budget::{Budget, Verdict};
 use komado_core::journal::{Entry, Reply, Sent};
 use komado_core::message::Message;
-use komado_core::{Role, Seq};
+use komado_core::{Kind, Role, Seq};
 use komado_provider::client::Waiting;
 use komado_provider::overflow::{self, Remedy};
 use komado_provider::{Body, Cancel, Client, Event, Form, Heard, Provider};
@@ -167,6 +167,7 @@ impl Thread<'_> {
         ladder: &mut Ladder<'_>,
         news: &mut dyn FnMut(News<'_>),
     ) -> Result<Turned> {
+        self.give_up_earlier(asking)?;
         self.answer_open_calls()?;
         if let Some(turns) = asking.history {
             self.bound_history(turns, &ladder.budget)?;
@@ -218,6 +219,21 @@ impl Thread<'_> {
     /// What the budget says now; nothing is done about it.
     pub fn hint(&self, when: When, budget: &Budget) -> Hint {
         Hint { when, verdict: self.will_manage(budget) }
+    }
+
+    /// A request whose process ended before the answer came is given up: the journal says so before the next one.
+    fn give_up_earlier(&mut self, asking: &Asking) -> Result<()> {
+        for seq in (1..=self.last()).rev() {
+            match self.source().head(seq)?.kind {
+                Kind::Sent => {
+                    let why = "the process ended before an answer came";
+                    return self.lose(seq, asking, "lost", why, None).map(|_| ());
+                }
+                Kind::User | Kind::Tool | Kind::System | Kind::Setup | Kind::Pin | Kind::Unpin => {}
+                _ => return Ok(()),
+            }
+        }
+        Ok(())
     }
 
     /// What is known about the model.

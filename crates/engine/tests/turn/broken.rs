@@ -138,6 +138,32 @@ fn a_turn_that_is_cancelled_keeps_what_came() {
 }
 
 #[test]
+fn a_request_that_a_crash_left_behind_is_given_up_before_the_next() {
+    let talk = Talk::new(Dialect::Chat, 16_384, Options::default());
+    let mut thread = talk.thread();
+    thread.say(Message::text(Role::User, "hello")).unwrap();
+    let sent = komado_core::journal::Sent {
+        digest: "d".into(),
+        model: "m".into(),
+        context_tokens: 9,
+        purpose: None,
+    };
+    let sent = thread.append(Entry::Sent(sent)).unwrap();
+    drop(thread);
+    let mut thread = talk.thread();
+    talk.ask(&mut thread, "still there?");
+    let lost: Vec<_> = (1..=thread.last())
+        .filter_map(|seq| match thread.record(seq).unwrap().entry {
+            Entry::Lost(reply) => Some((reply.to, reply.finish)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(lost, [(Some(sent), "lost".to_owned())]);
+    talk.ask(&mut thread, "and now?");
+    assert_eq!(journaled(&thread).len(), 5);
+}
+
+#[test]
 fn a_request_is_kept_when_it_failed_and_removed_when_it_was_answered() {
     let folder = tempfile::tempdir().unwrap();
     let holder =

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod broken;
+mod converse;
 mod kit;
 mod lessons;
 mod long;

@@ -1,0 +1,42 @@
+//! Turns that follow one another: our own tools are answered on the way, and hints are given where a loop may want them.
+
+use super::kit::{Talk, journaled};
+use komado_core::journal::Setup;
+use komado_core::message::{Message, Role};
+use komado_engine::condense::{ByDigest, Settings};
+use komado_engine::converse::Library;
+use komado_engine::fit::Ladder;
+use komado_engine::turn::{News, When};
+use komado_provider::Dialect;
+use komado_provider::scripted::{Options, Step};
+
+#[test]
+fn hints_come_after_a_reply_after_tools_and_before_the_end() {
+    let talk = Talk::new(Dialect::Chat, 16_384, Options::default());
+    let mut thread = talk.thread();
+    thread.set_up(Library::offered(Setup::default())).unwrap();
+    talk.server.add(Step::call("recall", "{\"query\":\"lantern\"}"));
+    talk.server.add(Step::say("It stood on the shelf."));
+    thread.say(Message::text(Role::User, "The lantern stands on the shelf. Where does it stand?")).unwrap();
+    let mut by = ByDigest::new(thread.meter());
+    let budget = talk.budget();
+    let (soft, before) = (budget.act_at, thread.view().tokens());
+    let mut ladder = Ladder { budget, settings: Settings::default(), by: &mut by };
+    let mut hints = Vec::new();
+    let conversed = thread.converse(&talk.asking, &mut ladder, &mut Library, &mut |news| {
+        if let News::Hint(hint) = news {
+            hints.push(hint);
+        }
+    });
+    let conversed = conversed.unwrap();
+    assert_eq!((conversed.turns, conversed.open.len()), (2, 0));
+    let when: Vec<When> = hints.iter().map(|hint| hint.when).collect();
+    assert_eq!(when, [When::AfterReply, When::AfterTools, When::AfterReply, When::BeforeEnd]);
+    // A hint counts what has come since: the result of a tool before anybody asks again.
+    assert!(hints.windows(2).all(|pair| pair[0].verdict.tokens <= pair[1].verdict.tokens));
+    assert!(hints[1].verdict.tokens > before && hints[1].verdict.act_at == soft);
+    assert!(!hints[1].verdict.will_manage);
+    let said = journaled(&thread);
+    assert!(said[2].words().contains("lantern"), "recall found it: {:?}", said[2]);
+    assert_eq!(said.len(), 4);
+}
