@@ -53,6 +53,11 @@ pub trait Summariser {
     /// Without a bound the span is still handed over in parts of a million tokens, so that memory stays flat.
     fn window(&self) -> Option<u64>;
 
+    /// True when nobody waits for its answers any more.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+
     /// What it is given.
     fn reads(&self) -> Reads {
         Reads::Request

@@ -79,6 +79,9 @@ pub enum Error {
         /// Tokens of the view.
         tokens: u64,
     },
+    /// Someone stopped it.
+    #[error("stopped; nothing was sent, and nothing but the attempt is in the journal")]
+    Cancelled,
     /// A request brought no answer. What was said before it is kept, and the thread goes on.
     #[error("{why} (journaled as @{seq})")]
     Unanswered {

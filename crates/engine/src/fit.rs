@@ -120,6 +120,10 @@ fn take<D: Desk>(desk: &mut D, step: Step, fitted: &mut Fitted, ladder: &mut Lad
             fitted.declined.push(why.to_string());
             if let Some(asked) = asked {
                 desk.in_vain(asked, &model, &why)?;
+                // Who stopped waiting did not ask for something else in its place.
+                if ladder.by.is_cancelled() {
+                    return Err(Error::Cancelled);
+                }
                 return by_digest(desk, again, verdict, fitted, ladder);
             }
         }
@@ -192,13 +196,16 @@ fn asked(view: &View, model: &str) -> Sent {
     }
 }
 
+/// How a summary ends that could not be had.
+const DECLINED: &str = "declined";
+
 /// What it says when that was in vain, and what it cost.
 fn lost(asked: Seq, model: &str, why: &Declined) -> Reply {
     Reply {
         to: Some(asked),
         model: Some(model.to_owned()),
         usage: why.usage(),
-        finish: "declined".into(),
+        finish: DECLINED.into(),
         error: Some(why.to_string()),
         heard: None,
     }
@@ -218,7 +225,7 @@ fn in_vain_lately<S: Source<Error = komado_store::Error> + ?Sized>(
     }
     for seq in (last.saturating_sub(LATELY) + 1..=last).rev().filter(|seq| view.on_path(*seq)) {
         let head = source.head(seq)?;
-        if head.kind == Kind::Lost {
+        if head.kind == Kind::Lost && is_declined(&source.record(seq)?.entry) {
             let said = |sums: [u64; 4]| sums.iter().sum::<u64>();
             return Ok(said(source.head(last)?.sums) - said(head.sums) < budget.min_gain() / 4);
         }
@@ -227,6 +234,11 @@ fn in_vain_lately<S: Source<Error = komado_store::Error> + ?Sized>(
         }
     }
     Ok(false)
+}
+
+/// True for a summary that was asked for in vain; a request of the conversation that was lost says nothing about that.
+fn is_declined(entry: &Entry) -> bool {
+    matches!(entry, Entry::Lost(reply) if reply.finish == DECLINED)
 }
 
 /// A copy of a thread on which steps are tried.

@@ -10,11 +10,9 @@ use komado_store::Lessons;
 use serde::{Deserialize, Serialize};
 
 /// Below so many tokens the words around a request weigh more than the request.
-const FEWEST: u64 = 200;
+const FEWEST: u64 = 400;
 /// How much one answer counts against all before it.
 const WEIGHT: f64 = 0.3;
-/// An answer that reports less than this share of what is usual is not taken for the new usual at once.
-const STEADY: f64 = 0.85;
 /// What no counter is off by.
 const FACTORS: std::ops::RangeInclusive<f64> = 0.2..=10.0;
 
@@ -36,6 +34,50 @@ pub struct Lesson {
     /// The largest request it has answered, in its own tokens.
     #[serde(default)]
     pub most: u64,
+    /// Its tokens for one of ours in that request, of which certainly nothing was left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usual: Option<f64>,
+    /// What it read the last time that something was left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<u64>,
+}
+
+/// A request, as far as we can tell how large it was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Size {
+    /// Tokens of the view.
+    pub tokens: u64,
+    /// Those among them that a provider may count otherwise, or not at all: thoughts, pictures, what only one dialect
+    /// knows.
+    pub uncertain: u64,
+}
+
+impl Size {
+    /// A request of words alone.
+    pub const fn certain(tokens: u64) -> Self {
+        Self { tokens, uncertain: 0 }
+    }
+
+    /// Tokens that any provider counts.
+    const fn least(self) -> u64 {
+        self.tokens.saturating_sub(self.uncertain)
+    }
+
+    /// True when it says something about how a provider counts.
+    const fn tells(self) -> bool {
+        self.tokens >= FEWEST && self.uncertain * 20 <= self.tokens
+    }
+}
+
+/// A refusal because of size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Refusal {
+    /// The most it takes, as it said.
+    pub limit: Option<u64>,
+    /// What it counted.
+    pub actual: Option<u64>,
+    /// True when it was about bytes, or did not say about what: then nothing is known about tokens.
+    pub is_vague: bool,
 }
 
 /// What an answer's usage says about a request.
@@ -70,47 +112,58 @@ impl Lesson {
         (tokens as f64 * self.factor()).ceil() as u64
     }
 
-    /// Learns from an answer to a request of `estimated` tokens of ours. A later answer may say more than all before it:
-    /// a conversation that turns to another language is counted by the newest, if that is the larger.
-    pub fn hear(&mut self, estimated: u64, usage: &Usage) -> Read {
+    /// Learns from an answer to a request. A conversation that turns to another language is counted by the newest
+    /// answer at once if that is the larger, and slowly if it is the smaller.
+    pub fn hear(&mut self, size: Size, usage: &Usage, probed: Option<u64>) -> Read {
         let reported = usage.input_tokens + usage.cache_creation_tokens + usage.cache_read_tokens;
-        if reported == 0 || estimated < FEWEST {
+        if reported == 0 || size.least() < FEWEST {
             return Read::Whole;
         }
-        let expected = (estimated as f64 * self.factor().min(1.0)) as u64;
+        let expected = (size.least() as f64 * self.usual.unwrap_or(1.0).min(1.0)) as u64;
         if reported * 2 < expected {
-            // Truncated at the top: what was read is about the most that ever was. Less means that only news was counted.
-            if reported * 10 >= self.most * 9 && reported >= FEWEST {
-                self.window = Some(self.window.map_or(reported, |window| window.min(reported)));
-            }
+            self.was_cut(reported, probed);
             return Read::Truncated { reported, expected };
         }
-        let ratio = (reported as f64 / estimated as f64).clamp(*FACTORS.start(), *FACTORS.end());
-        if ratio < self.factor() * STEADY && reported * 50 <= self.most * 51 {
-            // Less than usual, and no more than ever before: what begins like this may be a truncation.
-            return Read::Whole;
-        }
-        let mean = self.factor.map_or(ratio, |factor| factor * (1.0 - WEIGHT) + ratio * WEIGHT);
-        self.factor = Some(mean.max(ratio));
-        self.samples += 1;
-        self.most = self.most.max(reported);
+        self.cut = None;
         // What was answered was not too much, whatever was said before.
         self.window = self.window.map(|window| window.max(reported));
+        if size.tells() {
+            let ratio = (reported as f64 / size.tokens as f64).clamp(*FACTORS.start(), *FACTORS.end());
+            let mean = self.factor.map_or(ratio, |factor| factor * (1.0 - WEIGHT) + ratio * WEIGHT);
+            self.factor = Some(mean.max(ratio));
+            self.samples += 1;
+            if reported > self.most {
+                self.usual = Some(ratio);
+            }
+        }
+        self.most = self.most.max(reported);
         Read::Whole
     }
 
-    /// Learns from a refusal: `limit` and `actual` as the provider gave them, for a request of `estimated` tokens of ours.
-    pub fn refused(&mut self, estimated: u64, limit: Option<u64>, actual: Option<u64>, probed: Option<u64>) {
-        if let Some(limit) = limit.filter(|limit| *limit > 0) {
+    /// A server that leaves things out reads as much as ever, and no more: the window is learned when it did so twice.
+    /// Less than that means that it counts only what is new to it.
+    fn was_cut(&mut self, reported: u64, probed: Option<u64>) {
+        let near = |other: u64| reported.abs_diff(other) * 10 <= other;
+        if self.cut.is_some_and(near) && self.most > 0 && reported * 10 >= self.most * 9 {
+            let most = self.most.max(reported);
+            self.window = Some(self.window.map_or(most, |window| window.min(most)));
+            self.probed = probed;
+        }
+        self.cut = Some(reported);
+    }
+
+    /// Learns from a refusal of a request.
+    pub fn refused(&mut self, size: Size, refusal: Refusal, probed: Option<u64>) {
+        if let Some(limit) = refusal.limit.filter(|limit| *limit > 0) {
             (self.window, self.probed) = (Some(limit), probed);
-        } else if estimated >= FEWEST {
-            // It did not say how much it takes; certainly less than this.
-            let refused = self.theirs(estimated);
+        } else if size.tells() && !refusal.is_vague {
+            // It did not say how much it takes; certainly less than this, and no less than what it has answered.
+            let refused = self.theirs(size.tokens).max(self.most);
             self.window = Some(self.window.map_or(refused, |window| window.min(refused)));
             self.probed = probed;
         }
-        if let Some(actual) = actual.filter(|_| estimated >= FEWEST) {
-            let ratio = (actual as f64 / estimated as f64).clamp(*FACTORS.start(), *FACTORS.end());
+        if let Some(actual) = refusal.actual.filter(|_| size.tells()) {
+            let ratio = (actual as f64 / size.tokens as f64).clamp(*FACTORS.start(), *FACTORS.end());
             self.factor = Some(self.factor.map_or(ratio, |factor| factor.max(ratio)));
         }
     }
@@ -152,21 +205,24 @@ mod tests {
         Usage { input_tokens: input, ..Usage::default() }
     }
 
+    fn hear(lesson: &mut Lesson, tokens: u64, reported: u64) -> Read {
+        lesson.hear(Size::certain(tokens), &usage(reported), None)
+    }
+
     #[test]
-    fn the_factor_follows_what_is_reported_and_never_falls_below_the_last_answer() {
+    fn the_factor_follows_what_is_reported_up_at_once_and_down_slowly() {
         let mut lesson = Lesson::default();
-        assert_eq!(lesson.hear(1_000, &usage(1_100)), Read::Whole);
+        assert_eq!(hear(&mut lesson, 1_000, 1_100), Read::Whole);
         assert!((lesson.factor() - 1.1).abs() < 1e-9);
-        lesson.hear(1_000, &usage(1_500));
+        hear(&mut lesson, 1_000, 1_500);
         assert!((lesson.factor() - 1.5).abs() < 1e-9, "the larger, at once");
-        lesson.hear(2_000, &usage(2_000));
+        hear(&mut lesson, 1_000, 1_000);
         assert!((lesson.factor() - 1.35).abs() < 1e-9, "the smaller, slowly");
-        assert_eq!(
-            (lesson.ours(1_350), lesson.theirs(1_000), lesson.samples, lesson.most),
-            (1_000, 1_350, 3, 2_000)
-        );
-        lesson.hear(100, &usage(900));
-        assert_eq!(lesson.samples, 3, "a short request says little");
+        assert_eq!((lesson.ours(1_350), lesson.theirs(1_000), lesson.samples), (1_000, 1_350, 3));
+        (0..20).for_each(|_| assert_eq!(hear(&mut lesson, 1_000, 1_000), Read::Whole));
+        assert!(lesson.factor() < 1.01, "one odd request is forgotten");
+        hear(&mut lesson, 300, 900);
+        assert_eq!(lesson.samples, 23, "a short request says little");
     }
 
     #[test]
@@ -174,19 +230,37 @@ mod tests {
         let mut lesson = Lesson::default();
         let cached =
             Usage { input_tokens: 10, cache_creation_tokens: 90, cache_read_tokens: 900, output_tokens: 5 };
-        assert_eq!(lesson.hear(1_000, &cached), Read::Whole);
+        assert_eq!(lesson.hear(Size::certain(1_000), &cached, None), Read::Whole);
         assert!((lesson.factor() - 1.0).abs() < 1e-9);
     }
 
     #[test]
-    fn a_silent_truncation_is_seen_and_teaches_the_window() {
+    fn thoughts_that_are_not_sent_back_are_no_truncation() {
         let mut lesson = Lesson::default();
-        lesson.hear(1_900, &usage(2_000));
-        assert_eq!(lesson.hear(9_000, &usage(2_040)), Read::Truncated { reported: 2_040, expected: 9_000 });
-        assert_eq!((lesson.window, lesson.samples), (Some(2_040), 1));
+        for _ in 0..5 {
+            let size = Size { tokens: 9_000, uncertain: 8_000 };
+            assert_eq!(lesson.hear(size, &usage(1_020), None), Read::Whole);
+        }
+        assert_eq!((lesson.window, lesson.factor, lesson.most), (None, None, 1_020));
+    }
+
+    #[test]
+    fn a_silent_truncation_is_seen_and_teaches_the_window_when_it_happens_again() {
+        let mut lesson = Lesson::default();
+        hear(&mut lesson, 1_900, 2_000);
+        assert_eq!(hear(&mut lesson, 9_000, 2_040), Read::Truncated { reported: 2_040, expected: 9_000 });
+        assert_eq!((lesson.window, lesson.samples), (None, 1));
+        hear(&mut lesson, 9_100, 2_038);
+        assert_eq!(lesson.window, Some(2_038));
         // A server that counts only what it had not cached left nothing out.
         let mut lesson = Lesson { most: 8_000, ..Lesson::default() };
-        lesson.hear(9_000, &usage(40));
+        hear(&mut lesson, 9_000, 40);
+        hear(&mut lesson, 9_000, 41);
+        assert_eq!(lesson.window, None);
+        // One that was never asked before has no usual.
+        let mut lesson = Lesson::default();
+        hear(&mut lesson, 9_000, 420);
+        hear(&mut lesson, 9_000, 430);
         assert_eq!(lesson.window, None);
     }
 
@@ -194,7 +268,7 @@ mod tests {
     fn a_truncation_that_sets_in_slowly_is_seen_all_the_same() {
         let (mut lesson, mut seen) = (Lesson::default(), None);
         for estimated in (300..9_000).step_by(180) {
-            if let Read::Truncated { expected, .. } = lesson.hear(estimated, &usage(estimated.min(2_040))) {
+            if let Read::Truncated { expected, .. } = hear(&mut lesson, estimated, estimated.min(2_040)) {
                 seen = seen.or(Some(expected));
             }
         }
@@ -205,16 +279,23 @@ mod tests {
     #[test]
     fn a_refusal_teaches_and_a_larger_answer_corrects_it() {
         let mut lesson = Lesson::default();
-        lesson.refused(5_000, Some(4_096), Some(6_000), Some(4_096));
+        let size = Size::certain(5_000);
+        let named = Refusal { limit: Some(4_096), actual: Some(6_000), is_vague: false };
+        lesson.refused(size, named, Some(4_096));
         assert_eq!((lesson.window, lesson.probed), (Some(4_096), Some(4_096)));
         assert!((lesson.factor() - 1.2).abs() < 1e-9);
-        lesson.refused(5_000, None, None, None);
+        lesson.refused(size, Refusal::default(), None);
         assert_eq!(lesson.window, Some(4_096), "a limit that was named is better than none");
-        let mut unnamed = Lesson::default();
-        unnamed.refused(5_000, None, None, None);
-        assert_eq!(unnamed.window, Some(5_000));
-        lesson.hear(5_000, &usage(6_100));
+        hear(&mut lesson, 5_000, 6_100);
         assert_eq!(lesson.window, Some(6_100));
+        let mut unnamed = Lesson::default();
+        unnamed.refused(size, Refusal { is_vague: true, ..Refusal::default() }, None);
+        assert_eq!(unnamed.window, None, "bytes are not tokens");
+        unnamed.refused(size, Refusal::default(), None);
+        assert_eq!(unnamed.window, Some(5_000));
+        let mut proven = Lesson { most: 7_000, ..Lesson::default() };
+        proven.refused(size, Refusal::default(), None);
+        assert_eq!(proven.window, Some(7_000), "it has answered more than that");
     }
 
     #[test]
@@ -222,7 +303,8 @@ mod tests {
         let store = MemoryStore::default();
         let here = about("http://h:1/v1", "m");
         assert_eq!(known(&store, &here).unwrap(), Lesson::default());
-        learn(&store, &here, |lesson| lesson.refused(0, Some(9), None, None)).unwrap();
+        let named = Refusal { limit: Some(9), ..Refusal::default() };
+        learn(&store, &here, |lesson| lesson.refused(Size::certain(0), named, None)).unwrap();
         assert_eq!(known(&store, &here).unwrap().window, Some(9));
         assert_eq!(known(&store, &about("http://h:2/v1", "m")).unwrap().window, None);
     }

@@ -8,7 +8,7 @@
 
 use crate::error::{Error, Result};
 use crate::fit::{Fitted, Ladder};
-use crate::lesson::{self, Lesson, Read};
+use crate::lesson::{self, Lesson, Read, Size};
 use crate::thread::Thread;
 use komado_core::budget::{Budget, Verdict};
 use komado_core::journal::{Entry, Reply, Sent};
@@ -41,8 +41,12 @@ pub struct Asking {
     pub model: String,
     /// Its window, in its own tokens.
     pub window: u64,
+    /// True when the user said so: then nothing that was learned makes it smaller.
+    pub is_given: bool,
     /// What its server said of the window, when it was asked.
     pub probed: Option<u64>,
+    /// The longest answer it can write, where that is known.
+    pub output: Option<u64>,
     /// The longest answer wanted.
     pub max_tokens: Option<u64>,
     /// Whether the answer comes in pieces.
@@ -66,7 +70,9 @@ impl Asking {
             known_as: None,
             model: model.into(),
             window,
+            is_given: false,
             probed: None,
+            output: None,
             max_tokens: None,
             form: Form::Stream,
             shrink: 0.8,
@@ -118,6 +124,8 @@ pub enum News<'a> {
         /// Tokens that were sent.
         expected: u64,
     },
+    /// Something beside the answer went wrong; the answer is there.
+    Trouble(&'a Error),
     /// A hint that something will leave the view before the next request.
     Hint(Hint),
 }
@@ -167,7 +175,7 @@ impl Thread<'_> {
         ladder: &mut Ladder<'_>,
         news: &mut dyn FnMut(News<'_>),
     ) -> Result<Turned> {
-        self.give_up_earlier(asking)?;
+        self.give_up_earlier()?;
         self.answer_open_calls()?;
         if let Some(turns) = asking.history {
             self.bound_history(turns, &ladder.budget)?;
@@ -185,6 +193,7 @@ impl Thread<'_> {
             let max_tokens = room.max_tokens(self, asking, &lesson)?;
             let letter = self.write_letter(asking, max_tokens)?;
             let (tokens, bytes) = (self.view().tokens(), letter.bytes);
+            let size = Size { tokens, uncertain: letter.uncertain };
             let sent = self.append(Entry::Sent(Sent {
                 digest: letter.digest.clone(),
                 model: asking.model.clone(),
@@ -194,21 +203,21 @@ impl Thread<'_> {
             attempts = attempt;
             news(News::Sent { seq: sent, tokens, bytes });
             let body = Body::File { path: letter.file.path(), len: bytes };
-            match listen(&asking.client, &asking.provider, body, &asking.cancel, news) {
+            match listen(asking, body, news) {
                 Answered::Whole(heard) => {
-                    let turned = self.hear(asking, (sent, tokens, attempt), heard, &ladder.budget, news)?;
-                    letter.file.answered()?;
+                    let turned = self.hear(asking, (sent, size, attempt), heard, &ladder.budget, news)?;
+                    told(letter.file.answered().map_err(Error::from), news);
                     return Ok(turned);
                 }
                 Answered::TooLarge(why) => {
-                    self.lose(sent, asking, "overflow", &why.why, None)?;
-                    self.learn_refusal(asking, tokens, &why)?;
+                    self.lose(sent, &asking.model, "overflow", &why.why, None)?;
+                    told(self.learn_refusal(asking, size, &why), news);
                     news(News::TooLarge { attempt, why: &why.why, limit: why.limit });
                     room.shrink(&why, asking, tokens, &self.lesson(asking)?);
                     refused = Some(why);
                 }
                 Answered::Lost { finish, error, heard } => {
-                    let seq = self.lose(sent, asking, finish, &error.to_string(), Some(&heard))?;
+                    let seq = self.lose(sent, &asking.model, finish, &error.to_string(), Some(&heard))?;
                     return Err(Error::Unanswered { seq, why: error });
                 }
             }
@@ -222,12 +231,16 @@ impl Thread<'_> {
     }
 
     /// A request whose process ended before the answer came is given up: the journal says so before the next one.
-    fn give_up_earlier(&mut self, asking: &Asking) -> Result<()> {
+    fn give_up_earlier(&mut self) -> Result<()> {
         for seq in (1..=self.last()).rev() {
+            if !self.view().on_path(seq) {
+                continue;
+            }
             match self.source().head(seq)?.kind {
                 Kind::Sent => {
+                    let Entry::Sent(Sent { model, .. }) = self.record(seq)?.entry else { return Ok(()) };
                     let why = "the process ended before an answer came";
-                    return self.lose(seq, asking, "lost", why, None).map(|_| ());
+                    return self.lose(seq, &model, "lost", why, None).map(|_| ());
                 }
                 Kind::User | Kind::Tool | Kind::System | Kind::Setup | Kind::Pin | Kind::Unpin => {}
                 _ => return Ok(()),
@@ -245,7 +258,7 @@ impl Thread<'_> {
     fn hear(
         &mut self,
         asking: &Asking,
-        (sent, tokens, attempts): (Seq, u64, u32),
+        (sent, size, attempts): (Seq, Size, u32),
         heard: Heard,
         budget: &Budget,
         news: &mut dyn FnMut(News<'_>),
@@ -263,16 +276,18 @@ impl Thread<'_> {
             Ok(seq) => seq,
             Err(Error::Refused(why)) => {
                 let why = format!("the answer cannot be taken in: {why}");
-                let seq = self.lose(sent, asking, "refused", &why, Some(&heard))?;
+                let seq = self.lose(sent, &asking.model, "refused", &why, Some(&heard))?;
                 return Err(Error::Unanswered { seq, why: Why::Answer(why) });
             }
             Err(other) => return Err(other),
         };
-        if let Some(usage) = &heard.usage
-            && let Some(Read::Truncated { reported, expected }) =
-                lesson::learn(self.store(), &asking.about(), |lesson| lesson.hear(tokens, usage))?
-        {
-            news(News::Truncated { reported, expected });
+        if let Some(usage) = &heard.usage {
+            let learned = lesson::learn(self.store(), &asking.about(), |lesson| {
+                lesson.hear(size, usage, asking.probed)
+            });
+            if let Some(Some(Read::Truncated { reported, expected })) = told(learned, news) {
+                news(News::Truncated { reported, expected });
+            }
         }
         let hint = self.hint(When::AfterReply, budget);
         news(News::Hint(hint));
@@ -288,14 +303,14 @@ impl Thread<'_> {
     fn lose(
         &mut self,
         sent: Seq,
-        asking: &Asking,
+        model: &str,
         finish: &str,
         why: &str,
         heard: Option<&Heard>,
     ) -> Result<Seq> {
         self.append(Entry::Lost(Reply {
             to: Some(sent),
-            model: Some(asking.model.clone()),
+            model: Some(model.to_owned()),
             usage: heard.and_then(|heard| heard.usage),
             finish: finish.to_owned(),
             error: Some(why.to_owned()),
@@ -303,12 +318,17 @@ impl Thread<'_> {
         }))
     }
 
-    fn learn_refusal(&self, asking: &Asking, tokens: u64, why: &TooLarge) -> Result<()> {
+    fn learn_refusal(&self, asking: &Asking, size: Size, why: &TooLarge) -> Result<()> {
         let learned = lesson::learn(self.store(), &asking.about(), |lesson| {
-            lesson.refused(tokens, why.limit, why.actual, asking.probed);
+            lesson.refused(size, why.refusal(), asking.probed);
         });
         learned.map(|_| ())
     }
+}
+
+/// What is learned and tidied up beside an answer is no reason to lose it: what goes wrong there is only told.
+fn told<T>(result: Result<T>, news: &mut dyn FnMut(News<'_>)) -> Option<T> {
+    result.inspect_err(|error| news(News::Trouble(error))).ok()
 }
 
 /// What a refusal says, and whether less room for the answer would do.
@@ -318,6 +338,13 @@ pub(crate) fn too_large(status: u16, body: &str) -> Option<TooLarge> {
         limit: verdict.limit,
         actual: verdict.input.or(verdict.actual),
         lower: verdict.remedy == Remedy::LowerMaxTokens,
+        is_vague: status == 413 || speaks_of_bytes(body),
         why: verdict.why,
     })
+}
+
+/// True when a size in bytes or characters was too large: that says nothing about tokens.
+fn speaks_of_bytes(body: &str) -> bool {
+    let body = body.to_ascii_lowercase();
+    ["byte", "payload", "request_too_large", "character", " mb"].iter().any(|word| body.contains(word))
 }

@@ -72,7 +72,7 @@ impl Window {
     ) -> Option<Self> {
         let told = |told| move |tokens| Self { tokens, told };
         // A server that now says something else than when the lesson was learned was started anew.
-        let is_old = lesson.probed.is_some() && probed.is_some() && lesson.probed != probed;
+        let is_old = probed.is_some() && lesson.probed != probed;
         let learned = lesson.window.filter(|_| !is_old);
         given
             .map(told(Told::Given))
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn who_knows_better_is_trusted_over_who_knows_less() {
         let listed = Some(Listed { context: 128_000, input: None });
-        let lesson = Lesson { window: Some(4_096), ..Lesson::default() };
+        let lesson = Lesson { window: Some(4_096), probed: Some(8_192), ..Lesson::default() };
         let known = |given, lesson: &Lesson, probed, listed| {
             Window::known(given, lesson, probed, listed).map(|window| (window.tokens, window.told))
         };

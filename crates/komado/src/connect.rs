@@ -19,7 +19,9 @@ use komado_engine::turn::Asking;
 use komado_engine::window::{Listed, Told, Window};
 use komado_provider::registry::{Model, Registry};
 use komado_provider::scripted::{Options, Server};
-use komado_provider::{Cancel, Client, Dialect, Form, Method, Patience, Provider, overflow, probe};
+use komado_provider::{
+    Cancel, Client, Dialect, Form, Method, Patience, Provider, SendError, overflow, probe,
+};
 use std::time::Duration;
 
 /// The window of the built-in model, unless another is wished for.
@@ -113,18 +115,24 @@ impl App {
         asking.tries = self.config.overflow_tries;
         asking.history = self.config.max_history;
         // A model on one's own machine has the window that its server was started with, whatever it is called.
-        let listed = self.registry()?.find(&asking.model).cloned().filter(|_| !asking.provider.is_local);
+        let registry = self.registry()?;
+        let listed = registry.get(&name, &asking.model).or_else(|| registry.find(&asking.model)).cloned();
+        let chooses = asking.provider.is_local || asking.provider.dialect == Dialect::Ollama;
+        let listed = listed.filter(|_| !chooses);
+        asking.output = listed.as_ref().and_then(|model| model.output);
         asking.max_tokens = longest_answer(&asking, listed.as_ref());
         let lesson = self.lesson(&asking)?;
         let given = self.given(own, wishes, &asking).map(u64::from);
+        let mut silent = None;
         asking.probed = match (given, &whom.server) {
             (Some(_), _) => None,
             (None, Some(_)) => Some(u64::from(built_in_window(own, wishes))),
-            (None, None) => self.probe(&asking),
+            (None, None) => self.probe(&asking, &mut silent),
         };
         let limits = listed.as_ref().map(|model| Listed { context: model.context, input: model.input });
-        let window = Window::known(given, &lesson, asking.probed, limits).ok_or_else(|| unknown(&asking))?;
-        asking.window = window.tokens;
+        let window = Window::known(given, &lesson, asking.probed, limits);
+        let window = window.ok_or_else(|| unknown(&asking, silent))?;
+        (asking.window, asking.is_given) = (window.tokens, window.told == Told::Given);
         if let (Told::Given, Some(said)) = (window.told, lesson.window.filter(|said| *said < window.tokens)) {
             say(format!(
                 "komado: the window is given as {}, but {} at {name} once refused what was over {}",
@@ -165,7 +173,10 @@ impl App {
 
     /// The budget of a conversation over a connection: its window, in tokens as we count them.
     pub(crate) fn budget(&self, connection: &Connection, preset: Option<Preset>) -> Outcome<Budget> {
-        let ours = self.lesson(&connection.asking)?.ours(connection.window.tokens);
+        let lesson = self.lesson(&connection.asking)?;
+        // What was learned since the connection was made counts at once, but never over the user's word.
+        let learned = lesson.window.filter(|_| !connection.asking.is_given).unwrap_or(u64::MAX);
+        let ours = lesson.ours(connection.window.tokens.min(learned));
         let Asking { model, provider, .. } = &connection.asking;
         Ok(Budget::new(self.config.policy(preset), ours.max(1), &[model, &provider.name]))
     }
@@ -190,7 +201,7 @@ impl App {
         if name == SCRIPTED {
             return self.scripted(own, wishes);
         }
-        let provider = self.provider(&name, wishes.base_url.as_deref())?;
+        let provider = self.provider(&name, wishes)?;
         let llm = self.config.llm(&name);
         // A session's model is one of its own provider.
         let same = own.llm_provider.as_deref().is_none_or(|own| own == name);
@@ -231,7 +242,7 @@ impl App {
 
     /// Asks a server how large its window is. Only one of our own, or at an address the user gave, is asked at all; one
     /// that does not answer is not asked a second thing.
-    fn probe(&self, asking: &Asking) -> Option<u64> {
+    fn probe(&self, asking: &Asking, silent: &mut Option<SendError>) -> Option<u64> {
         let Asking { client, provider, model, .. } = asking;
         let is_usual =
             komado_provider::row(&provider.name).is_some_and(|row| row.base_url == provider.base_url);
@@ -243,7 +254,8 @@ impl App {
                 probe::Method::Get => Method::GET,
                 probe::Method::Post => Method::POST,
             };
-            client.fetch(provider, method, step.path, step.body.clone(), &Cancel::default()).ok()
+            let answer = client.fetch(provider, method, step.path, step.body.clone(), &Cancel::default());
+            answer.map_err(|error| *silent = Some(error)).ok()
         })
     }
 }
@@ -261,9 +273,10 @@ fn longest_answer(asking: &Asking, listed: Option<&Model>) -> Option<u64> {
     asking.max_tokens.map(|wished| wished.min(most)).or(must.then_some(most))
 }
 
-fn unknown(asking: &Asking) -> Fault {
+fn unknown(asking: &Asking, silent: Option<SendError>) -> Fault {
     let (model, name) = (&asking.model, &asking.provider.name);
+    let silent = silent.map(|why| format!(", and its server did not answer ({why})")).unwrap_or_default();
     Fault::usage(format!(
-        "the window of model {model:?} is not known: give --window TOKENS, or set llm.{name}.context_length"
+        "the window of model {model:?} is not known{silent}: give --window TOKENS, or set llm.{name}.context_length"
     ))
 }

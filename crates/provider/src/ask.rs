@@ -18,6 +18,10 @@ pub struct Ask<'a> {
     pub window: Option<u64>,
     /// Whether the model may call tools.
     pub tools: Tools,
+    /// True when the server refuses fields that are not its own.
+    pub is_strict: bool,
+    /// True when neighbouring texts of the user are to be one message: some models' templates refuse two.
+    pub joins: bool,
 }
 
 /// Whether the model may call tools.

@@ -21,7 +21,9 @@ pub struct Heard {
     parts: Vec<Part>,
     /// Where each call stands among the parts, by its index.
     calls: Vec<(usize, usize)>,
-    extra: Option<Opaque>,
+    /// Fields of the message, each with what was said of it so far, by dialect.
+    extra: Vec<Field>,
+    dialect: String,
     /// True when the last part is whole.
     closed: bool,
 }
@@ -67,7 +69,7 @@ impl Heard {
                 }
                 self.closed = true;
             }
-            Event::Extra(more) => self.extra = Some(joined(self.extra.take(), more)),
+            Event::Extra(more) => self.add(more),
             Event::Usage(usage) => self.usage = Some(*usage),
             Event::Finished(why) => self.finish = Some(why.clone()),
             Event::Failed(failed) => self.failed = Some(failed.clone()),
@@ -81,11 +83,39 @@ impl Heard {
 
     /// The message; `None` when nothing was said.
     pub fn message(&self) -> Option<Message> {
-        if self.parts.is_empty() && self.extra.is_none() {
+        let extra = self.extra();
+        if self.parts.is_empty() && extra.is_none() {
             return None;
         }
         let parts = if self.parts.is_empty() { vec![Part::text("")] } else { self.parts.clone() };
-        Some(Message { role: Role::Assistant, name: None, parts, extra: self.extra.clone() })
+        Some(Message { role: Role::Assistant, name: None, parts, extra })
+    }
+
+    /// Takes fields in. They are put together when someone wants them: they may come with every word.
+    fn add(&mut self, more: &Opaque) {
+        let Ok(object) = Object::parse(more.json.get()) else { return };
+        if self.dialect != more.dialect {
+            (self.extra, self.dialect) = (Vec::new(), more.dialect.clone());
+        }
+        for (key, value) in &object.0 {
+            let value = value.get().to_owned();
+            match self.extra.iter_mut().find(|field| field.key == *key) {
+                Some(field) if is_list(&value) && field.values.iter().all(|v| is_list(v)) => {
+                    field.values.push(value)
+                }
+                Some(field) => field.values = vec![value],
+                None => self.extra.push(Field { key: key.to_string(), values: vec![value] }),
+            }
+        }
+    }
+
+    fn extra(&self) -> Option<Opaque> {
+        if self.extra.is_empty() {
+            return None;
+        }
+        let fields: Vec<String> = self.extra.iter().map(Field::json).collect();
+        let json = Raw::parse(format!("{{{}}}", fields.join(","))).ok()?;
+        Some(Opaque { dialect: self.dialect.clone(), json })
     }
 
     fn push(&mut self, part: Part) {
@@ -121,39 +151,32 @@ impl Heard {
     }
 }
 
-/// The fields of both; lists under one name grow, other values are replaced.
-fn joined(before: Option<Opaque>, more: &Opaque) -> Opaque {
-    let Some(before) = before.filter(|before| before.dialect == more.dialect) else { return more.clone() };
-    match both(before.json.get(), more.json.get()) {
-        Some(json) => Opaque { dialect: before.dialect, json },
-        None => more.clone(),
+/// A field of the message: a value, or pieces of a list.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Field {
+    key: String,
+    values: Vec<String>,
+}
+
+impl Field {
+    fn json(&self) -> String {
+        let value = match self.values.as_slice() {
+            [one] => one.clone(),
+            pieces => {
+                let inner = |list: &'_ String| {
+                    let inner = list.trim().strip_prefix('[').and_then(|list| list.strip_suffix(']'));
+                    inner.unwrap_or_default().trim().to_owned()
+                };
+                let inner: Vec<String> = pieces.iter().map(inner).filter(|inner| !inner.is_empty()).collect();
+                format!("[{}]", inner.join(","))
+            }
+        };
+        format!("{}:{value}", serde_json::Value::from(self.key.as_str()))
     }
 }
 
-fn both(before: &str, more: &str) -> Option<Raw> {
-    let (before, more) = (Object::parse(before).ok()?, Object::parse(more).ok()?);
-    let mut fields: Vec<(String, String)> =
-        before.0.iter().map(|(key, value)| (key.to_string(), value.get().to_owned())).collect();
-    for (key, value) in &more.0 {
-        match fields.iter_mut().find(|(known, _)| known == key) {
-            Some((_, place)) => *place = grown(place, value.get()),
-            None => fields.push((key.to_string(), value.get().to_owned())),
-        }
-    }
-    let fields: Vec<String> = fields
-        .iter()
-        .map(|(key, value)| format!("{}:{value}", serde_json::Value::from(key.as_str())))
-        .collect();
-    Raw::parse(format!("{{{}}}", fields.join(","))).ok()
-}
-
-fn grown(before: &str, more: &str) -> String {
-    let inner = |list: &str| Some(list.trim().strip_prefix('[')?.strip_suffix(']')?.trim().to_owned());
-    match (inner(before), inner(more)) {
-        (Some(a), Some(b)) if a.is_empty() || b.is_empty() => format!("[{a}{b}]"),
-        (Some(a), Some(b)) => format!("[{a},{b}]"),
-        _ => more.to_owned(),
-    }
+fn is_list(json: &str) -> bool {
+    json.trim_start().starts_with('[')
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 //! A line is held only until it is whole. One that never ends is given up at [`LONGEST`], or a broken server could
 //! fill the memory.
 
+use std::borrow::Cow;
+
 /// The longest line taken in.
 pub const LONGEST: usize = 64 << 20;
 
@@ -56,6 +58,44 @@ fn bare(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
+/// Bytes as text that can be read: without a mark before it, and with U+FFFD for what is none. Half of a surrogate pair,
+/// escaped in JSON by a server that cut its words between the halves, would make the whole line unreadable.
+pub fn text(bytes: &[u8]) -> Cow<'_, str> {
+    match String::from_utf8_lossy(bytes) {
+        Cow::Borrowed(text) => mended(text.trim_start_matches('\u{feff}')),
+        Cow::Owned(text) => Cow::Owned(mended(text.trim_start_matches('\u{feff}')).into_owned()),
+    }
+}
+
+fn mended(text: &str) -> Cow<'_, str> {
+    let mut out: Option<Vec<u8>> = None;
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(found) = bytes[at..].iter().position(|byte| *byte == b'\\') {
+        at += found;
+        let (half, width) = match escaped(bytes, at) {
+            Some(0xD800..=0xDBFF) if matches!(escaped(bytes, at + 6), Some(0xDC00..=0xDFFF)) => (false, 12),
+            Some(0xD800..=0xDFFF) => (true, 6),
+            _ => (false, 2),
+        };
+        if half {
+            out.get_or_insert_with(|| bytes.to_vec())[at + 2..at + 6].copy_from_slice(b"fffd");
+        }
+        at = (at + width).min(bytes.len());
+    }
+    // Only hexadecimal digits were exchanged for others.
+    match out.map(String::from_utf8) {
+        Some(Ok(text)) => Cow::Owned(text),
+        _ => Cow::Borrowed(text),
+    }
+}
+
+/// The unit that is escaped at `at`.
+fn escaped(bytes: &[u8], at: usize) -> Option<u32> {
+    let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
+    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
 /// Splits bytes into server-sent events.
 #[derive(Debug, Default)]
 pub struct Sse {
@@ -88,7 +128,7 @@ impl Sse {
             (self.has_data, self.name, self.data) = (false, String::new(), String::new());
             return;
         }
-        let line = String::from_utf8_lossy(line);
+        let line = text(line);
         let (field, value) = line.split_once(':').unwrap_or((&line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
@@ -127,6 +167,19 @@ mod tests {
         for size in 1..text.len() {
             assert_eq!(events(text, size), whole, "{size}");
         }
+    }
+
+    #[test]
+    fn half_of_a_pair_and_a_mark_before_the_text_do_no_harm() {
+        let read = |text: &str| super::text(text.as_bytes()).into_owned();
+        assert_eq!(read("\u{feff}data: 1"), "data: 1");
+        for same in [r#"{"a":"\ud83d\ude00"}"#, r#"{"a":"\\ud83d"}"#, r#"{"a":"\u7a93\n"}"#, "\\u12", "窓\\"]
+        {
+            assert_eq!(read(same), same);
+        }
+        assert_eq!(read(r#"{"a":"x\ud83d"}"#), r#"{"a":"x\ufffd"}"#);
+        assert_eq!(read(r#"{"a":"\uDE00\ud83d\n"}"#), r#"{"a":"\ufffd\ufffd\n"}"#);
+        assert_eq!(events("\u{feff}data: {\"t\":\"\\ud83d\"}\n\n", 3)[0].1, r#"{"t":"\ufffd"}"#);
     }
 
     #[test]

@@ -56,6 +56,10 @@ pub struct Provider {
     pub is_local: bool,
     /// True when it keeps what it has read, so that a request with the same beginning costs less.
     pub caches: bool,
+    /// True when it refuses every field that is not its own.
+    pub is_strict: bool,
+    /// True when it may run models whose templates refuse two messages of the user in a row.
+    pub joins: bool,
 }
 
 impl Provider {
@@ -70,6 +74,8 @@ impl Provider {
             headers: Vec::new(),
             is_local: row.is_local,
             caches: row.caches,
+            is_strict: row.is_strict,
+            joins: row.is_local,
         }
     }
 
@@ -85,12 +91,22 @@ impl Provider {
             headers: Vec::new(),
             is_local: address::is_local(&url),
             caches: true,
+            is_strict: false,
+            joins: true,
         })
     }
 
     /// The same, asked by the owner of `key`.
     pub fn with_key(self, key: Key) -> Self {
         Self { key: Some(key), ..self }
+    }
+
+    /// `text` without the key, should someone have repeated it: some servers do when they refuse one.
+    pub fn without_key(&self, text: String) -> String {
+        match &self.key {
+            Some(key) if text.contains(key.reveal()) => text.replace(key.reveal(), "***"),
+            _ => text,
+        }
     }
 
     /// Where requests go. An address may end in its version, in the whole path of the endpoint, or in neither.
@@ -123,6 +139,7 @@ impl fmt::Debug for Provider {
             .field("headers", &names)
             .field("is_local", &self.is_local)
             .field("caches", &self.caches)
+            .field("is_strict", &self.is_strict)
             .finish()
     }
 }

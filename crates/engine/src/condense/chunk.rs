@@ -98,6 +98,12 @@ impl<'a> Chunks<'a> {
         })
     }
 
+    /// What was spent before the first part is asked for counts, too.
+    pub(super) fn after(mut self, spent: Option<Usage>) -> Self {
+        self.usage = spent;
+        self
+    }
+
     /// Takes the next text of the conversation.
     pub(super) fn push(&mut self, piece: &Piece<'_>) -> Result<(), Declined> {
         let (mut head, mut rest) = (piece.head, piece.body);

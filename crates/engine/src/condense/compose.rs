@@ -15,7 +15,7 @@ use super::{
 };
 use komado_core::digest::Digest;
 use komado_core::head::Source;
-use komado_core::journal::ShowKind;
+use komado_core::journal::{ShowKind, Usage};
 use komado_core::message::Message;
 use komado_core::{Meter, Span, View};
 
@@ -64,7 +64,8 @@ pub fn compose<S: Source + ?Sized>(
         Reads::Request => {
             let prompt = Prompt::new(settings, language, room.aim);
             let talk = Talk::upto(source, view, hide.last().map_or(0, |span| span.to))?;
-            if let Some(written) = go_on(&talk, &prompt, room.most, by, &mut retained) {
+            let mut spent = None;
+            if let Some(written) = go_on(&talk, &prompt, room.most, by, (&mut retained, &mut spent)) {
                 if let Some(fault) = talk.fault.into_inner() {
                     return Err(fault);
                 }
@@ -72,7 +73,7 @@ pub fn compose<S: Source + ?Sized>(
                 written
             } else {
                 match Chunks::new(by, prompt, room.most, &mut retained, meter) {
-                    Ok(chunks) => ask(source, &leaving, &overflow, &mut digest, chunks)?,
+                    Ok(chunks) => ask(source, &leaving, &overflow, &mut digest, chunks.after(spent))?,
                     Err(declined) => Err(declined),
                 }
             }
@@ -134,7 +135,7 @@ fn go_on(
     prompt: &Prompt,
     answer: u64,
     by: &mut dyn Summariser,
-    retained: &mut Retained,
+    (retained, spent): (&mut Retained, &mut Option<Usage>),
 ) -> Option<Result<Written, Declined>> {
     let request = Request { system: None, text: prompt.behind(), max_tokens: answer, part: 1 };
     let name = by.name().to_owned();
@@ -143,7 +144,10 @@ fn go_on(
         Err(Failure { why, usage }) => return Some(Err(Declined::Failed { by: name, part: 1, why, usage })),
     };
     let parsed = super::parse(&answer.text);
-    let summary = parsed.summary?;
+    let Some(summary) = parsed.summary else {
+        *spent = answer.usage;
+        return None;
+    };
     if let Some(retain) = parsed.retain {
         retained.add(&retain);
     }

@@ -5,7 +5,7 @@
 //! Otherwise, and where that would not fit, the messages are handed over as text, in parts.
 
 use super::{Answer, Failure, Request, Summariser, Transcript};
-use crate::lesson;
+use crate::lesson::{self, Size};
 use crate::turn::Asking;
 use crate::turn::listen::{Answered, TooLarge, listen};
 use crate::turn::render::{Digested, Stored, Written};
@@ -30,6 +30,20 @@ pub struct ByModel<'s> {
     meter: Meter,
     /// True when it is the conversation's own model, and its provider keeps a cache.
     shares: bool,
+}
+
+/// Why there is no answer.
+enum Unasked {
+    TooLarge(Failure),
+    Failed(Failure),
+}
+
+impl From<Unasked> for Failure {
+    fn from(unasked: Unasked) -> Self {
+        match unasked {
+            Unasked::TooLarge(failure) | Unasked::Failed(failure) => failure,
+        }
+    }
 }
 
 /// A question that is written to a file.
@@ -61,18 +75,24 @@ impl<'s> ByModel<'s> {
         window.saturating_sub(window / 20 + self.thoughts())
     }
 
+    /// The longest answer: words and thoughts, as far as the model can write them.
+    fn longest(&self, question: &Question<'_>) -> u64 {
+        (question.max_tokens + self.thoughts()).min(self.asking.output.unwrap_or(u64::MAX))
+    }
+
     fn thoughts(&self) -> u64 {
         THOUGHTS.min(self.asking.window / 8)
     }
 
-    fn ask(&self, question: &Question<'_>, write: &mut Pour<'_>) -> Result<Answer, Failure> {
-        let written = self.write(question, write).map_err(|e| Failure::new(e.to_string()))?;
+    fn ask(&self, question: &Question<'_>, write: &mut Pour<'_>) -> Result<Answer, Unasked> {
+        let failed = |error: crate::Error| Unasked::Failed(Failure::new(error.to_string()));
+        let written = self.write(question, write).map_err(failed)?;
         let body = Body::File { path: written.file.path(), len: written.bytes };
-        match listen(&self.asking.client, &self.asking.provider, body, &self.asking.cancel, &mut |_| {}) {
-            Answered::Whole(heard) => self.hear(question, &heard),
-            Answered::TooLarge(why) => Err(self.too_large(question, &why)),
+        match listen(&self.asking, body, &mut |_| {}) {
+            Answered::Whole(heard) => self.hear(question, &heard).map_err(Unasked::Failed),
+            Answered::TooLarge(why) => Err(Unasked::TooLarge(self.too_large(question, &why))),
             Answered::Lost { error, heard, .. } => {
-                Err(Failure { why: error.to_string(), usage: heard.usage })
+                Err(Unasked::Failed(Failure { why: error.to_string(), usage: heard.usage }))
             }
         }
     }
@@ -81,10 +101,12 @@ impl<'s> ByModel<'s> {
         let ask = Ask {
             model: &self.asking.model,
             setup: question.setup,
-            max_tokens: Some(question.max_tokens + self.thoughts()),
+            max_tokens: Some(self.longest(question)),
             stream: self.asking.form == Form::Stream,
             window: Some(self.asking.window),
             tools: question.tools,
+            is_strict: self.asking.provider.is_strict,
+            joins: self.asking.provider.joins,
         };
         let mut out = Digested::new(Letter::passing()?);
         let mut writer = self.asking.provider.dialect.writer(&ask, &mut out)?;
@@ -98,7 +120,9 @@ impl<'s> ByModel<'s> {
         if let Some(usage) = &heard.usage {
             let about = self.asking.about();
             // Not being able to note it is no reason to throw a summary away.
-            let _ = lesson::learn(self.store, &about, |lesson| lesson.hear(question.tokens, usage));
+            let _ = lesson::learn(self.store, &about, |lesson| {
+                lesson.hear(Size::certain(question.tokens), usage, self.asking.probed)
+            });
         }
         let text = heard.message().map(|message| said(&message)).unwrap_or_default();
         if text.trim().is_empty() && heard.finish.as_deref() == Some("length") {
@@ -110,7 +134,7 @@ impl<'s> ByModel<'s> {
 
     fn too_large(&self, question: &Question<'_>, why: &TooLarge) -> Failure {
         let _ = lesson::learn(self.store, &self.asking.about(), |lesson| {
-            lesson.refused(question.tokens, why.limit, why.actual, self.asking.probed);
+            lesson.refused(Size::certain(question.tokens), why.refusal(), self.asking.probed);
         });
         Failure::new(format!("the question was too large for {}: {}", self.asking.model, why.why))
     }
@@ -125,13 +149,17 @@ impl Summariser for ByModel<'_> {
         Some(self.room())
     }
 
+    fn is_cancelled(&self) -> bool {
+        self.asking.cancel.is_cancelled()
+    }
+
     fn summarise(&mut self, request: &Request) -> Result<Answer, Failure> {
         let setup = Setup { system: request.system.clone(), ..Setup::default() };
         let text = Message::text(Role::User, &request.text);
         let tokens = u64::from(self.meter.setup(&setup)) + u64::from(self.meter.message(&text));
         let question =
             Question { setup: &setup, tools: Tools::AsSetUp, tokens, max_tokens: request.max_tokens };
-        self.ask(&question, &mut |put| put(&text))
+        self.ask(&question, &mut |put| put(&text)).map_err(Failure::from)
     }
 
     fn go_on(&mut self, talk: &dyn Transcript, request: &Request) -> Option<Result<Answer, Failure>> {
@@ -146,10 +174,15 @@ impl Summariser for ByModel<'_> {
         let setup = talk.setup().ok()?;
         let question =
             Question { setup: &setup, tools: Tools::NamedOnly, tokens, max_tokens: request.max_tokens };
-        Some(self.ask(&question, &mut |put| {
+        let answer = self.ask(&question, &mut |put| {
             talk.pour(put)?;
             put(&text)
-        }))
+        });
+        match answer {
+            // What is too large as a whole may be handed over in parts.
+            Err(Unasked::TooLarge(_)) => None,
+            answer => Some(answer.map_err(Failure::from)),
+        }
     }
 }
 

@@ -3,10 +3,11 @@
 //! Nothing is handed on before the first words: until then a refusal is still a refusal, also one that comes inside a
 //! stream which began well. After the first words it is too late to try again, and what breaks off is lost.
 
-use super::{News, too_large};
+use super::{Asking, News, too_large};
+use crate::lesson::Refusal;
 use komado_core::message::{Message, Part};
 use komado_provider::client::SendError;
-use komado_provider::{Body, Cancel, Client, Event, Failed, Form, Heard, Provider};
+use komado_provider::{Body, Event, Failed, Form, Heard, Incoming};
 
 /// Most of a refusal that is read.
 const MOST: usize = 1 << 20;
@@ -39,8 +40,17 @@ pub(crate) struct TooLarge {
     pub(crate) actual: Option<u64>,
     /// True when less room for the answer would do.
     pub(crate) lower: bool,
+    /// True when it says nothing about tokens.
+    pub(crate) is_vague: bool,
     /// Its words, and why we understood them so.
     pub(crate) why: String,
+}
+
+impl TooLarge {
+    /// What can be learned from it.
+    pub(crate) fn refusal(&self) -> Refusal {
+        Refusal { limit: self.limit, actual: self.actual, is_vague: self.is_vague }
+    }
 }
 
 /// Why there is no answer.
@@ -51,8 +61,10 @@ pub enum Why {
     #[error(transparent)]
     Send(#[from] SendError),
     /// The provider refused.
-    #[error("the provider refused (HTTP {status}): {}", shown(.body))]
+    #[error("{url} refused (HTTP {status}): {}", shown(.body))]
     Refused {
+        /// Where that was.
+        url: String,
         /// The HTTP status.
         status: u16,
         /// What it said.
@@ -80,50 +92,62 @@ fn shown(body: &str) -> String {
 }
 
 /// Sends `body` and listens until there is no more.
-pub(crate) fn listen(
-    client: &Client,
-    to: &Provider,
-    body: Body<'_>,
-    cancel: &Cancel,
-    news: &mut dyn FnMut(News<'_>),
-) -> Answered {
-    let mut incoming = match client.post(to, body, cancel, &mut |waiting| news(News::Waiting(&waiting))) {
+pub(crate) fn listen(asking: &Asking, body: Body<'_>, news: &mut dyn FnMut(News<'_>)) -> Answered {
+    let Asking { client, provider, cancel, .. } = asking;
+    let mut incoming = match client.post(provider, body, cancel, &mut |waiting| news(News::Waiting(&waiting)))
+    {
         Ok(incoming) => incoming,
         Err(error) => return lost(error, Heard::default()),
     };
     let status = incoming.status;
     if !(200..300).contains(&status) {
         return match incoming.text(MOST) {
-            Ok(body) => refused(status, body),
+            Ok(body) => refused(asking, status, body),
             Err(error) => lost(error, Heard::default()),
         };
     }
-    let form = if incoming.is_stream() { Form::Stream } else { Form::Whole };
-    let mut ear = Ear { heard: Heard::default(), held: Vec::new(), spoken: false, news };
-    let mut decoder = to.dialect.decoder(form);
+    if let Some(packed) = incoming.header("content-encoding").filter(|kind| *kind != "identity") {
+        let why =
+            format!("{} sent its answer packed as {packed}, which was not asked for", provider.endpoint());
+        return Answered::Lost { finish: "failed", error: Why::Answer(why), heard: Box::default() };
+    }
+    let form = form(asking, &incoming);
+    let mut ear = Ear { asking, status, heard: Heard::default(), held: Vec::new(), spoken: false, news };
+    let mut decoder = provider.dialect.decoder(form);
+    let mut broken = None;
     loop {
         match incoming.chunk() {
             Ok(Some(bytes)) => decoder.push(&bytes, &mut |event| ear.take(event)),
             Ok(None) => break,
-            // A server that hangs up roughly after the last word has said everything.
-            Err(_) if ear.heard.finish.is_some() => break,
-            Err(error) => return lost(error, ear.heard),
+            Err(error) => {
+                broken = Some(error);
+                break;
+            }
         }
         if ear.heard.failed.is_some() {
             break;
         }
     }
     decoder.end(&mut |event| ear.take(event));
-    ear.judge()
+    match broken {
+        // A server that hangs up roughly after the last word has said everything.
+        Some(error) if ear.heard.finish.is_none() => lost(error, ear.heard),
+        _ => ear.judge(),
+    }
 }
 
-fn refused(status: u16, body: String) -> Answered {
-    match too_large(status, &body) {
-        Some(why) => Answered::TooLarge(why),
-        None => {
-            Answered::Lost { finish: "refused", error: Why::Refused { status, body }, heard: Box::default() }
-        }
+/// Some servers do not say that they stream; one that was asked to, and does not say that it sends JSON, does.
+fn form(asking: &Asking, incoming: &Incoming) -> Form {
+    let is_json = incoming.header("content-type").is_some_and(|kind| kind.contains("json"));
+    if incoming.is_stream() || asking.form == Form::Stream && !is_json { Form::Stream } else { Form::Whole }
+}
+
+fn refused(asking: &Asking, status: u16, body: String) -> Answered {
+    if let Some(why) = too_large(status, &body) {
+        return Answered::TooLarge(why);
     }
+    let (url, body) = (asking.provider.endpoint(), asking.provider.without_key(body));
+    Answered::Lost { finish: "refused", error: Why::Refused { url, status, body }, heard: Box::default() }
 }
 
 fn lost(error: SendError, heard: Heard) -> Answered {
@@ -133,6 +157,8 @@ fn lost(error: SendError, heard: Heard) -> Answered {
 
 /// Hears, and holds back until it is sure.
 struct Ear<'n> {
+    asking: &'n Asking,
+    status: u16,
     heard: Heard,
     held: Vec<Event>,
     spoken: bool,
@@ -162,7 +188,9 @@ impl Ear<'_> {
             if let Some(why) = too_large(status, &body).filter(|_| !self.spoken) {
                 return Answered::TooLarge(why);
             }
-            let error = if self.spoken { Why::Failed(body) } else { Why::Refused { status, body } };
+            let body = self.asking.provider.without_key(body);
+            let (url, status) = (self.asking.provider.endpoint(), self.status);
+            let error = if self.spoken { Why::Failed(body) } else { Why::Refused { url, status, body } };
             return Answered::Lost { finish: "failed", error, heard: Box::new(self.heard) };
         }
         match self.heard.finish.as_deref() {
@@ -171,6 +199,7 @@ impl Ear<'_> {
                 limit: None,
                 actual: None,
                 lower: false,
+                is_vague: true,
                 why: "the model stopped because its window is full".into(),
             }),
             Some(_) => {

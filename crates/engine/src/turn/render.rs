@@ -3,10 +3,10 @@
 use super::Asking;
 use crate::error::{Error, Result};
 use crate::thread::Thread;
-use komado_core::SessionId;
 use komado_core::journal::{Entry, Setup};
-use komado_core::message::Message;
+use komado_core::message::{Message, Part};
 use komado_core::openai::Blobs;
+use komado_core::{Meter, SessionId};
 use komado_provider::{Ask, Form, Tools};
 use komado_store::{Letter, Store, write_base64};
 use std::io::{self, Write};
@@ -16,6 +16,8 @@ pub(crate) struct Written {
     pub(crate) file: Letter,
     pub(crate) bytes: u64,
     pub(crate) digest: String,
+    /// Tokens of the view that a provider may count otherwise, or not at all.
+    pub(crate) uncertain: u64,
 }
 
 impl Thread<'_> {
@@ -40,20 +42,35 @@ impl Thread<'_> {
             stream: asking.form == Form::Stream,
             window: Some(asking.window),
             tools: Tools::AsSetUp,
+            is_strict: asking.provider.is_strict,
+            joins: asking.provider.joins,
         };
         let mut out = Digested::new(self.source().letter()?);
         let mut writer = asking.provider.dialect.writer(&ask, &mut out)?;
         let mut blobs = Stored { store: self.store(), session: self.session() };
-        let skip = self.view().setup();
+        let (skip, meter, mut uncertain) = (self.view().setup(), self.meter(), 0);
         self.view().pour(self.source(), &mut |seq, message: &Message| {
             // The writer has the system prompt of the setup already.
             if Some(seq) == skip {
                 return Ok(());
             }
+            uncertain += message.parts.iter().map(|part| doubt(part, meter)).sum::<u64>();
             writer.message(message, &mut blobs, &mut out).map_err(Error::from)
         })?;
         writer.end(&mut out)?;
-        out.seal()
+        Ok(Written { uncertain, ..out.seal()? })
+    }
+}
+
+/// Tokens of a part that a provider may leave out, or count in its own way.
+fn doubt(part: &Part, meter: Meter) -> u64 {
+    match part {
+        Part::Reasoning { text, .. } => meter.text(text),
+        Part::Opaque(opaque) => meter.text(opaque.json.get()),
+        // Its size in tokens is anybody's guess: nothing is learned beside a picture.
+        Part::Image { .. } => u64::from(u32::MAX),
+        Part::Result(outcome) => outcome.content.iter().map(|part| doubt(part, meter)).sum(),
+        Part::Text { .. } | Part::Call(_) => 0,
     }
 }
 
@@ -83,7 +100,8 @@ impl Digested {
 
     pub(crate) fn seal(mut self) -> Result<Written> {
         let bytes = self.letter.seal()?;
-        Ok(Written { file: self.letter, bytes, digest: self.hasher.finalize().to_hex().to_string() })
+        let digest = self.hasher.finalize().to_hex().to_string();
+        Ok(Written { file: self.letter, bytes, digest, uncertain: 0 })
     }
 }
 

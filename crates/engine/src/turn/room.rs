@@ -43,9 +43,11 @@ impl Room {
         if wished.is_none() && self.lowered.is_none() && !must {
             return Ok(None);
         }
-        let window = lesson.window.map_or(asking.window, |learned| learned.min(asking.window));
+        let learned = lesson.window.filter(|_| !asking.is_given).unwrap_or(u64::MAX);
+        let window = asking.window.min(learned);
         let left = window.saturating_sub(lesson.theirs(thread.view().tokens()) + window / 50);
-        let most = self.lowered.unwrap_or(u64::MAX).min(left).max(1);
+        // Where there is hardly room, the provider is to say so: an answer of a few words would be no answer.
+        let most = self.lowered.unwrap_or(u64::MAX).min(left.max(SHORTEST));
         Ok(Some(wished.unwrap_or(USUAL).min(most)))
     }
 

@@ -241,7 +241,7 @@ fn two_hundred_turns_of_ollama_fit_into_four_thousand_tokens() {
 #[test]
 fn a_bound_on_turns_holds_beside_the_window() {
     let mut talk = Talk::new(Dialect::Chat, WINDOW, Options { window: Some(WINDOW), ..Options::default() });
-    talk.asking.history = Some(3);
+    (talk.asking.history, talk.asking.provider.joins) = (Some(3), false);
     let mut thread = talk.thread();
     for n in 1..=12 {
         talk.server.add(Step::say(answer(n)));

@@ -99,7 +99,9 @@ fn where_the_provider_has_the_conversation_cached_the_question_stands_behind_it(
         for seen in cached {
             let body: serde_json::Value = serde_json::from_slice(&seen.body).unwrap();
             assert!(body.get("tools").is_some(), "named, so that the prefix is the same");
-            assert!(body["tool_choice"].to_string().contains("none"), "and none may be called");
+            // Anthropic would forget the cached messages for the sake of another choice: there the question says it.
+            let forbids = body["tool_choice"].to_string().contains("none");
+            assert_eq!(forbids, dialect == Dialect::Chat, "and none may be called");
         }
         assert!(!edits(&thread, EditKind::Condense).is_empty());
     }

@@ -50,10 +50,14 @@ impl App {
     }
 
     /// A provider with its key. One that asks for a key and has none is an error that names the variable.
-    pub(crate) fn provider(&self, name: &str, base_url: Option<&str>) -> Outcome<Provider> {
-        let provider = self.address(name, base_url)?;
+    ///
+    /// A key from the environment belongs to the provider that was named: it goes to an address on the command line only
+    /// when the provider stands there, too.
+    pub(crate) fn provider(&self, name: &str, wishes: &Wishes) -> Outcome<Provider> {
+        let provider = self.address(name, wishes.base_url.as_deref())?;
         let is_usual = row(name).filter(|row| row.base_url == provider.base_url);
-        match (self.key(name)?, is_usual) {
+        let own = is_usual.is_some() || wishes.base_url.is_none() || wishes.provider.is_some();
+        match (self.key(name, own)?, is_usual) {
             (Some(key), _) => Ok(provider.with_key(key)),
             (None, Some(row)) if !row.is_local && !row.key_env.is_empty() => Err(Fault::usage(format!(
                 "{name} asks for a key, and there is none: set {}, or name a file that holds it in llm.{name}.api_key_file",
@@ -76,7 +80,7 @@ impl App {
         let key = if base_url.is_some() { "--base-url".to_owned() } else { format!("llm.{name}.base_url") };
         let at = Provider::at(name, dialect, url).map_err(|why| Fault::usage(format!("{key}: {why}")))?;
         Ok(match row.filter(|row| row.dialect == dialect) {
-            Some(row) => Provider { auth: row.auth, caches: row.caches, ..at },
+            Some(row) => Provider { auth: row.auth, caches: row.caches, is_strict: row.is_strict, ..at },
             None => at,
         })
     }
@@ -94,13 +98,13 @@ impl App {
     }
 
     /// The key: from the settings, from the file they name, or from the variable that the provider's own tools read.
-    fn key(&self, name: &str) -> Outcome<Option<Key>> {
+    fn key(&self, name: &str, from_environment: bool) -> Outcome<Option<Key>> {
         let llm = self.config.llm(name);
         let (place, text) = if let Some(text) = llm.and_then(|llm| llm.api_key.clone()) {
             (format!("llm.{name}.api_key"), text)
         } else if let Some(path) = llm.and_then(|llm| llm.api_key_file.as_deref()) {
             (format!("llm.{name}.api_key_file: {}", path.display()), read_key(path, name)?)
-        } else if let Some((variable, text)) = row(name).and_then(variable) {
+        } else if let Some((variable, text)) = row(name).filter(|_| from_environment).and_then(variable) {
             (variable.to_owned(), text)
         } else {
             return Ok(None);

@@ -99,7 +99,9 @@ fn ask(app: &App, talk: &Talk, interrupt: &Interrupt, question: Option<String>) 
         Err(fault) => {
             answer.end()?;
             let _ = fault.report(false);
-            say("komado: what you said is kept; /again asks once more, /rewind takes it back");
+            if answer.is_kept {
+                say("komado: what you said is kept; /again asks once more, /rewind takes it back");
+            }
             Ok(false)
         }
     }

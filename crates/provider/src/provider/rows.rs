@@ -20,6 +20,8 @@ pub struct Row {
     pub is_local: bool,
     /// True when a request with the same beginning as the one before costs less.
     pub caches: bool,
+    /// True when it refuses every field that is not its own, those of OpenAI among them.
+    pub is_strict: bool,
     /// One line about it.
     pub about: &'static str,
 }
@@ -74,10 +76,16 @@ pub const ROWS: &[Row] = &[
     Row {
         key_env: &["MISTRAL_API_KEY"],
         caches: false,
+        is_strict: true,
         about: "Mistral",
         ..hosted("mistral", "https://api.mistral.ai/v1")
     },
-    Row { key_env: &["GROQ_API_KEY"], about: "Groq", ..hosted("groq", "https://api.groq.com/openai/v1") },
+    Row {
+        key_env: &["GROQ_API_KEY"],
+        is_strict: true,
+        about: "Groq",
+        ..hosted("groq", "https://api.groq.com/openai/v1")
+    },
     Row { key_env: &["XAI_API_KEY"], about: "xAI", ..hosted("xai", "https://api.x.ai/v1") },
     Row {
         key_env: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
@@ -106,6 +114,7 @@ const fn hosted(name: &'static str, base_url: &'static str) -> Row {
         key_env: &[],
         is_local: false,
         caches: true,
+        is_strict: false,
         about: "",
     }
 }

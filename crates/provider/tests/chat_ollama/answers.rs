@@ -160,7 +160,7 @@ failed 200 {"error":"The model has crashed without additional information."}"#
         "chat/repeats.sse",
         r#"rp1 m
 call a1 ls {"d":"."}
-call call_1 pwd {}
+call - pwd {}
 finished tool_calls"#
     ),
     fixture!(
@@ -169,9 +169,9 @@ finished tool_calls"#
         "chat/no_index.sse",
         r#"ni1 m
 text "ok"
-call call_0 ls {"d":1}
-call call_1 ls {"d": 2.0}
-call call_2 rm {"f":"x"}
+call - ls {"d":1}
+call - ls {"d": 2.0}
+call - rm {"f":"x"}
 finished tool_calls"#
     ),
     fixture!(
@@ -179,7 +179,7 @@ finished tool_calls"#
         Stream,
         "chat/function_call.sse",
         r#"fc1 gpt-3.5-turbo-0613
-call call_0 weather {"city":"Oslo"}
+call - weather {"city":"Oslo"}
 finished tool_calls"#
     ),
     fixture!(
@@ -253,8 +253,8 @@ finished tool_calls"#
         Stream,
         "ollama/old_calls.ndjson",
         r#"- mistral
-call call_0 ls {}
-call call_1 cat half {
+call - ls {}
+call - cat half {
 usage [0, 12, 0, 0]
 finished tool_calls"#
     ),

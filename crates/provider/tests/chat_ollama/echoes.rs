@@ -25,6 +25,10 @@ fn every_answer_of_a_server_is_heard_again_when_we_send_it_on() {
             let shown_again = shown(&again).replace("extra {\"reasoning_content\":null}\n", "");
             let shown_again = shown_again.replace("\"reasoning_content\":null,", "");
             let wanted = shown(&wanted).replace("extra {\"reasoning_content\":null}\n", "");
+            // A client must be able to name a call; one that came without an id gets one on its way out.
+            let made =
+                |text: String| (0..9).fold(text, |t, n| t.replace(&format!("call call_{n} "), "call - "));
+            let (shown_again, wanted) = (made(shown_again), made(wanted));
             assert_eq!(shown_again, wanted, "{} {form:?}", fixture.name);
         }
     }

@@ -43,7 +43,7 @@ pub(crate) fn shown(heard: &Heard) -> String {
             Part::Reasoning { text, .. } => format!("thought {text:?}"),
             Part::Call(call) => {
                 let extra = call.extra.as_ref().map(|extra| format!(" {}", extra.get())).unwrap_or_default();
-                format!("call {} {} {}{extra}", call.id, call.name, call.arguments)
+                format!("call {} {} {}{extra}", or_dash(&call.id), call.name, call.arguments)
             }
             Part::Opaque(opaque) => format!("part {}", opaque.json.get()),
             part => format!("{part:?}"),
@@ -74,7 +74,16 @@ impl Blobs for Names {
 
 /// A question with nothing set but the model.
 pub(crate) fn ask(setup: &Setup) -> Ask<'_> {
-    Ask { model: "m", setup, max_tokens: None, stream: false, window: None, tools: Tools::AsSetUp }
+    Ask {
+        model: "m",
+        setup,
+        max_tokens: None,
+        stream: false,
+        window: None,
+        tools: Tools::AsSetUp,
+        is_strict: false,
+        joins: false,
+    }
 }
 
 /// A request, and where each of its messages ends.
@@ -104,4 +113,8 @@ pub(crate) fn setup(
         params: params.map(|params| Raw::parse(params).unwrap()),
         dialect: Some(dialect.name().into()),
     }
+}
+
+fn or_dash(id: &str) -> &str {
+    if id.is_empty() { "-" } else { id }
 }

@@ -107,6 +107,36 @@ fn a_chat_request_has_its_fields_behind_the_messages() {
 }
 
 #[test]
+fn a_strict_server_gets_no_field_that_is_not_its_own() {
+    let setup = setup(Dialect::Chat, None, None, None);
+    let ask = komado_provider::Ask { stream: true, is_strict: true, ..ask(&setup) };
+    let mut thinker = Message::text(Role::Assistant, "ok");
+    thinker.parts.insert(0, Part::Reasoning { text: "hm".into(), signature: None });
+    let json = komado_core::raw::Raw::parse(r#"{"reasoning_content":null,"own":1}"#).unwrap();
+    thinker.extra = Some(komado_core::message::Opaque { dialect: "openai".into(), json });
+    let text = written(Dialect::Chat, &ask, &[Message::text(Role::User, "hi"), thinker]).0;
+    assert!(!text.contains("stream_options") && !text.contains("reasoning_content"), "{text}");
+    assert!(text.contains("\"own\":1"));
+}
+
+#[test]
+fn neighbouring_texts_of_the_user_are_one_message_where_templates_want_it() {
+    let setup = setup(Dialect::Chat, Some("s"), None, None);
+    let ask = komado_provider::Ask { joins: true, ..ask(&setup) };
+    let user = |text: &str| Message::text(Role::User, text);
+    let talk = [user("一\n\"a\""), user("b"), Message::text(Role::Assistant, "c"), user("d"), user("e")];
+    let text = written(Dialect::Chat, &ask, &talk).0;
+    let joined = r#"[{"role":"system","content":"s"},{"role":"user","content":"一\n\"a\"\n\nb"},{"role":"assistant","content":"c"},{"role":"user","content":"d\n\ne"}]"#;
+    assert!(text.contains(joined), "{text}");
+    // What was written before is only gone on with.
+    for n in 1..talk.len() {
+        let short = written(Dialect::Chat, &ask, &talk[..n]).0;
+        let end = short.rfind("]}").unwrap_or(short.len()).saturating_sub(2);
+        assert_eq!(short.as_bytes()[..end], text.as_bytes()[..end], "{n}");
+    }
+}
+
+#[test]
 fn a_choice_of_no_tool_is_only_written_beside_tools() {
     for tools in [None, Some("[ ]")] {
         let setup = setup(Dialect::Chat, None, tools, None);

@@ -22,7 +22,16 @@ impl Blobs for Named {
 
 /// What is asked with `setup`.
 pub(crate) fn ask(setup: &Setup) -> Ask<'_> {
-    Ask { model: "m", setup, max_tokens: Some(100), stream: true, window: None, tools: Tools::AsSetUp }
+    Ask {
+        model: "m",
+        setup,
+        max_tokens: Some(100),
+        stream: true,
+        window: None,
+        tools: Tools::AsSetUp,
+        is_strict: false,
+        joins: false,
+    }
 }
 
 /// The bytes before the end, and the whole request.
@@ -51,6 +60,8 @@ pub(crate) fn again(dialect: Dialect, asked: &Asked) -> String {
         stream: asked.stream,
         window: None,
         tools: Tools::AsSetUp,
+        is_strict: false,
+        joins: false,
     };
     written(dialect, &ask, &asked.messages).1
 }

@@ -37,6 +37,8 @@ pub(crate) struct Answer {
     pub(crate) edits: Vec<Value>,
     /// Tokens of the view when all was said.
     pub(crate) tokens: u64,
+    /// True when the question is in the journal.
+    pub(crate) is_kept: bool,
 }
 
 impl Answer {
@@ -53,6 +55,7 @@ impl Answer {
             fault: None,
             edits: Vec::new(),
             tokens: 0,
+            is_kept: false,
         }
     }
 
@@ -84,10 +87,11 @@ impl Answer {
                 ));
             }
             News::Truncated { reported, expected } => self.tell(&format!(
-                "the server read only {} of {} tokens and did not say so; what it can take is now known",
+                "the server read only {} of {} tokens and did not say so",
                 number(reported),
                 number(expected)
             )),
+            News::Trouble(error) => self.tell(&format!("the answer is there, but: {error}")),
             News::Hint(hint) => self.hint(hint),
             _ => {}
         }
@@ -167,11 +171,14 @@ impl Answer {
         say(format!("⋯ {text}"));
     }
 
-    /// Prints an answer that no model gave, and says so.
+    /// Prints an answer that no model gave, and says so; says also of one that was cut.
     pub(crate) fn own_words(&mut self, turned: &Turned) {
         if turned.is_ours {
             self.tell("no model said this; komado did, because the request stayed too large");
             self.print(&turned.message.words());
+        }
+        if turned.reply.finish == "length" {
+            self.tell("the answer is cut: the model came to the longest answer allowed, or to the end of its window");
         }
     }
 

@@ -56,9 +56,12 @@ impl Talk {
                 "--system and --tools are for a new session; `komado setup {address}` changes what stands before this one"
             )));
         }
-        let connection = app.connect(&app.session(&found.session)?.meta.config, &wishes)?;
-        let talk = Self { found, wishes, connection };
-        talk.tell_scripted();
+        let own = app.session(&found.session)?.meta.config;
+        let talk = Self { found, connection: app.connect(&own, &wishes)?, wishes };
+        // A session that was made for the built-in model knows who answers.
+        if own.llm_provider.as_deref() != Some(SCRIPTED) {
+            talk.tell_scripted();
+        }
         Ok(talk)
     }
 
@@ -91,6 +94,11 @@ impl Talk {
         answer: &mut Answer,
     ) -> Outcome<Conversed> {
         let mut thread = app.open(&self.found, Mode::Write)?;
+        let before = thread.last();
+        if let Some(question) = question {
+            thread.say(Message::text(Role::User, question))?;
+            answer.is_kept = true;
+        }
         let budget = app.budget(&self.connection, None)?;
         let watch = interrupt.watch();
         let mut asking = self.connection.asking.clone();
@@ -99,10 +107,6 @@ impl Talk {
         let mut writer =
             app.summariser(&self.found.session, thread.meter(), &self.wishes, talk, &asking.cancel)?;
         let mut ladder = app.config.ladder(budget, writer.by());
-        let before = thread.last();
-        if let Some(question) = question {
-            thread.say(Message::text(Role::User, question))?;
-        }
         let conversed = thread.converse(&asking, &mut ladder, &mut Library, &mut |news| answer.take(news));
         drop(watch);
         change::settle(&mut thread);

@@ -122,24 +122,16 @@ impl Calls {
         if self.slots[index].announced {
             return;
         }
-        // Without an id a result could not be paired with its call.
-        let given = &self.slots[index].id;
-        let id = if given.is_empty() { self.made_up(index) } else { given.clone() };
         let slot = &mut self.slots[index];
         slot.announced = true;
-        each(Event::Call { index, id, name: slot.name.clone(), kind: slot.kind });
+        // One that came without an id gets it where it is kept: only there is it known which are taken.
+        each(Event::Call { index, id: slot.id.clone(), name: slot.name.clone(), kind: slot.kind });
         if !slot.arguments.is_empty() {
             each(Event::Arguments { index, text: slot.arguments.clone() });
         }
         if !slot.extra.is_empty() {
             tell_extra(index, slot, each);
         }
-    }
-
-    fn made_up(&self, index: usize) -> String {
-        let names = (index..).map(|n| format!("call_{n}"));
-        let mut free = names.filter(|name| self.slots.iter().all(|slot| slot.id != *name));
-        free.next().unwrap_or_default()
     }
 }
 

@@ -6,7 +6,7 @@ use super::answer::Answer;
 use super::calls::Given;
 use crate::dialect::{Decode, Form};
 use crate::event::Event;
-use crate::lines::{LONGEST, Sse};
+use crate::lines::{self, LONGEST, Sse};
 
 /// Decodes an answer.
 #[derive(Debug)]
@@ -49,8 +49,8 @@ impl Decode for Decoder {
         let answer = &mut self.answer;
         match &mut self.body {
             Body::Unknown => {}
-            Body::Stream(sse) => sse.push(bytes, &mut |_, data| {
-                if !event(answer, data, each) {
+            Body::Stream(sse) => sse.push(bytes, &mut |name, data| {
+                if name == "error" || !event(answer, data, each) {
                     answer.fail(data, each);
                 }
             }),
@@ -71,7 +71,7 @@ impl Decode for Decoder {
                 let _ = event(answer, data, each);
             }),
             Body::Whole(held) => {
-                let text = String::from_utf8_lossy(held);
+                let text = lines::text(held);
                 match answer.over || answer.whole(&text, each) {
                     true => answer.done(each),
                     false => answer.fail(&text, each),

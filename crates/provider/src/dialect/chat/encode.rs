@@ -154,7 +154,8 @@ impl Encoder {
                 let at = self.calls.len() - 1;
                 let mut call = Fields::default();
                 call.put("index", at.to_string());
-                put_call(&mut call, id, name, "", *kind);
+                let made = format!("call_{at}");
+                put_call(&mut call, if id.is_empty() { &made } else { id }, name, "", *kind);
                 delta.put("tool_calls", list([call.json().as_str()]));
             }
             Event::Arguments { index, text } => {

@@ -34,6 +34,15 @@ pub(super) fn filled(message: &Message) -> Cow<'_, Message> {
     Cow::Owned(message)
 }
 
+/// The message as it goes to a server that refuses the field.
+pub(super) fn left_out(message: &Message) -> Cow<'_, Message> {
+    let Some(mut fields) = own(message).filter(|fields| fields.get(FIELD).is_some()) else {
+        return Cow::Borrowed(message);
+    };
+    fields.take(FIELD);
+    Cow::Owned(Message { extra: opaque(&fields), ..message.clone() })
+}
+
 /// The message as it came in, with the words of the field as a part.
 pub(super) fn parted(mut message: Message) -> Message {
     let Some(mut fields) = own(&message).filter(|_| message.role == Role::Assistant) else { return message };

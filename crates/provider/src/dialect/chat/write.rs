@@ -7,7 +7,7 @@ use super::thought;
 use crate::ask::{Ask, Tools};
 use crate::dialect::tools::fields::{Fields, quoted};
 use crate::dialect::{Dialect, WriteRequest, tools};
-use komado_core::message::Message;
+use komado_core::message::{Message, Part, Role};
 use komado_core::openai::{self, Blobs};
 use std::io::{self, Write};
 
@@ -20,6 +20,10 @@ const OWN: [&str; 6] =
 pub struct Writer {
     /// True when a message stands before the next one.
     begun: bool,
+    is_strict: bool,
+    joins: bool,
+    /// True when the last message is a text of the user that the next one may go on with.
+    open: bool,
     tail: String,
 }
 
@@ -30,22 +34,63 @@ impl Writer {
         if let Some(system) = &ask.setup.system {
             write!(out, "{{\"role\":\"system\",\"content\":{}}}", quoted(system))?;
         }
-        Ok(Self { begun: ask.setup.system.is_some(), tail: tail(ask) })
+        let (begun, is_strict, joins) = (ask.setup.system.is_some(), ask.is_strict, ask.joins);
+        Ok(Self { begun, is_strict, joins, open: false, tail: tail(ask) })
+    }
+
+    /// Writes a text of the user and leaves it open, or goes on with the one before.
+    fn join(&mut self, text: &str, out: &mut dyn Write) -> io::Result<()> {
+        let quoted = quoted(text);
+        let inner = &quoted.as_bytes()[1..quoted.len() - 1];
+        if self.open {
+            out.write_all(b"\\n\\n")?;
+            return out.write_all(inner);
+        }
+        self.part(out)?;
+        self.open = true;
+        out.write_all(b"{\"role\":\"user\",\"content\":\"")?;
+        out.write_all(inner)
+    }
+
+    /// Ends what is open.
+    fn close(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        if std::mem::take(&mut self.open) { out.write_all(b"\"}") } else { Ok(()) }
+    }
+
+    /// Ends what is open and parts the next message from it.
+    fn part(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        self.close(out)?;
+        if std::mem::replace(&mut self.begun, true) { out.write_all(b",") } else { Ok(()) }
     }
 }
 
 impl WriteRequest for Writer {
     fn message(&mut self, message: &Message, blobs: &mut dyn Blobs, out: &mut dyn Write) -> io::Result<()> {
-        if std::mem::replace(&mut self.begun, true) {
-            out.write_all(b",")?;
+        if let Some(text) = plain(message).filter(|_| self.joins) {
+            return self.join(text, out);
         }
-        openai::write(&thought::filled(message), blobs, out)
+        self.part(out)?;
+        let message = if self.is_strict { thought::left_out(message) } else { thought::filled(message) };
+        openai::write(&message, blobs, out)
     }
 
     fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        self.close(out)?;
         out.write_all(b"]")?;
         out.write_all(self.tail.as_bytes())?;
         out.write_all(b"}")
+    }
+}
+
+/// The words of a user's message that is nothing else.
+fn plain(message: &Message) -> Option<&str> {
+    match message.parts.as_slice() {
+        [Part::Text { text, extra: None }]
+            if message.role == Role::User && message.name.is_none() && message.extra.is_none() =>
+        {
+            Some(text)
+        }
+        _ => None,
     }
 }
 
@@ -69,24 +114,59 @@ fn tail(ask: &Ask<'_>) -> String {
     }
     if ask.stream {
         fields.put("stream", "true");
-        let mut options = Fields::of(given.get("stream_options").unwrap_or_default());
-        options.put("include_usage", "true");
-        fields.put("stream_options", options.json());
+        // Those who refuse the question tell the usage without being asked.
+        if !ask.is_strict {
+            let mut options = Fields::of(given.get("stream_options").unwrap_or_default());
+            options.put("include_usage", "true");
+            fields.put("stream_options", options.json());
+        }
     }
     if fields.is_empty() { String::new() } else { format!(",{}", fields.inner()) }
 }
 
-/// Newer models of OpenAI refuse the old name, other servers do not know the new one: the client knows which.
+/// Newer models of OpenAI refuse the old name, other servers do not know the new one: the client knows which, or the
+/// model's name tells.
 fn write_limit(ask: &Ask<'_>, given: &Fields, fields: &mut Fields) {
-    let key =
-        if given.get("max_completion_tokens").is_some() { "max_completion_tokens" } else { "max_tokens" };
+    let is_new = given.get("max_completion_tokens").is_some()
+        || given.get("max_tokens").is_none() && refuses_max_tokens(ask.model);
+    let key = if is_new { "max_completion_tokens" } else { "max_tokens" };
     let value = ask.max_tokens.map(|most| most.to_string());
     if let Some(value) = value.or_else(|| given.get(key).map(str::to_owned)) {
         fields.put(key, value);
     }
 }
 
+/// True for OpenAI's models that think: o1, o3 and their like, gpt-5 and what comes after it. Azure writes 3.5 as 35.
+fn refuses_max_tokens(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let digit = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+    let version = |rest: &str| rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or("").parse::<u32>();
+    name.strip_prefix('o').is_some_and(digit)
+        || name
+            .strip_prefix("gpt-")
+            .is_some_and(|rest| version(rest).is_ok_and(|major| (5..35).contains(&major)))
+}
+
 fn has_tools(fields: &Fields) -> bool {
     let tools = fields.get("tools").unwrap_or_default();
     tools.trim().strip_prefix('[').is_some_and(|rest| !rest.trim_start().starts_with(']'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::refuses_max_tokens;
+
+    #[test]
+    fn models_that_think_are_told_by_their_names() {
+        assert!(
+            ["o1", "o3-mini", "o4-mini", "gpt-5", "gpt-5.1", "openai/gpt-5-mini"]
+                .iter()
+                .all(|m| refuses_max_tokens(m))
+        );
+        assert!(
+            ["gpt-4o", "gpt-4.1", "gpt-35-turbo", "olmo-2", "gpt-oss-20b", "qwen3"]
+                .iter()
+                .all(|m| !refuses_max_tokens(m))
+        );
+    }
 }

@@ -67,10 +67,21 @@ pub(super) fn write_thinking(text: &str, seal: &str, out: &mut dyn Write) -> io:
     out.write_all(b"}")
 }
 
+/// An id in letters that this API takes. Another provider's may have others (`functions.read:0`); each of those becomes
+/// its number, so that no two ids become one.
+fn plain_id(id: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !id.is_empty() && id.chars().all(is_plain) {
+        return Cow::Borrowed(id);
+    }
+    let spelt = id.chars().map(|c| if is_plain(c) { c.to_string() } else { format!("_{:x}", u32::from(c)) });
+    Cow::Owned(format!("id_{}", spelt.collect::<String>()))
+}
+
 /// Writes a call.
 pub(super) fn write_call(call: &Call, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"{\"type\":\"tool_use\",\"id\":")?;
-    write_string(&call.id, out)?;
+    write_string(&plain_id(&call.id), out)?;
     out.write_all(b",\"name\":")?;
     write_string(&call.name, out)?;
     write!(out, ",\"input\":{}", input(&call.arguments))?;
@@ -85,7 +96,7 @@ fn write_result(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     out.write_all(b"{\"type\":\"tool_result\",\"tool_use_id\":")?;
-    write_string(&outcome.call_id, out)?;
+    write_string(&plain_id(&outcome.call_id), out)?;
     let shown: Vec<&Part> = outcome.content.iter().filter(is_content).collect();
     match shown.as_slice() {
         // An error must say something; any other answer may be silent.

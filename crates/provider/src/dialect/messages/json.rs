@@ -3,7 +3,7 @@
 //! Shared by the dialects whose blocks and items carry fields that only they know.
 
 use crate::dialect::tools::fields::{Fields, quoted};
-use crate::lines::LONGEST;
+use crate::lines::{self, LONGEST};
 use komado_core::message::Opaque;
 use komado_core::raw::{Object, Raw};
 use std::io::{self, Write};
@@ -152,7 +152,7 @@ impl Body {
 
     /// What came.
     pub(in crate::dialect) fn take(&mut self) -> String {
-        String::from_utf8_lossy(&std::mem::take(&mut self.bytes)).into_owned()
+        lines::text(&std::mem::take(&mut self.bytes)).into_owned()
     }
 }
 

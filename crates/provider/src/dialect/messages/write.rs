@@ -162,16 +162,21 @@ fn is_native(extra: &str) -> bool {
 }
 
 /// Everything that may change from one request to the next.
+///
+/// Tools that may not be called are named as ever: another `tool_choice` would cost the cached messages, for the sake of
+/// which they are named at all. What is asked for says that none is to be called. Only a choice that demands a call has
+/// to give way.
 fn tail(ask: &Ask<'_>, has_tools: bool) -> String {
-    let mut own = vec!["model", "messages", "system", "tools", "stream"];
-    if ask.tools == Tools::NamedOnly {
-        own.push("tool_choice");
+    let own = ["model", "messages", "system", "tools", "stream"];
+    let mut params = tools::params(ask.setup, Dialect::Messages, &own);
+    let demands = |(key, json): &(String, String)| key == "tool_choice" && !json.contains("\"auto\"");
+    if ask.tools == Tools::NamedOnly && params.iter().any(demands) {
+        params.retain(|param| !demands(param));
+        if has_tools {
+            params.insert(0, ("tool_choice".into(), "{\"type\":\"none\"}".into()));
+        }
     }
-    let params = tools::params(ask.setup, Dialect::Messages, &own);
     let mut tail = format!(",\"max_tokens\":{},\"stream\":{}", max_tokens(ask, &params), ask.stream);
-    if ask.tools == Tools::NamedOnly && has_tools {
-        tail.push_str(",\"tool_choice\":{\"type\":\"none\"}");
-    }
     for (key, json) in params.iter().filter(|(key, _)| key != "max_tokens") {
         tail.push_str(&format!(",{}:{json}", quoted(key)));
     }

@@ -3,7 +3,7 @@
 use super::said::Said;
 use crate::dialect::{Decode, Form};
 use crate::event::Event;
-use crate::lines::{LONGEST, Lines};
+use crate::lines::{self, LONGEST, Lines};
 
 /// Decodes an answer.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Decode for Decoder {
         let said = &mut self.said;
         match &mut self.body {
             Body::Stream(lines) => lines.push(bytes, &mut |line| {
-                let text = String::from_utf8_lossy(line);
+                let text = lines::text(line);
                 if !text.trim().is_empty() && !said.line(&text, each) {
                     said.fail(&text, each);
                 }
@@ -52,10 +52,10 @@ impl Decode for Decoder {
         match &mut self.body {
             // Half a line means that the answer was cut, and that is all there is to say.
             Body::Stream(lines) => lines.end(&mut |line| {
-                let _ = said.line(&String::from_utf8_lossy(line), each);
+                let _ = said.line(&lines::text(line), each);
             }),
             Body::Whole(held) => {
-                let text = String::from_utf8_lossy(held);
+                let text = lines::text(held);
                 if !said.whole(&text, each) {
                     said.fail(&text, each);
                 }

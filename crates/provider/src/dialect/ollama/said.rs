@@ -8,7 +8,6 @@ use komado_core::journal::Usage;
 use komado_core::message::{CallKind, Opaque};
 use komado_core::raw::{Object, Raw};
 use serde_json::value::RawValue;
-use std::collections::HashSet;
 
 /// The fields of a message that are understood.
 const KNOWN: [&str; 4] = ["role", "content", "thinking", "tool_calls"];
@@ -18,7 +17,6 @@ const KNOWN: [&str; 4] = ["role", "content", "thinking", "tool_calls"];
 pub(super) struct Said {
     begun: bool,
     calls: usize,
-    ids: HashSet<String>,
     /// True when it failed or finished; nothing after that counts.
     pub(super) over: bool,
 }
@@ -86,8 +84,8 @@ impl Said {
         };
         let index = self.calls;
         self.calls += 1;
-        let id = text(call, "id").unwrap_or_else(|| self.made_up(index));
-        self.ids.insert(id.clone());
+        // One that came without an id gets it where it is kept: only there is it known which are taken.
+        let id = text(call, "id").unwrap_or_default();
         let name = text(&function, "name").unwrap_or_default();
         each(Event::Call { index, id, name, kind: CallKind::Function });
         let arguments = function.get("arguments").map_or("{}", RawValue::get);
@@ -95,11 +93,6 @@ impl Said {
         if let Some(json) = call.rest(&["id", "type", "function"]) {
             each(Event::CallExtra { index, json });
         }
-    }
-
-    fn made_up(&self, index: usize) -> String {
-        let names = (index..).map(|n| format!("call_{n}"));
-        names.into_iter().find(|name| !self.ids.contains(name)).unwrap_or_default()
     }
 
     fn finish(&mut self, line: &Object<'_>, each: &mut dyn FnMut(Event)) {
