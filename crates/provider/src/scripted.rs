@@ -35,6 +35,7 @@ pub use ledger::Seen;
 pub use script::{BadScript, Fail, Repeat, Reply, Script, Step, ToolCall, When};
 pub use words::Words;
 
+use axum::serve::ListenerExt;
 use komado_core::Meter;
 use ledger::Ledger;
 use std::fmt;
@@ -209,6 +210,8 @@ impl fmt::Debug for Server {
 fn run(runtime: Runtime, listener: TcpListener, host: Arc<Host>, stopped: oneshot::Receiver<()>) {
     runtime.block_on(async move {
         let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+        // Words go out as they come: without this each would wait for the other side to confirm the one before.
+        let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
         let serving = axum::serve(listener, serve::router(host));
         let (serving, stopped) = (std::pin::pin!(serving.into_future()), std::pin::pin!(stopped));
         futures_util::future::select(serving, stopped).await;
