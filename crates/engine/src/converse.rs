@@ -91,6 +91,8 @@ pub struct Conversed {
     pub attempts: u32,
     /// Calls of the last turn that someone else has to answer.
     pub open: Vec<Call>,
+    /// True when the model did not stop calling, and was not asked again.
+    pub gave_up: bool,
 }
 
 impl Thread<'_> {
@@ -121,7 +123,8 @@ impl Thread<'_> {
             }
             if own.is_empty() || !open.is_empty() || turns > MOST_ROUNDS + 1 {
                 news(News::Hint(self.hint(When::BeforeEnd, &budget)));
-                return Ok(Conversed { turned, turns, attempts, open });
+                let gave_up = !own.is_empty() && open.is_empty();
+                return Ok(Conversed { turned, turns, attempts, open, gave_up });
             }
         }
     }

@@ -177,8 +177,10 @@ impl Thread<'_> {
     ) -> Result<Turned> {
         self.give_up_earlier()?;
         self.answer_open_calls()?;
-        if let Some(turns) = asking.history {
-            self.bound_history(turns, &ladder.budget)?;
+        if let Some(turns) = asking.history
+            && let Some(fitted) = self.bound_history(turns, &ladder.budget)?
+        {
+            news(News::Fitted(&fitted));
         }
         let mut room = Room::new(ladder.budget.clone());
         let (mut refused, mut attempts) = (None, 0);
@@ -209,11 +211,13 @@ impl Thread<'_> {
                     told(letter.file.answered().map_err(Error::from), news);
                     return Ok(turned);
                 }
-                Answered::TooLarge(why) => {
+                Answered::TooLarge(mut why) => {
+                    // Without numbers it may be the room for the answer that was too much: that says nothing of the window.
+                    why.is_vague |= why.limit.is_none() && max_tokens.is_some();
                     self.lose(sent, &asking.model, "overflow", &why.why, None)?;
                     told(self.learn_refusal(asking, size, &why), news);
                     news(News::TooLarge { attempt, why: &why.why, limit: why.limit });
-                    room.shrink(&why, asking, tokens, &self.lesson(asking)?);
+                    room.shrink(&why, asking, (tokens, max_tokens), &self.lesson(asking)?);
                     refused = Some(why);
                 }
                 Answered::Lost { finish, error, heard } => {

@@ -249,6 +249,50 @@ fn a_provider_that_is_down_is_named_and_the_session_goes_on() {
 }
 
 #[test]
+fn what_was_not_kept_is_not_promised() {
+    let server = server(8_000);
+    let place = place(&server, "context_length: 8000");
+    let session = place.session_with(&["--model", "m", "--provider", "gw"]);
+    let said = place.run(&["ask", "--again", &session]);
+    assert!(said.code == 5 && said.err.contains("nothing was said yet"), "{}", said.err);
+    place.ok(&["ask", &session, "hi"]);
+    let said = place.run(&["ask", "--again", &session]);
+    assert!(said.code == 5 && said.err.contains("the last word is the model's"), "{}", said.err);
+    place.ok(&["complete", &session]);
+    let said = place.run(&["ask", &session, "x"]);
+    assert!(said.code == 5 && !said.err.contains("--again"), "{}", said.err);
+}
+
+#[test]
+fn an_answer_that_is_not_what_it_seems_is_told() {
+    let server = server(8_000);
+    let place = place(&server, "context_length: 8000, api_key: sk-SECRET123");
+    let said = place.run(&["ask", "write 50 words", "--max-tokens", "5"]);
+    assert!(said.code == 0 && said.err.contains("the answer is cut"), "{}", said.err);
+    server.add(Step { finish: Some("content_filter".into()), ..Step::say("") });
+    let said = place.run(&["ask", "a"]);
+    assert!(said.err.contains("filter"), "{}", said.err);
+    // A server that repeats the key in its refusal does not get it into the journal, nor onto the terminal.
+    server.add(Step::fail(401, Some("\u{1b}[31mno such key: sk-SECRET123")));
+    let said = place.run(&["ask", "b"]);
+    assert!(
+        said.code == 1 && said.err.contains("no such key: ***") && !said.err.contains('\u{1b}'),
+        "{}",
+        said.err
+    );
+    let log = place.ok(&["log", &made(&said), "--full"]);
+    assert!(log.contains("no such key") && !log.contains("SECRET"), "{log}");
+    let mut session = String::new();
+    for n in 0..5 {
+        let question = format!("{n}: {}", "Read src/main.rs and tell me. ".repeat(20));
+        let args = if n == 0 { vec!["ask", &question] } else { vec!["ask", &session, &question] };
+        let row = place.json(&[&args[..], &["--set", "session.max_history=2"]].concat());
+        assert_eq!(row["edits"].as_array().unwrap().len(), usize::from(n > 1), "{n}: {row}");
+        session = row["session"].as_str().unwrap().to_owned();
+    }
+}
+
+#[test]
 fn a_refusal_and_a_cut_stream_are_told_with_their_reason() {
     let server = server(8_000);
     let place = place(&server, "context_length: 8000");
@@ -293,8 +337,12 @@ fn calls_that_lead_back_are_answered_and_others_are_handed_over() {
     for _ in 0..12 {
         server.add(Step::call("recall", r#"{"query":"again"}"#));
     }
-    let row = place.json(&["ask", session, "loop"]);
-    assert_eq!(row["turns"], 10, "a loop ends: {row}");
+    let said = place.run(&["ask", session, "loop"]);
+    assert!(
+        said.code == 1 && said.err.contains("for 10 turns"),
+        "a loop ends, and is no answer: {}",
+        said.err
+    );
     assert!(place.ok(&["log", session, "--full"]).contains("enough calls"));
 }
 

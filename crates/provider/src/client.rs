@@ -229,6 +229,10 @@ impl Client {
                         return Ok(incoming);
                     }
                     let asked = pause::asked(&incoming.headers, SystemTime::now());
+                    // To come back earlier than that would be in vain.
+                    if asked.is_some_and(|asked| asked > self.patience.longest_delay) {
+                        return Ok(incoming);
+                    }
                     (Some(incoming.status), format!("the answer was {}", incoming.status), asked)
                 }
                 Err(Fault::Passing { error, cut }) if tries < most => {

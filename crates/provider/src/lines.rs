@@ -140,6 +140,8 @@ impl Sse {
                 self.data.push_str(value);
                 self.has_data = true;
             }
+            // Old servers of llama.cpp tell an error in a field of its own.
+            "error" if value.starts_with('{') => each("error", value),
             // A comment keeps the line open; ids and retry times are for browsers.
             _ => {}
         }

@@ -15,6 +15,9 @@ use crate::{Meter, Seq};
 /// A clipped text shorter than this says nothing; a placeholder says as much.
 const SHORTEST: usize = 400;
 
+/// Bytes that a token of words has at the most, on average.
+const LONGEST: u64 = 16;
+
 /// Halvings until a text is as long as it can be: the rest is less than a hundredth of it.
 const ROUNDS: u32 = 10;
 
@@ -87,7 +90,9 @@ pub(super) fn clipped(meter: Meter, seq: Seq, message: &Message, cap: u64) -> Re
     let own = format!("@{seq}");
     let name = output.map_or(own.as_str(), |output| output.id.as_str());
     let mut best = None;
-    let (mut least, mut most) = (SHORTEST, words.len());
+    // More bytes than these hold more tokens than `cap` in anything but blanks; to try them would only take long.
+    let longest = usize::try_from(cap.saturating_mul(LONGEST)).unwrap_or(usize::MAX).max(2 * SHORTEST);
+    let (mut least, mut most) = (SHORTEST, words.len().min(longest));
     for _ in 0..ROUNDS {
         if least >= most || cap == 0 {
             break;

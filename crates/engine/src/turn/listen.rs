@@ -87,8 +87,10 @@ fn shown(body: &str) -> String {
     if body.is_empty() {
         return "it did not say why".into();
     }
-    let short: String = body.chars().take(SHOWN).collect();
-    if short.len() < body.len() { format!("{short}…") } else { short }
+    // Nothing that a terminal would obey.
+    let plain = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };
+    let short: String = body.chars().take(SHOWN).map(plain).collect();
+    if body.chars().nth(SHOWN).is_some() { format!("{short}…") } else { short }
 }
 
 /// Sends `body` and listens until there is no more.

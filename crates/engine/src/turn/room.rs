@@ -52,7 +52,20 @@ impl Room {
     }
 
     /// Makes the next request smaller: first the room for the answer, where that was the complaint.
-    pub(super) fn shrink(&mut self, why: &TooLarge, asking: &Asking, tokens: u64, lesson: &Lesson) {
+    pub(super) fn shrink(
+        &mut self,
+        why: &TooLarge,
+        asking: &Asking,
+        (tokens, max_tokens): (u64, Option<u64>),
+        lesson: &Lesson,
+    ) {
+        if let (None, None, Some(asked)) =
+            (why.limit, self.lowered, max_tokens.filter(|asked| *asked > SHORTEST))
+        {
+            // Nobody said which of the two was too much.
+            self.lowered = Some((asked / 4).max(SHORTEST));
+            return;
+        }
         if let (true, Some(limit), Some(actual)) = (why.lower, why.limit, why.actual) {
             let left = limit.saturating_sub(actual + limit / 100 + 1);
             if left >= SHORTEST && self.lowered.is_none_or(|lowered| left < lowered) {

@@ -98,6 +98,19 @@ fn less_room_for_the_answer_comes_before_less_of_the_conversation() {
 }
 
 #[test]
+fn a_refusal_without_numbers_costs_the_room_for_the_answer_first_and_teaches_nothing() {
+    let options = Options { window: Some(3_000), words: Words::Groq, ..Options::default() };
+    let mut talk = Talk::new(Dialect::Chat, 50_000, options);
+    talk.asking.max_tokens = Some(2_800);
+    let mut thread = talk.thread();
+    let question = "one more word ".repeat(150);
+    let (turned, told) = talk.ask(&mut thread, &question);
+    assert!(!turned.is_ours && told.too_large.len() == 1 && told.edits == 0, "{told:?}");
+    assert_eq!(journaled(&thread)[0].words(), question, "nothing of it was left out");
+    assert_eq!(lesson::known(talk.engine.store(), &talk.asking.about()).unwrap().window, None);
+}
+
+#[test]
 fn after_the_last_try_the_thread_answers_itself_and_goes_on() {
     let talk = Talk::new(Dialect::Chat, BELIEVED, Options::default());
     let mut thread = talk.thread();

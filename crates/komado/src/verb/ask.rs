@@ -15,6 +15,8 @@ use clap::Args as ClapArgs;
 use komado_core::Address;
 use komado_core::message::Call;
 use komado_engine::converse::Conversed;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, fstat};
 use serde_json::{Value, json};
 use std::io::{self, IsTerminal};
 
@@ -52,11 +54,22 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         Err(fault) => {
             // What was printed of the answer stays on its line.
             answer.end()?;
-            return Err(fault.and(format!("`komado ask --again {}` asks once more", talk.name())));
+            if !answer.is_kept {
+                return Err(fault);
+            }
+            return Err(fault
+                .and(format!("the question is kept: `komado ask --again {}` asks once more", talk.name())));
         }
     };
     answer.own_words(&conversed.turned);
     answer.end()?;
+    if conversed.gave_up {
+        let turns = conversed.turns;
+        return Err(Fault::new(
+            Exit::Failed,
+            format!("the model called tools for {turns} turns and said nothing"),
+        ));
+    }
     if app.paper.json {
         return app.paper.json(&row(&talk, &conversed, &answer));
     }
@@ -78,7 +91,7 @@ fn read(app: &App, args: &Args) -> Outcome<(Option<Address>, Option<String>)> {
         [only] if only == "-" => (None, read_stdin()?),
         [only] => match piped_for(app, only)? {
             Some(question) => (Some(named(only)?), question),
-            None => (None, only.clone()),
+            None => (None, with_pipe(only.clone())),
         },
         [session, dash] if dash == "-" => (Some(named(session)?), read_stdin()?),
         [session, rest @ ..] => {
@@ -91,13 +104,25 @@ fn read(app: &App, args: &Args) -> Outcome<(Option<Address>, Option<String>)> {
                     ),
                 ));
             }
-            (Some(named(session)?), rest.join(" "))
+            (Some(named(session)?), with_pipe(rest.join(" ")))
         }
     };
     if question.trim().is_empty() {
         return Err(Fault::usage("nothing is asked: write the question, or pipe it in"));
     }
     Ok((address, Some(question)))
+}
+
+/// The question. What waits in a pipe beside it is not read, since it may be meant for whoever comes next, but it is told.
+fn with_pipe(question: String) -> String {
+    let input = io::stdin();
+    let is_pipe = fstat(&input).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);
+    let mut waits = [PollFd::new(&input, PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    if is_pipe && poll(&mut waits, Some(&now)).is_ok() && waits[0].revents().contains(PollFlags::IN) {
+        say("komado: what is in the pipe is not read; `-` in place of the question reads it");
+    }
+    question
 }
 
 /// What is piped in for a session of that name; `None` when there is no such session, or nothing in the pipe: then the

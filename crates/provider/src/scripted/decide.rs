@@ -156,6 +156,9 @@ impl Turn<'_> {
             }
             None => mimic::reply(meter, asked, &news, prompt),
         };
+        if forbids_calls(asked) {
+            reply.calls.clear();
+        }
         speech::name_calls(&mut reply.calls, self.dialect, self.digest);
         let most = [asked.max_tokens, room].into_iter().flatten().min();
         let speech = Speech::new(meter, reply, most, step.as_ref().and_then(|step| step.finish.clone()));
@@ -295,4 +298,11 @@ fn stamp(asked: &Asked) -> Stamp {
 /// The stamp of an answer; only whether usage is told in a stream differs.
 pub(super) fn fixed_stamp(usage: bool) -> Stamp {
     Stamp { created: CREATED, created_at: CREATED_AT.into(), usage }
+}
+
+/// True when the request says that no tool may be called, as every model then does.
+fn forbids_calls(asked: &Asked) -> bool {
+    let params = asked.setup.params.as_ref().and_then(|params| Object::parse(params.get()).ok());
+    let choice = params.as_ref().and_then(|params| params.get("tool_choice"));
+    choice.is_some_and(|choice| choice.get().contains("\"none\""))
 }

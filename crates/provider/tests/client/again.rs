@@ -10,7 +10,7 @@ use std::time::Duration;
 fn what_may_pass_is_tried_again_after_the_delay_the_provider_asks_for() {
     let scripts = [
         whole("503 Unavailable", "retry-after-ms: 3\r\n", "busy"),
-        whole("429 Too Many", "Retry-After: 3600\r\n", ""),
+        whole("429 Too Many", "Retry-After: 0.004\r\n", ""),
         whole(
             "529 Overloaded",
             "date: Sun, 06 Nov 1994 08:49:37 GMT\r\nretry-after: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
@@ -35,10 +35,18 @@ fn what_may_pass_is_tried_again_after_the_delay_the_provider_asks_for() {
     });
     assert_eq!(text(result), (200, "here".to_owned()));
     let ms = Duration::from_millis;
-    let expected =
-        [(1, 9, Some(503), ms(3)), (2, 9, Some(429), patience().longest_delay), (3, 9, Some(529), ms(0))];
+    let expected = [(1, 9, Some(503), ms(3)), (2, 9, Some(429), ms(4)), (3, 9, Some(529), ms(0))];
     assert_eq!(waits, expected);
     assert!(hear.iter().all(|arrived| arrived == "また".as_bytes()), "each try sends the whole file");
+    server.done();
+}
+
+#[test]
+fn who_asks_for_more_patience_than_there_is_is_not_asked_again() {
+    let server = Server::play(vec![answer(whole("429 Too Many", "Retry-After: 3600\r\n", "in an hour"))]);
+    let (result, waits) = send(&client(), &server.provider());
+    assert_eq!(text(result), (429, "in an hour".to_owned()));
+    assert!(waits.is_empty(), "{waits:?}");
     server.done();
 }
 

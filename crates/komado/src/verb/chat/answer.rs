@@ -3,6 +3,7 @@
 use crate::fault::{Fault, Outcome};
 use crate::paper::{Ink, Paper, number, say};
 use crate::verb::{change, fit};
+use komado_core::message::Message;
 use komado_engine::engine::Found;
 use komado_engine::fit::{Done, Fitted};
 use komado_engine::turn::{Hint, News, Turned, When};
@@ -177,8 +178,18 @@ impl Answer {
             self.tell("no model said this; komado did, because the request stayed too large");
             self.print(&turned.message.words());
         }
-        if turned.reply.finish == "length" {
-            self.tell("the answer is cut: the model came to the longest answer allowed, or to the end of its window");
+        if let Some(words) = refusal(&turned.message) {
+            self.tell("the model declines:");
+            self.print(&words);
+        }
+        let silent = turned.message.words().trim().is_empty() && turned.message.calls().next().is_none();
+        match turned.reply.finish.as_str() {
+            "length" => self.tell(
+                "the answer is cut: the model came to the longest answer allowed, or to the end of its window",
+            ),
+            "content_filter" => self.tell("the provider's filter ended the answer"),
+            finish if silent => self.tell(&format!("the model said nothing ({finish})")),
+            _ => {}
         }
     }
 
@@ -188,6 +199,12 @@ impl Answer {
         self.line_end();
         self.fault.take().map_or(Ok(()), Err)
     }
+}
+
+/// The words with which a model of OpenAI declines; they stand beside the answer.
+fn refusal(message: &Message) -> Option<String> {
+    let extra: serde_json::Value = serde_json::from_str(message.extra.as_ref()?.json.get()).ok()?;
+    extra.get("refusal")?.as_str().map(str::to_owned)
 }
 
 /// A text without anything that a terminal would obey.

@@ -2,7 +2,9 @@
 
 use crate::paper::say;
 use komado_provider::Cancel;
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::task::Poll;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The exit code of a program that Ctrl-C ended.
@@ -31,12 +33,18 @@ impl Interrupt {
         let begun = thread.spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let listening = runtime.and_then(|runtime| {
-                let signal = runtime.block_on(async { signal(SignalKind::interrupt()) })?;
-                Ok((runtime, signal))
+                let signals = runtime.block_on(async {
+                    Ok::<_, std::io::Error>([
+                        signal(SignalKind::interrupt())?,
+                        signal(SignalKind::terminate())?,
+                        signal(SignalKind::hangup())?,
+                    ])
+                })?;
+                Ok((runtime, signals))
             });
             let _ = ready.send(listening.as_ref().map(|_| ()).map_err(ToString::to_string));
-            if let Ok((runtime, signal)) = listening {
-                runtime.block_on(wait(signal, heard));
+            if let Ok((runtime, signals)) = listening {
+                runtime.block_on(wait(signals, heard));
             }
         });
         let begun = begun.map_err(|error| error.to_string()).map(|_| ());
@@ -68,14 +76,24 @@ impl Drop for Watch<'_> {
     }
 }
 
-async fn wait(mut signal: Signal, current: Current) {
-    while signal.recv().await.is_some() {
+/// A closed terminal and a polite request to end stop an answer as Ctrl-C does: what came of it is journaled.
+async fn wait(mut signals: [Signal; 3], current: Current) {
+    while any(&mut signals).await.is_some() {
         match &*lock(&current) {
             Some(cancel) if !cancel.is_cancelled() => cancel.cancel(),
             // Nothing to stop, or it does not stop: whoever presses it a second time means it.
             _ => std::process::exit(ENDED),
         }
     }
+}
+
+/// The next of several signals.
+async fn any(signals: &mut [Signal; 3]) -> Option<()> {
+    poll_fn(|context| {
+        let next = signals.iter_mut().map(|signal| signal.poll_recv(context)).find(Poll::is_ready);
+        next.unwrap_or(Poll::Pending)
+    })
+    .await
 }
 
 fn lock(current: &Mutex<Option<Cancel>>) -> MutexGuard<'_, Option<Cancel>> {

@@ -12,10 +12,11 @@ use clap::Args as ClapArgs;
 use komado_core::journal::Setup;
 use komado_core::message::Message;
 use komado_core::session::MetaConfig;
-use komado_core::{Address, Role, SessionId, ThreadId};
-use komado_engine::Error as Engine;
+use komado_core::view::What;
+use komado_core::{Address, Kind, Role, SessionId, ThreadId};
 use komado_engine::converse::{Conversed, Library};
 use komado_engine::engine::Found;
+use komado_engine::{Error as Engine, Thread};
 use komado_store::Mode;
 
 /// What stands before a new conversation.
@@ -98,6 +99,9 @@ impl Talk {
         if let Some(question) = question {
             thread.say(Message::text(Role::User, question))?;
             answer.is_kept = true;
+        } else {
+            answer.is_kept = true;
+            check_open(&thread)?;
         }
         let budget = app.budget(&self.connection, None)?;
         let watch = interrupt.watch();
@@ -143,4 +147,23 @@ fn make(app: &App, connection: &Connection, beginning: Beginning) -> Outcome<Fou
         root.settle()?;
     }
     Ok(Found { session, thread: ThreadId::root(), seq: None })
+}
+
+/// There must be something to answer: a conversation that is empty, or whose last word is the model's, is not sent.
+fn check_open(thread: &Thread<'_>) -> Outcome {
+    let mut last = None;
+    thread.view().each_item(thread.source(), |item| last = Some(item)).map_err(Engine::from)?;
+    let kind = match last.map(|item| (item.seq, item.what)) {
+        None => return Err(Fault::new(Exit::Refused, "nothing was said yet: ask something")),
+        Some((_, What::Said(kind))) => kind,
+        Some((_, What::Shown)) => return Ok(()),
+        Some((seq, What::Replaced(_))) => thread.source().head(seq).map_err(Engine::from)?.kind,
+    };
+    if kind == Kind::Assistant && thread.view().open().calls.is_empty() {
+        return Err(Fault::new(
+            Exit::Refused,
+            "the last word is the model's: ask something new, or rewind first",
+        ));
+    }
+    Ok(())
 }

@@ -7,7 +7,9 @@ use crate::paper::{count, number, say};
 use clap::Args as ClapArgs;
 use komado_provider::registry::{Model, Registry};
 use serde_json::json;
+use std::fs::DirBuilder;
 use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 #[derive(ClapArgs, Debug)]
@@ -68,7 +70,7 @@ fn put(app: &App, new: &Registry) -> Outcome {
     let folder = &app.config.base_dir;
     let tell =
         |e: std::io::Error| Fault::new(Exit::Failed, format!("{}: {e}; nothing was changed", path.display()));
-    std::fs::create_dir_all(folder).map_err(tell)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(tell)?;
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(tell)?;
     file.write_all(new.write().as_bytes()).map_err(tell)?;
     file.as_file().sync_all().map_err(tell)?;
