@@ -46,7 +46,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     // Before the long work, not after it.
-    let python = if args.no_peer { None } else { Some(Python::find()?) };
+    let python = if args.no_peer { None } else { Python::find()? };
     // Journal, what people read of it, request, and room to move.
     let place = Place::new(args.dir.as_deref(), (args.mb + SMALL) * 3_300_000 + (64 << 20))?;
     let machine = Machine::here(place.base().parent().unwrap_or(place.base()))?;

@@ -4,6 +4,7 @@ use super::super::place::Place;
 use super::filling::Built;
 use super::sink::{Got, Sink};
 use crate::fault::{Exit, Fault, Outcome};
+use crate::paper::say;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -34,12 +35,13 @@ pub(super) struct Told {
 }
 
 impl Python {
-    /// The one that `KOMADO_PYTHON` names, the one that `make setup` makes, or the system's, if it has an SDK.
-    pub(super) fn find() -> Outcome<Self> {
+    /// The one that `KOMADO_PYTHON` names, the one that `make setup` makes, or the system's, if it has an SDK. Without any
+    /// our own figures are still worth having; that there is nothing beside them is told.
+    pub(super) fn find() -> Outcome<Option<Self>> {
         if let Some(named) = std::env::var_os("KOMADO_PYTHON") {
             let named = PathBuf::from(named);
             return match is_fit(&named) {
-                true => Ok(Self(named)),
+                true => Ok(Some(Self(named))),
                 false => Err(missing(&format!(
                     "KOMADO_PYTHON, {}, is no Python with openai or httpx",
                     named.display()
@@ -51,7 +53,12 @@ impl Python {
             std::env::current_exe()?.ancestors().nth(2).map(|target| target.join("python/bin/python"));
         let known = [Some(made), beside, Some("python3".into())];
         let found = known.into_iter().flatten().find(|python| is_fit(python));
-        found.map(Self).ok_or_else(|| missing("there is no Python with openai or httpx"))
+        if found.is_none() {
+            say(
+                "komado: there is no Python with openai or httpx, so no peer is measured; `make setup` makes one",
+            );
+        }
+        Ok(found.map(Self))
     }
 
     /// Sends the messages of a session.
