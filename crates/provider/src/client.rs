@@ -167,6 +167,29 @@ impl Client {
         block::on(&self.core.handle, unless(cancel, self.tries(to, &source, cancel, tell)))
     }
 
+    /// Waits after try number `tries` of a request whose answer began, and then said that the provider is busy: only who
+    /// reads the answer can tell. False when there was the last try; an error when nobody waits any more.
+    pub fn wait(
+        &self,
+        tries: u32,
+        why: &str,
+        cancel: &Cancel,
+        tell: &mut dyn FnMut(Waiting),
+    ) -> Result<bool, SendError> {
+        let most = self.patience.tries;
+        if tries >= most {
+            return Ok(false);
+        }
+        let delay =
+            self.patience.delay.saturating_mul(1 << (tries - 1).min(16)).min(self.patience.longest_delay);
+        tell(Waiting { tries, most, status: None, why: why.to_owned(), delay });
+        let waiting = async {
+            sleep(delay).await;
+            Ok(true)
+        };
+        block::on(&self.core.handle, unless(cancel, waiting))
+    }
+
     /// Asks something small, once, with little patience: status and body. `path` comes after [`Provider::root`].
     pub fn fetch(
         &self,

@@ -93,8 +93,38 @@ fn shown(body: &str) -> String {
     if body.chars().nth(SHOWN).is_some() { format!("{short}…") } else { short }
 }
 
-/// Sends `body` and listens until there is no more.
+/// Sends `body` and listens until there is no more. A provider that is busy may say so when its answer has begun: before
+/// the first word that is no different from saying it at once, and it is asked again.
 pub(crate) fn listen(asking: &Asking, body: Body<'_>, news: &mut dyn FnMut(News<'_>)) -> Answered {
+    let Asking { client, cancel, .. } = asking;
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let answered = once(asking, body.clone(), news);
+        let Answered::Lost { error: Why::Refused { status: 200..300, body: said, .. }, .. } = &answered
+        else {
+            return answered;
+        };
+        let again = is_busy(said)
+            && match client.wait(tries, "busy", cancel, &mut |waiting| news(News::Waiting(&waiting))) {
+                Ok(again) => again,
+                Err(error) => return lost(error, Heard::default()),
+            };
+        if !again {
+            return answered;
+        }
+    }
+}
+
+/// True for an error that may pass.
+fn is_busy(body: &str) -> bool {
+    let body = body.to_ascii_lowercase();
+    let words =
+        ["overloaded", "rate_limit", "rate limit", "unavailable", "server_error", "too many requests"];
+    words.iter().any(|word| body.contains(word))
+}
+
+fn once(asking: &Asking, body: Body<'_>, news: &mut dyn FnMut(News<'_>)) -> Answered {
     let Asking { client, provider, cancel, .. } = asking;
     let mut incoming = match client.post(provider, body, cancel, &mut |waiting| news(News::Waiting(&waiting)))
     {

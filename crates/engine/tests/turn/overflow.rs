@@ -5,7 +5,7 @@ use komado_core::journal::Entry;
 use komado_core::message::{Message, Role};
 use komado_engine::{Thread, lesson};
 use komado_provider::Dialect;
-use komado_provider::scripted::{OnOverflow, Options, Step, Words};
+use komado_provider::scripted::{Fail, OnOverflow, Options, Step, Words};
 
 const TRUE: u64 = 4_096;
 const BELIEVED: u64 = 16_384;
@@ -141,6 +141,19 @@ fn what_is_not_an_overflow_is_told_and_the_thread_goes_on() {
     assert!(told.too_large.is_empty());
     let (turned, _) = talk.turn(&mut thread);
     assert!(turned.is_ok());
+}
+
+#[test]
+fn a_provider_that_says_in_a_stream_that_it_is_busy_is_asked_again() {
+    for dialect in Dialect::ALL {
+        let talk = Talk::new(dialect, BELIEVED, Options::default());
+        let mut thread = talk.thread();
+        let fail = Fail { status: 503, in_stream: true, ..Fail::default() };
+        talk.server.add(Step { fail: Some(fail), ..Step::default() });
+        let (turned, told) = talk.ask(&mut thread, "hello");
+        assert_eq!((told.waits, turned.attempts, told.said_too_early), (1, 1, false), "{dialect:?}");
+        assert!(!turned.message.words().is_empty(), "{dialect:?}");
+    }
 }
 
 #[test]
