@@ -2,7 +2,7 @@
 //!
 //! Every provider words it in its own way, and words it anew with each release. So this is no list of texts but a small
 //! grammar: the body is unwrapped (`body`), its words are taken apart (`words`; Japanese, Chinese and Korean words
-//! of size are put into the same language first), each number gets a role (`sizes`), and a few named rules look for
+//! of size, and those of western Europe, are put into the same language first), each number gets a role (`sizes`), and a few named rules look for
 //! a thing of size together with an excess (`rules`), unless the answer is about something else (`veto`): a
 //! rate, a quota, time, a key, the length of the answer alone, an image.
 //!
@@ -10,6 +10,8 @@
 //! characters is told without numbers.
 
 mod body;
+mod field;
+mod latin;
 mod rules;
 mod sense;
 mod sizes;
@@ -17,6 +19,7 @@ mod tongue;
 mod veto;
 mod words;
 
+use field::Holds;
 use rules::{Rule, Weight};
 use sizes::Sizes;
 use words::Piece;
@@ -109,12 +112,14 @@ struct Texts {
     /// Each text with its pieces and sizes; codes after texts, figures last.
     all: Vec<(String, Vec<Piece>, Sizes)>,
     codes: usize,
+    /// The field of the request that is meant: by a name for programs, or by the text itself.
+    field: Option<Holds>,
 }
 
 impl Texts {
     fn new(said: &body::Said) -> Self {
         let taken = |text: &String| {
-            let pieces = words::split(text);
+            let pieces = words::split(&field::veiled(text));
             let sizes = Sizes::read(&pieces);
             (text.clone(), pieces, sizes)
         };
@@ -122,7 +127,9 @@ impl Texts {
         if !said.figures.is_empty() {
             all.push(taken(&said.figures));
         }
-        Self { all, codes: said.texts.len() }
+        let named = || said.texts.iter().find_map(|text| Some(field::named(text)?.1));
+        let field = said.field.as_deref().or_else(named).map(field::holds);
+        Self { all, codes: said.texts.len(), field }
     }
 
     /// The rule that holds, with the words it holds for; or why none does.
@@ -131,7 +138,7 @@ impl Texts {
             .all
             .iter()
             .enumerate()
-            .filter_map(|(at, (_, pieces, sizes))| Some((at, rules::judge(pieces, sizes)?)))
+            .filter_map(|(at, (_, pieces, sizes))| Some((at, self.judge(pieces, sizes)?)))
             .collect();
         let strong = judged.iter().find(|(_, rule)| rule.weight == Weight::Strong);
         let coded = strong.filter(|(at, _)| *at >= self.codes);
@@ -141,13 +148,13 @@ impl Texts {
         {
             return Err(why.to_owned());
         }
-        if let Some((at, rule)) = strong.filter(|_| !self.elsewhere(said)) {
+        if let Some((at, rule)) = strong.filter(|_| !self.elsewhere()) {
             return Ok((rule.name, excerpt(&self.all[*at].0)));
         }
         if let Some(why) = vetoed {
             return Err(why.to_owned());
         }
-        if let Some((at, rule)) = judged.first().filter(|_| status < 500 && !self.elsewhere(said)) {
+        if let Some((at, rule)) = judged.first().filter(|_| status < 500 && !self.elsewhere()) {
             return Ok((rule.name, excerpt(&self.all[*at].0)));
         }
         if status == 413 && !self.of_other() {
@@ -157,20 +164,22 @@ impl Texts {
             .to_owned())
     }
 
+    /// A schema's complaint is judged by the field it is about, everything else by its words.
+    fn judge(&self, pieces: &[Piece], sizes: &Sizes) -> Option<Rule> {
+        match (rules::of_schema(pieces), self.field) {
+            (true, Some(Holds::Conversation)) => {
+                Some(Rule { name: "a field that holds the conversation is too long", weight: Weight::Strong })
+            }
+            (true, _) => None,
+            (false, _) => rules::judge(pieces, sizes),
+        }
+    }
+
     /// True when a field is named that is not the conversation, and no window or token is spoken of.
-    fn elsewhere(&self, said: &body::Said) -> bool {
-        let Some(field) = &said.field else { return false };
-        let named = words::split(field);
-        let conversation = named.iter().any(|piece| {
-            matches!(sense::sense(piece), sense::Sense::Input | sense::Sense::Window | sense::Sense::Tokens)
-                || matches!(piece.word(), "content" | "instructions" | "system" | "body")
-        });
-        let sized = self.all.iter().flat_map(|(_, pieces, _)| pieces);
-        !named.is_empty()
-            && !conversation
-            && !sized
-                .into_iter()
-                .any(|piece| matches!(sense::sense(piece), sense::Sense::Window | sense::Sense::Tokens))
+    fn elsewhere(&self) -> bool {
+        let mut pieces = self.all.iter().flat_map(|(_, pieces, _)| pieces);
+        self.field == Some(Holds::Other)
+            && !pieces.any(|piece| matches!(sense::sense(piece), sense::Sense::Window | sense::Sense::Tokens))
     }
 
     fn of_other(&self) -> bool {
@@ -182,7 +191,8 @@ impl Texts {
 
     /// The numbers: those of the first text that has any, filled up from the others.
     fn sizes(&self) -> Sizes {
-        self.all.iter().fold(Sizes::default(), |found, (_, _, sizes)| found.or(*sizes))
+        let tokens = self.all.iter().filter(|(_, pieces, _)| !sizes::counts_messages(pieces));
+        tokens.fold(Sizes::default(), |found, (_, _, sizes)| found.or(*sizes))
     }
 }
 

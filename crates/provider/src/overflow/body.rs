@@ -183,7 +183,7 @@ impl Said {
         }
         match key {
             _ if CODES.contains(&key) => self.codes.push(text.to_owned()),
-            _ if FIELDS.contains(&key) => self.field = Some(text.to_owned()),
+            _ if FIELDS.contains(&key) => self.field = (!trimmed.is_empty()).then(|| trimmed.to_owned()),
             _ if !trimmed.is_empty() && trimmed.bytes().all(|b| b.is_ascii_digit()) => {
                 self.figures.push_str(&format!("{key}: {trimmed}. "));
             }
@@ -192,7 +192,8 @@ impl Said {
     }
 
     fn path(&mut self, items: &[Value]) {
-        self.field = items.iter().rev().find_map(|item| item.as_str().map(str::to_owned));
+        let names: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
+        self.field = (!names.is_empty()).then(|| names.join("."));
     }
 
     fn text(&mut self, text: &str) {
@@ -250,7 +251,7 @@ mod tests {
     fn what_is_echoed_is_not_the_servers_word() {
         let said = read(422, r#"{"detail":[{"loc":["body","messages",0,"content"],"msg":"m","input":"i"}]}"#);
         assert_eq!(said.texts, ["m"]);
-        assert_eq!(said.field.as_deref(), Some("content"));
+        assert_eq!(said.field.as_deref(), Some("body.messages.content"));
     }
 
     #[test]

@@ -59,6 +59,9 @@ impl<'a> Sentence<'a> {
         let clean = veto::by_words(self.pieces).is_none();
         let strong = if clean { Weight::Strong } else { Weight::Weak };
         let (past, other) = (self.past(), self.has(Sense::Other));
+        if self.no_answer() {
+            return rule("there is no room left for an answer", strong);
+        }
         if self.window() && (past || self.no_room()) {
             return rule("the context window is exceeded", strong);
         }
@@ -100,6 +103,8 @@ impl<'a> Sentence<'a> {
         let named = |at: usize| {
             let near = &self.words[at + 1..(at + 4).min(self.words.len())];
             match self.words[at] {
+                "context" | "contexts" if self.aside(at) => false,
+                "context" if self.measured(at) => true,
                 "context" | "contexts" => near.iter().any(|word| size.contains(word)) || self.past_near(at),
                 "ctx" => true,
                 "model" | "sequence" | "seq" => {
@@ -111,6 +116,26 @@ impl<'a> Sentence<'a> {
         (0..self.words.len()).any(named)
     }
 
+    /// «context id», «security context»: something else by that name.
+    fn aside(&self, at: usize) -> bool {
+        let before = at.checked_sub(1).map_or("", |at| self.words[at]);
+        let after = self.words.get(at + 1).copied().unwrap_or("");
+        matches!(
+            after,
+            "id" | "ids" | "key" | "name" | "handle" | "file" | "manager" | "variable" | "cancelled"
+        ) || matches!(
+            before,
+            "security" | "execution" | "browser" | "error" | "ssl" | "tls" | "cuda" | "thread"
+        )
+    }
+
+    /// «length of the context».
+    fn measured(&self, at: usize) -> bool {
+        let near = &self.words[at.saturating_sub(5)..at];
+        let size = near.iter().position(|word| matches!(*word, "length" | "size" | "limit" | "window"));
+        size.is_some_and(|size| near[size..].contains(&"of"))
+    }
+
     /// An excess within a few words: «chat context is too long», but not «the error context … exceeded».
     fn past_near(&self, at: usize) -> bool {
         let near = &self.words[at.saturating_sub(3)..(at + 5).min(self.words.len())];
@@ -118,8 +143,19 @@ impl<'a> Sentence<'a> {
             || near.iter().any(|word| word.starts_with("overflow") || *word == "full" || is_exceed(word))
     }
 
+    /// «max_tokens must be at least 1, got -532»: the server took the prompt from the window, and less than nothing is
+    /// left. A schema that dislikes the asker's own value names its bounds.
+    fn no_answer(&self) -> bool {
+        self.has(Sense::AnswerCap)
+            && self.pieces.contains(&Piece::Negative)
+            && !self.any(&["integer", "expected", "range", "between"])
+    }
+
     /// Tokens that are not the answer's.
     fn tokens(&self) -> bool {
+        if self.answered() {
+            return false;
+        }
         (0..self.pieces.len()).any(|at| {
             let around = [at.checked_sub(1), Some(at + 1), Some(at + 2)];
             let near = around.into_iter().flatten().filter_map(|at| self.pieces.get(at));
@@ -127,6 +163,15 @@ impl<'a> Sentence<'a> {
                 && !near.into_iter().any(|piece| matches!(sense(piece), Sense::Answer | Sense::AnswerCap))
                 && !self.asked_for(at)
         })
+    }
+
+    /// «the output is too long: 9000 tokens»: the answer is what is spoken of, and nothing else.
+    fn answered(&self) -> bool {
+        let subject = |pair: &[&str]| {
+            matches!(pair[0], "output" | "completion" | "response" | "reply")
+                && matches!(pair[1], "is" | "was" | "too" | "exceeds" | "exceeded" | "would" | "ist" | "est")
+        };
+        !self.has(Sense::Input) && !self.has(Sense::Window) && self.words.windows(2).any(subject)
     }
 
     /// «maximum tokens you requested», «maximum tokens value»: the answer's cap in plain words.
@@ -140,8 +185,17 @@ impl<'a> Sentence<'a> {
     /// What is sent, by a name that leaves no doubt.
     fn thing(&self) -> bool {
         let weak = ["request", "text", "texts", "document", "documents", "chat", "query"];
-        self.pieces.iter().any(|piece| sense(piece) == Sense::Input && !weak.contains(&piece.word()))
-            || (self.has(Sense::Input) && self.any(&["length", "size", "long"]))
+        self.sent().any(|word| !weak.contains(&word))
+            || (self.sent().next().is_some() && self.any(&["length", "size", "long"]))
+    }
+
+    /// Names of what is sent, but for those that only say which one: «message id».
+    fn sent(&self) -> impl Iterator<Item = &'a str> {
+        let which = |at: usize| {
+            self.words.get(at + 1).is_some_and(|word| matches!(*word, "id" | "key" | "identifier"))
+        };
+        let named = move |at: &usize| sense(&self.pieces[*at]) == Sense::Input && !which(*at);
+        (0..self.words.len()).filter(named).map(|at| self.words[at])
     }
 
     /// An excess, told or shown.
@@ -226,16 +280,17 @@ impl<'a> Sentence<'a> {
         let room = self.negated() && self.any(&["enough", "room", "space"]);
         room || self.unfit()
             || self.any(&["insufficient", "exhausted", "full"])
+            || self.words.windows(2).any(|pair| matches!(pair, ["too", "small" | "short"]))
             || self.words.windows(2).any(|pair| matches!(pair, ["ran" | "run" | "running", "out"]))
     }
 
     /// «does not fit».
     fn unfit(&self) -> bool {
-        self.negated() && self.any(&["fit", "fits"])
+        self.negated() && self.any(&["fit", "fits", "hold", "accommodate"])
     }
 
     fn negated(&self) -> bool {
-        self.any(&["not", "cannot", "doesn", "don", "no"])
+        self.any(&["not", "cannot", "doesn", "don", "isn", "no", "unable"])
     }
 
     /// «payload too large»: the body as such, whoever took it in.
@@ -245,10 +300,17 @@ impl<'a> Sentence<'a> {
 
     /// «request exceeds the maximum size», «payload too large», «length limit exceeded».
     fn payload(&self) -> bool {
-        let named = self.any(&["request", "payload", "body", "entity", "content", "length"])
-            || self.has(Sense::Input);
+        let named = self.any(&["request", "payload", "body", "entity", "content"])
+            || self.sent().next().is_some()
+            || self.length();
         let sized = self.any(&["size", "length", "large", "big", "long"]) || self.has(Sense::Bytes);
         named && sized && !self.has(Sense::Answer) && !self.has(Sense::AnswerCap) && self.past()
+    }
+
+    /// A length that is not said to be that of anything else.
+    fn length(&self) -> bool {
+        let of = |at: usize| self.words.get(at + 1).is_some_and(|word| *word == "of");
+        (0..self.words.len()).any(|at| self.words[at] == "length" && !of(at))
     }
 
     /// «please reduce the length of the messages».
@@ -289,4 +351,16 @@ fn is_exceed(word: &str) -> bool {
 
 fn is_big(word: &str) -> bool {
     matches!(word, "long" | "large" | "big" | "many" | "lengthy" | "much")
+}
+
+/// A schema's complaint about one string or one list; only its field says whether that is the conversation.
+pub(super) fn of_schema(pieces: &[Piece]) -> bool {
+    let words: Vec<&str> = pieces.iter().map(Piece::word).collect();
+    let kinds = ["string", "array", "str", "list"];
+    let complaint = words.windows(3).any(|three| {
+        kinds.contains(&three[0])
+            && matches!(three[1..], ["too", "long" | "large"] | ["above", "max"] | ["should", "have"])
+    });
+    complaint
+        && !pieces.iter().any(|piece| matches!(sense(piece), Sense::Input | Sense::Window | Sense::Tokens))
 }

@@ -105,6 +105,7 @@ fn is_other(word: &str) -> bool {
             | "description"
             | "label"
             | "metadata"
+            | "column"
             | "header"
             | "headers"
             | "cookie"

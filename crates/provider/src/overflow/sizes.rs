@@ -5,7 +5,7 @@
 //! left out; so is any number that belongs to something else (a status, an id, a count of images).
 
 use super::sense::{Sense, sense};
-use super::words::{Piece, SCHEMA};
+use super::words::{FIELD, Piece, SCHEMA};
 
 /// The numbers of a text, by what they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -112,6 +112,19 @@ impl Sizes {
     }
 }
 
+/// True when a text counts messages, not what is in them.
+pub(super) fn counts_messages(pieces: &[Piece]) -> bool {
+    let counted = |pair: &[Piece]| {
+        matches!(pair[1].word(), "messages" | "turns")
+            && (matches!(pair[0], Piece::Number(_)) || matches!(pair[0].word(), "many"))
+    };
+    let number = |three: &[Piece]| {
+        matches!([three[0].word(), three[1].word(), three[2].word()], ["number", "of", "messages" | "turns"])
+    };
+    (pieces.windows(2).any(counted) || pieces.windows(3).any(number))
+        && !pieces.iter().any(|piece| sense(piece) == Sense::Tokens)
+}
+
 fn counts_bytes(piece: &Piece) -> bool {
     sense(piece) == Sense::Bytes
         || matches!(piece.word(), SCHEMA | "string" | "array" | "payload" | "body" | "entity" | "items")
@@ -135,8 +148,23 @@ fn unit(pieces: &[Piece], at: usize) -> Unit {
     }
     if matches!(
         label,
-        "code" | "status" | "id" | "line" | "port" | "http" | "error" | "version" | "column" | "no"
+        "·" | FIELD
+            | "code"
+            | "status"
+            | "id"
+            | "line"
+            | "port"
+            | "http"
+            | "error"
+            | "version"
+            | "column"
+            | "no"
     ) {
+        return Unit::Other;
+    }
+    if matches!(label, "ret" | "rc" | "errno" | "exit" | "slot" | "task" | "worker" | "attempt" | "retries")
+        || nameless(pieces, at)
+    {
         return Unit::Other;
     }
     if label == SCHEMA || (label == "actual" && pieces.iter().any(|piece| piece.word() == SCHEMA)) {
@@ -155,6 +183,19 @@ fn unit(pieces: &[Piece], at: usize) -> Unit {
         }
     }
     Unit::None
+}
+
+/// `shard=4`: a value whose name says nothing about a size.
+fn nameless(pieces: &[Piece], at: usize) -> bool {
+    if at == 0 || !pieces[at - 1].is('=') {
+        return false;
+    }
+    let name = pieces[..at - 1].iter().rev().take_while(|piece| matches!(piece, Piece::Word(_)));
+    let sized = |piece: &Piece| {
+        !matches!(sense(piece), Sense::Plain | Sense::Other | Sense::Turn)
+            || matches!(piece.word(), "size" | "length" | "len" | "count" | "number" | "value" | "sum")
+    };
+    !name.into_iter().any(sized)
 }
 
 /// Roles that signs between numbers give.
@@ -201,19 +242,41 @@ fn bracketed(pieces: &[Piece], at: usize) -> bool {
 }
 
 fn role(pieces: &[Piece], at: usize) -> Option<Role> {
+    if parted(&pieces[at + 1..]) {
+        return Some(Role::Total);
+    }
     let left = left(pieces, at);
-    let right = right(pieces, at);
+    let right = if left.is_some() && labelled(pieces, at) { None } else { right(pieces, at) };
     match (left, right) {
         (Some(Role::Excess), _) | (_, Some(Role::Excess)) => Some(Role::Excess),
         (Some(Role::Limit | Role::AnswerLimit), Some(Role::Output)) => Some(Role::AnswerLimit),
         (_, Some(Role::Output)) => Some(Role::Output),
         (Some(Role::Total), Some(Role::Input)) if given(pieces, at) => Some(Role::Part),
         (Some(Role::Total), Some(Role::Input)) => Some(Role::Input),
+        (Some(Role::Window), Some(Role::Total)) if passive(&pieces[at + 1..]) => Some(Role::Window),
         (Some(Role::Window), Some(Role::Total)) => Some(Role::Total),
         (Some(Role::Total | Role::Input), Some(Role::Limit)) if !told(pieces, at) => Some(Role::Limit),
         (Some(role), _) => Some(role),
         (None, right) => right,
     }
+}
+
+/// «the window of 8192 tokens was exceeded»: it is what was exceeded, not what exceeds.
+fn passive(rest: &[Piece]) -> bool {
+    let sentence = rest.split(|piece| *piece == Piece::Stop).next().unwrap_or(rest);
+    let behind = sentence.iter().position(|piece| piece.word() == "exceeded").map(|at| &sentence[at + 1..]);
+    let names = |piece: &Piece| {
+        matches!(piece, Piece::Number(_)) || matches!(sense(piece), Sense::Cap | Sense::Window)
+    };
+    let by = |behind: &[Piece]| behind.first().is_some_and(|piece| piece.word() == "by");
+    behind.is_some_and(|behind| by(behind) || !behind.iter().take_while(|piece| !piece.is(',')).any(names))
+}
+
+/// `a=1 b=2`: both have a name before them, so what stands between them belongs to the second.
+fn labelled(pieces: &[Piece], at: usize) -> bool {
+    let sign = |at: usize| at > 0 && (pieces[at - 1].is('=') || pieces[at - 1].is(':'));
+    let next = pieces[at + 1..].iter().position(|piece| matches!(piece, Piece::Number(_)));
+    sign(at) && next.is_some_and(|next| sign(at + 1 + next))
 }
 
 /// True when a verb right before the number says that there is so much.
@@ -233,11 +296,20 @@ fn left(pieces: &[Piece], at: usize) -> Option<Role> {
     let start = pieces[..at].iter().rposition(|piece| matches!(piece, Piece::Number(_) | Piece::Stop));
     let before = &pieces[start.map_or(0, |start| start + 1)..at];
     let (mut hint, mut labelled): (Option<Role>, bool) = (None, false);
+    if before.last().is_some_and(|piece| piece.is('g')) {
+        return Some(Role::Least);
+    }
     for (back, piece) in before.iter().enumerate().rev() {
         let nearest = before[back + 1..].iter().all(|piece| matches!(piece, Piece::Sign(':' | '(' | '=')));
         let apart = nearest && !before[back + 1..].is_empty();
         match (sense(piece), piece.word()) {
+            (_, "minimum") if nearest => return Some(Role::Least),
+            (_, "least") if nearest && least(before, back) => return Some(Role::Least),
+            (_, "hold" | "fit" | "handle" | "for" | "accommodate") if lacking(&pieces[..at]) => {
+                return Some(hint.filter(|hint| *hint == Role::Input).unwrap_or(Role::Total));
+            }
             (_, "by") if nearest => return Some(Role::Excess),
+            (_, "by") if hint == Some(Role::Input) => return hint,
             (_, "large" | "long" | "big" | "many") if too(before, back) => {
                 return Some(too_much(before, back, hint));
             }
@@ -258,6 +330,7 @@ fn left(pieces: &[Piece], at: usize) -> Option<Role> {
             (Sense::Cap, _) if hint == Some(Role::Output) => return Some(Role::Total),
             (Sense::Cap, _) => return Some(Role::Limit),
             (Sense::Tells, _) if hint == Some(Role::Window) => return hint,
+            (Sense::Tells, "total") if capped(before, back) => return Some(Role::Limit),
             (Sense::Tells, _) => return Some(told_as(hint)),
             (Sense::Window, _) => hint = Some(hint.unwrap_or(Role::Window)),
             (Sense::Input, _) => hint = Some(hint.unwrap_or(Role::Input)),
@@ -297,6 +370,25 @@ fn told_as(hint: Option<Role>) -> Role {
     }
 }
 
+/// «maximum total».
+fn capped(before: &[Piece], at: usize) -> bool {
+    at > 0 && matches!(before[at - 1].word(), "max" | "maximum")
+}
+
+/// «must be at least 1».
+fn least(before: &[Piece], at: usize) -> bool {
+    at > 1 && before[at - 1].word() == "at" && before[at - 2].word() == "be"
+}
+
+/// «is not large enough to», «is too small for», «cannot»: what follows did not find room.
+fn lacking(before: &[Piece]) -> bool {
+    let words: Vec<&str> =
+        before.iter().rev().take_while(|piece| **piece != Piece::Stop).map(Piece::word).collect();
+    let any = |wanted: &[&str]| words.iter().any(|word| wanted.contains(word));
+    let verb = words.iter().take(6).any(|word| matches!(*word, "cannot" | "unable" | "insufficient"));
+    verb || (any(&["not", "isn"]) && any(&["enough"])) || (any(&["too"]) && any(&["small", "short"]))
+}
+
 fn too(before: &[Piece], at: usize) -> bool {
     at > 0 && before[at - 1].word() == "too"
 }
@@ -327,6 +419,7 @@ fn right(pieces: &[Piece], at: usize) -> Option<Role> {
             (Sense::Cap | Sense::Window | Sense::Answer | Sense::AnswerCap | Sense::Input, _) if closed => {
                 break;
             }
+            _ if hint != Some(Role::Input) && small(&pieces[at + 1 + i..]) => return Some(Role::Limit),
             (_, Piece::Word(word)) if matches!(word.as_str(), "not" | "cannot" | "doesn") => {
                 return hint.or(Some(Role::Total));
             }
@@ -348,6 +441,29 @@ fn right(pieces: &[Piece], at: usize) -> Option<Role> {
         }
     }
     hint
+}
+
+/// «is not large enough», «is too small», «is insufficient», «cannot hold»: said of the window.
+fn small(rest: &[Piece]) -> bool {
+    let words: Vec<&str> = rest.iter().take(3).map(Piece::word).collect();
+    matches!(
+        words[..],
+        ["not" | "isn", "enough", ..]
+            | ["not" | "isn", _, "enough"]
+            | ["too", "small" | "short", ..]
+            | ["insufficient", ..]
+            | ["cannot", "hold" | "fit" | "accommodate", ..]
+    )
+}
+
+/// «9001 of at most 8192»: a limit with a number of its own follows.
+fn parted(rest: &[Piece]) -> bool {
+    if rest.first().is_none_or(|piece| piece.word() != "of") {
+        return false;
+    }
+    let near = &rest[..rest.len().min(4)];
+    let number = near.iter().position(|piece| matches!(piece, Piece::Number(_)));
+    number.is_some_and(|number| near[..number].iter().any(|piece| sense(piece) == Sense::Cap))
 }
 
 /// «1500 tokens over the limit» is a difference; «9000 tokens too long» may be either and is left to be the whole.

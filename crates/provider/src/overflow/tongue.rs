@@ -4,6 +4,8 @@
 //! over. Full-width digits and signs become narrow ones first. The longest phrase at a place wins, so that 超过 inside
 //! a longer word is not read twice.
 
+use super::latin;
+
 /// Phrases and what they say. `beyondthat` is an excess over the number before it, as Japanese puts it.
 const PHRASES: &[(&str, &str)] = &[
     // things of size
@@ -169,7 +171,7 @@ const PHRASES: &[(&str, &str)] = &[
 
 /// The text with wide signs made narrow and the phrases above in plain words.
 pub(super) fn plain(text: &str) -> String {
-    let narrow: String = text.chars().map(narrow).collect();
+    let narrow = latin::plain(&text.chars().map(narrow).collect::<String>());
     if narrow.is_ascii() {
         return narrow;
     }

@@ -1,5 +1,6 @@
 //! What an answer is instead: a rate, a time-out, a closed door.
 
+use super::sense::{Sense, sense};
 use super::words::Piece;
 
 /// What the status alone rules out, whatever the text says.
@@ -17,14 +18,16 @@ pub(super) fn by_status(status: u16) -> Option<&'static str> {
 /// What words say it is instead of an overflow.
 pub(super) fn by_words(pieces: &[Piece]) -> Option<&'static str> {
     let words: Vec<&str> = pieces.iter().map(Piece::word).collect();
-    (0..words.len()).find_map(|at| {
-        let next = words.get(at + 1).copied().unwrap_or("");
-        rate(words[at], next)
-            .or_else(|| time(words[at], next))
-            .or_else(|| door(words[at], next))
-            .or_else(|| retry(pieces, at))
-            .or_else(|| batch(&words[at..]))
-    })
+    (0..words.len())
+        .find_map(|at| {
+            let next = words.get(at + 1).copied().unwrap_or("");
+            rate(words[at], next)
+                .or_else(|| time(words[at], next))
+                .or_else(|| door(words[at], next))
+                .or_else(|| retry(pieces, at))
+                .or_else(|| rules_of_speech(&words, at))
+        })
+        .or_else(|| many(pieces))
 }
 
 fn rate(word: &str, next: &str) -> Option<&'static str> {
@@ -54,7 +57,8 @@ fn time(word: &str, next: &str) -> Option<&'static str> {
         (word, next),
         ("deadline" | "timeout" | "timeouts" | "canceled" | "cancelled", _)
             | ("timed", "out")
-            | ("time", "limit" | "out")
+            | ("time", "limit" | "out" | "to")
+            | ("lifetime" | "ttl" | "expires" | "expiry" | "expiration", _)
             | ("took" | "taking" | "takes", "too" | "longer")
     );
     of_time.then_some("it speaks of time")
@@ -71,9 +75,7 @@ fn door(word: &str, next: &str) -> Option<&'static str> {
             | "expired",
             _,
         ) => Some("it speaks of who may ask"),
-        ("content", "policy" | "filter" | "management" | "filtering") | ("moderation" | "safety", _) => {
-            Some("it speaks of what may be said")
-        }
+        ("content", "filter" | "management" | "filtering") => Some("it speaks of what may be said"),
         ("of", "memory") | ("recursion", _) => Some("it speaks of the server's own memory"),
         _ => None,
     }
@@ -88,8 +90,44 @@ fn retry(pieces: &[Piece], at: usize) -> Option<&'static str> {
     (waits && (soon || words[0] == "again")).then_some("it asks to wait")
 }
 
-/// «batch size exceeds»: so many inputs at once, not so long a one.
-fn batch(words: &[&str]) -> Option<&'static str> {
-    let counted = matches!(words, ["batch", "size", "exceeds" | "exceeded" | "too", ..]);
-    counted.then_some("it speaks of how many inputs come at once")
+/// What may be said. A policy that counts tokens, or says what happens to an overflow, is one of size.
+fn rules_of_speech(words: &[&str], at: usize) -> Option<&'static str> {
+    let before = at.checked_sub(1).map_or("", |at| words[at]);
+    let of_speech = match words[at] {
+        "policy" | "policies" => {
+            let counts = words.iter().any(|word| matches!(*word, "token" | "tokens"));
+            before == "content" || !(counts || matches!(before, "overflow" | "truncation"))
+        }
+        "moderation" | "safety" | "toxicity" | "severity" | "flagged" | "guardrail" | "guardrails"
+        | "guideline" | "guidelines" | "violates" | "violating" | "violation" | "profanity" | "unsafe"
+        | "jailbreak" | "risk" | "harm" | "harmful" | "disallowed" | "inappropriate" | "rating" => true,
+        _ => false,
+    };
+    of_speech.then_some("it speaks of what may be said")
+}
+
+/// «batch size exceeded», «512 inputs», «too many inputs»: so many at once, not so long a one.
+fn many(pieces: &[Piece]) -> Option<&'static str> {
+    let sized = |piece: &Piece| {
+        matches!(sense(piece), Sense::Tokens | Sense::Bytes | Sense::AnswerCap)
+            || matches!(piece.word(), "context" | "ctx" | "long" | "length")
+    };
+    if pieces.iter().any(sized) {
+        return None;
+    }
+    let counted = |at: usize| {
+        let before = |back: usize| at.checked_sub(back).map(|at| &pieces[at]);
+        let plural = matches!(
+            pieces[at].word(),
+            "inputs" | "texts" | "prompts" | "documents" | "queries" | "sentences" | "items"
+        );
+        let many = before(1).is_some_and(|piece| matches!(piece, Piece::Number(_)) || piece.word() == "many")
+            || (before(1).is_some_and(|piece| piece.word() == "of")
+                && before(2).is_some_and(|piece| piece.word() == "number"));
+        let next = pieces.get(at + 1).map_or("", Piece::word);
+        let batch = pieces[at].word() == "batch" && matches!(next, "size" | "limit" | "count");
+        let told = before(1).is_some_and(|piece| matches!(piece.word(), "physical" | "current"));
+        (plural && many) || (batch && !told)
+    };
+    (0..pieces.len()).any(counted).then_some("it speaks of how many inputs come at once")
 }

@@ -3,6 +3,7 @@
 //! Names are taken apart (`context_length_exceeded`, `ContextWindowExceededError`), numbers are read with their
 //! separators and suffixes (`8,192`, `128k`), and what only looks like a number (a date, a model's name) is none.
 
+use super::field::{self, Holds};
 use super::tongue;
 
 /// A piece of a text.
@@ -12,6 +13,8 @@ pub(super) enum Piece {
     Word(String),
     /// A whole number.
     Number(u64),
+    /// A number below zero: never a size.
+    Negative,
     /// Punctuation: `( ) [ ] , : > < + / = -`, `g` for at least, `l` for at most.
     Sign(char),
     /// A sentence ends.
@@ -23,7 +26,7 @@ pub(super) const ANSWER_CAP: &str = "answercap";
 /// A length counted in characters by a schema.
 pub(super) const SCHEMA: &str = "schemalength";
 /// A field of the request that is not the conversation.
-pub(super) const FIELD: &str = "field";
+pub(super) const FIELD: &str = "otherfield";
 
 const ANSWER_CAPS: &[&str] = &[
     "max_tokens",
@@ -44,17 +47,22 @@ const ANSWER_CAPS: &[&str] = &[
     "max_decoding_steps",
 ];
 
-const CONVERSATION: &[&str] = &[
-    "content",
-    "text",
-    "input",
-    "inputs",
-    "prompt",
-    "messages",
-    "message",
-    "instructions",
-    "system",
-    "parts",
+/// Last words of a name that says which one, not how much: `prompt_cache_key`.
+const LABELS: &[&str] = &[
+    "id",
+    "ids",
+    "key",
+    "name",
+    "label",
+    "type",
+    "format",
+    "role",
+    "url",
+    "uri",
+    "hash",
+    "tag",
+    "title",
+    "identifier",
 ];
 
 /// Units written right after a number, without a space.
@@ -109,7 +117,17 @@ fn name_words(name: &str) -> Vec<String> {
     if matches!(snake.as_str(), "max_length" | "min_length") && !name.contains('_') {
         return vec![SCHEMA.to_owned()];
     }
-    snake.split(['_', '-']).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    let words: Vec<&str> = snake.split(['_', '-']).filter(|word| !word.is_empty()).collect();
+    if let [first, .., last] = words[..]
+        && LABELS.contains(&last)
+        && !matches!(snake.as_str(), "input_ids")
+        && !words.contains(&"api")
+    {
+        // What names the request, the model or the error itself says nothing about what is too long.
+        let aside = matches!(first, "request" | "trace" | "model" | "error");
+        return vec![if aside { "·" } else { FIELD }.to_owned()];
+    }
+    words.into_iter().map(str::to_owned).collect()
 }
 
 struct Lexer {
@@ -138,6 +156,7 @@ impl Lexer {
             ('.', n) if n.is_whitespace() || !n.is_ascii() || n == '\'' || n == '"' => (Some(Piece::Stop), 1),
             (';' | '!' | '?', _) => (Some(Piece::Stop), 1),
             ('-' | '=', '>') => (None, 2),
+            ('-' | '−', n) if n.is_ascii_digit() && self.opens() => return self.negative(),
             ('>', '=') => (Some(Piece::Sign('g')), 2),
             ('<', '=') => (Some(Piece::Sign('l')), 2),
             ('≥' | '≧', _) => (Some(Piece::Sign('g')), 1),
@@ -149,6 +168,24 @@ impl Lexer {
         };
         self.out.extend(piece);
         self.at += len;
+    }
+
+    /// True when nothing stands right before that a hyphen could join.
+    fn opens(&self) -> bool {
+        self.at.checked_sub(1).is_none_or(|at| !self.chars[at].is_alphanumeric() && self.chars[at] != ')')
+    }
+
+    fn negative(&mut self) {
+        self.at += 1;
+        self.skip_digits();
+        self.out.push(Piece::Negative);
+    }
+
+    fn skip_digits(&mut self) {
+        let joins = |lexer: &Self| matches!(lexer.peek(0), ',' | '.' | '_') && lexer.peek(1).is_ascii_digit();
+        while self.peek(0).is_ascii_digit() || joins(self) {
+            self.at += 1;
+        }
     }
 
     /// A name, with its path: `messages[1].content`, `messages.3`, `litellm.BadRequestError`, `tokens.Please`.
@@ -173,8 +210,7 @@ impl Lexer {
         let segments: Vec<&str> = name.split(['.', '[', ']']).filter(|s| !s.is_empty()).collect();
         let indexed = segments.len() > 1 && segments.iter().any(|s| s.bytes().all(|b| b.is_ascii_digit()));
         if indexed {
-            let last = segments.iter().rev().find(|s| !s.bytes().all(|b| b.is_ascii_digit())).unwrap_or(&"");
-            let word = if CONVERSATION.contains(last) { "message" } else { FIELD };
+            let word = if field::holds(name) == Holds::Conversation { "message" } else { FIELD };
             return self.out.push(Piece::Word(word.to_owned()));
         }
         for (i, segment) in segments.iter().enumerate() {
@@ -217,6 +253,11 @@ impl Lexer {
             if self.peek(0) != '.' && text.len() > 3 && fraction.len() == 3 {
                 text.push_str(&std::mem::take(&mut fraction));
             }
+        }
+        // 9.001 is no fraction: nothing that is counted here has a thousandth part.
+        if fraction.len() == 3 && text.len() <= 3 && !text.starts_with('0') && !self.peek(0).is_alphanumeric()
+        {
+            text.push_str(&std::mem::take(&mut fraction));
         }
         self.suffix(&text, &fraction);
     }
@@ -313,7 +354,10 @@ mod tests {
             "context window exceeded error context length exceeded n ctx"
         );
         assert_eq!(words("maxTokens max_new_tokens maxLength"), "answercap answercap schemalength");
-        assert_eq!(words("messages[1].content messages.3 tools[0].function.name"), "message message field");
+        assert_eq!(
+            words("messages[1].content messages.3 tools[0].function.name"),
+            "message message otherfield"
+        );
         assert_eq!(words("8192 tokens.Please reduce"), "tokens please reduce");
     }
 }

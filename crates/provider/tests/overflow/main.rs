@@ -4,6 +4,7 @@
 mod again;
 mod left;
 mod taken;
+mod twisted;
 mod unseen;
 
 use komado_provider::overflow::{Remedy, classify};
@@ -92,6 +93,54 @@ fn wordings_nobody_has_met_yet_are_understood() {
 }
 
 #[test]
+fn overflows_in_disguise_are_understood() {
+    check(twisted::TAKEN);
+}
+
+#[test]
+fn languages_of_western_europe_are_understood() {
+    check(twisted::WEST);
+}
+
+#[test]
+fn what_only_sounds_like_an_overflow_is_left_alone() {
+    check_left(twisted::LEFT);
+}
+
+/// A complaint about the length of a field, in every shape it is sent in.
+fn complaints(field: &str) -> Vec<String> {
+    let said = format!(
+        "Invalid '{field}': string too long. Expected a string with maximum length 64, but got a string with length 80 instead."
+    );
+    let code = r#""code":"string_above_max_length""#;
+    vec![
+        said.clone(),
+        said.replace('\'', "`"),
+        format!(r#"{{"error":{{"message":"{said}"}}}}"#),
+        format!(r#"{{"error":{{"message":"{said}","param":null}}}}"#),
+        format!(r#"{{"error":{{"message":"{said}",{code}}}}}"#),
+        format!(r#"{{"error":{{"message":"{said}","param":null,{code}}}}}"#),
+        format!(r#"{{"error":{{"message":"{said}","param":"",{code}}}}}"#),
+        format!(r#"{{"error":{{"message":"{said}","param":"{field}",{code}}}}}"#),
+        format!(r#"{{"error":{{"message":"string too long","param":"{field}",{code}}}}}"#),
+        format!("{field}: string too long, maximum length 64"),
+    ]
+}
+
+#[test]
+fn too_long_a_field_is_an_overflow_only_where_it_holds_the_conversation() {
+    let judged = |fields: &[&str], overflow: bool| -> Vec<String> {
+        let all = fields.iter().flat_map(|field| complaints(field));
+        all.filter(|body| classify(400, body).overflow != overflow).collect()
+    };
+    assert_eq!(judged(twisted::HOLDING, true), Vec::<String>::new());
+    assert_eq!(judged(twisted::BESIDE, false), Vec::<String>::new());
+    let numbers = |body: &String| classify(400, body).limit.or(classify(400, body).actual);
+    let all: Vec<String> = twisted::HOLDING.iter().flat_map(|field| complaints(field)).collect();
+    assert_eq!(all.iter().filter_map(numbers).next(), None);
+}
+
+#[test]
 fn wordings_nobody_has_met_yet_are_left_alone() {
     check_left(unseen::LEFT);
     check_left(again::LEFT);
@@ -107,6 +156,8 @@ fn there_is_enough_to_judge_by() {
         taken::TONGUES,
         unseen::TAKEN,
         again::TAKEN,
+        twisted::TAKEN,
+        twisted::WEST,
     ];
     let left = [left::RATES, left::SERVERS, left::VALUES, left::OTHERS, unseen::LEFT, again::LEFT];
     assert!(taken.iter().map(|rows| rows.len()).sum::<usize>() >= 120);
@@ -204,4 +255,12 @@ const WORDS: &[&str] = &[
     "…",
     "\u{feff}",
     "\u{0}",
+    "=",
+    " -5",
+    "−",
+    "Die Eingabe ",
+    "L’entrée est ",
+    " of ",
+    "Invalid '",
+    "': string ",
 ];
