@@ -17,6 +17,7 @@ use komado_core::{Kind, Role, Seq};
 use komado_provider::client::Waiting;
 use komado_provider::overflow::{self, Remedy};
 use komado_provider::{Body, Cancel, Client, Event, Form, Heard, Provider};
+use komado_store::Letter;
 
 mod history;
 mod honest;
@@ -26,6 +27,7 @@ mod room;
 
 pub use listen::Why;
 use listen::{Answered, TooLarge, listen};
+use render::Written;
 use room::Room;
 
 /// Who is asked, and how.
@@ -167,6 +169,14 @@ pub struct Turned {
     pub hint: Hint,
 }
 
+/// A request that was sent, and what came of it.
+struct Trip {
+    sent: Seq,
+    size: Size,
+    file: Letter,
+    answered: Answered,
+}
+
 impl Thread<'_> {
     /// Asks the model and journals what it answers. `news` is told what happens, word by word.
     pub fn turn(
@@ -191,42 +201,51 @@ impl Thread<'_> {
                 Err(Error::Floor(_)) if refused.is_some() => break,
                 Err(other) => return Err(other),
             }
-            let lesson = self.lesson(asking)?;
-            let max_tokens = room.max_tokens(self, asking, &lesson)?;
-            let letter = self.write_letter(asking, max_tokens)?;
-            let (tokens, bytes) = (self.view().tokens(), letter.bytes);
-            let size = Size { tokens, uncertain: letter.uncertain };
-            let sent = self.append(Entry::Sent(Sent {
-                digest: letter.digest.clone(),
-                model: asking.model.clone(),
-                context_tokens: tokens,
-                purpose: None,
-            }))?;
+            let max_tokens = room.max_tokens(self, asking, &self.lesson(asking)?)?;
+            let trip = self.send(asking, max_tokens, news)?;
             attempts = attempt;
-            news(News::Sent { seq: sent, tokens, bytes });
-            let body = Body::File { path: letter.file.path(), len: bytes };
-            match listen(asking, body, news) {
+            match trip.answered {
                 Answered::Whole(heard) => {
-                    let turned = self.hear(asking, (sent, size, attempt), heard, &ladder.budget, news)?;
-                    told(letter.file.answered().map_err(Error::from), news);
+                    let turned =
+                        self.hear(asking, (trip.sent, trip.size, attempt), heard, &ladder.budget, news)?;
+                    told(trip.file.answered().map_err(Error::from), news);
                     return Ok(turned);
                 }
-                Answered::TooLarge(mut why) => {
-                    // Without numbers it may be the room for the answer that was too much: that says nothing of the window.
-                    why.is_vague |= why.limit.is_none() && max_tokens.is_some();
-                    self.lose(sent, &asking.model, "overflow", &why.why, None)?;
-                    told(self.learn_refusal(asking, size, &why), news);
+                Answered::TooLarge(why) => {
+                    self.lose(trip.sent, &asking.model, "overflow", &why.why, None)?;
+                    told(self.learn_refusal(asking, trip.size, &why), news);
                     news(News::TooLarge { attempt, why: &why.why, limit: why.limit });
-                    room.shrink(&why, asking, (tokens, max_tokens), &self.lesson(asking)?);
+                    room.shrink(&why, asking, (trip.size.tokens, max_tokens), &self.lesson(asking)?);
                     refused = Some(why);
                 }
                 Answered::Lost { finish, error, heard } => {
-                    let seq = self.lose(sent, &asking.model, finish, &error.to_string(), Some(&heard))?;
+                    let seq =
+                        self.lose(trip.sent, &asking.model, finish, &error.to_string(), Some(&heard))?;
                     return Err(Error::Unanswered { seq, why: error });
                 }
             }
         }
         self.answer_honestly(asking, refused, attempts, &ladder.budget)
+    }
+
+    /// One request: rendered, announced in the journal, sent from disk, heard.
+    fn send(
+        &mut self,
+        asking: &Asking,
+        max_tokens: Option<u64>,
+        news: &mut dyn FnMut(News<'_>),
+    ) -> Result<Trip> {
+        let Written { file, bytes, digest, uncertain } = self.write_letter(asking, max_tokens)?;
+        let tokens = self.view().tokens();
+        let model = asking.model.clone();
+        let sent = self.append(Entry::Sent(Sent { digest, model, context_tokens: tokens, purpose: None }))?;
+        news(News::Sent { seq: sent, tokens, bytes });
+        let mut answered = listen(asking, Body::File { path: file.path(), len: bytes }, news);
+        if let Answered::TooLarge(why) = &mut answered {
+            // Without numbers it may be the room for the answer that was too much: that says nothing of the window.
+            why.is_vague |= why.limit.is_none() && max_tokens.is_some();
+        }
+        Ok(Trip { sent, size: Size { tokens, uncertain }, file, answered })
     }
 
     /// What the budget says now; nothing is done about it.
