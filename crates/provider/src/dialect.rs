@@ -9,11 +9,14 @@ use crate::event::Event;
 use komado_core::message::Message;
 use komado_core::openai::Blobs;
 use std::io::{self, Write};
+use told::Told;
 
 pub mod chat;
+mod json;
 pub mod messages;
 pub mod ollama;
 pub mod responses;
+mod told;
 mod tools;
 
 /// An API.
@@ -81,8 +84,8 @@ impl Dialect {
     pub fn decoder(self, form: Form) -> Box<dyn Decode> {
         match self {
             Self::Chat => Box::new(chat::Decoder::new(form)),
-            Self::Responses => Box::new(responses::Decoder::new(form)),
-            Self::Messages => Box::new(messages::Decoder::new(form)),
+            Self::Responses => Box::new(Told::<responses::Answer>::new(form)),
+            Self::Messages => Box::new(Told::<messages::Answer>::new(form)),
             Self::Ollama => Box::new(ollama::Decoder::new(form)),
         }
     }

@@ -41,7 +41,7 @@ pub enum Probe {
     /// because it alone says what is loaded; from an older one, which does not, the largest length of a loaded model is taken.
     Models,
     /// Ollama: what is loaded now (`/api/ps`), else what the model file sets (`num_ctx`). The length a model was trained
-    /// for (`model_info`) is never an answer: Ollama loads far less unless a request asks for more; see [`trained`].
+    /// for (`model_info`) is never an answer: Ollama loads far less unless a request asks for more.
     Ollama,
 }
 
@@ -74,10 +74,4 @@ impl Probe {
         };
         found.filter(|window| *window > 0)
     }
-}
-
-/// The length Ollama's model was trained for, from the answer to `/api/show`. It is the most that may be asked for as
-/// `num_ctx`, not what there is: use it only together with a `num_ctx` of one's own in each request.
-pub fn trained(show: &str) -> Option<u64> {
-    ollama::trained(show)
 }

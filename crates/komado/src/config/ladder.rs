@@ -156,7 +156,6 @@ impl Config {
         let own = |key: &str| wishes.text(key).map(str::to_owned);
         let of_000 = wishes.is_given("context_storage.summary_prompt").then(|| self.summary_prompt.clone());
         Settings {
-            enabled: wishes.is_on("compaction.enabled"),
             auto: wishes.is_on("compaction.auto"),
             model: own("compaction.model"),
             summary_prompt: own("compaction.summary_prompt").or(of_000),

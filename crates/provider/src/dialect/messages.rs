@@ -9,13 +9,12 @@
 mod block;
 mod decode;
 mod encode;
-pub(in crate::dialect) mod json;
 mod piece;
 mod read;
 mod system;
 mod write;
 
-pub use decode::Decoder;
+pub(in crate::dialect) use decode::Answer;
 pub use encode::Encoder;
 pub(super) use read::read;
 pub use write::Writer;

@@ -11,7 +11,7 @@ mod item;
 mod read;
 mod write;
 
-pub use decode::Decoder;
+pub(in crate::dialect) use decode::Answer;
 pub use encode::Encoder;
 pub(super) use read::read;
 pub use write::Writer;

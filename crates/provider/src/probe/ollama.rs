@@ -30,16 +30,6 @@ pub(super) fn set(body: &str) -> Option<u64> {
     set.next_back()
 }
 
-/// `<family>.context_length` of `model_info`.
-pub(super) fn trained(body: &str) -> Option<u64> {
-    let value: Value = serde_json::from_str(body).ok()?;
-    let facts = value.get("model_info")?.as_object()?;
-    let family = facts.get("general.architecture").and_then(Value::as_str);
-    let own = family.and_then(|family| facts.get(&format!("{family}.context_length")));
-    let any = || facts.iter().find(|(key, _)| key.ends_with(".context_length")).map(|(_, value)| value);
-    own.or_else(any)?.as_u64().filter(|n| *n > 0)
-}
-
 /// `llama3.1` is `llama3.1:latest`.
 fn same(a: &str, b: &str) -> bool {
     let full = |name: &str| {

@@ -84,12 +84,22 @@ fn check_ladder(config: &super::super::Config) {
     assert_eq!(policy.thresholds.effective(&["gpt-4.1"]), Some(25.0));
     assert_eq!(config.clip(), None);
     let settings = config.settings();
-    assert!(!settings.enabled && !settings.auto);
+    assert!(!settings.auto);
     assert_eq!((settings.model.as_deref(), settings.summary_prompt.as_deref()), (Some("値"), Some("値")));
     assert_eq!((settings.retain_prompt.as_deref(), settings.summary_directives.len()), (Some("値"), 2));
     assert_eq!(settings.retain_directives, ["値", "値"]);
     let by = config.summariser(komado_core::Meter::O200k).ok().unwrap();
     assert_eq!(by.name(), "値");
+}
+
+#[test]
+fn each_switch_alone_turns_summaries_off() {
+    for (switches, on) in
+        [("enabled: true, auto: true", true), ("enabled: false", false), ("auto: false", false)]
+    {
+        let config = World::with_file(&format!("compaction: {{{switches}}}\n")).load();
+        assert_eq!(config.policy(None).rungs.condense, on, "{switches}");
+    }
 }
 
 #[test]

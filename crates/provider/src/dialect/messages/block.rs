@@ -1,7 +1,7 @@
 //! One part as a content block.
 
 use super::NAME;
-use super::json::{call_fields, of, splice, write_string};
+use crate::dialect::json::{call_fields, of, splice, write_string};
 use crate::dialect::tools::fields::quoted;
 use komado_core::message::{Call, ImageSource, Opaque, Outcome, Part};
 use komado_core::openai::Blobs;

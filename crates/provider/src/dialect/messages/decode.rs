@@ -1,54 +1,15 @@
 //! An answer, decoded.
 
-use super::json::{Body, list, number, object, text};
 use super::piece::Piece;
-use crate::dialect::{Decode, Form};
+use crate::dialect::json::{list, number, object, text};
+use crate::dialect::told::Tell;
 use crate::event::{Event, Failed};
-use crate::lines::Sse;
 use komado_core::journal::Usage;
 use komado_core::raw::Object;
 
-/// An answer being read.
-#[derive(Debug)]
-pub struct Decoder {
-    form: Form,
-    sse: Sse,
-    /// The whole answer, for the form that comes in one piece.
-    body: Body,
-    answer: Answer,
-}
-
-impl Decoder {
-    pub(in crate::dialect) fn new(form: Form) -> Self {
-        Self { form, sse: Sse::default(), body: Body::default(), answer: Answer::default() }
-    }
-}
-
-impl Decode for Decoder {
-    fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(Event)) {
-        match self.form {
-            Form::Stream => self.sse.push(bytes, &mut |name, json| self.answer.event(name, json, each)),
-            Form::Whole => self.body.push(bytes),
-        }
-    }
-
-    fn end(&mut self, each: &mut dyn FnMut(Event)) {
-        match self.form {
-            Form::Stream => {
-                self.sse.end(&mut |name, json| self.answer.event(name, json, each));
-                // The reason is the last thing said; the event after it only says goodbye.
-                self.answer.finish(each);
-            }
-            Form::Whole => {
-                let body = self.body.take();
-                self.answer.whole(&body, each);
-            }
-        }
-    }
-}
-
+/// An answer, as far as it has come.
 #[derive(Debug, Default)]
-struct Answer {
+pub(in crate::dialect) struct Answer {
     /// Blocks that are not whole, by their index.
     pieces: Vec<(u64, Piece)>,
     calls: usize,
@@ -57,7 +18,7 @@ struct Answer {
     done: bool,
 }
 
-impl Answer {
+impl Tell for Answer {
     fn event(&mut self, name: &str, json: &str, each: &mut dyn FnMut(Event)) {
         let Ok(event) = Object::parse(json) else { return };
         if self.done {
@@ -119,6 +80,16 @@ impl Answer {
         self.finish(each);
     }
 
+    // The reason is the last thing said; the event after it only says goodbye, and may be missing.
+    fn finish(&mut self, each: &mut dyn FnMut(Event)) {
+        let Some(reason) = self.stop.take().filter(|_| !self.done) else { return };
+        std::mem::take(&mut self.pieces).into_iter().for_each(|(_, piece)| piece.end(each));
+        each(Event::Finished(heard_reason(reason)));
+        self.done = true;
+    }
+}
+
+impl Answer {
     fn close(&mut self, index: u64, each: &mut dyn FnMut(Event)) {
         if let Some(at) = self.pieces.iter().position(|(known, _)| *known == index) {
             self.pieces.remove(at).1.end(each);
@@ -138,13 +109,6 @@ impl Answer {
             *place = number(&told, key).unwrap_or(*place);
         }
         each(Event::Usage(self.usage));
-    }
-
-    fn finish(&mut self, each: &mut dyn FnMut(Event)) {
-        let Some(reason) = self.stop.take().filter(|_| !self.done) else { return };
-        std::mem::take(&mut self.pieces).into_iter().for_each(|(_, piece)| piece.end(each));
-        each(Event::Finished(heard_reason(reason)));
-        self.done = true;
     }
 
     fn fail(&mut self, body: &str, each: &mut dyn FnMut(Event)) {

@@ -6,7 +6,7 @@
 
 use super::NAME;
 use super::block::{self, input};
-use super::json::{call_fields, complaint, frame, inner, of};
+use crate::dialect::json::{call_fields, complaint, frame, inner, of};
 use crate::dialect::tools::fields::quoted;
 use crate::dialect::{Encode, Form, Stamp};
 use crate::event::{Event, Failed};
@@ -323,14 +323,14 @@ fn whole_block(part: &Part) -> Option<String> {
 }
 
 fn citations(extra: &str) -> Vec<&str> {
-    Object::parse(extra).map(|extra| super::json::list(&extra, "citations")).unwrap_or_default()
+    Object::parse(extra).map(|extra| crate::dialect::json::list(&extra, "citations")).unwrap_or_default()
 }
 
 /// An error as this API words it; its own are handed on as they came.
 fn error(failed: &Failed) -> String {
     let own = Object::parse(&failed.body).is_ok_and(|body| {
-        super::json::text(&body, "type").as_deref() == Some("error")
-            && super::json::object(&body, "error").is_some()
+        crate::dialect::json::text(&body, "type").as_deref() == Some("error")
+            && crate::dialect::json::object(&body, "error").is_some()
     });
     match Raw::parse(failed.body.as_str()) {
         Ok(body) if own => body.get().to_owned(),

@@ -2,7 +2,7 @@
 
 use super::NAME;
 use super::block::arguments;
-use super::json::{add, all, call_extra, grow, kept, opaque, rest, text};
+use crate::dialect::json::{add, all, call_extra, grow, kept, opaque, rest, text};
 use crate::dialect::tools::fields::Fields;
 use crate::event::Event;
 use komado_core::message::CallKind;

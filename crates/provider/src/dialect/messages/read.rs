@@ -5,9 +5,9 @@
 
 use super::NAME;
 use super::block::arguments;
-use super::json::{call_extra, kept, object, opaque, rest, text};
 use super::system;
 use crate::ask::{Asked, BadRequest};
+use crate::dialect::json::{call_extra, kept, object, opaque, rest, text};
 use komado_core::journal::Setup;
 use komado_core::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, Part, Role};
 use komado_core::raw::{self, Object, Raw};

@@ -5,7 +5,7 @@
 
 use super::NAME;
 use super::block::{is_blank, write_text};
-use super::json::text;
+use crate::dialect::json::text;
 use crate::dialect::tools::fields::quoted;
 use komado_core::journal::Setup;
 use komado_core::message::{Message, Part};

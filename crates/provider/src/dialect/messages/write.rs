@@ -2,9 +2,9 @@
 
 use super::NAME;
 use super::block::{self, EMPTY, is_shown};
-use super::json::{inner, number, of, splice};
 use super::system::{self, System};
 use crate::ask::{Ask, Tools};
+use crate::dialect::json::{inner, number, of, splice};
 use crate::dialect::tools::fields::quoted;
 use crate::dialect::{Dialect, WriteRequest, tools};
 use komado_core::message::{Message, Part, Role};

@@ -7,50 +7,15 @@
 
 use super::NAME;
 use super::item::{beside, call_kind, kind, usage, words};
-use crate::dialect::messages::json::{Body, call_extra, list, number, object, opaque, rest, text};
-use crate::dialect::{Decode, Form};
+use crate::dialect::json::{call_extra, list, number, object, opaque, rest, text};
+use crate::dialect::told::Tell;
 use crate::event::{Event, Failed};
-use crate::lines::Sse;
 use komado_core::message::{CallKind, Opaque};
 use komado_core::raw::{Object, Raw};
 
-/// An answer being read.
-#[derive(Debug)]
-pub struct Decoder {
-    form: Form,
-    sse: Sse,
-    /// The whole answer, for the form that comes in one piece.
-    body: Body,
-    answer: Answer,
-}
-
-impl Decoder {
-    pub(in crate::dialect) fn new(form: Form) -> Self {
-        Self { form, sse: Sse::default(), body: Body::default(), answer: Answer::default() }
-    }
-}
-
-impl Decode for Decoder {
-    fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(Event)) {
-        match self.form {
-            Form::Stream => self.sse.push(bytes, &mut |name, json| self.answer.event(name, json, each)),
-            Form::Whole => self.body.push(bytes),
-        }
-    }
-
-    fn end(&mut self, each: &mut dyn FnMut(Event)) {
-        match self.form {
-            Form::Stream => self.sse.end(&mut |name, json| self.answer.event(name, json, each)),
-            Form::Whole => {
-                let body = self.body.take();
-                self.answer.whole(&body, each);
-            }
-        }
-    }
-}
-
+/// An answer, as far as it has come.
 #[derive(Debug, Default)]
-struct Answer {
+pub(in crate::dialect) struct Answer {
     begun: bool,
     named: bool,
     items: Vec<Item>,
@@ -77,7 +42,7 @@ enum Said {
     Other,
 }
 
-impl Answer {
+impl Tell for Answer {
     fn event(&mut self, name: &str, json: &str, each: &mut dyn FnMut(Event)) {
         let Ok(event) = Object::parse(json) else { return };
         if self.done {
@@ -111,6 +76,22 @@ impl Answer {
         }
     }
 
+    fn whole(&mut self, body: &str, each: &mut dyn FnMut(Event)) {
+        let Ok(response) = Object::parse(body) else { return };
+        let status = text(&response, "status");
+        let failed = matches!(status.as_deref(), Some("failed" | "cancelled"));
+        if failed || response.get("error").is_some() {
+            return self.fail(body, each);
+        }
+        if response.get("output").is_none() {
+            return;
+        }
+        self.begin(&response, each);
+        self.finish(&response, status.as_deref().unwrap_or("completed"), each);
+    }
+}
+
+impl Answer {
     fn begin(&mut self, response: &Object<'_>, each: &mut dyn FnMut(Event)) {
         let (id, model) = (text(response, "id"), text(response, "model").filter(|model| !model.is_empty()));
         // Some name the model only at the end.
@@ -199,20 +180,6 @@ impl Answer {
                 }
             }
         }
-    }
-
-    fn whole(&mut self, body: &str, each: &mut dyn FnMut(Event)) {
-        let Ok(response) = Object::parse(body) else { return };
-        let status = text(&response, "status");
-        let failed = matches!(status.as_deref(), Some("failed" | "cancelled"));
-        if failed || response.get("error").is_some() {
-            return self.fail(body, each);
-        }
-        if response.get("output").is_none() {
-            return;
-        }
-        self.begin(&response, each);
-        self.finish(&response, status.as_deref().unwrap_or("completed"), each);
     }
 
     /// The answer is whole. What a server did not say in pieces it says here.

@@ -2,7 +2,7 @@
 
 use super::NAME;
 use super::item::{apart, call_words};
-use crate::dialect::messages::json::{call_fields, complaint, frame, inner, of, text};
+use crate::dialect::json::{call_fields, complaint, frame, inner, of, text};
 use crate::dialect::tools::fields::quoted;
 use crate::dialect::{Encode, Form, Stamp};
 use crate::event::{Event, Failed};

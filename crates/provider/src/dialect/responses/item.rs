@@ -4,7 +4,7 @@
 //! they are kept beside the text, under `item`.
 
 use super::NAME;
-use crate::dialect::messages::json::{all, kept, list, object, rest, text};
+use crate::dialect::json::{all, kept, list, object, rest, text};
 use crate::dialect::tools::fields::Fields;
 use komado_core::message::{CallKind, Opaque};
 use komado_core::raw::Object;
@@ -110,7 +110,7 @@ pub(super) fn tie(item: &Object<'_>) -> Tie {
 
 /// What the API counted; it counts what was cached into what was read.
 pub(super) fn usage(response: &Object<'_>) -> Option<komado_core::journal::Usage> {
-    use crate::dialect::messages::json::number;
+    use crate::dialect::json::number;
     let told = object(response, "usage")?;
     let details = object(&told, "input_tokens_details");
     let detail = |key: &str| details.as_ref().and_then(|details| number(details, key)).unwrap_or(0);

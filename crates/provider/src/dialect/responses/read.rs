@@ -7,7 +7,7 @@
 use super::NAME;
 use super::item::{Tie, beside, call_kind, kind, tie, words};
 use crate::ask::{Asked, BadRequest};
-use crate::dialect::messages::json::{call_extra, kept, opaque, rest, text};
+use crate::dialect::json::{call_extra, kept, opaque, rest, text};
 use komado_core::journal::Setup;
 use komado_core::message::{Call, ImageSource, Message, Outcome, Part, Role};
 use komado_core::raw::{self, BadField, Object, Raw};
@@ -231,6 +231,6 @@ fn read_content(part: &Object<'_>) -> Option<Part> {
             return Some(Part::Image { source, detail: text(part, "detail") });
         }
     }
-    let whole = || Raw::parse(crate::dialect::messages::json::all(part).json()).ok();
+    let whole = || Raw::parse(crate::dialect::json::all(part).json()).ok();
     kind.starts_with("input_").then(whole).flatten().map(|json| Part::Opaque(opaque(NAME, json)))
 }

@@ -3,7 +3,7 @@
 use super::NAME;
 use super::item::{apart, call_words, is_hollow};
 use crate::ask::{Ask, Tools};
-use crate::dialect::messages::json::{call_fields, of, splice, text, write_string};
+use crate::dialect::json::{call_fields, of, splice, text, write_string};
 use crate::dialect::tools::fields::quoted;
 use crate::dialect::{Dialect, WriteRequest, tools};
 use komado_core::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, Part, Role};

@@ -3,24 +3,23 @@
 //! Shared by the dialects whose blocks and items carry fields that only they know.
 
 use crate::dialect::tools::fields::{Fields, quoted};
-use crate::lines::{self, LONGEST};
 use komado_core::message::Opaque;
 use komado_core::raw::{Object, Raw};
 use std::io::{self, Write};
 
 /// Writes `text` as a JSON string.
-pub(in crate::dialect) fn write_string(text: &str, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_string(text: &str, out: &mut dyn Write) -> io::Result<()> {
     Ok(serde_json::to_writer(out, text)?)
 }
 
 /// The fields of a JSON object without the braces; `None` when there are none.
-pub(in crate::dialect) fn inner(json: &str) -> Option<&str> {
+pub(super) fn inner(json: &str) -> Option<&str> {
     let inner = json.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
     (!inner.is_empty()).then_some(inner)
 }
 
 /// Writes the fields of `json`, each after a comma.
-pub(in crate::dialect) fn splice(json: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn splice(json: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
     match json.and_then(inner) {
         Some(inner) => write!(out, ",{inner}"),
         None => Ok(()),
@@ -28,45 +27,45 @@ pub(in crate::dialect) fn splice(json: Option<&str>, out: &mut dyn Write) -> io:
 }
 
 /// What `opaque` holds, when it is `dialect`'s.
-pub(in crate::dialect) fn of<'a>(opaque: Option<&'a Opaque>, dialect: &str) -> Option<&'a str> {
+pub(super) fn of<'a>(opaque: Option<&'a Opaque>, dialect: &str) -> Option<&'a str> {
     opaque.filter(|opaque| opaque.dialect == dialect).map(|opaque| opaque.json.get())
 }
 
 /// `json` as something that only `dialect` knows.
-pub(in crate::dialect) fn opaque(dialect: &str, json: Raw) -> Opaque {
+pub(super) fn opaque(dialect: &str, json: Raw) -> Opaque {
     Opaque { dialect: dialect.into(), json }
 }
 
 /// A text field; `None` when it is missing or no text.
-pub(in crate::dialect) fn text(object: &Object<'_>, key: &str) -> Option<String> {
+pub(super) fn text(object: &Object<'_>, key: &str) -> Option<String> {
     object.read(key).ok().flatten()
 }
 
 /// A number field; `None` when it is missing or no whole number.
-pub(in crate::dialect) fn number(object: &Object<'_>, key: &str) -> Option<u64> {
+pub(super) fn number(object: &Object<'_>, key: &str) -> Option<u64> {
     object.read(key).ok().flatten()
 }
 
 /// An object field; `None` when it is missing or no object.
-pub(in crate::dialect) fn object<'a>(object: &Object<'a>, key: &str) -> Option<Object<'a>> {
+pub(super) fn object<'a>(object: &Object<'a>, key: &str) -> Option<Object<'a>> {
     Object::parse(object.get(key)?.get()).ok()
 }
 
 /// The elements of a list field; none when it is missing or no list.
-pub(in crate::dialect) fn list<'a>(object: &Object<'a>, key: &str) -> Vec<&'a str> {
+pub(super) fn list<'a>(object: &Object<'a>, key: &str) -> Vec<&'a str> {
     let list: Option<Vec<&serde_json::value::RawValue>> = object.read(key).ok().flatten();
     list.unwrap_or_default().into_iter().map(|value| value.get()).collect()
 }
 
 /// The fields of a call that are `dialect`'s. A call does not say whose its extra fields are, so they are kept under
 /// the dialect's name.
-pub(in crate::dialect) fn call_fields(extra: Option<&Raw>, dialect: &str) -> Option<String> {
+pub(super) fn call_fields(extra: Option<&Raw>, dialect: &str) -> Option<String> {
     let object = Object::parse(extra?.get()).ok()?;
     object.get(dialect).map(|fields| fields.get().to_owned())
 }
 
 /// `fields` of a call, under the name of the dialect they belong to.
-pub(in crate::dialect) fn call_extra(fields: &Fields, dialect: &str) -> Option<Raw> {
+pub(super) fn call_extra(fields: &Fields, dialect: &str) -> Option<Raw> {
     if fields.is_empty() {
         return None;
     }
@@ -74,7 +73,7 @@ pub(in crate::dialect) fn call_extra(fields: &Fields, dialect: &str) -> Option<R
 }
 
 /// Code and words of an error, whatever shape it came in; a body that says neither is its own words.
-pub(in crate::dialect) fn complaint(body: &str) -> (Option<String>, String) {
+pub(super) fn complaint(body: &str) -> (Option<String>, String) {
     let Ok(whole) = Object::parse(body) else { return (None, body.to_owned()) };
     let response = object(&whole, "response");
     let within = response.as_ref().unwrap_or(&whole);
@@ -85,19 +84,19 @@ pub(in crate::dialect) fn complaint(body: &str) -> (Option<String>, String) {
 }
 
 /// Adds one server-sent event to `out`.
-pub(in crate::dialect) fn frame(name: &str, json: &str, out: &mut Vec<u8>) {
+pub(super) fn frame(name: &str, json: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("event: {name}\ndata: {json}\n\n").as_bytes());
 }
 
 /// All fields of `object`.
-pub(in crate::dialect) fn all(object: &Object<'_>) -> Fields {
+pub(super) fn all(object: &Object<'_>) -> Fields {
     let mut fields = Fields::default();
     object.0.iter().for_each(|(key, value)| fields.put(key, line(value.get())));
     fields
 }
 
 /// The fields of `object` other than `known`, without those that say nothing: null and empty lists.
-pub(in crate::dialect) fn rest(object: &Object<'_>, known: &[&str]) -> Fields {
+pub(super) fn rest(object: &Object<'_>, known: &[&str]) -> Fields {
     let says = |json: &str| json != "null" && !json.trim_matches(['[', ']', ' ']).is_empty();
     let mut fields = all(object);
     fields.retain(|key, json| !known.contains(&key) && says(json));
@@ -105,7 +104,7 @@ pub(in crate::dialect) fn rest(object: &Object<'_>, known: &[&str]) -> Fields {
 }
 
 /// `fields` as something that only `dialect` knows; `None` when there are none.
-pub(in crate::dialect) fn kept(fields: &Fields, dialect: &str) -> Option<Opaque> {
+pub(super) fn kept(fields: &Fields, dialect: &str) -> Option<Opaque> {
     if fields.is_empty() {
         return None;
     }
@@ -113,7 +112,7 @@ pub(in crate::dialect) fn kept(fields: &Fields, dialect: &str) -> Option<Opaque>
 }
 
 /// Adds `json` to the list under `key`.
-pub(in crate::dialect) fn add(fields: &mut Fields, key: &str, json: &str) {
+pub(super) fn add(fields: &mut Fields, key: &str, json: &str) {
     let known = fields.get(key).and_then(|list| list.trim().strip_prefix('[')?.strip_suffix(']'));
     let list = match known.map(str::trim).filter(|inner| !inner.is_empty()) {
         Some(inner) => format!("[{inner},{}]", line(json)),
@@ -123,37 +122,13 @@ pub(in crate::dialect) fn add(fields: &mut Fields, key: &str, json: &str) {
 }
 
 /// Takes a piece of a value in: texts grow, anything else is replaced.
-pub(in crate::dialect) fn grow(fields: &mut Fields, key: &str, json: &str) {
+pub(super) fn grow(fields: &mut Fields, key: &str, json: &str) {
     let words = |json: &str| serde_json::from_str::<String>(json).ok();
     let json = match (fields.get(key).and_then(words), words(json)) {
         (Some(before), Some(more)) => quoted(&(before + &more)),
         _ => line(json),
     };
     fields.put(key, json);
-}
-
-/// An answer that comes in one piece, held until all of it is there.
-#[derive(Debug, Default)]
-pub(in crate::dialect) struct Body {
-    bytes: Vec<u8>,
-    overlong: bool,
-}
-
-impl Body {
-    /// Takes bytes in. Past [`LONGEST`] all of it is given up: an answer with a hole must not be read.
-    pub(in crate::dialect) fn push(&mut self, bytes: &[u8]) {
-        self.overlong |= self.bytes.len() + bytes.len() > LONGEST;
-        if self.overlong {
-            self.bytes = Vec::new();
-        } else {
-            self.bytes.extend_from_slice(bytes);
-        }
-    }
-
-    /// What came.
-    pub(in crate::dialect) fn take(&mut self) -> String {
-        lines::text(&std::mem::take(&mut self.bytes)).into_owned()
-    }
 }
 
 /// JSON on one line: between tokens a line break says no more than a space.
