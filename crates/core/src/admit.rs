@@ -5,7 +5,7 @@
 //! pretends to change what it does not.
 
 use crate::head::{Kind, Source};
-use crate::journal::{Close, Edit, EditKind, Ending, Entry, Replace};
+use crate::journal::{Close, Edit, EditKind, Ending, Entry, Replace, Share};
 use crate::message::{Message, Part, Role};
 use crate::{Seq, Span, View};
 
@@ -65,6 +65,12 @@ pub enum Refusal {
         /// The entry that closed it.
         at: Seq,
     },
+    /// A share for a thread that nobody spawned.
+    #[error(
+        "a share stands first in the journal of a spawned thread, and this one has begun without; spawn a thread \
+         from it instead"
+    )]
+    NotSpawned,
     /// Not an entry of this thread's present.
     #[error("entry @{seq} does not serve here: {why}")]
     NoEntry {
@@ -121,7 +127,7 @@ pub fn admit<S: Source + ?Sized>(
         Entry::Setup(_) => gate.not_closed(),
         Entry::Edit(edit) => return gate.edit(edit),
         Entry::Revert { target } => return gate.revert(*target),
-        Entry::Rewind { to } => gate.rewind(*to),
+        Entry::Rewind { to } => return gate.rewind(*to),
         Entry::Pin { span } => return gate.pin(*span),
         Entry::Unpin { span } => gate.unpin(*span),
         Entry::Anchor(anchor) => match anchor.first {
@@ -129,7 +135,9 @@ pub fn admit<S: Source + ?Sized>(
             None => gate.not_closed().and_then(|()| gate.no_calls_open()),
         },
         Entry::Sent(sent) if sent.purpose.is_none() => gate.not_closed().and_then(|()| gate.no_calls_open()),
-        Entry::Sent(_) | Entry::Lost(_) => Ok(()),
+        Entry::Share(share) => gate.share(share),
+        Entry::Tell { .. } => gate.not_closed(),
+        Entry::Sent(_) | Entry::Lost(_) | Entry::Chronicle(_) | Entry::Heard { .. } => Ok(()),
         Entry::Close(close) => return gate.close(close),
     })
 }
@@ -208,16 +216,42 @@ impl<S: Source + ?Sized> Gate<'_, S> {
         Err(Refusal::NoSuchCall { id: outcome.call_id.clone(), open })
     }
 
-    fn rewind(&self, to: Seq) -> Result<(), Refusal> {
-        match to.cmp(&self.view.last()) {
-            std::cmp::Ordering::Less => Ok(()),
-            std::cmp::Ordering::Equal => {
-                Err(Refusal::NoEffect { why: "that is where the thread is; name an earlier moment" })
-            }
-            std::cmp::Ordering::Greater => {
-                Err(Refusal::NoEntry { seq: to, why: "the thread is not that long; name an earlier entry" })
+    /// What was kept of the threads above is found by halving, so it must stand in order. A thread that waits is given
+    /// its share like any other, and goes on with it.
+    fn share(&self, share: &Share) -> Result<(), Refusal> {
+        if self.view.share().is_none() && !self.view.is_blank() {
+            return Err(Refusal::NotSpawned);
+        }
+        for slice in &share.slices {
+            let mut before = 0;
+            for &span in &slice.keep {
+                if span.from <= before || span.to < span.from {
+                    return Err(Refusal::BadSpan {
+                        span,
+                        why: "what a slice keeps must be ascending and apart",
+                    });
+                }
+                before = span.to;
             }
         }
+        Ok(())
+    }
+
+    fn rewind(&self, to: Seq) -> Verdict<S::Error> {
+        match to.cmp(&self.view.last()) {
+            std::cmp::Ordering::Less => {}
+            std::cmp::Ordering::Equal => {
+                hold!(Refusal::NoEffect { why: "that is where the thread is; name an earlier moment" })
+            }
+            std::cmp::Ordering::Greater => {
+                hold!(Refusal::NoEntry { seq: to, why: "the thread is not that long; name an earlier entry" })
+            }
+        }
+        // What a spawned thread sees of those above it is not its own to take back.
+        if self.view.share().is_some() && View::fold(self.source, to)?.share().is_none() {
+            hold!(Refusal::NoEntry { seq: to, why: "the thread began after that; name a later entry" });
+        }
+        Ok(Ok(()))
     }
 
     fn pin(&self, span: Span) -> Verdict<S::Error> {

@@ -5,7 +5,8 @@
 
 use crate::head::{Head, Source};
 use crate::journal::{Entry, Record};
-use crate::{Refusal, Seq, View, admit};
+use crate::{Refusal, Seq, ThreadId, View, admit};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 /// Entries and their heads, and the view they fold to.
@@ -15,9 +16,9 @@ pub struct Book {
     view: View,
 }
 
-/// The two columns.
+/// The two columns, and those of the threads above.
 #[derive(Clone, Debug, Default)]
-pub struct Rows(Vec<(Record, Head)>);
+pub struct Rows(Vec<(Record, Head)>, BTreeMap<ThreadId, Rows>);
 
 impl Source for Rows {
     type Error = Infallible;
@@ -33,6 +34,11 @@ impl Source for Rows {
     fn record(&self, seq: Seq) -> Result<Record, Infallible> {
         let row = seq.checked_sub(1).and_then(|i| self.0.get(i as usize));
         Ok(row.map_or_else(nothing, |(record, _)| record.clone()))
+    }
+
+    /// A thread that the book was not told of has no entries.
+    fn above(&self, thread: &ThreadId) -> Result<Box<dyn Source<Error = Infallible> + '_>, Infallible> {
+        Ok(Box::new(self.1.get(thread).cloned().unwrap_or_default()))
     }
 }
 
@@ -79,9 +85,14 @@ impl Book {
         self.rows.0.iter().map(|(record, _)| record)
     }
 
+    /// Tells the book of a thread above it, as that is now.
+    pub fn below(&mut self, thread: ThreadId, above: &Self) {
+        self.rows.1.insert(thread, above.rows.clone());
+    }
+
     /// A book that goes on from `seq` of this one, number for number.
     pub fn fork(&self, seq: Seq) -> Self {
         let kept = self.rows.0[..(seq as usize).min(self.rows.0.len())].to_vec();
-        Self { rows: Rows(kept), view: self.view_at(seq) }
+        Self { rows: Rows(kept, self.rows.1.clone()), view: self.view_at(seq) }
     }
 }

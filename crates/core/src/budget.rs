@@ -6,6 +6,7 @@
 
 use crate::View;
 use crate::clip::Limits;
+use crate::share::Shares;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -140,6 +141,10 @@ pub struct Budget {
     pub policy: Policy,
     /// The model's window.
     pub window: u64,
+    /// Tokens of it that are seen of the threads above: they count, and are not to be touched. 0 for a root.
+    pub above: u64,
+    /// What the thread's own items, its answer and its buffer may take together: the window, for a root.
+    pub room: u64,
     /// Tokens kept free for the answer.
     pub reserve: u64,
     /// Most tokens a request may have.
@@ -167,6 +172,9 @@ pub struct Verdict {
     pub tool_tokens: u64,
     /// The model's window.
     pub window: u64,
+    /// Tokens that are seen of the threads above; they are not to be touched.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub above: u64,
     /// Tokens kept free for the answer.
     pub reserve: u64,
     /// Most tokens a request may have.
@@ -216,12 +224,42 @@ impl Rule {
 impl Budget {
     /// `policy` in a window of `window` tokens; `names` are the model and the profile, for their thresholds.
     pub fn new(policy: Policy, window: u64, names: &[&str]) -> Self {
+        let threshold = policy.thresholds.effective(names);
+        Self::of(policy, window, threshold)
+    }
+
+    /// `policy` for a thread that has a share of `window`: its own marks, on top of what it sees of the threads above.
+    pub fn shared(policy: Policy, shares: &Shares, window: u64, names: &[&str]) -> Self {
+        let threshold = policy.thresholds.effective(names);
+        Self::beside(policy, shares, window, threshold)
+    }
+
+    /// The same rule, after the window was shared out otherwise. No mark moves up: it may have been moved down on purpose.
+    /// One that knows of no threads above is that of the whole window, and becomes that of the share.
+    #[must_use]
+    pub fn reshared(&self, shares: &Shares) -> Self {
+        let new = Self::beside(self.policy.clone(), shares, self.window, self.threshold);
+        if self.above == 0 {
+            return new;
+        }
+        let usable = new.usable.min(self.usable);
+        let act_at = new.act_at.min(usable + 1);
+        Self { usable, act_at, low: new.low.min(act_at.saturating_sub(1)), ..new }
+    }
+
+    fn beside(policy: Policy, shares: &Shares, window: u64, threshold: Option<f64>) -> Self {
+        // What is seen of the threads above is counted no better than anything else: it takes its part of the buffer.
+        let taken = at_least(shares.used(), 1.0 / (1.0 - policy.buffer).clamp(0.05, 1.0));
+        let room = shares.room().min(window.saturating_sub(taken));
+        Self { window, ..Self::of(policy, room, threshold).raised(shares.used()) }
+    }
+
+    fn of(policy: Policy, window: u64, threshold: Option<f64>) -> Self {
         // A model that may write as much as it reads would leave a small window no room for the conversation.
         let reserve = policy.reserve.map_or(RESERVE.min(window / 5), |given| given.min(share(window, 0.4)));
         // What is left, rounded down: a buffer rounded down would take one token too many into odd windows.
         let free = share(window, 1.0 - policy.buffer);
         let usable = free.saturating_sub(reserve);
-        let threshold = policy.thresholds.effective(names);
         let act_at = match (threshold, policy.trigger) {
             (Some(percent), _) => at_least(window, percent / 100.0),
             (None, Trigger::Usable(of)) => share(usable, of) + 1,
@@ -231,7 +269,12 @@ impl Budget {
         let act_at = act_at.min(usable + 1);
         let low = share(usable, policy.low).min(act_at.saturating_sub(1));
         let tools = policy.tools.tokens(window);
-        Self { policy, window, reserve, usable, act_at, low, tools, threshold }
+        Self { policy, window, above: 0, room: window, reserve, usable, act_at, low, tools, threshold }
+    }
+
+    /// Most tokens that the thread's own part of a request may have.
+    pub const fn own(&self) -> u64 {
+        self.usable.saturating_sub(self.above)
     }
 
     /// Says, before doing anything, whether something will be done, and by which rule.
@@ -253,6 +296,7 @@ impl Budget {
             tokens,
             tool_tokens,
             window: self.window,
+            above: self.above,
             reserve: self.reserve,
             usable: self.usable,
             act_at: self.act_at,
@@ -264,41 +308,65 @@ impl Budget {
 
     /// What an edit must free before the window is full.
     pub fn min_gain(&self) -> u64 {
-        share(self.usable, self.policy.min_gain).max(1)
+        share(self.own(), self.policy.min_gain).max(1)
     }
 
     /// Most tokens a summary may take.
     pub fn summary(&self) -> u64 {
-        share(self.usable, self.policy.summary).clamp(96, 4_096)
+        share(self.own(), self.policy.summary).clamp(96, 4_096)
     }
 
     /// Limits for an output on arrival: those given, and no more than about a quarter of what is usable. A byte for each
     /// usable token is that quarter in what people and programs mostly write.
     pub fn limits(&self, given: &Limits) -> Limits {
-        let most = usize::try_from(self.usable).unwrap_or(usize::MAX).max(1_024);
+        let most = usize::try_from(self.own()).unwrap_or(usize::MAX).max(1_024);
         Limits { max_message_bytes: given.max_message_bytes.min(most), ..*given }
     }
 
     /// Most tokens of a request when only a user's own words are left to be cut: half of the room for the answer and of
     /// the buffer may go.
     pub fn stretch(&self) -> u64 {
-        self.usable.midpoint(self.window.max(self.usable))
+        self.usable.midpoint((self.room + self.above).max(self.usable))
     }
 
     /// Most tokens of a request when what must stay is more than what is usable: the answer and the buffer give way,
-    /// down to a twentieth of the window.
+    /// down to a twentieth of the room.
     pub fn most(&self) -> u64 {
-        share(self.window, 0.95).max(self.usable)
+        (share(self.room, 0.95) + self.above).max(self.usable)
     }
 
-    /// The same rule, with less of the window: after a provider said that the request was too large.
+    /// The same room on top of `above` tokens that count and are not for it to touch: what a spawned thread sees of the
+    /// threads above it.
+    #[must_use]
+    pub fn raised(&self, above: u64) -> Self {
+        Self {
+            window: self.window + above,
+            above: self.above + above,
+            usable: self.usable + above,
+            act_at: self.act_at + above,
+            low: self.low + above,
+            ..self.clone()
+        }
+    }
+
+    /// The same rule, with less of the window: after a provider said that the request was too large. All of it gets
+    /// smaller, so the room beside what is seen of the threads above does, by as many tokens.
     #[must_use]
     pub fn shrunk(&self, by: f64) -> Self {
+        let usable = share(self.usable, by);
+        let part = match self.own() {
+            0 => 0.0,
+            _ if self.above == 0 => by,
+            own => usable.saturating_sub(self.above) as f64 / own as f64,
+        };
+        let mark = |mark: u64| share(mark.saturating_sub(self.above), part) + self.above;
+        let act_at = mark(self.act_at).max(1).min(usable + 1);
         Self {
             window: share(self.window, by),
-            usable: share(self.usable, by),
-            act_at: share(self.act_at, by).max(1),
-            low: share(self.low, by),
+            room: share(self.room + self.above, by).saturating_sub(self.above),
+            usable,
+            act_at,
+            low: mark(self.low).min(act_at.saturating_sub(1)),
             ..self.clone()
         }
     }
@@ -314,11 +382,20 @@ impl Policy {
 impl Verdict {
     /// The numbers in one line.
     pub fn numbers(&self) -> String {
+        let above = match self.above {
+            0 => String::new(),
+            above => format!(", {above} of them from the threads above"),
+        };
         format!(
-            "{} tokens; window {}, reserve {}, usable {}; acts at {}, down to {}",
+            "{} tokens{above}; window {}, reserve {}, usable {}; acts at {}, down to {}",
             self.tokens, self.window, self.reserve, self.usable, self.act_at, self.low
         )
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_none(tokens: &u64) -> bool {
+    *tokens == 0
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]

@@ -6,7 +6,7 @@
 
 use crate::journal::{EditKind, Entry, Record};
 use crate::message::Role;
-use crate::{Seq, Span};
+use crate::{Seq, Span, ThreadId};
 
 /// What sort of entry it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -31,10 +31,14 @@ pub enum Kind {
     Close = 15,
     Sent = 16,
     Lost = 17,
+    Share = 18,
+    Chronicle = 19,
+    Tell = 20,
+    Heard = 21,
 }
 
 impl Kind {
-    const ALL: [Self; 18] = [
+    const ALL: [Self; 22] = [
         Self::Header,
         Self::System,
         Self::User,
@@ -53,6 +57,10 @@ impl Kind {
         Self::Close,
         Self::Sent,
         Self::Lost,
+        Self::Share,
+        Self::Chronicle,
+        Self::Tell,
+        Self::Heard,
     ];
 
     /// The kind with this number.
@@ -67,7 +75,8 @@ impl Kind {
 
     /// True for what changes which other entries are seen.
     pub const fn is_op(self) -> bool {
-        (self as u8) >= (Self::Setup as u8) && (self as u8) <= (Self::Close as u8)
+        let n = self as u8;
+        n >= Self::Setup as u8 && n <= Self::Close as u8 || n >= Self::Share as u8
     }
 
     /// True for an edit.
@@ -110,6 +119,10 @@ impl Kind {
             Entry::Sent(_) => Self::Sent,
             Entry::Lost(_) => Self::Lost,
             Entry::Close(_) => Self::Close,
+            Entry::Share(_) => Self::Share,
+            Entry::Chronicle(_) => Self::Chronicle,
+            Entry::Tell { .. } => Self::Tell,
+            Entry::Heard { .. } => Self::Heard,
         }
     }
 }
@@ -121,7 +134,8 @@ pub struct Head {
     pub kind: Kind,
     /// True when [`Head::operand`] says all there is to say about an edit's span.
     pub plain: bool,
-    /// Its own tokens; of an edit, those of the texts it shows, whatever its line says.
+    /// Its own tokens; of an edit, those of the texts it shows, and of a share, those of its slices, whatever the line
+    /// says.
     pub tokens: u32,
     /// Tokens of all items up to and with this one: system, user, assistant, tool.
     pub sums: [u64; 4],
@@ -166,6 +180,7 @@ impl Head {
             plain: is_plain(&record.entry),
             tokens: match &record.entry {
                 Entry::Edit(edit) => edit.shown_tokens(),
+                Entry::Share(share) => share.tokens(),
                 _ => record.tokens,
             },
             sums,
@@ -191,6 +206,7 @@ fn operand(entry: &Entry) -> Span {
         Entry::Pin { span } | Entry::Unpin { span } => *span,
         Entry::Revert { target } => Span::new(*target, *target),
         Entry::Rewind { to } => Span::new(*to, *to),
+        Entry::Heard { upto, .. } => Span::new(*upto, *upto),
         Entry::Anchor(anchor) => anchor.first.map_or(Span::new(0, 0), |first| Span::new(first, first)),
         _ => Span::new(0, 0),
     }
@@ -210,4 +226,7 @@ pub trait Source {
 
     /// The entry `seq` itself.
     fn record(&self, seq: Seq) -> Result<Record, Self::Error>;
+
+    /// Another thread of the session, to be looked up: one that this thread was spawned from.
+    fn above(&self, thread: &ThreadId) -> Result<Box<dyn Source<Error = Self::Error> + '_>, Self::Error>;
 }

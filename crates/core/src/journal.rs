@@ -10,8 +10,10 @@ use crate::{Seq, Span, ThreadId};
 use serde::{Deserialize, Serialize};
 
 mod line;
+mod share;
 
 pub use line::{BadLine, decode, encode};
+pub use share::{BadRatio, Ratio, Share, Slice};
 
 /// Version of the line format that this code writes, and the newest it reads.
 pub const VERSION: u32 = 1;
@@ -66,6 +68,24 @@ pub enum Entry {
     Lost(Reply),
     /// The thread ended or paused.
     Close(Close),
+    /// What a spawned thread has of the window, and what it sees of the threads above it; the last one wins.
+    Share(Share),
+    /// What was done in the thread, told for its parent; the last one wins.
+    Chronicle(Chronicle),
+    /// Words for another thread of the session, which takes them in before its next request.
+    Tell {
+        /// For whom.
+        to: ThreadId,
+        /// The words.
+        text: String,
+    },
+    /// What another thread told up to there was taken in.
+    Heard {
+        /// Who told.
+        from: ThreadId,
+        /// Its last [`Entry::Tell`] that was taken in.
+        upto: Seq,
+    },
 }
 
 /// What stands before the conversation.
@@ -259,6 +279,8 @@ pub struct Anchor {
     pub ending: Option<Ending>,
     /// What the parent's model is shown.
     pub text: String,
+    /// What the child itself and those below it are shown instead; only the first anchor of a child says it.
+    pub brief: Option<String>,
     /// The child's first anchor, when this one only changes what that one says.
     pub first: Option<Seq>,
 }
@@ -309,6 +331,24 @@ pub struct Close {
     /// Its result, or the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
+}
+
+/// What was done in a thread, told for its parent.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Chronicle {
+    /// The words.
+    pub text: String,
+    /// First and last entry it tells of.
+    pub covers: [Seq; 2],
+    /// True when the thread did not come to its end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
+    /// Who wrote it: a model, `digest`, or `by_hand`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What that took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
 }
 
 impl Entry {

@@ -24,6 +24,8 @@ pub mod notation;
 pub mod openai;
 pub mod raw;
 pub mod session;
+pub mod share;
+pub mod slice;
 pub mod thread;
 pub mod view;
 

@@ -16,11 +16,15 @@
 //! 10 rewind 5
 //! 11 pin 2
 //! 12 unpin 3..5
-//! 13 anchor work "Coding session" "A thread works on this." ~20
+//! 13 anchor work "Coding session" "A thread works on this." brief="This thread began here." ~20
 //! 14 anchor work completed first=13 "Done: …" ~60
 //! 15 sent gpt-4o digest=ab12 4500 for=condense
 //! 16 lost timeout to=15 used=100+0+5w+900r "no answer in 60 s"
 //! 17 close completed "done"
+//! 18 share stelis_1_1 window=100000 lends of root@12 0.8 keep 1..3,7 "[root]" ~1200 of stelis_1@9 0.8 "[stelis_1]" ~9 prompt="Sum up." held=p1
+//! 19 chronicle 1..8 partial by=digest used=100+20 "Wrote the parser." ~6
+//! 20 tell stelis_2 "The parser is done."
+//! 21 heard stelis_2@10
 //! # a comment; empty lines are passed over as well
 //! ```
 //!
@@ -31,6 +35,10 @@
 //!   a line can be printed wherever it came from.
 //! - A message's parts stand in order: `"text"`, `call ID TOOL ARGUMENTS` (`custom` for a call with free text),
 //!   `image "URL"` or `image blob=ID type=T bytes=N`, `reasoning "…" signature="…"`, `opaque DIALECT JSON`.
+//! - A share says whose it is, the window, whether unused room is lent, then each slice, the root's first: `of` the thread
+//!   and its moment, the ratio of the next thread down, the items kept, the heading, the tokens. It has as many tokens as
+//!   its slices, unless `total ~N` says otherwise. `held=` is the process that ends the thread by ending.
+//! - A chronicle says what it covers, `partial` when the thread did not come to its end, and who wrote it.
 //! - `used=` is what a provider counted: input`+`output, then what it wrote to its cache (`w`) and read from it (`r`).
 //!
 //! [`entry`] leaves nothing out but the timestamp, and [`parse`] reads it back: raw JSON (tool definitions, what only
@@ -71,6 +79,7 @@ use crate::journal::{Entry, Record};
 use crate::view::{Item, What};
 use crate::{Book, Seq, View};
 
+mod above;
 mod cursor;
 mod fit;
 mod line;
@@ -145,7 +154,8 @@ pub fn journal<'a>(records: impl IntoIterator<Item = &'a Record>) -> String {
 }
 
 /// What the model sees, one item per line, the setup first. A text in place of others begins with what it stands
-/// for: `2..4 condense@7 summary "…" ~80`.
+/// for: `2..4 condense@7 summary "…" ~80`. What a spawned thread sees of those above it comes first, each line with the
+/// thread it is from: `root@3 user "…" ~5`, under a line with the slice's heading: `of root@12 0.8 "…" ~1200`.
 pub fn items<S: Source + ?Sized>(view: &View, source: &S) -> Result<String, S::Error> {
     brief_items(view, source, usize::MAX)
 }
@@ -164,8 +174,15 @@ pub fn each_item<S: Source + ?Sized>(
     width: usize,
     mut each: impl FnMut(String),
 ) -> Result<(), S::Error> {
+    let share = view.share_in(source)?;
+    if let Some(share) = &share {
+        above::setups(share, source, width, &mut each)?;
+    }
     if let Some(seq) = view.setup() {
         each(ink(&write::record(&source.record(seq)?), width));
+    }
+    if let Some(share) = &share {
+        above::slices(share, source, width, &mut each)?;
     }
     let mut found = Ok(());
     view.each_item(source, |shown| {

@@ -162,6 +162,27 @@ pub struct MetaConfig {
     pub compression_threshold: Option<f64>,
     /// How tokens are counted.
     pub meter: String,
+    /// Who speaks in it, where settings are kept by persona.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persona: Option<String>,
+    /// What is said for its spawned threads, in place of the settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stelis_config: Option<StelisConfig>,
+}
+
+/// What may be said for the spawned threads of a session or a persona; what is left out is as elsewhere.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StelisConfig {
+    /// False when none may be spawned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// What a child has of its parent's window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_window_ratio: Option<f64>,
+    /// How deep they may nest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_depth: Option<u32>,
 }
 
 /// Sums over a session's life.
@@ -198,6 +219,12 @@ impl Counters {
             Entry::Edit(edit) => {
                 sum.compression_count = 1;
                 if let Some(usage) = edit.cause.usage {
+                    sum.llm_call_count = 1;
+                    sum.total_tokens = usage.total();
+                }
+            }
+            Entry::Chronicle(chronicle) => {
+                if let Some(usage) = chronicle.usage {
                     sum.llm_call_count = 1;
                     sum.total_tokens = usage.total();
                 }

@@ -3,9 +3,10 @@
 //! A fork is this line and nothing else: it names the moment it goes on from, and shares every entry up to there with
 //! the thread it left, number for number. So forking costs the same at ten entries and at ten million.
 
-use crate::journal::VERSION;
+use crate::head::Source;
+use crate::journal::{Ending, Entry, VERSION};
 use crate::raw::Object;
-use crate::{BadId, Seq, SessionId, ThreadId};
+use crate::{BadId, Seq, SessionId, ThreadId, View};
 use serde::{Deserialize, Serialize};
 
 /// A moment of a thread.
@@ -32,6 +33,143 @@ pub struct Header {
     pub label: Option<String>,
     /// When it began.
     pub timestamp: String,
+}
+
+/// Where a spawned thread is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// At work.
+    Active,
+    /// Waits to go on.
+    Paused,
+    /// Ended well.
+    Completed,
+    /// Broken off: by an error, by its parent, by the end of its process.
+    Aborted,
+}
+
+impl Status {
+    /// Every status.
+    pub const ALL: [Self; 4] = [Self::Active, Self::Paused, Self::Completed, Self::Aborted];
+
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Paused => "paused",
+            Self::Completed => "completed",
+            Self::Aborted => "aborted",
+        }
+    }
+
+    /// The status called `name`.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.name() == name)
+    }
+
+    /// True while something may still be said.
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Active | Self::Paused)
+    }
+}
+
+impl From<Option<Ending>> for Status {
+    fn from(ending: Option<Ending>) -> Self {
+        match ending {
+            None => Self::Active,
+            Some(Ending::Paused) => Self::Paused,
+            Some(Ending::Completed) => Self::Completed,
+            Some(Ending::Failed | Ending::Stopped | Ending::Aborted) => Self::Aborted,
+        }
+    }
+}
+
+/// A spawned thread, or a root that has spawned one, as the table of threads knows it: an index, made again from the
+/// journals.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Branch {
+    /// The session.
+    pub session: SessionId,
+    /// The thread.
+    pub thread: ThreadId,
+    /// The thread it was spawned from; none for the root.
+    pub parent: Option<ThreadId>,
+    /// How far below the root it is.
+    pub depth: u32,
+    /// What it has of its parent's window; 1 for the root.
+    pub window_ratio: f64,
+    /// Where it is in its life.
+    pub status: Status,
+    /// What people call it.
+    pub label: Option<String>,
+    /// What was done in it.
+    pub chronicle_summary: Option<String>,
+    /// The process that ends it by ending itself.
+    pub held_by: Option<String>,
+    /// True when its parent's anchor says what is said here.
+    pub told: bool,
+    /// When it began.
+    pub created_at: String,
+    /// When it ended.
+    pub completed_at: Option<String>,
+}
+
+/// The row of a thread, from its header and its journal. Nobody's anchor is looked at, so `told` is false: whoever opens
+/// the parent brings that in line.
+pub fn branch<S: Source + ?Sized>(header: &Header, source: &S) -> Result<Branch, S::Error> {
+    let view = View::fold(source, source.last())?;
+    let share = view.share_in(source)?;
+    let nearest = share.as_ref().and_then(|share| share.slices.last());
+    let parent = header.parent.as_ref().map(|moment| &moment.thread);
+    let parent = parent.or(nearest.map(|slice| &slice.thread)).cloned();
+    let depth = match (&share, &parent) {
+        (Some(share), _) => share.depth(),
+        (None, Some(parent)) => 1 + depth(&*source.above(parent)?)?,
+        (None, None) => 0,
+    };
+    let (ending, ended) = closed(&view, source)?;
+    let status = Status::from(ending);
+    Ok(Branch {
+        session: header.session.clone(),
+        thread: header.thread.clone(),
+        depth: u32::try_from(depth).unwrap_or(u32::MAX),
+        // A thread whose share was never written has the whole window, as its view says.
+        window_ratio: nearest.map_or(1.0, |slice| slice.ratio.get()),
+        status,
+        label: header.label.clone(),
+        chronicle_summary: chronicle(&view, source)?,
+        held_by: share.and_then(|share| share.held_by),
+        told: false,
+        created_at: header.timestamp.clone(),
+        completed_at: ended.filter(|_| !status.is_open()),
+        parent,
+    })
+}
+
+/// How far below the root a thread is, by its share.
+fn depth<S: Source + ?Sized>(source: &S) -> Result<usize, S::Error> {
+    let share = View::fold(source, source.last())?.share_in(source)?;
+    Ok(share.map_or(0, |share| share.depth()))
+}
+
+/// How a thread ended or paused, and when.
+fn closed<S: Source + ?Sized>(view: &View, source: &S) -> Result<(Option<Ending>, Option<String>), S::Error> {
+    let Some(seq) = view.closed() else { return Ok((None, None)) };
+    let record = source.record(seq)?;
+    Ok(match record.entry {
+        Entry::Close(close) => (Some(close.ending), Some(record.timestamp)),
+        _ => (None, None),
+    })
+}
+
+/// The words of the chronicle in force.
+fn chronicle<S: Source + ?Sized>(view: &View, source: &S) -> Result<Option<String>, S::Error> {
+    let Some(seq) = view.chronicle() else { return Ok(None) };
+    Ok(match source.record(seq)?.entry {
+        Entry::Chronicle(chronicle) => Some(chronicle.text),
+        _ => None,
+    })
 }
 
 /// Why a line is not a header.
@@ -155,5 +293,69 @@ mod tests {
         let newer = line.replace("\"version\":1", "\"version\":99");
         let why = Header::decode(&newer).unwrap_err().to_string();
         assert!(why.contains("version 99") && why.contains("newer komado"), "{why}");
+    }
+
+    fn tid(name: &str) -> ThreadId {
+        ThreadId::new(name).unwrap()
+    }
+
+    /// The header of a thread spawned at `root@3`.
+    fn spawned(name: &str) -> Header {
+        let mut header = Header::root(SessionId::new("s").unwrap(), "2024-01-15T10:30:00Z");
+        header.thread = tid(name);
+        header.parent = Some(Moment { thread: ThreadId::root(), seq: 3 });
+        header.label = Some("作業".into());
+        header
+    }
+
+    #[test]
+    fn a_branch_says_what_header_and_journal_say() {
+        let mut book = crate::notation::book(
+            r#"
+            share stelis_1 window=100000 of root@3 0.75 keep 1 "[root]" ~9 held=p1
+            user "a"
+            "#,
+        )
+        .unwrap();
+        let Ok(row) = branch(&spawned("stelis_1"), book.rows());
+        let expected = Branch {
+            session: SessionId::new("s").unwrap(),
+            thread: tid("stelis_1"),
+            parent: Some(ThreadId::root()),
+            depth: 1,
+            window_ratio: 0.75,
+            status: Status::Active,
+            label: Some("作業".into()),
+            chronicle_summary: None,
+            held_by: Some("p1".into()),
+            told: false,
+            created_at: "2024-01-15T10:30:00Z".into(),
+            completed_at: None,
+        };
+        assert_eq!(row, expected);
+        let mut push = |line: &str, at: &str| {
+            let (entry, tokens) = crate::notation::parse(line).unwrap().remove(0);
+            book.push(entry, tokens, at).unwrap();
+            let Ok(row) = branch(&spawned("stelis_1"), book.rows());
+            row
+        };
+        assert_eq!(push("close paused", "t1"), Branch { status: Status::Paused, ..expected.clone() });
+        let ended = Branch { status: Status::Aborted, completed_at: Some("t2".into()), ..expected.clone() };
+        assert_eq!(push("close failed", "t2"), ended);
+        let told = Branch { chronicle_summary: Some("途中まで".into()), ..ended };
+        assert_eq!(push(r#"chronicle 1..2 partial "途中まで""#, "t3"), told);
+        assert_eq!(push("rewind 2", "t4"), expected);
+    }
+
+    #[test]
+    fn a_branch_whose_share_was_never_written_is_one_below_its_parent() {
+        let mut child = crate::Book::default();
+        let text = r#"share stelis_1 window=9 of root@1 0.5 "x" ~1"#;
+        child.below(tid("root"), &crate::notation::book(text).unwrap());
+        let Ok(row) = branch(&spawned("stelis_1_1"), child.rows());
+        assert_eq!((row.depth, row.window_ratio, row.status), (2, 1.0, Status::Active));
+        let Ok(root) =
+            branch(&Header::root(SessionId::new("s").unwrap(), "t"), crate::Book::default().rows());
+        assert_eq!((root.depth, root.window_ratio, root.parent), (0, 1.0, None));
     }
 }

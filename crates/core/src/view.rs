@@ -11,6 +11,8 @@
 //! - What an edit shows stands where its last hidden span ended, unless a later edit in force covers that place.
 //! - A replaced entry shows what the last edit in force says, unless a pin holds it.
 //! - An edit is in force when it is on the path and not reverted by a revert in force.
+//! - Before its own items a spawned thread sees what its share keeps of the threads above it, as they were at the
+//!   moments it names. An anchor of itself or of a thread above it is shown in brief there.
 
 use crate::head::{Head, Kind, Source};
 use crate::journal::{Edit, Entry, Record};
@@ -19,6 +21,7 @@ use crate::{Seq, Span};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+mod above;
 mod fold;
 mod layout;
 mod render;
@@ -34,6 +37,8 @@ pub struct View {
     last: Seq,
     path: Vec<Span>,
     setup: Option<(Seq, u32)>,
+    share: Option<(Seq, u32)>,
+    chronicle: Option<Seq>,
     edits: Vec<Live>,
     pins: Vec<Span>,
     cancelled: BTreeSet<Seq>,
@@ -97,6 +102,8 @@ pub struct Open {
 pub struct Weight {
     /// System prompt and tool definitions.
     pub setup: u64,
+    /// What is seen of the threads above, their system prompts and tools included.
+    pub above: u64,
     /// Messages by class: system, user, assistant, tool.
     pub said: [u64; 4],
     /// Summaries, markers and placeholders.
@@ -108,7 +115,7 @@ pub struct Weight {
 impl Weight {
     /// All of it.
     pub fn tokens(&self) -> u64 {
-        self.setup + self.said.iter().sum::<u64>() + self.shown
+        self.setup + self.above + self.said.iter().sum::<u64>() + self.shown
     }
 }
 
@@ -181,6 +188,12 @@ impl View {
                 self.lay_out(source)?;
             }
             Entry::Close(_) => self.closed = Some(record.seq),
+            Entry::Share(share) => {
+                self.share = Some((record.seq, share.tokens()));
+                self.weight.above = u64::from(share.tokens());
+            }
+            Entry::Chronicle(_) => self.chronicle = Some(record.seq),
+            Entry::Tell { .. } | Entry::Heard { .. } => {}
             Entry::Sent(_) | Entry::Lost(_) | Entry::Rewind { .. } | Entry::Revert { .. } => {}
         }
         Ok(())
@@ -236,6 +249,21 @@ impl View {
         self.setup.map(|(seq, _)| seq)
     }
 
+    /// The [`Share`](crate::journal::Share) entry in force.
+    pub fn share(&self) -> Option<Seq> {
+        self.share.map(|(seq, _)| seq)
+    }
+
+    /// The [`Chronicle`](crate::journal::Chronicle) entry in force.
+    pub fn chronicle(&self) -> Option<Seq> {
+        self.chronicle
+    }
+
+    /// The entry that says what the anchor at `first` shows now: a later one, or itself.
+    pub fn anchor(&self, first: Seq) -> Seq {
+        self.anchors.get(&first).map_or(first, |(by, _)| *by)
+    }
+
     /// The pins in force.
     pub fn pins(&self) -> &[Span] {
         &self.pins
@@ -271,6 +299,11 @@ impl View {
     pub fn on_path(&self, seq: Seq) -> bool {
         let i = self.path.partition_point(|span| span.to < seq);
         self.path.get(i).is_some_and(|span| span.holds(seq))
+    }
+
+    /// True when nothing is on the path.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.path.is_empty()
     }
 
     pub(crate) fn is_cancelled(&self, seq: Seq) -> bool {

@@ -10,7 +10,6 @@ use komado_core::journal::{Cause, Edit, EditKind, Entry};
 use komado_core::message::{Call, CallKind, Message, Outcome, Part, Role};
 use komado_core::{Refusal, Seq, Span, admit, notation};
 
-/// A unit of two calls, a condensed pair, a pin and an anchor.
 /// An edit under a later one.
 const BURIED: &str = r#"
 1 user "one" ~5
@@ -20,6 +19,7 @@ const BURIED: &str = r#"
 5 condense 1..3 summary "all" ~1
 "#;
 
+/// A unit of two calls, a condensed pair, a pin and an anchor.
 const STORY: &str = r#"
     1 user "look" ~5
     2 assistant call c1 read {"path":"a"} call c2 ls {} ~9
@@ -41,8 +41,21 @@ const WAITING: &str = r#"
 
 const ENDED: &str = "1 user \"a\"\n2 close completed";
 
+/// A spawned thread at work.
+const SPAWNED: &str = r#"
+    1 share stelis_1 window=9 of root@3 0.8 keep 1,3 "[root]" ~5
+    2 user "a"
+"#;
+
+/// A spawned thread that ended.
+const SPENT: &str = r#"
+    1 share stelis_1 window=9 of root@3 0.8 keep 1,3 "[root]" ~5
+    2 user "a"
+    3 close completed
+"#;
+
 /// The journal, the line that must not follow, the kind of refusal, and what it says to do.
-const REFUSED: [(&str, &str, &str, &str); 34] = [
+const REFUSED: [(&str, &str, &str, &str); 42] = [
     (STORY, r#"user"#, "Empty", "give it at least one part"),
     (BURIED, r#"revert 4"#, "Under", "it lies under a later edit; revert that one first: @5"),
     (STORY, r#"user call c1 read {}"#, "Misplaced", "from user cannot hold a tool call; take that out"),
@@ -61,6 +74,29 @@ const REFUSED: [(&str, &str, &str, &str); 34] = [
     (ENDED, r#"setup "b""#, "Closed", "rewind to @1"),
     (ENDED, r#"condense 1 summary "x""#, "Closed", "rewind to @1"),
     (ENDED, r#"close failed"#, "Closed", "rewind to @1"),
+    (ENDED, r#"tell root "late""#, "Closed", "resume it, or rewind to @1"),
+    (ENDED, r#"anchor t "busy""#, "Closed", "resume it, or rewind to @1"),
+    (SPENT, r#"tell root "late""#, "Closed", "rewind to @2"),
+    (STORY, r#"share t window=9 of root@1 0.8 "x""#, "NotSpawned", "spawn a thread from it instead"),
+    (
+        SPAWNED,
+        r#"share stelis_1 window=9 of root@3 0.8 keep 3,1 "x""#,
+        "BadSpan",
+        "span 1: what a slice keeps must be ascending and apart",
+    ),
+    (
+        SPAWNED,
+        r#"share t window=9 of a@3 0.8 "w" of b@3 0.8 keep 5..4 "x""#,
+        "BadSpan",
+        "span 5..4: what a slice keeps",
+    ),
+    (SPAWNED, r#"share t window=9 of a@3 0.8 keep 0..2 "x""#, "BadSpan", "span 0..2: what a slice keeps"),
+    (
+        SPAWNED,
+        r#"rewind 0"#,
+        "NoEntry",
+        "@0 does not serve here: the thread began after that; name a later entry",
+    ),
     (
         STORY,
         r#"rewind 99"#,
@@ -104,7 +140,7 @@ const REFUSED: [(&str, &str, &str, &str); 34] = [
     ),
 ];
 
-const KINDS: [&str; 13] = [
+const KINDS: [&str; 14] = [
     "Empty",
     "Misplaced",
     "CallsOpen",
@@ -112,6 +148,7 @@ const KINDS: [&str; 13] = [
     "DoubleCall",
     "NoCallId",
     "Closed",
+    "NotSpawned",
     "NoEntry",
     "BadSpan",
     "Splits",
@@ -245,6 +282,41 @@ fn an_edit_under_a_later_one_neither_goes_nor_comes_back() {
         "{STORY}\n11 revert 8\n12 condense 6 summary \"part\" ~3\n13 condense 5..7 summary \"all\" ~3\n14 revert 13"
     );
     assert!(matches!(refusal(&story, "revert 11"), Refusal::Overlaps { other: 12 }));
+}
+
+/// What may follow at any time, and what may follow while the thread is open.
+#[test]
+fn a_chronicle_a_share_and_what_was_heard_are_let_in_also_after_the_end() {
+    for story in [STORY, WAITING, ENDED, SPAWNED, SPENT] {
+        for line in [r#"chronicle 1..2 by=digest "done""#, "heard stelis_2@7", "heard stelis_2@3"] {
+            let mut book = notation::book(story).unwrap();
+            let (entry, tokens) = notation::parse(line).unwrap().remove(0);
+            let (items, tokens_before) = (book.view().items(book.rows()), book.view().tokens());
+            book.push(entry, tokens, "").unwrap();
+            assert_eq!(book.view().items(book.rows()), items, "{line}");
+            assert_eq!(book.view().tokens(), tokens_before, "{line}");
+        }
+    }
+    let share = r#"share stelis_1 window=9 of root@4 0.8 keep 2 "[root]" ~8"#;
+    let mut spent = notation::book(SPENT).unwrap();
+    let (entry, tokens) = notation::parse(share).unwrap().remove(0);
+    spent.push(entry, tokens, "").unwrap();
+    assert_eq!((spent.view().weight().above, spent.view().closed()), (8, Some(3)));
+    for story in [STORY, WAITING, SPAWNED] {
+        let mut book = notation::book(story).unwrap();
+        let (entry, tokens) = notation::parse(r#"tell stelis_2 "早く""#).unwrap().remove(0);
+        book.push(entry, tokens, "").unwrap();
+    }
+}
+
+#[test]
+fn a_share_follows_a_share_also_while_calls_wait() {
+    let story = format!("{SPAWNED}\n3 assistant call c1 read {{}} ~9");
+    let mut book = notation::book(&story).unwrap();
+    let (entry, tokens) =
+        notation::parse(r#"share s window=9 of root@4 0.8 keep 2 "x" ~3"#).unwrap().remove(0);
+    book.push(entry, tokens, "").unwrap();
+    assert_eq!((book.view().share(), book.view().weight().above), (Some(4), 3));
 }
 
 #[test]

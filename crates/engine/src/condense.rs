@@ -36,6 +36,8 @@ mod tally;
 pub use answer::{Parsed, parse};
 pub use command::Command;
 pub use compose::compose;
+pub(crate) use compose::tell;
+pub(crate) use cut::{prefix as cut_prefix, split as cut_split};
 pub use declined::Declined;
 pub use digest::ByDigest;
 pub use language::Language;

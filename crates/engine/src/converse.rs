@@ -70,7 +70,7 @@ impl Toolbox for Library {
     fn call(&mut self, thread: &Thread<'_>, call: &Call) -> Result<Told> {
         if call.name == RECALL {
             let scope = Scope::Session(thread.session().clone());
-            let text = recall::call(thread.engine(), &scope, &call.arguments)?;
+            let text = recall::call(thread.engine(), &scope, thread.id(), &call.arguments)?;
             return Ok(Told { text, is_error: false });
         }
         Ok(match tools::call(thread, &call.name, &call.arguments) {

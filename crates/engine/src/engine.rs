@@ -1,12 +1,14 @@
 //! Finding, making, ending and reopening sessions.
 
 use crate::error::{Error, Result};
+use crate::stelis::ANCHOR_CAP;
 use crate::thread::Thread;
 use komado_core::journal::{Close, Ending, Entry, Record};
 use komado_core::session::{Counters, Meta, Session, State};
 use komado_core::{Address, Meter, Seq, SessionId, ThreadId};
 use komado_store::{Change, Mode, Query, Store};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Tells the time.
 pub trait Clock: Send + Sync {
@@ -19,7 +21,13 @@ pub trait Clock: Send + Sync {
 pub struct Engine {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    /// No other engine, in this process or another, has it: threads that end with this one carry it.
+    name: Arc<str>,
+    anchor_cap: u64,
 }
+
+/// Engines of this process so far; it only tells their names apart.
+static ENGINES: AtomicU64 = AtomicU64::new(0);
 
 /// Where an address leads.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,7 +43,26 @@ pub struct Found {
 impl Engine {
     /// An engine on `store`.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock }
+        let count = ENGINES.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{count}-{}", std::process::id(), clock.now()).into();
+        Self { store, clock, name, anchor_cap: ANCHOR_CAP }
+    }
+
+    /// Chooses the most tokens that an anchor takes in the view of the thread it stands in.
+    #[must_use]
+    pub fn anchoring(mut self, tokens: u64) -> Self {
+        self.anchor_cap = tokens;
+        self
+    }
+
+    /// Most tokens of an anchor.
+    pub fn anchor_cap(&self) -> u64 {
+        self.anchor_cap
+    }
+
+    /// The name by which threads that end with this engine know it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// The store.
@@ -92,11 +119,21 @@ impl Engine {
         Ok(SessionId::new(only("session", given.as_str(), fits, "`komado sessions` lists them")?)?)
     }
 
-    /// Opens a thread. A session that names no known meter is counted with the default one.
+    /// Opens a thread. A session that names no known meter is counted with the default one. Whoever opens to write also
+    /// puts right what a process that ended left of spawned threads.
     pub fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Thread<'_>> {
+        let mut opened = self.open_as_left(id, thread, mode)?;
+        if mode == Mode::Write {
+            self.look_after(&mut opened)?;
+        }
+        Ok(opened)
+    }
+
+    /// Opens a thread, and leaves everything else as it is.
+    pub(crate) fn open_as_left(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Thread<'_>> {
         let journal = self.store.open(id, thread, mode)?;
         let meter = Meter::named(&self.session(id)?.meta.config.meter);
-        Thread::new(self, journal, meter.unwrap_or(Meter::O200k))
+        Thread::new(self, journal, meter.unwrap_or(Meter::O200k), mode)
     }
 
     /// Ends a session well.
@@ -122,6 +159,9 @@ impl Engine {
     /// The journal says it first; the table and the folder follow.
     fn end(&self, id: &SessionId, ending: Ending, result: Option<String>) -> Result<Session> {
         let mut root = self.open(id, &ThreadId::root(), Mode::Write)?;
+        if ending != Ending::Paused {
+            self.abort_all(&mut root)?;
+        }
         let at = match self.unfollowed(&root, ending)? {
             Some(at) => at,
             None => root.close(ending, result)?,

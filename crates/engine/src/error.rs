@@ -69,6 +69,18 @@ pub enum Error {
     /// What must stay is more than the window holds.
     #[error("{0}")]
     Floor(Floor),
+    /// A spawned thread cannot work in what it has of the window.
+    #[error("{0}")]
+    NoRoom(Box<crate::share::NoRoom>),
+    /// What must be seen of a thread above is more than what protects it.
+    #[error(transparent)]
+    TooMuch(#[from] komado_core::slice::TooMuch),
+    /// Only a spawned thread has a share.
+    #[error("thread {thread} was not spawned, so it has the whole window; name a spawned one")]
+    NotSpawned {
+        /// The thread.
+        thread: String,
+    },
     /// The ladder did not come to an end; nothing is lost, but this is our fault.
     #[error(
         "after {steps} edits the view still has {tokens} tokens and nothing settles; this is a fault in komado, please report it"
@@ -78,6 +90,67 @@ pub enum Error {
         steps: usize,
         /// Tokens of the view.
         tokens: u64,
+    },
+    /// A thread that may not spawn another one.
+    #[error(
+        "thread {thread} is {depth} deep and at most {most} levels are allowed: end it and start from its parent, or raise \
+         threads.max_depth (STELIS_MAX_DEPTH)"
+    )]
+    TooDeep {
+        /// The thread.
+        thread: String,
+        /// How far below the root it is.
+        depth: u32,
+        /// How deep threads may nest.
+        most: u32,
+    },
+    /// An anchor that could not even name its thread.
+    #[error(
+        "an anchor of at most {cap} tokens is too small: its first lines alone take {needed}; allow more"
+    )]
+    AnchorCap {
+        /// Tokens allowed.
+        cap: u64,
+        /// Tokens of what an anchor must say.
+        needed: u64,
+    },
+    /// A thread that cannot hear.
+    #[error("thread {thread} cannot be told anything: {why}")]
+    NoListener {
+        /// The thread.
+        thread: String,
+        /// Why not, and what to do.
+        why: &'static str,
+    },
+    /// Words that are none.
+    #[error("the {what} is empty; say something")]
+    NoWords {
+        /// What was to be said.
+        what: &'static str,
+    },
+    /// An anchor is needed in a thread that someone else writes.
+    #[error(
+        "a fork of thread {thread} needs an anchor in its parent {parent}, which is open elsewhere; close that first"
+    )]
+    ParentBusy {
+        /// The thread to be forked.
+        thread: String,
+        /// Its parent.
+        parent: String,
+    },
+    /// A child cannot go on under a thread that has ended.
+    #[error("thread {thread} was spawned from {parent}, which has ended; resume that first")]
+    ParentEnded {
+        /// The child.
+        thread: String,
+        /// Its parent.
+        parent: String,
+    },
+    /// A thread that has not ended.
+    #[error("thread {thread} is active: there is nothing to resume")]
+    NotClosed {
+        /// The thread.
+        thread: String,
     },
     /// Someone stopped it.
     #[error("stopped; nothing was sent, and nothing but the attempt is in the journal")]

@@ -6,12 +6,14 @@
 
 use crate::condense::{self, ByDigest, Declined, Reads, Settings, Summariser};
 use crate::error::{Error, Result};
+use crate::share::{check_budget, smaller};
 use crate::staged::Staged;
 use crate::thread::{Thread, check_gain};
 use komado_core::budget::{Budget, Preset, Rule, Verdict};
 use komado_core::head::Source;
-use komado_core::journal::{Cause, Edit, Entry, Reply, Sent, Show, ShowKind};
+use komado_core::journal::{Cause, Edit, Entry, Reply, Sent, Share, Show, ShowKind};
 use komado_core::ladder::{self, Next, Rung, Step, Tried};
+use komado_core::share::Shares;
 use komado_core::{Kind, Meter, Seq, Span, View};
 
 /// More rounds than there are rungs mean a fault of ours, not of the conversation.
@@ -40,6 +42,8 @@ pub struct Fitted {
     pub done: Vec<Done>,
     /// Summaries that could not be had, and why.
     pub declined: Vec<String>,
+    /// The entry that made what is seen of the threads above smaller, because the window became too small for it.
+    pub share: Option<Seq>,
     /// Tokens of the view after.
     pub after: u64,
 }
@@ -75,6 +79,10 @@ trait Desk {
     fn meter(&self) -> Meter;
     /// True when a model was asked for nothing and little was said since: below the limit it is not asked again at once.
     fn in_vain_lately(&self, budget: &Budget) -> Result<bool>;
+    /// The share in force, and one with smaller slices when those in force are too much for the window.
+    fn shares(&self, budget: &Budget) -> Result<Option<(Share, Option<Share>)>>;
+    /// Says a share anew.
+    fn say_share(&mut self, share: Share) -> Result<Seq>;
     fn next(&self, budget: &Budget, tried: Tried) -> Result<Next>;
     fn write(&self, step: Step, verdict: Verdict, ladder: &mut Ladder<'_>) -> Result<Made>;
     /// A model is about to be asked: the journal says so first.
@@ -87,7 +95,8 @@ trait Desk {
 
 /// Step by step, until the view fits or nothing more is worth doing.
 fn climb<D: Desk>(desk: &mut D, ladder: &mut Ladder<'_>) -> Result<Fitted> {
-    let mut fitted = Fitted::begun(desk.view(), &ladder.budget);
+    let share = keep_to_share(desk, &mut ladder.budget)?;
+    let mut fitted = Fitted { share, ..Fitted::begun(desk.view(), &ladder.budget) };
     let mut tried =
         Tried { condense: ladder.by.reads() == Reads::Request && desk.in_vain_lately(&ladder.budget)? };
     for _ in 0..MOST_STEPS {
@@ -101,6 +110,17 @@ fn climb<D: Desk>(desk: &mut D, ladder: &mut Ladder<'_>) -> Result<Fitted> {
         }
     }
     Err(Error::Endless { steps: MOST_STEPS, tokens: desk.view().tokens() })
+}
+
+/// Whatever budget was brought: a spawned thread works in its share, beside what it sees of the threads above. Gives the
+/// entry that made that smaller, where the window could not hold it any more.
+fn keep_to_share<D: Desk>(desk: &mut D, budget: &mut Budget) -> Result<Option<Seq>> {
+    let Some((share, smaller)) = desk.shares(budget)? else { return Ok(None) };
+    let share = smaller.as_ref().unwrap_or(&share);
+    let shares = Shares::of(share, budget.window);
+    *budget = budget.reshared(&shares);
+    check_budget(share, &shares, budget)?;
+    smaller.map(|share| desk.say_share(share)).transpose()
 }
 
 /// One step: written, and put where it belongs.
@@ -161,6 +181,14 @@ impl Desk for Thread<'_> {
         in_vain_lately(self.view(), self.source(), budget)
     }
 
+    fn shares(&self, budget: &Budget) -> Result<Option<(Share, Option<Share>)>> {
+        shares(self.view(), self.source(), self.meter(), budget)
+    }
+
+    fn say_share(&mut self, share: Share) -> Result<Seq> {
+        self.append(Entry::Share(share))
+    }
+
     fn next(&self, budget: &Budget, tried: Tried) -> Result<Next> {
         Ok(ladder::next(self.view(), self.source(), budget, self.meter(), tried)?)
     }
@@ -184,6 +212,17 @@ impl Desk for Thread<'_> {
             _ => Err(self.no_moment(seq)),
         }
     }
+}
+
+/// What a desk says of its share.
+fn shares<S: Source<Error = komado_store::Error> + ?Sized>(
+    view: &View,
+    source: &S,
+    meter: Meter,
+    budget: &Budget,
+) -> Result<Option<(Share, Option<Share>)>> {
+    let Some(share) = view.share_in(source)? else { return Ok(None) };
+    Ok(Some((share, smaller(view, source, meter, budget.window, budget.policy.buffer)?)))
 }
 
 /// What the journal says before a model is asked for a summary.
@@ -258,6 +297,14 @@ impl Desk for Draft<'_> {
 
     fn in_vain_lately(&self, budget: &Budget) -> Result<bool> {
         in_vain_lately(self.view(), self.staged.source(), budget)
+    }
+
+    fn shares(&self, budget: &Budget) -> Result<Option<(Share, Option<Share>)>> {
+        shares(self.view(), self.staged.source(), self.meter, budget)
+    }
+
+    fn say_share(&mut self, share: Share) -> Result<Seq> {
+        Ok(self.staged.push(Entry::Share(share), 0, String::new())??)
     }
 
     fn next(&self, budget: &Budget, tried: Tried) -> Result<Next> {
@@ -360,7 +407,7 @@ impl Draft<'_> {
 impl Fitted {
     fn begun(view: &View, budget: &Budget) -> Self {
         let verdict = budget.will_manage(view);
-        Self { verdict, done: Vec::new(), declined: Vec::new(), after: verdict.tokens }
+        Self { verdict, done: Vec::new(), declined: Vec::new(), share: None, after: verdict.tokens }
     }
 
     fn ended(mut self, view: &View) -> Self {

@@ -3,6 +3,8 @@
 //! What is wrong with an export takes the session out again. An import that was killed leaves what it had brought in;
 //! the same import, run again, goes on from there.
 
+mod enroll;
+
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::export::{BlobLine, Ending, Opening, ThreadLine, VERSION};
@@ -122,6 +124,7 @@ impl Engine {
         for header in self.store().threads(id)? {
             self.open(id, &header.thread, Mode::Write)?.settle()?;
         }
+        self.enroll(id)?;
         let by = counters.since(&self.session(id)?.counters);
         self.store().change(id, &Change::Count { by, at: self.now() })?;
         let root = self.open(id, &ThreadId::root(), Mode::Read)?;

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arrive;
+pub mod balance;
 pub mod cleanup;
 pub mod condense;
 pub mod converse;
@@ -22,16 +23,24 @@ pub mod output;
 pub mod recall;
 pub mod redact;
 pub mod replay;
+pub mod share;
 pub mod staged;
+pub mod stelis;
 pub mod thread;
 pub mod turn;
 pub mod window;
 
 pub use engine::{Clock, Engine};
 pub use error::{Error, Result};
+pub use stelis::{Child, Finish, Spawn, Telling};
 pub use thread::{OnOpenCalls, Thread};
 
 /// The examples on the front page compile.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct FrontPage;
+
+/// The examples of the page about threads compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/threads.md")]
+struct ThreadsPage;

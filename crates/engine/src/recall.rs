@@ -27,7 +27,7 @@ use crate::lineage;
 use komado_core::thread::{Header, Moment};
 use komado_core::view::Piece;
 use komado_core::{Meter, Role, Seq, SessionId, Span, ThreadId, View};
-use komado_store::{Mode, Query};
+use komado_store::{Journal, Mode, Query};
 use std::collections::HashMap;
 
 /// Where to look.
@@ -89,9 +89,9 @@ pub struct Found {
 }
 
 impl Found {
-    /// The result as a line for a model: `@12 user: …`. An entry of another thread says which.
-    pub fn line(&self) -> String {
-        let place = if self.thread.is_root() { String::new() } else { self.thread.to_string() };
+    /// The result as a line for a model at work in thread `here`: `@12 user: …`. An entry of another thread says which.
+    pub fn line(&self, here: &ThreadId) -> String {
+        let place = if self.thread == *here { String::new() } else { self.thread.to_string() };
         let mut line = format!("{place}@{} {}", self.seq, self.role.name());
         if let Some(tool) = self.tools.first().filter(|tool| !tool.is_empty()) {
             line.push_str(&format!(" ({tool})"));
@@ -170,7 +170,7 @@ impl Engine {
 
     /// Says of each result whether the model sees it now: that of the thread asked about, or of the entry's own.
     fn see(&self, scope: &Scope, found: &mut [Found]) -> Result<()> {
-        let mut views: HashMap<(SessionId, ThreadId), View> = HashMap::new();
+        let mut views: HashMap<(SessionId, ThreadId), (View, Box<dyn Journal>)> = HashMap::new();
         for one in found {
             let thread = match scope {
                 Scope::Thread { thread, .. } => thread,
@@ -179,10 +179,13 @@ impl Engine {
             let key = (one.session.clone(), thread.clone());
             if !views.contains_key(&key) {
                 let journal = self.store().open(&one.session, thread, Mode::Read)?;
-                views.insert(key.clone(), View::fold(&*journal, journal.last())?);
+                views.insert(key.clone(), (View::fold(&*journal, journal.last())?, journal));
             }
+            let Some((view, journal)) = views.get(&key) else { continue };
             let shown = |piece: &Piece| matches!(piece, Piece::Run(span) if span.holds(one.seq));
-            one.hidden = !views.get(&key).is_some_and(|view| view.pieces().iter().any(shown));
+            // A chronicle is seen by the parent, and what is told by whom it is for.
+            let is_item = one.seq <= journal.last() && journal.head(one.seq)?.kind.is_item();
+            one.hidden = !(is_item && view.pieces().iter().any(shown));
         }
         Ok(())
     }

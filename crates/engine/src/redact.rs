@@ -1,7 +1,8 @@
 //! Taking a secret out: the one change to what was said.
 //!
 //! Every journal line that holds the secret is written again without it, with a note of when and why; blobs that hold
-//! it are replaced by blobs that do not; everything derived is made again. What was redacted cannot be brought back.
+//! it are replaced by blobs that do not; everything derived is made again, also in the threads that see a part of the one
+//! it stood in. What was redacted cannot be brought back.
 //! Numbers, order, pairing and token counts stay, so that every view of the session stays what it was, but for the
 //! words.
 
@@ -14,9 +15,9 @@ use crate::error::{Error, Result};
 use crate::lineage;
 use komado_core::head::Source;
 use komado_core::journal::{Entry, decode};
-use komado_core::thread::Header;
+use komado_core::thread::{Branch, Header, branch};
 use komado_core::{Seq, SessionId, ThreadId, View};
-use komado_store::{BlobRef, Journal, Mode};
+use komado_store::{BlobRef, Journal, Mode, Which};
 use regex::Regex;
 use scrub::{Scrub, emptied};
 use std::collections::{BTreeMap, HashSet};
@@ -50,9 +51,13 @@ impl Engine {
         let mut named = vec![("the session's id", id.to_string()), ("the task key", key)];
         named.extend(meta.user.map(|user| ("the user's name", user)));
         named.extend(meta.config.model.map(|model| ("the model's name", model)));
+        named.extend(meta.config.persona.map(|persona| ("the persona's name", persona)));
         for header in self.store().threads(id)? {
             named.push(("a thread's name", header.thread.to_string()));
             named.extend(header.label.map(|label| ("a thread's label", label)));
+        }
+        for row in self.store().branches(id, Which::All)? {
+            named.extend(row.held_by.map(|held| ("the name of the process that holds a thread", held)));
         }
         named.retain(|(_, text)| pattern.is_match(text));
         Ok(named.into_iter().map(|(what, _)| what.to_owned()).collect())
@@ -69,6 +74,7 @@ impl Engine {
         };
         // After the journals, and whatever was found: an attempt that was cut short may have come no further.
         self.store().shelf(id)?.clear()?;
+        self.retell(id)?;
         // The reason of a failure stands in the table, too.
         let closed = View::fold(&*held.root, held.root.last())?.closed();
         let close = closed.map(|at| Source::record(&*held.root, at)).transpose()?;
@@ -77,6 +83,22 @@ impl Engine {
             self.follow(id, &close)?;
         }
         Ok(done)
+    }
+}
+
+impl Engine {
+    /// The table of spawned threads says again what their journals say now: what was done in each stands there, too.
+    fn retell(&self, id: &SessionId) -> Result<()> {
+        let headers = self.store().threads(id)?;
+        for row in self.store().branches(id, Which::All)? {
+            let Some(header) = headers.iter().find(|header| header.thread == row.thread) else { continue };
+            let journal = self.store().open(id, &row.thread, Mode::Read)?;
+            let now = Branch { told: row.told, ..branch(header, &*journal)? };
+            if now != row {
+                self.store().put_branch(&now)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -133,8 +155,8 @@ impl Held<'_> {
         serde_json::json!({ "at": self.engine.now(), "reason": reason }).to_string()
     }
 
-    /// Changes lines in all threads and makes again what is derived from them. A fork comes after the thread it left,
-    /// and so is opened when the lines they share have been changed.
+    /// Changes lines in all threads and makes again what is derived from them. A fork comes after the thread it left, and
+    /// a child after its parent, and so is opened when the lines that it shares or sees have been changed.
     fn rewrite(&mut self, change: &mut Change<'_>) -> Result<u64> {
         let mut entries = 0;
         for Header { thread, .. } in &self.headers {

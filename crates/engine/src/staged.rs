@@ -6,7 +6,7 @@
 use komado_core::head::Source;
 use komado_core::journal::{Entry, Record, encode};
 use komado_core::session::Counters;
-use komado_core::{Head, Refusal, Seq, View, admit};
+use komado_core::{Head, Refusal, Seq, ThreadId, View, admit};
 use komado_store::{Error, Journal, Row};
 
 /// The journal, with the batch after it.
@@ -62,6 +62,10 @@ impl Source for Rows<'_> {
 
     fn record(&self, seq: Seq) -> Result<Record, Error> {
         self.new_at(seq).map_or_else(|| Source::record(self.journal, seq), |(record, _)| Ok(record.clone()))
+    }
+
+    fn above(&self, thread: &ThreadId) -> Result<Box<dyn Source<Error = Error> + '_>, Error> {
+        Source::above(self.journal, thread)
     }
 }
 

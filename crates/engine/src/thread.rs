@@ -16,7 +16,7 @@ use komado_core::message::{Message, Role};
 use komado_core::session::Counters;
 use komado_core::thread::{Header, Moment};
 use komado_core::{Meter, Seq, SessionId, Span, ThreadId, View};
-use komado_store::{Change, Journal, Note, ReadSeek, Store};
+use komado_store::{Change, Journal, Mode, Note, ReadSeek, Store};
 
 pub use crate::staged::Work;
 
@@ -41,10 +41,17 @@ pub struct Thread<'e> {
     untold: Option<String>,
     on_open_calls: OnOpenCalls,
     clip: Option<Limits>,
+    mode: Mode,
+    anchor_cap: u64,
 }
 
 impl<'e> Thread<'e> {
-    pub(crate) fn new(engine: &'e Engine, journal: Box<dyn Journal>, meter: Meter) -> Result<Self> {
+    pub(crate) fn new(
+        engine: &'e Engine,
+        journal: Box<dyn Journal>,
+        meter: Meter,
+        mode: Mode,
+    ) -> Result<Self> {
         let view = View::fold(&*journal, journal.last())?;
         Ok(Self {
             engine,
@@ -55,6 +62,8 @@ impl<'e> Thread<'e> {
             untold: None,
             on_open_calls: OnOpenCalls::default(),
             clip: Some(Limits::default()),
+            mode,
+            anchor_cap: engine.anchor_cap(),
         })
     }
 
@@ -81,8 +90,40 @@ impl<'e> Thread<'e> {
         self.engine
     }
 
-    pub(crate) fn store(&self) -> &dyn Store {
+    pub(crate) fn store(&self) -> &'e dyn Store {
         self.engine.store()
+    }
+
+    /// Refuses what needs a writer, before anything is written anywhere.
+    pub(crate) fn check_writer(&self) -> Result<()> {
+        match self.mode {
+            Mode::Read => Err(komado_store::Error::ReadOnly.into()),
+            Mode::Write | Mode::Amend => Ok(()),
+        }
+    }
+
+    /// Most tokens of an anchor.
+    pub(crate) fn anchor_cap(&self) -> u64 {
+        self.anchor_cap
+    }
+
+    pub(crate) fn set_anchor_cap(&mut self, tokens: u64) {
+        self.anchor_cap = tokens;
+    }
+
+    /// What was chosen about this handle, for another one on the same thread.
+    pub(crate) fn manner(&self) -> (OnOpenCalls, Option<Limits>, u64) {
+        (self.on_open_calls, self.clip, self.anchor_cap)
+    }
+
+    pub(crate) fn in_manner(mut self, manner: (OnOpenCalls, Option<Limits>, u64)) -> Self {
+        (self.on_open_calls, self.clip, self.anchor_cap) = manner;
+        self
+    }
+
+    /// The thread's name.
+    pub fn id(&self) -> &ThreadId {
+        &self.journal.header().thread
     }
 
     /// The session.
@@ -145,7 +186,7 @@ impl<'e> Thread<'e> {
     }
 
     /// Tokens an entry adds to the view.
-    fn tokens(&self, entry: &Entry) -> u32 {
+    pub(crate) fn tokens(&self, entry: &Entry) -> u32 {
         match entry {
             Entry::Message(message, _) => self.meter.message(message),
             Entry::Setup(setup) => self.meter.setup(setup),
@@ -165,7 +206,7 @@ impl<'e> Thread<'e> {
         Ok(seq)
     }
 
-    fn stage(&self) -> Staged<'_> {
+    pub(crate) fn stage(&self) -> Staged<'_> {
         Staged::new(&*self.journal, self.view.clone())
     }
 
@@ -220,12 +261,16 @@ impl<'e> Thread<'e> {
 
     /// Sets system prompt, tools and parameters.
     pub fn set_up(&mut self, setup: Setup) -> Result<Seq> {
-        self.append(Entry::Setup(setup))
+        self.said_again(Entry::Setup(setup))
     }
 
     /// Goes on as if nothing after `to` had happened.
     pub fn rewind(&mut self, to: Seq) -> Result<Seq> {
-        self.append(Entry::Rewind { to })
+        self.unsettle_children()?;
+        let seq = self.said_again(Entry::Rewind { to })?;
+        // The rewind stands whatever becomes of this; the children stay marked until it is done.
+        let _ = self.tend();
+        Ok(seq)
     }
 
     /// Undoes one edit (or one revert) and keeps everything said since.
@@ -297,14 +342,29 @@ impl<'e> Thread<'e> {
         self.append(Entry::Edit(edit))
     }
 
-    /// Ends or pauses the thread.
+    /// Ends or pauses the thread, and says nothing more about it: see [`Thread::finish`] for a spawned one.
     pub fn close(&mut self, ending: Ending, result: Option<String>) -> Result<Seq> {
-        self.append(Entry::Close(Close { ending, result }))
+        if self.header().parent.is_none() {
+            return self.append(Entry::Close(Close { ending, result }));
+        }
+        self.put_row()?;
+        let seq = self.append(Entry::Close(Close { ending, result }))?;
+        self.put_row()?;
+        Ok(seq)
     }
 
     /// Goes on as if the thread had never been closed. What else happened to it since (a pin, a child's end) happens
     /// again. Gives the time of the change, if one was needed.
     pub(crate) fn reopen(&mut self) -> Result<Option<String>> {
+        let Some(staged) = self.reopened()? else { return Ok(None) };
+        let work = staged.finish();
+        let at = work.at.clone();
+        self.commit(work)?;
+        Ok(at)
+    }
+
+    /// The batch that reopens the thread; `None` when it is not closed.
+    pub(crate) fn reopened(&self) -> Result<Option<Staged<'_>>> {
         let Some(mut first) = self.view.closed() else { return Ok(None) };
         while let Some(earlier) = self.view_at(first - 1)?.closed() {
             first = earlier;
@@ -323,13 +383,11 @@ impl<'e> Thread<'e> {
             let tokens = self.tokens(&entry);
             staged.push(entry, tokens, self.engine.now())??;
         }
-        let work = staged.finish();
-        let at = work.at.clone();
-        self.commit(work)?;
-        Ok(at)
+        Ok(Some(staged))
     }
 
-    /// Makes a thread that shares everything up to `at` with this one.
+    /// Makes a thread that shares everything up to `at` with this one. A fork of a spawned thread gets an anchor of its own,
+    /// for which its parent must be free to be written.
     pub fn fork(&self, at: Seq, name: ThreadId, label: Option<String>) -> Result<Header> {
         self.check_moment(at)?;
         let (own, store) = (self.header(), self.engine.store());
@@ -346,6 +404,9 @@ impl<'e> Thread<'e> {
             label,
             timestamp: self.engine.now(),
         };
+        if let Some(parent) = &own.parent {
+            return self.fork_child(header, parent);
+        }
         store.spawn(&header)?;
         Ok(header)
     }

@@ -187,6 +187,8 @@ impl Thread<'_> {
     ) -> Result<Turned> {
         self.give_up_earlier()?;
         self.answer_open_calls()?;
+        self.tend()?;
+        self.hear()?;
         if let Some(turns) = asking.history
             && let Some(fitted) = self.bound_history(turns, &ladder.budget)?
         {
@@ -198,16 +200,18 @@ impl Thread<'_> {
             ladder.budget = room.budget.clone();
             match self.fit(ladder) {
                 Ok(fitted) => news(News::Fitted(&fitted)),
-                Err(Error::Floor(_)) if refused.is_some() => break,
+                Err(Error::Floor(_) | Error::NoRoom(_) | Error::TooMuch(_)) if refused.is_some() => break,
                 Err(other) => return Err(other),
             }
+            // A spawned thread works in its share, whatever it was handed.
+            room.budget = ladder.budget.clone();
             let max_tokens = room.max_tokens(self, asking, &self.lesson(asking)?)?;
             let trip = self.send(asking, max_tokens, news)?;
             attempts = attempt;
             match trip.answered {
                 Answered::Whole(heard) => {
                     let turned =
-                        self.hear(asking, (trip.sent, trip.size, attempt), heard, &ladder.budget, news)?;
+                        self.take_in(asking, (trip.sent, trip.size, attempt), heard, &ladder.budget, news)?;
                     told(trip.file.answered().map_err(Error::from), news);
                     return Ok(turned);
                 }
@@ -266,6 +270,7 @@ impl Thread<'_> {
                     return self.lose(seq, &model, "lost", why, None).map(|_| ());
                 }
                 Kind::User | Kind::Tool | Kind::System | Kind::Setup | Kind::Pin | Kind::Unpin => {}
+                Kind::Share | Kind::Tell | Kind::Heard | Kind::Anchor | Kind::AnchorUpdate => {}
                 _ => return Ok(()),
             }
         }
@@ -278,7 +283,7 @@ impl Thread<'_> {
     }
 
     /// Journals a whole answer, and learns from it.
-    fn hear(
+    fn take_in(
         &mut self,
         asking: &Asking,
         (sent, size, attempts): (Seq, Size, u32),

@@ -5,37 +5,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod heap;
+
+use heap::most;
 use komado_core::clip::{Clipper, Limits};
 use komado_engine::output::grep::{Pattern, Search, grep};
 use komado_engine::output::line::{Stretch, line};
 use komado_engine::output::read::{Page, read};
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Read;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-struct Counting;
-
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: everything is left to the system's allocator; only the sizes are counted on the way.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let held = HELD.fetch_add(layout.size(), Ordering::SeqCst) + layout.size();
-        MOST.fetch_max(held, Ordering::SeqCst);
-        // SAFETY: as the caller promised.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Ordering::SeqCst);
-        // SAFETY: as the caller promised.
-        unsafe { System.dealloc(place, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// So many bytes of `unit` over and over, then an end.
 struct Endless {
@@ -56,14 +33,6 @@ impl Read for Endless {
         self.left -= n;
         Ok(n)
     }
-}
-
-/// The most that was held at a time while `work` ran, beyond what was held before.
-fn most(work: impl FnOnce()) -> usize {
-    let before = HELD.load(Ordering::SeqCst);
-    MOST.store(before, Ordering::SeqCst);
-    work();
-    MOST.load(Ordering::SeqCst) - before
 }
 
 const SIZE: usize = 256 << 20;

@@ -5,12 +5,14 @@ use crate::config::{Config, Sources};
 use crate::fault::{Fault, Outcome};
 use crate::paper::{Paper, say};
 use crate::progress;
+use komado_core::budget::{Budget, Preset};
 use komado_core::clip::Limits;
-use komado_core::session::Session;
+use komado_core::session::{MetaConfig, Session};
 use komado_core::{Address, SessionId};
 use komado_engine::engine::Found;
 use komado_engine::{Clock, Engine, Thread};
 use komado_store::{FileStore, Holder, MemoryStore, Mode, Store};
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -38,6 +40,8 @@ pub(crate) struct App {
     pub(crate) paper: Paper,
     /// The file store, when that is the one in use.
     pub(crate) files: Option<Arc<FileStore>>,
+    /// The thread that was last opened to be changed, for whoever has to say how it is opened again.
+    changing: RefCell<Option<Found>>,
 }
 
 impl App {
@@ -45,8 +49,10 @@ impl App {
         let config = load_config(options)?;
         config.notes.iter().for_each(|note| say(format!("komado: {note}")));
         let (store, files) = open_store(&config)?;
-        let engine = Engine::new(store, Arc::new(SystemClock));
-        Ok(Self { config, engine, paper: Paper::new(options.json), files })
+        let anchors = config.threads(&MetaConfig::default()).anchor_tokens;
+        let engine = Engine::new(store, Arc::new(SystemClock)).anchoring(anchors);
+        let paper = Paper::new(options.json);
+        Ok(Self { config, engine, paper, files, changing: RefCell::new(None) })
     }
 
     /// The file store; verbs about folders need it.
@@ -63,25 +69,66 @@ impl App {
 
     /// Opens the thread an address leads to, and tells what had to be put right.
     pub(crate) fn open(&self, found: &Found, mode: Mode) -> Outcome<Thread<'_>> {
-        let thread = self.engine.open(&found.session, &found.thread, mode)?;
-        let thread = if mode == Mode::Read { thread } else { thread.clipping(self.limits(&found.session)?) };
+        if mode == Mode::Write {
+            self.tell_recovered(&found.session);
+        }
+        let mut thread = self.engine.open(&found.session, &found.thread, mode)?;
+        if mode != Mode::Read {
+            self.changing.replace(Some(found.clone()));
+            let limits = self.limits(&thread)?;
+            thread = thread.clipping(limits);
+        }
         for note in thread.notes() {
             say(format!("komado: {}/{}: {note}", found.session, found.thread));
         }
         Ok(thread)
     }
 
+    /// Puts right the child threads that a process left when it ended, and tells. What cannot be put right now is told by
+    /// whoever opens the session.
+    fn tell_recovered(&self, id: &SessionId) {
+        for recovered in self.engine.recover(id).unwrap_or_default() {
+            let name = format!("{id}/{}", recovered.thread);
+            say(format!(
+                "komado: the process that worked in {name} ended; the thread is aborted, with what can be told of it"
+            ));
+        }
+    }
+
     /// Limits of an output on arrival: as the settings say, and less in a small window.
-    fn limits(&self, id: &SessionId) -> Outcome<Option<Limits>> {
-        let config = self.session(id)?.meta.config;
+    fn limits(&self, thread: &Thread<'_>) -> Outcome<Option<Limits>> {
+        let config = self.session(thread.session())?.meta.config;
         let clip = self.config.clip();
-        Ok(match self.own_window(&config, None) {
-            Some(window) => {
-                let budget = self.config.budget(None, window, config.model.as_deref());
-                clip.map(|limits| budget.limits(&limits))
-            }
-            None => clip,
+        let Some(window) = self.own_window(&config, None) else { return Ok(clip) };
+        Ok(match self.share_budget(thread, None, window, &config) {
+            Ok(budget) => clip.map(|limits| budget.limits(&limits)),
+            // A share without room is told where something is to be said in it; nothing is clipped by it.
+            Err(_) => clip,
         })
+    }
+
+    /// The budget of a thread of a session made with `own`: of its share, where it was spawned.
+    pub(crate) fn share_budget(
+        &self,
+        thread: &Thread<'_>,
+        preset: Option<Preset>,
+        window: u32,
+        own: &MetaConfig,
+    ) -> Outcome<Budget> {
+        let names: Vec<&str> =
+            own.model.as_deref().into_iter().chain([self.config.provider.as_str()]).collect();
+        Ok(thread.budget(self.config.policy(preset), u64::from(window), &names)?)
+    }
+
+    /// What went wrong; where it is that a thread was closed, with the command that opens it again.
+    pub(crate) fn explained(&self, fault: Fault) -> Fault {
+        match &*self.changing.borrow() {
+            Some(found) if fault.is_closed() => {
+                let verb = if found.thread.is_root() { "resume" } else { "thread resume" };
+                fault.and(format!("`komado {verb} {}` opens it again", crate::verb::name(found)))
+            }
+            _ => fault,
+        }
     }
 
     /// What an address leads to, for a verb that changes what is now: a moment in the past cannot be meant.

@@ -63,6 +63,8 @@ verbs! {
     Revert => revert,
     /// Go on from a moment in another thread
     Fork => fork,
+    /// Work in child threads: windows inside the window
+    Thread => thread,
     /// Keep a message in the view through every edit
     Pin => pin,
     /// Take a pin back
@@ -121,7 +123,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
     let mut app = App::new(&cli.options)?;
     let outcome = cli.verb.run(&mut app);
     app.tell_findings();
-    outcome.and_then(|()| app.paper.flush())
+    outcome.and_then(|()| app.paper.flush()).map_err(|fault| app.explained(fault))
 }
 
 /// Runs another verb from within one: `words` as they would stand on the command line.

@@ -12,8 +12,9 @@ use crate::config::table::SCRIPTED;
 use crate::fault::{Fault, Outcome};
 use crate::paper::{number, say};
 use clap::Args as ClapArgs;
-use komado_core::budget::{Budget, Preset, RESERVE};
+use komado_core::budget::{Budget, RESERVE};
 use komado_core::session::MetaConfig;
+use komado_engine::Thread;
 use komado_engine::lesson::{self, Lesson};
 use komado_engine::turn::Asking;
 use komado_engine::window::{Listed, Told, Window};
@@ -171,14 +172,20 @@ impl App {
         u32::try_from(lesson.ours(window).max(1)).ok()
     }
 
-    /// The budget of a conversation over a connection: its window, in tokens as we count them.
-    pub(crate) fn budget(&self, connection: &Connection, preset: Option<Preset>) -> Outcome<Budget> {
+    /// The window of a connection in tokens as we count them.
+    pub(crate) fn our_window(&self, connection: &Connection) -> Outcome<u64> {
         let lesson = self.lesson(&connection.asking)?;
         // What was learned since the connection was made counts at once, but never over the user's word.
         let learned = lesson.window.filter(|_| !connection.asking.is_given).unwrap_or(u64::MAX);
-        let ours = lesson.ours(connection.window.tokens.min(learned));
+        Ok(lesson.ours(connection.window.tokens.min(learned)).max(1))
+    }
+
+    /// The budget of a conversation over a connection, in tokens as we count them: of the thread's share, where it was
+    /// spawned.
+    pub(crate) fn budget(&self, thread: &Thread<'_>, connection: &Connection) -> Outcome<Budget> {
         let Asking { model, provider, .. } = &connection.asking;
-        Ok(Budget::new(self.config.policy(preset), ours.max(1), &[model, &provider.name]))
+        let window = self.our_window(connection)?;
+        Ok(thread.budget(self.config.policy(None), window, &[model, &provider.name])?)
     }
 
     fn patience(&self, provider: &str) -> Patience {

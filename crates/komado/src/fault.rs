@@ -2,6 +2,7 @@
 
 use crate::config::ConfigError;
 use komado_core::BadId;
+use komado_core::admit::Refusal;
 use komado_engine::Error as Engine;
 use komado_store::Error as Store;
 use std::process::ExitCode;
@@ -42,6 +43,8 @@ impl Exit {
 pub(crate) struct Fault {
     exit: Exit,
     message: String,
+    /// True when a thread was closed, and nothing else is wrong.
+    closed: bool,
 }
 
 /// What verbs give back.
@@ -49,7 +52,7 @@ pub(crate) type Outcome<T = ()> = Result<T, Fault>;
 
 impl Fault {
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into() }
+        Self { exit, message: message.into(), closed: false }
     }
 
     /// A wrong command line.
@@ -65,6 +68,16 @@ impl Fault {
     /// True when whoever read the output went away.
     pub(crate) fn is_gone(&self) -> bool {
         self.message == GONE
+    }
+
+    /// The words.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// True when what was to be changed is closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
     }
 
     /// Adds what else is to be known.
@@ -105,11 +118,23 @@ impl From<Engine> for Fault {
         match error {
             Engine::Store(store) => store.into(),
             Engine::Io(io) => io.into(),
+            Engine::Refused(Refusal::Closed { .. }) => {
+                Self { closed: true, ..Self::new(Exit::Refused, error.to_string()) }
+            }
             Engine::Refused(_)
             | Engine::NoCallFits { .. }
             | Engine::WrongState { .. }
             | Engine::NoGain { .. }
+            | Engine::NoRoom(_)
+            | Engine::TooMuch(_)
+            | Engine::TooDeep { .. }
+            | Engine::AnchorCap { .. }
+            | Engine::NotSpawned { .. }
+            | Engine::NotClosed { .. }
+            | Engine::NoListener { .. }
+            | Engine::ParentEnded { .. }
             | Engine::Floor(_) => Self::new(Exit::Refused, error.to_string()),
+            Engine::ParentBusy { .. } => Self::new(Exit::Busy, error.to_string()),
             Engine::Unknown { .. } | Engine::Ambiguous { .. } | Engine::NoMoment { .. } => {
                 Self::new(Exit::NotFound, error.to_string())
             }
@@ -117,6 +142,7 @@ impl From<Engine> for Fault {
             | Engine::BadExport { .. }
             | Engine::BadPattern(_)
             | Engine::MatchesAll { .. }
+            | Engine::NoWords { .. }
             | Engine::NoQuery => Self::new(Exit::BadInput, error.to_string()),
             other => Self::new(Exit::Failed, other.to_string()),
         }

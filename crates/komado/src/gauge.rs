@@ -4,8 +4,9 @@ use crate::paper::{Ink, Paper, number};
 use komado_core::view::Weight;
 
 /// What fills a window, in the order it is drawn.
-const PARTS: [(&str, char, Ink); 6] = [
+const PARTS: [(&str, char, Ink); 7] = [
     ("setup", '█', Ink::Cyan),
+    ("above", '▚', Ink::Cyan),
     ("system", '█', Ink::Dim),
     ("user", '▓', Ink::Green),
     ("assistant", '▒', Ink::Yellow),
@@ -14,10 +15,10 @@ const PARTS: [(&str, char, Ink); 6] = [
 ];
 
 /// Tokens of each part, in the order of [`PARTS`].
-pub(crate) fn parts(weight: &Weight) -> [(&'static str, u64); 6] {
+pub(crate) fn parts(weight: &Weight) -> [(&'static str, u64); 7] {
     let [system, user, assistant, tool] = weight.said;
-    let tokens = [weight.setup, system, user, assistant, tool, weight.shown];
-    let mut parts = [("", 0); 6];
+    let tokens = [weight.setup, weight.above, system, user, assistant, tool, weight.shown];
+    let mut parts = [("", 0); 7];
     for ((part, (name, ..)), tokens) in parts.iter_mut().zip(PARTS).zip(tokens) {
         *part = (name, tokens);
     }

@@ -12,6 +12,7 @@ mod gauge;
 mod heap;
 mod paper;
 mod progress;
+mod share;
 mod table;
 mod verb;
 

@@ -6,9 +6,10 @@
 use crate::lesson::{Learning, Lessons};
 use crate::letter::Letter;
 use crate::shelf::{Filter, Hit, Mark, Sheet, Shelf, Sought, Tally};
+use crate::tree::{Mail, Tree, Which};
 use crate::{BlobRef, Blobs, Change, Error, Journal, Mode, Note, Query, ReadSeek, Result, Row, Store, Swept};
 use komado_core::session::{Meta, Session};
-use komado_core::thread::Header;
+use komado_core::thread::{Branch, Header};
 use komado_core::{Head, Seq, SessionId, ThreadId, View};
 use std::io::Read;
 use std::sync::Arc;
@@ -75,6 +76,38 @@ impl<S: Store> Lessons for Faulty<S> {
     fn learn(&self, about: &str, learning: &mut Learning<'_>) -> Result<()> {
         self.count.call()?;
         self.inner.learn(about, learning)
+    }
+}
+
+impl<S: Store> Tree for Faulty<S> {
+    fn put_branch(&self, branch: &Branch) -> Result<()> {
+        self.count.call()?;
+        self.inner.put_branch(branch)
+    }
+
+    fn branches(&self, id: &SessionId, which: Which) -> Result<Vec<Branch>> {
+        self.count.call()?;
+        self.inner.branches(id, which)
+    }
+
+    fn drop_branch(&self, id: &SessionId, thread: &ThreadId) -> Result<()> {
+        self.count.call()?;
+        self.inner.drop_branch(id, thread)
+    }
+
+    fn post(&self, id: &SessionId, to: &ThreadId, mail: &Mail) -> Result<()> {
+        self.count.call()?;
+        self.inner.post(id, to, mail)
+    }
+
+    fn mail(&self, id: &SessionId, to: &ThreadId) -> Result<Vec<Mail>> {
+        self.count.call()?;
+        self.inner.mail(id, to)
+    }
+
+    fn taken(&self, id: &SessionId, to: &ThreadId, from: &ThreadId, upto: Seq) -> Result<()> {
+        self.count.call()?;
+        self.inner.taken(id, to, from, upto)
     }
 }
 
@@ -163,6 +196,12 @@ impl Journal for FaultyJournal {
     fn rewrite(&mut self, change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>) -> Result<u64> {
         self.count.call()?;
         self.inner.rewrite(change)
+    }
+
+    fn above(&self, thread: &ThreadId) -> Result<Box<dyn Journal>> {
+        self.count.call()?;
+        let inner = self.inner.above(thread)?;
+        Ok(Box::new(Self { inner, count: Arc::clone(&self.count) }))
     }
 
     fn notes(&self) -> &[Note] {

@@ -4,14 +4,18 @@
 //! made from it and made again when they are missing or wrong. A session moves from `running` to `completed` by one rename.
 
 mod blobs;
+mod branches;
 mod derived;
+mod family;
 mod header;
 mod index;
 mod journal;
 mod lease;
+mod opener;
 mod place;
 mod rebuild;
 mod tasks;
+mod tree;
 
 pub use journal::{FileJournal, Progress, Work};
 pub use rebuild::{Finding, Rebuilt};
@@ -21,13 +25,11 @@ use crate::lesson::{Learning, Lessons, Slate};
 use crate::shelf::{Shelf, SqlShelf};
 use crate::{BlobRef, Blobs, Change, Error, Journal, Mode, Query, ReadSeek, Result, Store, Swept, by_age};
 use index::Index;
-use journal::Access;
-use journal::Tally;
 use komado_core::session::{Meta, Session};
 use komado_core::thread::Header;
 use komado_core::{SessionId, ThreadId};
-use lease::{Leases, Purpose, Ticket};
-use place::{Base, Folder, make_folder, sync_folder};
+use opener::Opener;
+use place::{Base, make_folder, sync_folder};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -37,16 +39,9 @@ use tasks::{Opened, Tasks};
 
 /// Sessions in a folder.
 pub struct FileStore {
-    base: Base,
-    leases: Arc<Leases>,
+    opener: Opener,
     tasks: Mutex<Option<Tasks>>,
-    progress: Option<Arc<Progress>>,
-    findings: Mutex<Vec<Finding>>,
-    tally: Arc<Tally>,
 }
-
-/// How many forks may stand on one another.
-const DEEPEST: usize = 1000;
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -55,142 +50,47 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl FileStore {
     /// A store in `base`, which is made at the first write. `holder` is what others are told while we write.
     pub fn new(base: &Path, holder: Holder) -> Self {
-        Self {
-            base: Base::new(base),
-            leases: Leases::new(holder),
-            tasks: Mutex::new(None),
-            progress: None,
-            findings: Mutex::default(),
-            tally: Arc::default(),
-        }
+        Self { opener: Opener::new(base, holder), tasks: Mutex::new(None) }
     }
 
     /// Tells `progress` how far a long rebuild has come.
     #[must_use]
     pub fn with_progress(mut self, progress: Arc<Progress>) -> Self {
-        self.progress = Some(progress);
+        self.opener.progress = Some(progress);
         self
     }
 
     /// The base folder.
     pub fn base_dir(&self) -> &Path {
-        self.base.path()
+        self.base().path()
     }
 
     /// The folder a session is in now.
     pub fn folder(&self, id: &SessionId) -> Result<PathBuf> {
-        self.base.session(id)
+        self.base().session(id)
     }
 
     /// Writes and syncs of all its journals so far.
     pub fn work(&self) -> Work {
-        self.tally.work()
+        self.opener.tally.work()
     }
 
     /// What had to be put right on the way, told once.
     pub fn take_findings(&self) -> Vec<Finding> {
-        std::mem::take(&mut locked(&self.findings))
+        self.opener.take_findings()
     }
 
     /// Opens a thread as what it is here; [`Store::open`] gives the same behind the trait.
     pub fn open_file(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<FileJournal> {
-        self.while_moving(id, || {
-            let folder = self.base.thread(id, thread)?;
-            if mode == Mode::Write && self.is_ended(folder.path()) {
-                return Err(Error::Ended(id.clone(), "its folder is in completed/"));
-            }
-            let base = self.open_base(id, &folder)?;
-            if mode == Mode::Read {
-                return self.open_to_read(id, (thread, &folder), base);
-            }
-            let ticket = self.ticket(id, thread, Purpose::Write)?;
-            let journal = FileJournal::open(folder, base, Access::Write(ticket), self.progress.as_deref())?;
-            Ok(journal.counted_in(&self.tally))
-        })
+        self.opener.open(id, thread, mode)
     }
 
-    /// Tries again when the session was moved to the other half meanwhile, and maybe back.
-    fn while_moving<T>(&self, id: &SessionId, run: impl Fn() -> Result<T>) -> Result<T> {
-        let mut left = 8;
-        loop {
-            let folder = self.base.session(id)?;
-            match run() {
-                Err(error) if left > 0 && (error.is_missing() || !folder.is_dir()) => left -= 1,
-                done => return done,
-            }
-        }
-    }
-
-    /// Opens what a fork goes on from: the eldest first, each to be the base of the next.
-    fn open_base(&self, id: &SessionId, folder: &Folder) -> Result<Option<Box<FileJournal>>> {
-        let mut chain = Vec::new();
-        let mut next = header::base_of(folder)?;
-        while let Some(moment) = next {
-            if chain.len() >= DEEPEST {
-                return Err(Error::Damaged {
-                    place: folder.path().display().to_string(),
-                    why: format!(
-                        "more than {DEEPEST} forks stand on one another, or they go round in a circle"
-                    ),
-                });
-            }
-            let folder = self.base.thread(id, &moment.thread)?;
-            next = header::base_of(&folder)?;
-            chain.push((moment.thread, folder));
-        }
-        let mut base = None;
-        for (thread, folder) in chain.iter().rev() {
-            base = Some(Box::new(self.open_to_read(id, (thread, folder), base)?));
-        }
-        Ok(base)
-    }
-
-    /// Opens a thread to look, and brings its index forward first where that can be done.
-    fn open_to_read(
-        &self,
-        id: &SessionId,
-        (thread, folder): (&ThreadId, &Folder),
-        mut base: Option<Box<FileJournal>>,
-    ) -> Result<FileJournal> {
-        let progress = self.progress.as_deref();
-        let mut access = Access::Follow;
-        if !journal::is_settled(folder)? {
-            // The lock is needed only when the index is behind and nobody is about to bring it forward. Where it
-            // cannot be had, or not be made use of, there is still the journal.
-            match self.ticket(id, thread, Purpose::Repair) {
-                Ok(ticket) => {
-                    match FileJournal::open(folder.clone(), base, Access::Write(ticket), progress) {
-                        Ok(repaired) => {
-                            self.note_repairs(id, thread, &repaired);
-                            base = repaired.into_base();
-                        }
-                        Err(_) => (base, access) = (self.open_base(id, folder)?, Access::Read),
-                    }
-                }
-                Err(Error::Busy { .. }) => {}
-                Err(_) => access = Access::Read,
-            }
-        }
-        FileJournal::open(folder.clone(), base, access, progress)
-    }
-
-    fn note_repairs(&self, id: &SessionId, thread: &ThreadId, journal: &FileJournal) {
-        for note in journal.notes() {
-            self.note(Finding::Repaired { thread: format!("{id}/{thread}"), note: note.clone() });
-        }
-    }
-
-    /// True for a folder in `completed`.
-    fn is_ended(&self, folder: &Path) -> bool {
-        folder.starts_with(self.base.path().join("completed"))
+    fn base(&self) -> &Base {
+        &self.opener.base
     }
 
     fn open_shelf(&self, id: &SessionId) -> Result<SqlShelf> {
-        self.while_moving(id, || SqlShelf::open(&self.base.thread(id, &ThreadId::root())?.recall()))
-    }
-
-    fn ticket(&self, id: &SessionId, thread: &ThreadId, purpose: Purpose) -> Result<Ticket> {
-        self.leases.take(id, thread, &self.base.session(id)?, purpose)
+        self.opener.while_moving(id, || SqlShelf::open(&self.base().thread(id, &ThreadId::root())?.recall()))
     }
 
     /// Runs `run` on the table, which is opened, made, or made again first.
@@ -209,13 +109,13 @@ impl FileStore {
 
     fn open_tasks(&self) -> Result<Tasks> {
         let path = self.tasks_db();
-        match make_folder(self.base.path()).and_then(|()| Tasks::open(&path)) {
+        match make_folder(self.base().path()).and_then(|()| Tasks::open(&path)) {
             Ok(Opened::Ready(tasks)) => Ok(tasks),
             Ok(Opened::Unfilled(tasks)) => {
                 let rows = self.fill(&tasks)?.sessions;
                 tasks.filled()?;
                 if rows > 0 {
-                    self.note(Finding::TasksMade { rows });
+                    self.opener.note(Finding::TasksMade { rows });
                 }
                 Ok(tasks)
             }
@@ -231,7 +131,7 @@ impl FileStore {
     }
 
     fn tasks_db(&self) -> PathBuf {
-        self.base.path().join("tasks.db")
+        self.base().path().join("tasks.db")
     }
 
     fn row(&self, id: &SessionId) -> Result<Session> {
@@ -247,14 +147,14 @@ impl FileStore {
 
     fn move_to_half(&self, id: &SessionId, ended: bool) -> Result<()> {
         let (from, to) = if ended {
-            (self.base.running(id), self.base.completed(id))
+            (self.base().running(id), self.base().completed(id))
         } else {
-            (self.base.completed(id), self.base.running(id))
+            (self.base().completed(id), self.base().running(id))
         };
         if !from.is_dir() {
             return Ok(());
         }
-        let _lock = self.leases.take_whole(id, &from)?;
+        let _lock = self.opener.lock_whole(id, &from)?;
         for path in [&from, &to] {
             make_folder(path.parent().unwrap_or(path))?;
         }
@@ -267,7 +167,7 @@ impl FileStore {
 
     /// Takes a session's folder out of sight, in one step; gives the name under which it waits to be removed.
     fn take_away(&self, id: &SessionId, path: &Path) -> Result<PathBuf> {
-        let lock = self.leases.take_whole(id, path)?;
+        let lock = self.opener.lock_whole(id, path)?;
         let parent = path.parent().unwrap_or(path);
         let gone = (1..).map(|n| parent.join(format!("{}{id}.{n}", place::GONE))).find(|path| !path.exists());
         let gone = gone.unwrap_or_else(|| parent.join(place::GONE));
@@ -323,7 +223,7 @@ pub(crate) fn copy_blob(from: &mut dyn Read, to: &mut dyn Write) -> Result<BlobR
 
 impl FileStore {
     fn slate(&self) -> Slate {
-        Slate::new(self.base.path().join("learned.json"))
+        Slate::new(self.base().path().join("learned.json"))
     }
 }
 
@@ -333,22 +233,22 @@ impl Lessons for FileStore {
     }
 
     fn learn(&self, about: &str, learning: &mut Learning<'_>) -> Result<()> {
-        make_folder(self.base.path())?;
+        make_folder(self.base().path())?;
         self.slate().learn(about, learning)
     }
 }
 
 impl Blobs for FileStore {
     fn put_blob(&self, id: &SessionId, bytes: &mut dyn Read) -> Result<BlobRef> {
-        blobs::put(&self.base.session(id)?.join("outputs"), bytes)
+        blobs::put(&self.base().session(id)?.join("outputs"), bytes)
     }
 
     fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>> {
-        self.while_moving(id, || blobs::get(id, &self.base.session(id)?.join("outputs"), blob))
+        self.opener.while_moving(id, || blobs::get(id, &self.base().session(id)?.join("outputs"), blob))
     }
 
     fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
-        blobs::sweep(&self.base.session(id)?.join("outputs"), keep)
+        blobs::sweep(&self.base().session(id)?.join("outputs"), keep)
     }
 }
 
@@ -356,12 +256,12 @@ impl Store for FileStore {
     fn create(&self, meta: &Meta) -> Result<()> {
         let id = SessionId::new(meta.uuid.as_str())
             .map_err(|e| Error::Damaged { place: "the session's id".into(), why: e.to_string() })?;
-        if self.base.session(&id).is_ok() {
+        if self.base().session(&id).is_ok() {
             return Err(Error::SessionExists(id));
         }
         // The table first: one that is missing is made from the folders that are there before this one.
         self.with_tasks(|_| Ok(()))?;
-        let path = self.base.running(&id);
+        let path = self.base().running(&id);
         make_folder(path.parent().unwrap_or(&path))?;
         let made = Self::make_whole(&path, |folder| {
             let pretty = serde_json::to_vec_pretty(meta).unwrap_or_default();
@@ -384,24 +284,24 @@ impl Store for FileStore {
     }
 
     fn sessions(&self, query: &Query) -> Result<Vec<Session>> {
-        if !self.base.path().exists() {
+        if !self.base().path().exists() {
             return Ok(Vec::new());
         }
         self.with_tasks(|tasks| tasks.list(query))
     }
 
     fn change(&self, id: &SessionId, change: &Change) -> Result<Session> {
-        self.base.session(id)?;
+        self.base().session(id)?;
         self.row(id)?;
         if let Change::State { to, .. } = change {
-            self.while_moving(id, || self.move_to_half(id, to.is_ended()))?;
+            self.opener.while_moving(id, || self.move_to_half(id, to.is_ended()))?;
         }
         self.with_tasks(|tasks| tasks.change(id, change))?;
         self.row(id)
     }
 
     fn remove(&self, id: &SessionId) -> Result<()> {
-        let path = match self.base.session(id) {
+        let path = match self.base().session(id) {
             Ok(path) => path,
             // A removal that was cut short left the row.
             Err(Error::NoSession(_)) if self.with_tasks(|tasks| tasks.get(id))?.is_some() => {
@@ -415,20 +315,21 @@ impl Store for FileStore {
     }
 
     fn threads(&self, id: &SessionId) -> Result<Vec<Header>> {
-        let family = self.while_moving(id, || header::family(&self.base.thread(id, &ThreadId::root())?))?;
+        let family =
+            self.opener.while_moving(id, || header::family(&self.base().thread(id, &ThreadId::root())?))?;
         Ok(by_age(family.into_iter().map(|(header, _)| header).collect()))
     }
 
     fn spawn(&self, header: &Header) -> Result<()> {
         let (id, thread) = (&header.session, &header.thread);
         let taken = || Error::ThreadExists(id.clone(), thread.clone());
-        self.while_moving(id, || {
-            let path = self.base.session(id)?.join("threads").join(thread.as_str());
+        self.opener.while_moving(id, || {
+            let path = self.base().session(id)?.join("threads").join(thread.as_str());
             if thread.is_root() || path.exists() {
                 return Err(taken());
             }
             if let Some(moment) = &header.parent {
-                self.base.thread(id, &moment.thread)?;
+                self.base().thread(id, &moment.thread)?;
             }
             if let Some(moment) = &header.base {
                 self.open_file(id, &moment.thread, Mode::Read)?.check_moment(moment.seq)?;

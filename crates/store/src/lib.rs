@@ -11,6 +11,7 @@ pub mod lesson;
 pub mod letter;
 pub mod memory;
 pub mod shelf;
+pub mod tree;
 
 pub use error::{Error, Holder};
 pub use faulty::Faulty;
@@ -19,6 +20,7 @@ pub use lesson::Lessons;
 pub use letter::Letter;
 pub use memory::MemoryStore;
 pub use shelf::Shelf;
+pub use tree::{Mail, Tree, Which};
 
 use komado_core::head::Source;
 use komado_core::journal::{Record, decode};
@@ -125,7 +127,7 @@ pub trait Blobs: Send + Sync {
 }
 
 /// Sessions and threads.
-pub trait Store: Blobs + Lessons {
+pub trait Store: Blobs + Lessons + Tree {
     /// Makes a session with an empty root thread.
     fn create(&self, meta: &Meta) -> Result<()>;
 
@@ -214,6 +216,9 @@ pub trait Journal: Send {
     /// line must have the same number, kind, operands and tokens. Gives the number of lines changed.
     fn rewrite(&mut self, change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>) -> Result<u64>;
 
+    /// Another thread of the session, to look: one that this thread was spawned from.
+    fn above(&self, thread: &ThreadId) -> Result<Box<dyn Journal>>;
+
     /// What was put right at opening.
     fn notes(&self) -> &[Note];
 }
@@ -231,6 +236,33 @@ impl Source for dyn Journal + '_ {
 
     fn record(&self, seq: Seq) -> Result<Record> {
         read_record(self, seq)
+    }
+
+    fn above(&self, thread: &ThreadId) -> Result<Box<dyn Source<Error = Error> + '_>> {
+        Ok(Box::new(Above(Journal::above(self, thread)?)))
+    }
+}
+
+/// A thread above another, to be looked up.
+struct Above(Box<dyn Journal>);
+
+impl Source for Above {
+    type Error = Error;
+
+    fn last(&self) -> Seq {
+        self.0.last()
+    }
+
+    fn head(&self, seq: Seq) -> Result<Head> {
+        self.0.head(seq)
+    }
+
+    fn record(&self, seq: Seq) -> Result<Record> {
+        read_record(&*self.0, seq)
+    }
+
+    fn above(&self, thread: &ThreadId) -> Result<Box<dyn Source<Error = Error> + '_>> {
+        Ok(Box::new(Self(self.0.above(thread)?)))
     }
 }
 

@@ -7,12 +7,13 @@ use crate::files::copy_blob;
 use crate::lesson::{Learning, Lessons};
 use crate::letter::Letter;
 use crate::shelf::{Shelf, SqlShelf};
+use crate::tree::{Grove, Mail, Tree, Which};
 use crate::{
     BlobRef, Blobs, Change, Error, Journal, Mode, Note, Query, ReadSeek, Result, Row, Store, Swept, by_age,
     check_rewritten, check_rows,
 };
 use komado_core::session::{Meta, Session};
-use komado_core::thread::Header;
+use komado_core::thread::{Branch, Header};
 use komado_core::{Head, Seq, SessionId, ThreadId, View};
 use std::collections::{BTreeMap, HashSet};
 use std::io::{Cursor, Read};
@@ -33,6 +34,8 @@ struct Room {
     threads: BTreeMap<ThreadId, (Header, Rows)>,
     blobs: BTreeMap<String, Arc<[u8]>>,
     writers: Arc<Mutex<HashSet<ThreadId>>>,
+    /// The table of spawned threads.
+    grove: Grove,
     /// The index of words, once somebody asked for it.
     shelf: Option<SqlShelf>,
 }
@@ -114,6 +117,44 @@ impl Lessons for MemoryStore {
     }
 }
 
+impl Tree for MemoryStore {
+    fn put_branch(&self, branch: &Branch) -> Result<()> {
+        self.with(&branch.session, |room| {
+            room.grove.put(branch);
+            Ok(())
+        })
+    }
+
+    fn branches(&self, id: &SessionId, which: Which) -> Result<Vec<Branch>> {
+        self.with(id, |room| Ok(room.grove.list(which)))
+    }
+
+    fn drop_branch(&self, id: &SessionId, thread: &ThreadId) -> Result<()> {
+        self.with(id, |room| {
+            room.grove.forget(thread);
+            Ok(())
+        })
+    }
+
+    fn post(&self, id: &SessionId, to: &ThreadId, mail: &Mail) -> Result<()> {
+        self.with(id, |room| {
+            room.grove.post(to, mail);
+            Ok(())
+        })
+    }
+
+    fn mail(&self, id: &SessionId, to: &ThreadId) -> Result<Vec<Mail>> {
+        self.with(id, |room| Ok(room.grove.mail(to)))
+    }
+
+    fn taken(&self, id: &SessionId, to: &ThreadId, from: &ThreadId, upto: Seq) -> Result<()> {
+        self.with(id, |room| {
+            room.grove.taken(to, from, upto);
+            Ok(())
+        })
+    }
+}
+
 impl Store for MemoryStore {
     fn create(&self, meta: &Meta) -> Result<()> {
         let id = SessionId::new(meta.uuid.as_str())
@@ -126,7 +167,7 @@ impl Store for MemoryStore {
         let threads = BTreeMap::from([(ThreadId::root(), (root, Arc::default()))]);
         let session = Session::new(meta);
         let (blobs, writers, shelf) = (BTreeMap::new(), Arc::default(), None);
-        rooms.insert(id, Room { session, threads, blobs, writers, shelf });
+        rooms.insert(id, Room { session, threads, blobs, writers, grove: Grove::default(), shelf });
         Ok(())
     }
 
@@ -205,7 +246,8 @@ impl Store for MemoryStore {
             Ok((header.clone(), Arc::clone(rows), (mode != Mode::Read).then(|| Arc::clone(&room.writers))))
         })?;
         let moment = header.base.clone();
-        let mut journal = MemoryJournal { header, base: None, rows, writers };
+        let store = self.clone();
+        let mut journal = MemoryJournal { header, base: None, rows, writers, store };
         if let Some(moment) = moment {
             journal.base = Some(self.open(id, &moment.thread, Mode::Read)?);
         }
@@ -229,6 +271,7 @@ struct MemoryJournal {
     rows: Rows,
     /// Who writes; absent for a reader.
     writers: Option<Arc<Mutex<HashSet<ThreadId>>>>,
+    store: MemoryStore,
 }
 
 impl Drop for MemoryJournal {
@@ -332,6 +375,10 @@ impl Journal for MemoryJournal {
             rows[i].line = line;
         }
         Ok(count)
+    }
+
+    fn above(&self, thread: &ThreadId) -> Result<Box<dyn Journal>> {
+        self.store.open(&self.header.session, thread, Mode::Read)
     }
 
     fn notes(&self) -> &[Note] {

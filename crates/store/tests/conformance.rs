@@ -8,6 +8,8 @@
 mod dice;
 #[path = "suite/play.rs"]
 mod play;
+#[path = "suite/shares.rs"]
+mod shares;
 mod suite;
 
 use komado_store::{FileStore, Holder, MemoryStore, Store};
@@ -136,6 +138,15 @@ suite! {
         threads::no_thread_is_listed_before_one_it_goes_on_from,
         threads::a_thread_name_is_given_once_and_its_base_must_be_there,
         threads::a_fork_shares_what_came_before_number_for_number,
+        tree::a_branch_is_listed_as_it_was_put_and_put_again_in_its_place,
+        tree::branches_come_from_the_top_then_by_age,
+        tree::unsettled_are_those_held_and_those_nobody_was_told_of,
+        tree::a_branch_that_never_came_to_be_is_dropped,
+        tree::words_wait_in_the_order_they_were_told_until_they_are_taken,
+        tree::branches_and_mail_go_with_their_session,
+        tree::a_tree_belongs_to_a_session_that_is_there,
+        tree::a_child_sees_the_slices_of_all_threads_above,
+        tree::a_thread_looks_up_others_as_they_are_now,
         entries::what_is_appended_is_there_line_for_line,
         entries::an_append_says_what_it_comes_after,
         entries::a_batch_is_appended_whole_or_not_at_all,

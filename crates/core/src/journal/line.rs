@@ -3,12 +3,16 @@
 //! Fields come in a fixed order, so that the same entry is always the same bytes. Reading takes any order and passes
 //! over fields it does not know: a later minor version may add some, and a line is never written again.
 
-use super::{Anchor, Cause, Close, Edit, EditKind, Entry, Record, Replace, Reply, Sent, Setup, Show};
+use super::{
+    Anchor, Cause, Chronicle, Close, Edit, EditKind, Entry, Ratio, Record, Replace, Reply, Sent, Setup,
+    Share, Show, Slice,
+};
 use crate::message::{ImageSource, Message, Opaque, Part};
 use crate::openai::{self, BadMessage};
 use crate::raw::{BadField, Object, Raw};
-use crate::{BadId, Seq, Span, ThreadId};
+use crate::{Seq, Span, ThreadId};
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 /// Why a line is not an entry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,9 +30,6 @@ pub enum BadLine {
     /// A message that is none.
     #[error(transparent)]
     Message(#[from] BadMessage),
-    /// An id that is none.
-    #[error(transparent)]
-    Id(#[from] BadId),
     /// An op this version does not know.
     #[error("unknown op {0:?}; the journal may be from a newer version of komado")]
     Op(String),
@@ -49,6 +50,10 @@ pub fn encode(record: &Record) -> Vec<u8> {
         Entry::Sent(sent) => line.op("sent").splice(sent),
         Entry::Lost(reply) => line.op("reply").splice(reply),
         Entry::Close(close) => line.op("close").splice(close),
+        Entry::Share(share) => line.share(share),
+        Entry::Chronicle(chronicle) => line.op("chronicle").splice(chronicle),
+        Entry::Tell { to, text } => line.op("tell").field("to", to.as_str()).field("text", text),
+        Entry::Heard { from, upto } => line.op("heard").field("from", from.as_str()).field("upto", upto),
     };
     line.field("timestamp", &record.timestamp);
     line.field("tokens", &record.tokens);
@@ -129,6 +134,15 @@ impl Line {
         self.maybe("ending", anchor.ending.as_ref())
             .maybe("first", anchor.first.as_ref())
             .field("text", &anchor.text)
+            .maybe("brief", anchor.brief.as_ref())
+    }
+
+    fn share(&mut self, share: &Share) -> &mut Self {
+        let slices: Vec<SliceOut<'_>> = share.slices.iter().map(SliceOut::of).collect();
+        self.op("share").field("thread", share.thread.as_str()).field("window", &share.window);
+        self.field("slices", &slices).flag("lends", share.lends);
+        self.maybe("chronicle_prompt", share.chronicle_prompt.as_ref())
+            .maybe("held_by", share.held_by.as_ref())
     }
 
     fn message(&mut self, message: &Message, reply: Option<&Reply>) -> &mut Self {
@@ -219,6 +233,30 @@ impl Line {
     }
 }
 
+/// A slice as it stands in a line.
+#[derive(Serialize)]
+struct SliceOut<'a> {
+    thread: &'a str,
+    at: Seq,
+    ratio: Ratio,
+    keep: Vec<[Seq; 2]>,
+    head: &'a str,
+    tokens: u32,
+}
+
+impl<'a> SliceOut<'a> {
+    fn of(slice: &'a Slice) -> Self {
+        Self {
+            thread: slice.thread.as_str(),
+            at: slice.at,
+            ratio: slice.ratio,
+            keep: slice.keep.iter().map(|span| [span.from, span.to]).collect(),
+            head: &slice.head,
+            tokens: slice.tokens,
+        }
+    }
+}
+
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum PartOut<'a> {
@@ -289,15 +327,26 @@ fn decode_entry(object: &Object<'_>, line: &str) -> Result<Entry, BadLine> {
         "pin" => Entry::Pin { span: span(object)? },
         "unpin" => Entry::Unpin { span: span(object)? },
         "anchor" => Entry::Anchor(Anchor {
-            thread: ThreadId::new(need::<String>(object, "thread")?)?,
+            thread: thread(object, "thread")?,
             label: object.read("label")?,
             ending: object.read("ending")?,
             text: object.read("text")?.unwrap_or_default(),
+            brief: object.read("brief")?,
             first: object.read("first")?,
         }),
         "sent" => Entry::Sent(whole::<Sent>(line)?),
         "reply" => Entry::Lost(whole::<Reply>(line)?),
         "close" => Entry::Close(whole::<Close>(line)?),
+        "share" => Entry::Share(decode_share(object)?),
+        "chronicle" => Entry::Chronicle(Chronicle {
+            text: need(object, "text")?,
+            covers: need(object, "covers")?,
+            partial: object.read("partial")?.unwrap_or(false),
+            model: object.read("model")?,
+            usage: object.read("usage")?,
+        }),
+        "tell" => Entry::Tell { to: thread(object, "to")?, text: need(object, "text")? },
+        "heard" => Entry::Heard { from: thread(object, "from")?, upto: need(object, "upto")? },
         other => match EditKind::ALL.into_iter().find(|kind| kind.name() == other) {
             Some(kind) => Entry::Edit(decode_edit(object, kind)?),
             None => return Err(BadLine::Op(op)),
@@ -305,11 +354,53 @@ fn decode_entry(object: &Object<'_>, line: &str) -> Result<Entry, BadLine> {
     })
 }
 
+fn thread(object: &Object<'_>, key: &'static str) -> Result<ThreadId, BadLine> {
+    let name: String = need(object, key)?;
+    ThreadId::new(name).map_err(|bad| BadField { key: key.into(), why: bad.to_string() }.into())
+}
+
+fn decode_share(object: &Object<'_>) -> Result<Share, BadLine> {
+    let slices: Vec<&RawValue> = need(object, "slices")?;
+    let slices = slices.into_iter().enumerate();
+    Ok(Share {
+        thread: thread(object, "thread")?,
+        window: need(object, "window")?,
+        slices: slices.map(|(i, json)| decode_slice(i, json)).collect::<Result<_, _>>()?,
+        lends: object.read("lends")?.unwrap_or(false),
+        chronicle_prompt: object.read("chronicle_prompt")?,
+        held_by: object.read("held_by")?,
+    })
+}
+
+/// Reads slice `i`; what is wrong in it is said with its place, such as `slices[1].ratio`.
+fn decode_slice(i: usize, json: &RawValue) -> Result<Slice, BadLine> {
+    let place = |key: &str, why: String| BadLine::Field(BadField { key: format!("slices[{i}]{key}"), why });
+    let object = Object::parse(json.get()).map_err(|e| place("", e.to_string()))?;
+    let read = || {
+        Ok(Slice {
+            thread: thread(&object, "thread")?,
+            at: need(&object, "at")?,
+            ratio: need(&object, "ratio")?,
+            keep: spans(need(&object, "keep")?),
+            head: need(&object, "head")?,
+            tokens: need(&object, "tokens")?,
+        })
+    };
+    read().map_err(|bad| match bad {
+        BadLine::Field(BadField { key, why }) => place(&format!(".{key}"), why),
+        BadLine::Missing(key) => place(&format!(".{key}"), "it is missing".into()),
+        other => other,
+    })
+}
+
+fn spans(pairs: Vec<[Seq; 2]>) -> Vec<Span> {
+    pairs.into_iter().map(|[from, to]| Span { from, to }).collect()
+}
+
 fn decode_edit(object: &Object<'_>, kind: EditKind) -> Result<Edit, BadLine> {
-    let hide: Vec<[Seq; 2]> = object.read("hide")?.unwrap_or_default();
     Ok(Edit {
         kind,
-        hide: hide.into_iter().map(|[from, to]| Span { from, to }).collect(),
+        hide: spans(object.read("hide")?.unwrap_or_default()),
         show: object.read::<Vec<Show>>("show")?.unwrap_or_default(),
         replace: object.read::<Vec<Replace>>("replace")?.unwrap_or_default(),
         cause: object.read::<Cause>("cause")?.unwrap_or_default(),
@@ -324,3 +415,6 @@ fn decode_message(object: &Object<'_>) -> Result<Entry, BadLine> {
     }
     Ok(Entry::Message(message, object.read::<Reply>("reply")?))
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,8 @@
 //! whatever stands between the spans it hides. Inside a block some items stay whatever happens.
 
 use crate::head::{Kind, Source};
+use crate::journal::Entry;
+use crate::thread::Status;
 use crate::view::{Item, What};
 use crate::{Seq, Span, View};
 
@@ -33,6 +35,8 @@ pub struct Blocks {
     pub kept: Vec<Seq>,
     /// Tokens of system messages at the beginning.
     pub system: u64,
+    /// Tokens of the anchors of child threads that have not ended: what they are for is still to be known.
+    pub anchors: u64,
     /// Tokens of pinned items.
     pub pinned: u64,
     /// The first request.
@@ -61,7 +65,11 @@ impl Blocks {
         let pinned = |item: &Item| view.is_pinned(item.seq);
         let first = kinds.iter().position(is_user);
         let newest = kinds.iter().rposition(is_user);
-        let stays = |i: usize| i < leading || Some(i) == first || Some(i) == newest;
+        let mut open = vec![false; items.len()];
+        for (i, item) in items.iter().enumerate().filter(|(i, _)| kinds[*i] == Some(Kind::Anchor)) {
+            open[i] = is_open(view, source, item.seq)?;
+        }
+        let stays = |i: usize| i < leading || Some(i) == first || Some(i) == newest || open[i];
         for (i, (item, kind)) in items.iter().zip(&kinds).enumerate() {
             let held = kind.is_some() && pinned(item);
             if stays(i) && !held {
@@ -71,6 +79,8 @@ impl Blocks {
                 blocks.pinned += u64::from(item.tokens);
             } else if i < leading {
                 blocks.system += u64::from(item.tokens);
+            } else if open[i] {
+                blocks.anchors += u64::from(item.tokens);
             }
             if *kind == Some(Kind::Tool) && !held {
                 blocks.outputs.push(*item);
@@ -142,6 +152,14 @@ impl Blocks {
         }
         left
     }
+}
+
+/// True when the child thread that was anchored at `first` is at work or waits.
+fn is_open<S: Source + ?Sized>(view: &View, source: &S, first: Seq) -> Result<bool, S::Error> {
+    Ok(match source.record(view.anchor(first))?.entry {
+        Entry::Anchor(anchor) => Status::from(anchor.ending).is_open(),
+        _ => false,
+    })
 }
 
 fn hull(spans: &[Span]) -> Option<Span> {

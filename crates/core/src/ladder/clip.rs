@@ -25,7 +25,7 @@ impl<S: Source + ?Sized> Scene<'_, S> {
     /// Recent outputs that take more than a quarter of what is usable by themselves: they are cut first, so that one of them
     /// does not push everything else out.
     pub(super) fn clip_large(&self) -> Result<Option<Step>, S::Error> {
-        let cap = share(self.budget.usable, 0.25);
+        let cap = share(self.budget.own(), 0.25);
         // Older ones become placeholders, where the policy trims.
         let from = if self.budget.policy.rungs.trim { self.spared() } else { 0 };
         let is_large = |item: &&Item| item.seq >= from && u64::from(item.tokens) > cap;

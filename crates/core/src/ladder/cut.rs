@@ -53,7 +53,7 @@ impl<S: Source + ?Sized> Scene<'_, S> {
     /// Where the end begins that a trim spares. Turns may be as long as the whole conversation, and messages as large:
     /// outputs are spared by their size.
     pub(super) fn spare(&self) -> usize {
-        let most = share(self.budget.usable, 0.25);
+        let most = share(self.budget.own(), 0.25);
         match (self.verdict.rule, self.budget.tools) {
             (Rule::ToolBudget, Some(tools)) => self.last(most.min(tools / 4)),
             _ => self.last(most),
@@ -95,8 +95,8 @@ impl<S: Source + ?Sized> Scene<'_, S> {
             Keep::Share(of) => {
                 // Who condenses by hand wants it done, however much room there is.
                 let whole = match self.verdict.rule {
-                    Rule::ByHand => self.budget.usable.min(self.tokens()),
-                    _ => self.budget.usable,
+                    Rule::ByHand => self.budget.own().min(self.tokens() - self.view.weight().above),
+                    _ => self.budget.own(),
                 };
                 self.last(share(whole, of))
             }

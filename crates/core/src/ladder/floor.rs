@@ -18,8 +18,12 @@ pub struct Floor {
     pub tokens: u64,
     /// System prompt and tool definitions.
     pub setup: u64,
+    /// What is seen of the threads above.
+    pub above: u64,
     /// System messages at the beginning.
     pub system: u64,
+    /// Anchors of child threads that are at work or wait.
+    pub anchors: u64,
     /// Pinned entries.
     pub pinned: u64,
     /// The first request and the newest message of the user, as short as they can be shown.
@@ -32,10 +36,28 @@ impl std::fmt::Display for Floor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "the window holds {} tokens at most, and what must stay takes {}: system prompt and tools {}, system messages \
-             {}, pins {}, requests {}, marker {}; use a larger window, unpin something, or shorten the setup",
-            self.most, self.floor, self.setup, self.system, self.pinned, self.requests, self.marker
-        )
+            "the window holds {} tokens at most, and what must stay takes {}: system prompt and tools {}",
+            self.most, self.floor, self.setup
+        )?;
+        if self.above > 0 {
+            write!(f, ", what is seen of the threads above {}", self.above)?;
+        }
+        write!(f, ", system messages {}", self.system)?;
+        if self.anchors > 0 {
+            write!(f, ", anchors of threads that have not ended {}", self.anchors)?;
+        }
+        write!(
+            f,
+            ", pins {}, requests {}, marker {}; use a larger window, ",
+            self.pinned, self.requests, self.marker
+        )?;
+        if self.above > 0 {
+            f.write_str("balance the shares of the threads, ")?;
+        }
+        if self.anchors > 0 {
+            f.write_str("end a child thread, ")?;
+        }
+        f.write_str("unpin something, or shorten the setup")
     }
 }
 
@@ -56,12 +78,24 @@ impl<S: Source + ?Sized> Scene<'_, S> {
         for item in self.blocks.first.iter().chain(&newest) {
             requests += self.least(item)?;
         }
-        let (setup, system, pinned) = (self.view.weight().setup, self.blocks.system, self.blocks.pinned);
         let last = self.view.last();
         let marker = u64::from(self.meter.said(&self.marker(&[Span::new(last, last)])?));
-        let floor = setup + system + pinned + requests + marker;
-        let (most, tokens) = (self.budget.most(), self.tokens());
-        Ok(Floor { most, floor, tokens, setup, system, pinned, requests, marker })
+        let (weight, blocks) = (self.view.weight(), &self.blocks);
+        let mut floor = Floor {
+            most: self.budget.most(),
+            floor: 0,
+            tokens: self.tokens(),
+            setup: weight.setup,
+            above: weight.above,
+            system: blocks.system,
+            anchors: blocks.anchors,
+            pinned: blocks.pinned,
+            requests,
+            marker,
+        };
+        floor.floor =
+            floor.setup + floor.above + floor.system + floor.anchors + floor.pinned + requests + marker;
+        Ok(floor)
     }
 
     fn least(&self, item: &Item) -> Result<u64, S::Error> {

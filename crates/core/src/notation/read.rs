@@ -4,7 +4,8 @@ use super::BadNotation;
 use super::cursor::Cursor;
 use super::write::{AFTER_PARTS, AFTER_TOOL, SHOWS, edit_tokens, show_name};
 use crate::journal::{
-    Anchor, Cause, Close, Edit, EditKind, Ending, Entry, Replace, Reply, Sent, Setup, Show, Usage,
+    Anchor, Cause, Chronicle, Close, Edit, EditKind, Ending, Entry, Ratio, Replace, Reply, Sent, Setup,
+    Share, Show, Slice, Usage,
 };
 use crate::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, OutputRef, Part, Role};
 use crate::{Seq, Span, ThreadId};
@@ -21,6 +22,8 @@ pub(super) fn entry(cursor: &mut Cursor<'_>, seq: Seq) -> Found<(Entry, u32)> {
         (message(cursor, role)?, cursor.tokens()?)
     } else if let Some(kind) = EditKind::ALL.into_iter().find(|kind| cursor.eat(kind.name())) {
         edit(cursor, kind)?
+    } else if cursor.eat("share") {
+        share(cursor)?
     } else {
         (operation(cursor)?, cursor.tokens()?)
     };
@@ -46,10 +49,20 @@ fn operation(cursor: &mut Cursor<'_>) -> Found<Entry> {
             let Some(ending) = ending(cursor) else { return cursor.expected("how the thread ended") };
             Entry::Close(Close { ending, result: cursor.maybe_text()? })
         }
+        Some("chronicle") => chronicle(cursor)?,
+        Some("tell") => {
+            cursor.eat("tell");
+            Entry::Tell { to: thread(cursor)?, text: cursor.text("what is told")? }
+        }
+        Some("heard") => {
+            cursor.eat("heard");
+            let (from, upto) = moment(cursor)?;
+            Entry::Heard { from, upto }
+        }
         _ => {
             return cursor.expected(
                 "an entry: system, developer, user, assistant, tool, setup, condense, truncate, trim, revert, \
-                 rewind, pin, unpin, anchor, sent, lost or close",
+                 rewind, pin, unpin, anchor, sent, lost, close, share, chronicle, tell or heard",
             );
         }
     })
@@ -63,6 +76,15 @@ fn number_after(cursor: &mut Cursor<'_>, word: &str) -> Found<Seq> {
 fn span_after(cursor: &mut Cursor<'_>, word: &str) -> Found<Span> {
     cursor.eat(word);
     span(cursor)
+}
+
+/// `2..4,7`.
+fn spans(cursor: &mut Cursor<'_>) -> Found<Vec<Span>> {
+    let mut spans = vec![span(cursor)?];
+    while cursor.eat_sign(',') {
+        spans.push(span(cursor)?);
+    }
+    Ok(spans)
 }
 
 /// `4` or `2..4`.
@@ -95,15 +117,66 @@ fn setup(cursor: &mut Cursor<'_>) -> Found<Entry> {
 
 fn anchor(cursor: &mut Cursor<'_>) -> Found<Entry> {
     cursor.eat("anchor");
-    let name = cursor.name("the thread's name")?;
-    let Ok(thread) = ThreadId::new(name) else { return cursor.fail("that is no name for a thread") };
-    let ending = ending(cursor);
+    let (thread, ending) = (thread(cursor)?, ending(cursor));
     let first = cursor.count("first", "")?;
     let text = cursor.text("what the anchor says")?;
-    Ok(Entry::Anchor(match cursor.maybe_text()? {
-        Some(said) => Anchor { thread, label: Some(text), ending, text: said, first },
-        None => Anchor { thread, label: None, ending, text, first },
-    }))
+    let (label, text) = match cursor.maybe_text()? {
+        Some(said) => (Some(text), said),
+        None => (None, text),
+    };
+    Ok(Entry::Anchor(Anchor { thread, label, ending, text, brief: cursor.attr("brief")?, first }))
+}
+
+fn thread(cursor: &mut Cursor<'_>) -> Found<ThreadId> {
+    let name = cursor.name("the thread's name")?;
+    ThreadId::new(name).or_else(|_| cursor.fail("that is no name for a thread"))
+}
+
+/// `root@12`.
+fn moment(cursor: &mut Cursor<'_>) -> Found<(ThreadId, Seq)> {
+    let what = "a moment of a thread, as in root@12";
+    let word = cursor.word(what)?;
+    let found = word.rsplit_once('@').and_then(|(name, seq)| Some((name, seq.parse().ok()?)));
+    let Some((name, seq)) = found else { return cursor.fail(format!("expected {what}, found: {word}")) };
+    match ThreadId::new(name) {
+        Ok(thread) => Ok((thread, seq)),
+        Err(_) => cursor.fail(format!("that is no name for a thread: {name}")),
+    }
+}
+
+fn share(cursor: &mut Cursor<'_>) -> Found<(Entry, u32)> {
+    let thread = thread(cursor)?;
+    let Some(window) = cursor.count("window", "")? else { return cursor.expected("window=…") };
+    let lends = cursor.eat("lends");
+    let mut slices = Vec::new();
+    while cursor.eat("of") {
+        slices.push(slice(cursor)?);
+    }
+    let (chronicle_prompt, held_by) = (cursor.attr("prompt")?, cursor.attr("held")?);
+    let share = Share { thread, window, slices, lends, chronicle_prompt, held_by };
+    let tokens = if cursor.eat("total") { cursor.tokens()? } else { share.tokens() };
+    Ok((Entry::Share(share), tokens))
+}
+
+fn slice(cursor: &mut Cursor<'_>) -> Found<Slice> {
+    let (thread, at) = moment(cursor)?;
+    let part = cursor.word("a part of the window, such as 0.8")?;
+    let Ok(number) = part.parse::<f64>() else {
+        return cursor.fail(format!("expected a part of the window, such as 0.8, found: {part}"));
+    };
+    let ratio = Ratio::new(number).or_else(|bad| cursor.fail(bad.to_string()))?;
+    let keep = if cursor.eat("keep") { spans(cursor)? } else { Vec::new() };
+    let head = cursor.text("the heading of the slice")?;
+    Ok(Slice { thread, at, ratio, keep, head, tokens: cursor.tokens()? })
+}
+
+fn chronicle(cursor: &mut Cursor<'_>) -> Found<Entry> {
+    cursor.eat("chronicle");
+    let Span { from, to } = span(cursor)?;
+    let partial = cursor.eat("partial");
+    let (model, usage) = (cursor.attr("by")?, usage(cursor)?);
+    let text = cursor.text("what was done")?;
+    Ok(Entry::Chronicle(Chronicle { text, covers: [from, to], partial, model, usage }))
 }
 
 fn ending(cursor: &mut Cursor<'_>) -> Option<Ending> {
@@ -166,10 +239,7 @@ fn edit(cursor: &mut Cursor<'_>, kind: EditKind) -> Found<(Entry, u32)> {
             }
         }
     } else {
-        edit.hide.push(span(cursor)?);
-        while cursor.eat_sign(',') {
-            edit.hide.push(span(cursor)?);
-        }
+        edit.hide = spans(cursor)?;
         while let Some(kind) = SHOWS.into_iter().find(|kind| cursor.eat(show_name(*kind))) {
             let text = cursor.text("what is shown instead")?;
             edit.show.push(Show { kind, text, tokens: cursor.tokens()? });

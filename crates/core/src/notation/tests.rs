@@ -29,7 +29,7 @@ fn user(text: &str) -> Record {
 #[test]
 fn every_line_of_the_page_reads_and_is_written_back_as_it_stands() {
     let page: String = example().lines().filter(|l| !l.starts_with('#')).map(|l| format!("{l}\n")).collect();
-    assert_eq!(page.lines().count(), 17);
+    assert_eq!(page.lines().count(), 21);
     assert_eq!(journal(&records(&page)), page);
 }
 
@@ -59,6 +59,19 @@ fn what_is_written_reads_back_whatever_it_holds() {
         r#"1 anchor work paused first=3 "label" "" ~2"#,
         r#"1 sent "my model" digest="" for="a b""#,
         r#"1 close paused ~1"#,
+        r#"1 anchor work "label" "" brief="" ~2"#,
+        r#"1 anchor work first=3 "小窓" brief="a \"b\"\n""#,
+        r#"1 share t window=0"#,
+        r#"1 share of window=18446744073709551615 lends prompt="" held="host 7: 窓" total ~4294967295"#,
+        r#"1 share a.b:c window=9 of keep@0 0.01 "" of root@4294967295 0.99 keep 3,1..2 "親\n" ~5 total ~0"#,
+        r#"1 share t window=9 lends of root@1 0.333333 keep 4..2 "x" ~7 prompt="要約" held=p-1"#,
+        r#"1 chronicle 0 """#,
+        r#"1 chronicle 3..2 partial by="my model" used=1+2+3w+4r "やったこと\n- a" ~9"#,
+        r#"1 chronicle 4 by=partial "x""#,
+        r#"1 tell root """#,
+        r#"1 tell partial "a b" ~3"#,
+        r#"1 heard a-b@0"#,
+        r#"1 heard root@4294967295 ~2"#,
     ] {
         let read = records(line);
         let written = entry(&read[0]);
@@ -115,6 +128,21 @@ fn what_is_wrong_is_said_with_its_place() {
         ("anchor .x \"t\"", "no name for a thread"),
         ("setup tools 2", "column 13: expected tool definitions as a JSON array, found: 2"),
         ("close gladly", "expected how the thread ended, found: gladly"),
+        ("share", "expected the thread's name, but the line ends here"),
+        ("share t 9", "column 9: expected window=…, found: 9"),
+        ("share t window=x", "window must be a number: x"),
+        ("share t window=9 of root 0.8 \"x\"", "expected a moment of a thread, as in root@12, found: root"),
+        ("share t window=9 of .r@1 0.8 \"x\"", "that is no name for a thread: .r"),
+        ("share t window=9 of root@1 1.5 \"x\"", "cannot have 1.5 of its parent's window; give it between"),
+        ("share t window=9 of root@1 NaN \"x\"", "cannot have NaN of its parent's window"),
+        ("share t window=9 of root@1 much \"x\"", "a part of the window, such as 0.8, found: much"),
+        ("share t window=9 of root@1 0.8 keep \"x\"", "expected a span such as 4 or 2..4"),
+        ("share t window=9 of root@1 0.8", "expected the heading of the slice in quotes, but the line ends"),
+        ("chronicle \"x\"", "expected a span such as 4 or 2..4"),
+        ("chronicle 1..2", "expected what was done in quotes, but the line ends here"),
+        ("tell 宛 \"x\"", "column 6: expected the thread's name, found: 宛"),
+        ("tell t", "expected what is told in quotes"),
+        ("heard t@x", "expected a moment of a thread, as in root@12, found: t@x"),
         ("user image blob=b", "expected an address in quotes, or blob=… type=… bytes=…"),
     ] {
         let why = parse(text).unwrap_err().to_string();

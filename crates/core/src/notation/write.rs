@@ -1,9 +1,11 @@
 //! From entries to lines.
 
 use super::line::{Line, is_bare, is_wild};
-use crate::Seq;
-use crate::journal::{Anchor, Cause, Edit, Entry, Record, Reply, Sent, Setup, ShowKind, Usage};
+use crate::journal::{
+    Anchor, Cause, Chronicle, Edit, Entry, Record, Reply, Sent, Setup, Share, ShowKind, Slice, Usage,
+};
 use crate::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, OutputRef, Part};
+use crate::{Seq, Span};
 use serde_json::value::RawValue;
 
 /// Words that may follow a tool's name, so that a tool with such a name needs quotes.
@@ -26,17 +28,18 @@ pub(super) const fn show_name(kind: ShowKind) -> &'static str {
 /// Everything an entry holds.
 pub(super) fn record(record: &Record) -> Line<'_> {
     match &record.entry {
-        Entry::Message(_, reply) => entry(record, reply.as_ref()),
-        _ => entry(record, None),
+        Entry::Message(_, reply) => entry(record, reply.as_ref(), None),
+        Entry::Anchor(anchor) => entry(record, None, anchor.brief.as_deref()),
+        _ => entry(record, None, None),
     }
 }
 
-/// An entry as the model sees it: without what the provider reported about it.
+/// An entry as the model sees it: without what the provider reported about it, and without what only others see.
 pub(super) fn said(record: &Record) -> Line<'_> {
-    entry(record, None)
+    entry(record, None, None)
 }
 
-fn entry<'a>(record: &'a Record, reply: Option<&'a Reply>) -> Line<'a> {
+fn entry<'a>(record: &'a Record, reply: Option<&'a Reply>, brief: Option<&'a str>) -> Line<'a> {
     let mut line = Line::default();
     line.word(record.seq.to_string());
     match &record.entry {
@@ -56,12 +59,25 @@ fn entry<'a>(record: &'a Record, reply: Option<&'a Reply>) -> Line<'a> {
         Entry::Rewind { to } => line.word("rewind").word(to.to_string()),
         Entry::Pin { span } => line.word("pin").word(span.to_string()),
         Entry::Unpin { span } => line.word("unpin").word(span.to_string()),
-        Entry::Anchor(anchor) => line.anchor(anchor, None),
+        Entry::Anchor(anchor) => {
+            line.anchor(anchor, None);
+            match brief {
+                Some(brief) => line.quoted_attr("brief", brief),
+                None => &mut line,
+            }
+        }
         Entry::Sent(sent) => line.sent(sent),
         Entry::Lost(reply) => line.word("lost").reply(reply),
         Entry::Close(close) => {
             line.word("close").word(close.ending.name()).maybe_text(close.result.as_deref())
         }
+        Entry::Share(share) => {
+            line.share(share, record.tokens);
+            return line;
+        }
+        Entry::Chronicle(chronicle) => line.chronicle(chronicle),
+        Entry::Tell { to, text } => line.word("tell").name(to.as_str()).text(text),
+        Entry::Heard { from, upto } => line.word("heard").word(format!("{from}@{upto}")),
     };
     line.tokens(record.tokens);
     line
@@ -71,8 +87,15 @@ fn entry<'a>(record: &'a Record, reply: Option<&'a Reply>) -> Line<'a> {
 pub(super) fn shown(record: &Record) -> Line<'_> {
     let mut line = Line::default();
     if let Entry::Edit(edit) = &record.entry {
-        line.word(spans(edit)).word(format!("{}@{}", edit.kind.name(), record.seq)).shows(edit);
+        line.word(spans(&edit.hide)).word(format!("{}@{}", edit.kind.name(), record.seq)).shows(edit);
     }
+    line
+}
+
+/// What stands before a slice, without what it keeps.
+pub(super) fn heading(slice: &Slice) -> Line<'_> {
+    let mut line = Line::default();
+    line.whose(slice).text(&slice.head).tokens(slice.tokens);
     line
 }
 
@@ -90,8 +113,8 @@ pub(super) fn moved_anchor(seq: Seq, now: &Anchor, by: Seq, tokens: u32) -> Line
     line
 }
 
-fn spans(edit: &Edit) -> String {
-    edit.hide.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+fn spans(spans: &[Span]) -> String {
+    spans.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
 impl<'a> Line<'a> {
@@ -212,7 +235,7 @@ impl<'a> Line<'a> {
     fn edit(&mut self, edit: &'a Edit, tokens: u32) -> &mut Self {
         self.word(edit.kind.name());
         if !edit.hide.is_empty() {
-            self.word(spans(edit));
+            self.word(spans(&edit.hide));
         }
         self.shows(edit);
         for (i, swap) in edit.replace.iter().enumerate() {
@@ -248,6 +271,43 @@ impl<'a> Line<'a> {
         let first = anchor.first.map(|first| format!("first={first}"));
         self.maybe_word(by.map(|by| format!("anchor@{by}")).or(first));
         self.maybe_text(anchor.label.as_deref()).text(&anchor.text)
+    }
+
+    fn share(&mut self, share: &'a Share, tokens: u32) -> &mut Self {
+        self.word("share").name(share.thread.as_str()).word(format!("window={}", share.window));
+        if share.lends {
+            self.word("lends");
+        }
+        share.slices.iter().for_each(|slice| {
+            self.slice(slice);
+        });
+        if let Some(prompt) = &share.chronicle_prompt {
+            self.quoted_attr("prompt", prompt);
+        }
+        self.attr("held", share.held_by.as_deref());
+        if tokens == share.tokens() { self } else { self.word("total").word(format!("~{tokens}")) }
+    }
+
+    /// The thread a slice is of, its moment, and the ratio.
+    fn whose(&mut self, slice: &Slice) -> &mut Self {
+        self.word("of").word(format!("{}@{}", slice.thread, slice.at)).word(slice.ratio.to_string())
+    }
+
+    fn slice(&mut self, slice: &'a Slice) -> &mut Self {
+        self.whose(slice);
+        if !slice.keep.is_empty() {
+            self.word("keep").word(spans(&slice.keep));
+        }
+        self.text(&slice.head).tokens(slice.tokens)
+    }
+
+    fn chronicle(&mut self, chronicle: &'a Chronicle) -> &mut Self {
+        let [from, to] = chronicle.covers;
+        self.word("chronicle").word(Span { from, to }.to_string());
+        if chronicle.partial {
+            self.word("partial");
+        }
+        self.attr("by", chronicle.model.as_deref()).used(chronicle.usage.as_ref()).text(&chronicle.text)
     }
 
     fn sent(&mut self, sent: &'a Sent) -> &mut Self {

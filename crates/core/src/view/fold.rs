@@ -62,6 +62,8 @@ impl Walk {
         let view = &mut self.view;
         match head.kind {
             Kind::Setup if view.setup.is_none() => view.setup = Some((seq, head.tokens)),
+            Kind::Share if view.share.is_none() => view.share = Some((seq, head.tokens)),
+            Kind::Chronicle if view.chronicle.is_none() => view.chronicle = Some(seq),
             Kind::Close if view.closed.is_none() => view.closed = Some(seq),
             Kind::Unpin => {
                 self.unpinned.insert(head.operand);

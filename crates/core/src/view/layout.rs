@@ -91,8 +91,8 @@ impl View {
     }
 
     fn weigh<S: Source + ?Sized>(&self, source: &S) -> Result<Weight, S::Error> {
-        let mut weight =
-            Weight { setup: self.setup.map_or(0, |(_, tokens)| u64::from(tokens)), ..Weight::default() };
+        let tokens = |entry: Option<(Seq, u32)>| entry.map_or(0, |(_, tokens)| u64::from(tokens));
+        let mut weight = Weight { setup: tokens(self.setup), above: tokens(self.share), ..Weight::default() };
         for piece in &self.layout {
             match piece {
                 Piece::Run(span) => {

@@ -5,10 +5,10 @@
 use super::View;
 use super::layout::{Item, What};
 use super::swaps::Swaps;
-use crate::Seq;
 use crate::head::Source;
-use crate::journal::{Entry, Show};
+use crate::journal::{Anchor, Entry, Show};
 use crate::message::{Message, Role};
+use crate::{Seq, ThreadId};
 
 /// Takes the messages of a view, one by one, with the entry each comes from.
 pub trait Pour<E> {
@@ -34,16 +34,25 @@ impl View {
         source: &S,
         pour: &mut impl Pour<E>,
     ) -> Result<(), E> {
-        if let Some(seq) = self.setup()
-            && let Entry::Setup(setup) = source.record(seq)?.entry
-            && let Some(system) = &setup.system
+        if let Some(seq) = self.setup().or(self.share())
+            && let Some(system) = &self.setup_in(source)?.system
         {
             pour.message(seq, &Message::text(Role::System, system))?;
         }
+        self.pour_said(source, pour)
+    }
+
+    /// Hands on the same without the system prompt, for whoever writes that elsewhere.
+    pub fn pour_said<S: Source + ?Sized, E: From<S::Error>>(
+        &self,
+        source: &S,
+        pour: &mut impl Pour<E>,
+    ) -> Result<(), E> {
+        self.pour_above(source, pour)?;
         let (mut found, mut swaps) = (Ok(()), Swaps::default());
         self.each_item(source, |item| {
             if found.is_ok() {
-                found = pour_item(source, item, &mut swaps, pour);
+                found = pour_item(source, item, &mut swaps, None, pour);
             }
         })?;
         found
@@ -56,7 +65,7 @@ impl View {
         item: Item,
         pour: &mut impl Pour<E>,
     ) -> Result<(), E> {
-        pour_item(source, item, &mut Swaps::default(), pour)
+        pour_item(source, item, &mut Swaps::default(), None, pour)
     }
 
     /// Hands on only what was said after entry `after`. For a caller who knows that no operation came since: then this
@@ -72,21 +81,28 @@ impl View {
             let kind = source.head(seq)?.kind;
             if kind.is_item() {
                 let item = Item { seq, what: What::Said(kind), tokens: 0 };
-                pour_item(source, item, &mut swaps, pour)?;
+                pour_item(source, item, &mut swaps, None, pour)?;
             }
         }
         Ok(())
     }
 }
 
-fn pour_item<S: Source + ?Sized, E: From<S::Error>>(
+/// Hands on what one item shows; `within` is true for threads whose anchors are shown in brief.
+pub(super) fn pour_item<S: Source + ?Sized, E: From<S::Error>>(
     source: &S,
     item: Item,
     swaps: &mut Swaps,
+    within: Option<&dyn Fn(&ThreadId) -> bool>,
     pour: &mut impl Pour<E>,
 ) -> Result<(), E> {
     match (item.what, source.record(item.seq)?.entry) {
         (What::Said(_), Entry::Message(message, _)) => pour.message(item.seq, &message),
+        (_, Entry::Anchor(Anchor { thread, brief: Some(brief), .. }))
+            if within.is_some_and(|within| within(&thread)) =>
+        {
+            pour.message(item.seq, &Message::text(Role::System, brief))
+        }
         (What::Said(_), Entry::Anchor(anchor)) => {
             pour.message(item.seq, &Message::text(Role::System, anchor.text))
         }

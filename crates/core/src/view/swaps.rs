@@ -62,6 +62,13 @@ mod tests {
             Ok(Head::START)
         }
 
+        fn above(
+            &self,
+            _: &crate::ThreadId,
+        ) -> Result<Box<dyn Source<Error = Self::Error> + '_>, Self::Error> {
+            Ok(Box::new(Self(Cell::new(0))))
+        }
+
         fn record(&self, by: Seq) -> Result<Record, Self::Error> {
             self.0.set(self.0.get() + 1);
             let replace = (1..100).map(|seq| Replace { seq, text: format!("{seq} by {by}"), tokens: 1 });

@@ -4,7 +4,7 @@ use komado_core::Book;
 use komado_core::head::{Head, Source};
 use komado_core::journal::{Cause, Edit, EditKind, Entry, Record, Replace};
 use komado_core::message::{Call, CallKind, Message, Outcome, Part, Role};
-use komado_core::{Seq, book};
+use komado_core::{Seq, ThreadId, book};
 use std::cell::Cell;
 use std::convert::Infallible;
 
@@ -25,6 +25,10 @@ impl Source for Counted<'_> {
     fn record(&self, seq: Seq) -> Result<Record, Infallible> {
         self.1.set(self.1.get() + 1);
         self.0.record(seq)
+    }
+
+    fn above(&self, thread: &ThreadId) -> Result<Box<dyn Source<Error = Infallible> + '_>, Infallible> {
+        self.0.above(thread)
     }
 }
 

@@ -1,7 +1,8 @@
 //! What the model sees, whatever happened.
 
 use crate::dice::Dice;
-use crate::play::{self, Play, each, each_journal, items, poured};
+use crate::elders::{each, each_journal};
+use crate::play::{self, Play, items, poured};
 use crate::reference::{Naive, is_item};
 use komado_core::head::Source;
 use komado_core::journal::{Cause, Edit, EditKind, Entry, Show, ShowKind};
@@ -29,6 +30,11 @@ fn a_naive_fold_written_from_the_rules_sees_the_same_items_and_tokens() {
             assert_eq!(view.tokens(), naive.tokens(), "at {at}");
             assert_eq!(view.pins(), naive.pins(), "at {at}");
             assert_eq!(view.setup(), naive.setup().map(|record| record.seq), "at {at}");
+            assert_eq!(view.share(), naive.share().map(|(seq, _)| seq), "at {at}");
+            let Ok(share) = view.share_in(play.book.rows());
+            assert_eq!(share.as_ref(), naive.share().map(|(_, share)| share), "at {at}");
+            assert_eq!(view.weight().above, naive.above(), "at {at}");
+            assert_eq!(view.chronicle(), naive.chronicle(), "at {at}");
             assert!((1..=at).all(|seq| view.on_path(seq) == naive.path().contains(&seq)), "at {at}");
             let own = naive.items().into_iter().filter(|item| item.what != What::Shown);
             let shown: BTreeSet<Seq> = own.map(|item| item.seq).collect();
@@ -205,7 +211,7 @@ fn the_tokens_of_a_view_are_those_of_its_items_and_its_setup() {
             let weight = play.book.view().weight();
             let items = play.items();
             let sum: u64 = items.iter().map(|item| u64::from(item.tokens)).sum();
-            assert_eq!(play.book.view().tokens(), sum + weight.setup);
+            assert_eq!(play.book.view().tokens(), sum + weight.setup + weight.above);
             assert_eq!(weight.items, items.len() as u64);
             let shown = items.iter().filter(|item| !matches!(item.what, What::Said(_)));
             assert_eq!(weight.shown, shown.map(|item| u64::from(item.tokens)).sum::<u64>());
@@ -229,7 +235,7 @@ fn random_journals_reach_every_corner() {
     assert!(rare.is_empty(), "seldom or never: {rare:?}\nof {seen:?}");
 }
 
-const CORNERS: [&str; 19] = [
+const CORNERS: [&str; 26] = [
     "message",
     "calls at once",
     "setup",
@@ -247,8 +253,15 @@ const CORNERS: [&str; 19] = [
     "unpin",
     "anchor",
     "anchor update",
+    "anchor with a brief",
     "request",
     "close",
+    "first share",
+    "share",
+    "share that was rewound",
+    "chronicle",
+    "tell",
+    "heard",
 ];
 
 fn corners(play: &Play, entry: &Entry, seq: Seq) -> Vec<&'static str> {
@@ -281,8 +294,18 @@ fn corners(play: &Play, entry: &Entry, seq: Seq) -> Vec<&'static str> {
         }
         Entry::Pin { .. } => vec!["pin"],
         Entry::Unpin { .. } => vec!["unpin"],
-        Entry::Anchor(anchor) => vec![if anchor.first.is_some() { "anchor update" } else { "anchor" }],
+        Entry::Anchor(anchor) if anchor.first.is_some() => vec!["anchor update"],
+        Entry::Anchor(anchor) if anchor.brief.is_some() => vec!["anchor with a brief"],
+        Entry::Anchor(_) => vec!["anchor"],
         Entry::Sent(_) | Entry::Lost(_) => vec!["request"],
         Entry::Close(_) => vec!["close"],
+        Entry::Share(_) if seq == 1 => vec!["first share"],
+        Entry::Share(_) => {
+            let undone = play.book.view().share().is_some_and(|now| now < seq);
+            vec![if undone { "share that was rewound" } else { "share" }]
+        }
+        Entry::Chronicle(_) => vec!["chronicle"],
+        Entry::Tell { .. } => vec!["tell"],
+        Entry::Heard { .. } => vec!["heard"],
     }
 }

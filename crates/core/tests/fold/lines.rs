@@ -1,8 +1,10 @@
 //! Entries as lines, in both spellings.
 
-use crate::play::{each_journal, poured};
+use crate::elders::each_journal;
+use crate::play::poured;
 use komado_core::journal::{decode, encode};
 use komado_core::openai::{self, Blobs};
+use komado_core::thread::Header;
 use komado_core::{Book, Message, notation};
 use serde_json::Value;
 use std::io::{self, Write};
@@ -19,6 +21,20 @@ fn every_record_reads_back_from_its_line_and_gives_the_same_bytes() {
             assert_eq!(encode(&read), line);
         }
     });
+}
+
+#[test]
+fn every_line_of_the_page_about_the_journal_is_written_as_it_stands_there() {
+    let page = include_str!("../../../../docs/journal.md");
+    let lines: Vec<&str> = page.lines().filter(|line| line.starts_with("{\"seq\"")).collect();
+    assert!(lines.len() > 14, "{}", lines.len());
+    for line in lines {
+        let written = match Header::decode(line) {
+            Ok(header) => header.encode(),
+            Err(_) => encode(&decode(line).unwrap_or_else(|e| panic!("{e}: {line}"))),
+        };
+        assert_eq!(String::from_utf8(written).unwrap(), format!("{line}\n"));
+    }
 }
 
 #[test]

@@ -5,8 +5,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod above;
 mod cost;
 mod dice;
+mod elders;
 mod laws;
 mod lines;
 mod play;

@@ -12,7 +12,7 @@ use komado_core::{Book, Message, Seq, Span, ThreadId, View, notation};
 
 /// A journal in the making. When a test fails, it prints itself and the seed that makes it again.
 pub(crate) struct Play {
-    seed: u64,
+    pub(crate) seed: u64,
     pub(crate) dice: Dice,
     pub(crate) book: Book,
 }
@@ -34,14 +34,6 @@ pub(crate) fn each(from: u64, count: u64, check: impl Fn(&mut Play)) {
     for seed in from..from + count * rounds {
         check(&mut Play { seed, dice: Dice::new(seed), book: Book::default() });
     }
-}
-
-/// Runs `check` on a whole journal for each of `count` seeds.
-pub(crate) fn each_journal(from: u64, count: u64, check: impl Fn(&mut Play)) {
-    each(from, count, |play| {
-        play.go_on(|_| {});
-        check(play);
-    });
 }
 
 impl Play {
@@ -66,6 +58,17 @@ impl Play {
 
     pub(crate) fn last(&self) -> Seq {
         self.book.view().last()
+    }
+
+    /// The first moment that can be gone back to: that of a spawned thread is after its share.
+    pub(crate) fn floor(&self) -> Seq {
+        Seq::from(matches!(entry(&self.book, 1), Some(Entry::Share(_))))
+    }
+
+    /// A moment that can be gone back to, before the last.
+    pub(crate) fn past(&mut self) -> Seq {
+        let floor = self.floor();
+        floor + self.dice.below(self.last() - floor)
     }
 
     pub(crate) fn items(&self) -> Vec<Item> {
@@ -95,11 +98,17 @@ pub(crate) fn propose(book: &Book, dice: &mut Dice) -> (Entry, u32) {
     if let Some(at) = view.closed()
         && dice.chance(60)
     {
+        if dice.chance(10) {
+            return kin(book, dice);
+        }
         let to = if dice.chance(60) { at - 1 } else { dice.below(at) };
         return (Entry::Rewind { to }, 0);
     }
     if !view.open().calls.is_empty() && dice.chance(60) {
         return (say(book, dice), dice.below(500));
+    }
+    if view.share().is_some() && dice.chance(8) {
+        return kin(book, dice);
     }
     match dice.below(100) {
         0..44 => (say(book, dice), dice.below(500)),
@@ -267,12 +276,34 @@ fn anchor(book: &Book, dice: &mut Dice) -> Entry {
         label: if dice.chance(50) { Some(sayings::words(dice, seq)) } else { None },
         ending: dice.pick(&Ending::ALL).copied().filter(|_| first.is_some()),
         text: sayings::words(dice, seq),
+        brief: if dice.chance(50) { Some(sayings::words(dice, seq)) } else { None },
         first,
     })
 }
 
+/// What passes between threads.
+fn kin(book: &Book, dice: &mut Dice) -> (Entry, u32) {
+    let seq = book.view().last() + 1;
+    let tokens = dice.below(50);
+    let entry = match dice.below(10) {
+        // Only a spawned thread has one, and it has one from the beginning.
+        0..4 if book.view().share().is_some() => {
+            let share = sayings::share(dice, seq);
+            let tokens = if dice.chance(80) { share.tokens() } else { tokens };
+            return (Entry::Share(share), tokens);
+        }
+        0..6 => sayings::chronicle(dice, seq),
+        6..8 => Entry::Tell { to: sayings::thread(dice), text: sayings::words(dice, seq) },
+        _ => Entry::Heard { from: sayings::thread(dice), upto: dice.below(40) },
+    };
+    (entry, tokens)
+}
+
 /// What nobody says: setup, requests, the end.
 fn aside(book: &Book, dice: &mut Dice) -> (Entry, u32) {
+    if dice.chance(30) {
+        return kin(book, dice);
+    }
     let seq = book.view().last() + 1;
     let entry = match dice.below(10) {
         0..4 => return (Entry::Setup(sayings::setup(dice, seq)), dice.below(900)),

@@ -2,7 +2,7 @@
 //!
 //! It shares nothing with the real one but the entry types, so that a mistake would have to be made twice.
 
-use komado_core::journal::{Edit, Entry, Record};
+use komado_core::journal::{Edit, Entry, Record, Share};
 use komado_core::view::{Item, What};
 use komado_core::{Kind, Seq, Span};
 
@@ -59,6 +59,26 @@ impl<'a> Naive<'a> {
         self.path.iter().rev().map(|&seq| self.record(seq)).find(|r| matches!(r.entry, Entry::Setup(_)))
     }
 
+    /// What is kept of the threads above; the last one on the path wins.
+    pub(crate) fn share(&self) -> Option<(Seq, &'a Share)> {
+        let share = |&seq: &Seq| match &self.record(seq).entry {
+            Entry::Share(share) => Some((seq, share)),
+            _ => None,
+        };
+        self.path.iter().rev().find_map(share)
+    }
+
+    pub(crate) fn chronicle(&self) -> Option<Seq> {
+        let is = |&&seq: &&Seq| matches!(self.record(seq).entry, Entry::Chronicle(_));
+        self.path.iter().rev().find(is).copied()
+    }
+
+    /// The tokens of what is seen of the threads above.
+    pub(crate) fn above(&self) -> u64 {
+        let slices = self.share().map_or(&[][..], |(_, share)| &share.slices);
+        slices.iter().map(|slice| u64::from(slice.tokens)).sum()
+    }
+
     /// The last word on what entry `seq` says, if it is not its own.
     fn replaced(&self, seq: Seq, edits: &[(Seq, &Edit)]) -> Option<(Seq, u32)> {
         let by_edit = edits.iter().rev().find_map(|(by, edit)| {
@@ -102,7 +122,7 @@ impl<'a> Naive<'a> {
 
     pub(crate) fn tokens(&self) -> u64 {
         let setup = self.setup().map_or(0, |record| u64::from(record.tokens));
-        self.items().iter().map(|item| u64::from(item.tokens)).sum::<u64>() + setup
+        self.items().iter().map(|item| u64::from(item.tokens)).sum::<u64>() + setup + self.above()
     }
 }
 

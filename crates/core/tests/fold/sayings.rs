@@ -1,10 +1,10 @@
 //! Random things to say, as odd as what real clients send.
 
 use crate::dice::Dice;
-use komado_core::Seq;
-use komado_core::journal::{Cause, Reply, Setup, Usage};
+use komado_core::journal::{Cause, Chronicle, Entry, Ratio, Reply, Setup, Share, Slice, Usage};
 use komado_core::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, OutputRef, Part, Role};
 use komado_core::raw::Raw;
+use komado_core::{Seq, Span, ThreadId};
 
 const WORDS: [&str; 9] = [
     "",
@@ -176,4 +176,53 @@ pub(crate) fn cause(dice: &mut Dice, seq: Seq) -> Cause {
         usage: maybe(dice, 30, usage),
         note: maybe(dice, 20, |d| words(d, seq)),
     }
+}
+
+const THREADS: [&str; 4] = ["root", "stelis_1", "a.b:c-d", "t"];
+
+pub(crate) fn thread(dice: &mut Dice) -> ThreadId {
+    ThreadId::new(*dice.pick(&THREADS).unwrap()).unwrap()
+}
+
+/// A share of nobody's window: its slices are of threads that have said nothing. Now and then out of order.
+pub(crate) fn share(dice: &mut Dice, seq: Seq) -> Share {
+    Share {
+        thread: thread(dice),
+        window: dice.roll() >> dice.below(60),
+        slices: (0..dice.below(4)).map(|_| slice(dice, seq)).collect(),
+        lends: dice.chance(50),
+        chronicle_prompt: maybe(dice, 30, |d| words(d, seq)),
+        held_by: maybe(dice, 30, |d| words(d, seq)),
+    }
+}
+
+fn slice(dice: &mut Dice, seq: Seq) -> Slice {
+    let mut last = dice.below(3);
+    let mut keep = Vec::new();
+    for _ in 0..dice.below(4) {
+        let from = dice.between(last + 1, last + 4);
+        last = dice.between(from, from + 5);
+        keep.push(Span::new(from, last));
+    }
+    if dice.chance(5) {
+        keep.reverse();
+    }
+    Slice {
+        thread: thread(dice),
+        at: dice.below(40),
+        ratio: Ratio::new(f64::from(dice.between(10_000, 990_000)) / 1e6).unwrap(),
+        keep,
+        head: words(dice, seq),
+        tokens: dice.below(500),
+    }
+}
+
+pub(crate) fn chronicle(dice: &mut Dice, seq: Seq) -> Entry {
+    Entry::Chronicle(Chronicle {
+        text: words(dice, seq),
+        covers: [dice.below(seq), dice.below(seq)],
+        partial: dice.chance(40),
+        model: maybe(dice, 60, |d| (*d.pick(&["digest", "by_hand", "my model", ""]).unwrap()).into()),
+        usage: maybe(dice, 30, usage),
+    })
 }

@@ -1,6 +1,7 @@
 //! Going back: rewind, revert, fork.
 
-use crate::play::{self, Play, each, each_journal, poured};
+use crate::elders::{each, each_journal};
+use crate::play::{self, Play, poured};
 use komado_core::journal::{Entry, Record};
 use komado_core::view::{Item, Waiting, What};
 use komado_core::{Book, Kind, Message, Seq, Span};
@@ -12,6 +13,8 @@ struct Sight {
     items: Vec<Item>,
     tokens: u64,
     setup: Option<Seq>,
+    share: Option<Seq>,
+    chronicle: Option<Seq>,
     pins: Vec<Span>,
     open: Vec<Arc<Waiting>>,
     closed: Option<Seq>,
@@ -23,6 +26,8 @@ fn sight(play: &Play) -> Sight {
         items: play.items(),
         tokens: view.tokens(),
         setup: view.setup(),
+        share: view.share(),
+        chronicle: view.chronicle(),
         pins: view.pins().to_vec(),
         open: view.open().calls.clone(),
         closed: view.closed(),
@@ -33,13 +38,17 @@ fn sight(play: &Play) -> Sight {
 fn rewind_restores_exactly_and_removes_nothing() {
     each(1_000_000, 12_000, |play| {
         let mut past = vec![sight(play)];
-        let mut records: Vec<Record> = Vec::new();
+        let mut records: Vec<Record> = play.book.records().cloned().collect();
+        past.extend(records.iter().map(|_| sight(play)));
         play.go_on(|play| {
             past.push(sight(play));
             records.push(play.book.records().last().unwrap().clone());
         });
         for _ in 0..2 {
-            let to = play.dice.below(play.last());
+            if play.floor() > 0 {
+                assert!(play.push(Entry::Rewind { to: 0 }, 0).is_none(), "a spawned thread has its share");
+            }
+            let to = play.past();
             assert!(play.push(Entry::Rewind { to }, 0).is_some(), "any moment can be gone back to");
             past.push(sight(play));
         }
@@ -101,7 +110,7 @@ fn talk(play: &mut Play) -> Vec<Item> {
 #[test]
 fn a_fork_and_a_rewind_go_on_with_the_same_words() {
     each_journal(1_200_000, 10_000, |play| {
-        let at = play.dice.below(play.last());
+        let at = play.past();
         let mut fork = play.book.fork(at);
         let shift = play.last() + 1 - at;
         play.push(Entry::Rewind { to: at }, 0).unwrap();

@@ -8,10 +8,12 @@
 #[path = "../fold/dice.rs"]
 mod dice;
 mod laws;
+mod line;
 mod markers;
 #[path = "../fold/play.rs"]
 #[allow(dead_code)]
 mod play;
 #[path = "../fold/sayings.rs"]
 mod sayings;
+mod shared;
 mod stage;

@@ -19,6 +19,23 @@ use komado_core::journal::{ShowKind, Usage};
 use komado_core::message::Message;
 use komado_core::{Meter, Span, View};
 
+/// What the texts are for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Goal {
+    /// To stand in a view in place of what they tell of: headed, and smaller than that.
+    StandIn,
+    /// To be read elsewhere: without a heading, and as long as the limit allows.
+    Tell,
+}
+
+/// How much may be written, counted by whom, and what for.
+#[derive(Clone, Copy)]
+struct Frames {
+    meter: Meter,
+    limit: u64,
+    goal: Goal,
+}
+
 /// Writes the texts that will stand for `hide` in `view`: at most `limit` tokens together, counted by `meter`.
 ///
 /// Nothing is appended; what to do with the texts, or with a refusal, is the caller's. The error is that of reading.
@@ -31,10 +48,38 @@ pub fn compose<S: Source + ?Sized>(
     meter: Meter,
     limit: u64,
 ) -> Result<Result<Composed, Declined>, S::Error> {
+    write(source, view, hide, settings, by, Frames { meter, limit, goal: Goal::StandIn })
+}
+
+/// Tells what `spans` of `view` show, for someone who does not see it: the same work, without a heading, and however
+/// little it is.
+pub(crate) fn tell<S: Source + ?Sized>(
+    source: &S,
+    view: &View,
+    spans: &[Span],
+    settings: &Settings,
+    by: &mut dyn Summariser,
+    meter: Meter,
+    limit: u64,
+) -> Result<Result<Composed, Declined>, S::Error> {
+    write(source, view, spans, settings, by, Frames { meter, limit, goal: Goal::Tell })
+}
+
+fn write<S: Source + ?Sized>(
+    source: &S,
+    view: &View,
+    hide: &[Span],
+    settings: &Settings,
+    by: &mut dyn Summariser,
+    Frames { meter, limit, goal }: Frames,
+) -> Result<Result<Composed, Declined>, S::Error> {
     let leaving = Leaving::of(source, view, hide)?;
-    let census = leaving.census(source)?;
-    if let Some(declined) = worthless(&census, settings) {
+    let mut census = leaving.census(source)?;
+    if let Some(declined) = worthless(&census, settings, goal) {
         return Ok(Err(declined));
+    }
+    if goal == Goal::Tell {
+        census.tokens = u64::MAX;
     }
     let language = match settings.language {
         Some(language) => language,
@@ -42,7 +87,10 @@ pub fn compose<S: Source + ?Sized>(
     };
     let mut retained = Retained::new(meter, limit / 3);
     let overflow = retained.carry(source, &leaving)?;
-    let head = |kind| marker::line(kind, hide, language, settings.reach);
+    let head = |kind| match goal {
+        Goal::StandIn => marker::line(kind, hide, language, settings.reach),
+        Goal::Tell => String::new(),
+    };
     let frame = Frame {
         meter,
         limit,
@@ -83,7 +131,11 @@ pub fn compose<S: Source + ?Sized>(
 }
 
 /// Refusals that need no reading.
-fn worthless(census: &Census, settings: &Settings) -> Option<Declined> {
+fn worthless(census: &Census, settings: &Settings, goal: Goal) -> Option<Declined> {
+    if goal == Goal::Tell {
+        let nothing = census.said == 0 && census.edit.is_none();
+        return nothing.then_some(Declined::TooFew { found: 0, needed: 1 });
+    }
     if let (0, Some(edit)) = (census.said, census.edit) {
         return Some(Declined::JustCondensed { edit });
     }

@@ -9,7 +9,7 @@ use komado_core::Meter;
 const STEP: usize = 1024;
 
 /// The longest beginning of `text` found that takes at most `budget` tokens. Cut between characters.
-pub(super) fn prefix(meter: Meter, text: &str, budget: u64) -> &str {
+pub(crate) fn prefix(meter: Meter, text: &str, budget: u64) -> &str {
     let mut counter = meter.counter();
     let (mut end, mut step) = (0, STEP);
     while end < text.len() && step > 0 {
@@ -40,7 +40,7 @@ fn floor(text: &str, at: usize) -> usize {
 
 /// As [`prefix`], but ending where a line or a sentence does when that costs less than half of it; the rest comes
 /// second. The first is empty only if not one character fits.
-pub(super) fn split(meter: Meter, text: &str, budget: u64) -> (&str, &str) {
+pub(crate) fn split(meter: Meter, text: &str, budget: u64) -> (&str, &str) {
     let most = prefix(meter, text, budget);
     if most.len() == text.len() {
         return (text, "");

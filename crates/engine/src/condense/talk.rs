@@ -2,7 +2,7 @@
 
 use super::Transcript;
 use komado_core::head::Source;
-use komado_core::journal::{Entry, Setup};
+use komado_core::journal::Setup;
 use komado_core::message::Message;
 use komado_core::view::{Item, What};
 use komado_core::{Seq, View};
@@ -26,8 +26,8 @@ impl<'a, S: Source + ?Sized> Talk<'a, S> {
         let is_after = |item: &Item| !matches!(item.what, What::Shown) && item.seq > last;
         let end = all.iter().position(is_after).unwrap_or(all.len());
         let items = all[..end].to_vec();
-        let setup = view.setup().map_or(Ok(0), |seq| source.record(seq).map(|record| record.tokens))?;
-        let tokens = items.iter().map(|item| u64::from(item.tokens)).sum::<u64>() + u64::from(setup);
+        let before = view.weight().setup + view.weight().above;
+        let tokens = items.iter().map(|item| u64::from(item.tokens)).sum::<u64>() + before;
         Ok(Self { source, view, items, tokens, fault: RefCell::new(None) })
     }
 
@@ -57,22 +57,19 @@ impl<S: Source + ?Sized> Transcript for Talk<'_, S> {
     }
 
     fn setup(&self) -> io::Result<Setup> {
-        let Some(seq) = self.view.setup() else { return Ok(Setup::default()) };
-        match self.note(self.source.record(seq))?.entry {
-            Entry::Setup(setup) => Ok(setup),
-            _ => Ok(Setup::default()),
-        }
+        self.note(self.view.setup_in(self.source))
     }
 
     fn pour(&self, each: &mut dyn FnMut(&Message) -> io::Result<()>) -> io::Result<()> {
-        for item in &self.items {
-            let mut put = |_: Seq, message: &Message| each(message).map_err(Stopped::<S::Error>::Put);
-            match self.view.pour_item(self.source, *item, &mut put) {
-                Ok(()) => {}
-                Err(Stopped::Put(error)) => return Err(error),
-                Err(Stopped::Read(fault)) => return self.note(Err(fault)),
-            }
+        let mut put = |_: Seq, message: &Message| each(message).map_err(Stopped::<S::Error>::Put);
+        let above = self.view.pour_above(self.source, &mut put);
+        let all = above.and_then(|()| {
+            self.items.iter().try_for_each(|item| self.view.pour_item(self.source, *item, &mut put))
+        });
+        match all {
+            Ok(()) => Ok(()),
+            Err(Stopped::Put(error)) => Err(error),
+            Err(Stopped::Read(fault)) => self.note(Err(fault)),
         }
-        Ok(())
     }
 }

@@ -14,7 +14,7 @@ pub enum Error {
     Engine(#[from] crate::Error),
     /// Not a reference.
     #[error(
-        "{given:?} names no output: a ref_id is the id that a shortened output ends with, or @ and the number of an entry, such as @12"
+        "{given:?} names no output: a ref_id is the id that a shortened output ends with, or @ and the number of an entry, such as @12 or root@12"
     )]
     BadReference {
         /// What was given.
@@ -22,7 +22,7 @@ pub enum Error {
     },
     /// Nothing of that name.
     #[error(
-        "there is no output {id:?} in this session; copy the ref_id from the end of the shortened output, or name its entry, such as @12"
+        "there is no output {id:?} in this session; copy the ref_id from the end of the shortened output, or name its entry, such as @12 or root@12"
     )]
     NoOutput {
         /// What was given.

@@ -20,7 +20,8 @@ use crate::thread::Thread;
 use komado_core::clip::Call;
 use komado_core::journal::Entry;
 use komado_core::message::{ImageSource, Message, Part};
-use komado_core::{Kind, Seq};
+use komado_core::{Kind, Seq, ThreadId};
+use komado_store::Mode;
 use std::fmt::{Display, Formatter};
 use std::io::{Cursor, Read};
 
@@ -40,6 +41,8 @@ pub enum Reference {
     Blob(String),
     /// An entry: the output it names, or else its own words.
     Entry(Seq),
+    /// An entry of another thread of the session.
+    Elsewhere(ThreadId, Seq),
 }
 
 impl Display for Reference {
@@ -47,6 +50,7 @@ impl Display for Reference {
         match self {
             Self::Blob(id) => f.write_str(id),
             Self::Entry(seq) => write!(f, "@{seq}"),
+            Self::Elsewhere(thread, seq) => write!(f, "{thread}@{seq}"),
         }
     }
 }
@@ -57,8 +61,14 @@ impl std::str::FromStr for Reference {
     fn from_str(given: &str) -> Result<Self> {
         let text = given.trim();
         let bad = || Error::BadReference { given: given.chars().take(80).collect() };
-        match text.strip_prefix('@') {
-            Some(seq) => seq.parse().map(Self::Entry).map_err(|_| bad()),
+        match text.split_once('@') {
+            Some((thread, seq)) => {
+                let seq = seq.parse().map_err(|_| bad())?;
+                match thread {
+                    "" => Ok(Self::Entry(seq)),
+                    thread => Ok(Self::Elsewhere(ThreadId::new(thread).map_err(|_| bad())?, seq)),
+                }
+            }
             None if text.is_empty() => Err(bad()),
             None => Ok(Self::Blob(text.to_owned())),
         }
@@ -76,6 +86,11 @@ pub fn open(thread: &Thread<'_>, reference: &Reference) -> Result<Bytes> {
             return blob(thread, id)?.ok_or_else(none);
         }
         Reference::Entry(seq) => *seq,
+        Reference::Elsewhere(name, seq) if *name == thread.header().thread => *seq,
+        Reference::Elsewhere(name, seq) => {
+            let other = thread.engine().open(thread.session(), name, Mode::Read)?;
+            return open(&other, &Reference::Entry(*seq));
+        }
     };
     let record = thread.record(seq)?;
     let Entry::Message(message, _) = record.entry else {

@@ -4,7 +4,7 @@
 //! was slower begins again with what the other did. An output that a message names is read as a stream, a passage at
 //! a time, so that the memory used does not depend on its size.
 
-use super::text::{More, Seam, cut, files_of, text_of};
+use super::text::{More, Seam, cut, files_of, said_by, text_of};
 use super::{Scope, terms};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -157,14 +157,15 @@ struct Filler<'a> {
 impl Filler<'_> {
     fn take(&mut self, journal: &dyn Journal, seq: Seq, unit: &mut Unit) -> Result<()> {
         let kind = journal.head(seq)?.kind;
-        if !matches!(kind, Kind::System | Kind::User | Kind::Assistant | Kind::Tool) {
+        let is_message = matches!(kind, Kind::System | Kind::User | Kind::Assistant | Kind::Tool);
+        if !is_message && !matches!(kind, Kind::Chronicle | Kind::Tell) {
             return Ok(());
         }
-        let Record { timestamp, entry: Entry::Message(message, _), .. } = Source::record(journal, seq)?
-        else {
-            return Ok(());
-        };
-        let (tools, files) = unit.about(journal, seq, &message)?;
+        let Record { timestamp, entry, .. } = Source::record(journal, seq)?;
+        let Some(message) = said_by(entry) else { return Ok(()) };
+        // What is told between a call and its result is no part of their unit.
+        let about = is_message.then(|| unit.about(journal, seq, &message)).transpose()?;
+        let (tools, files) = about.unwrap_or_default();
         let sheet = Sheet { seq, role: message.role, tools, files, timestamp, docs: Vec::new() };
         let mut pages = Pages { sheet, skip: self.skip(seq), part: 0 };
         self.read(&mut text_of(&message).as_bytes(), false, &mut pages)?;

@@ -1,10 +1,9 @@
 //! Reading the few words that a result is told with, one message or one passage at a time.
 
-use super::text::text_of;
+use super::text::{said_by, text_of};
 use crate::engine::Engine;
 use crate::error::Result;
 use komado_core::head::Source;
-use komado_core::journal::Entry;
 use komado_core::{Message, Seq, SessionId, ThreadId};
 use komado_store::shelf::{Hit, Passage};
 use komado_store::{Error as StoreError, Journal, Mode};
@@ -25,7 +24,7 @@ impl<'e> Reader<'e> {
         Self { engine, open: HashMap::new() }
     }
 
-    /// One message; `None` for what is none.
+    /// What one entry says; `None` for what says nothing.
     pub(super) fn message(
         &mut self,
         session: &SessionId,
@@ -41,10 +40,7 @@ impl<'e> Reader<'e> {
             self.open.insert(key.clone(), self.engine.store().open(session, thread, Mode::Read)?);
         }
         let Some(journal) = self.open.get(&key) else { return Ok(None) };
-        match Source::record(&**journal, seq)?.entry {
-            Entry::Message(message, _) => Ok(Some(message)),
-            _ => Ok(None),
-        }
+        Ok(said_by(Source::record(&**journal, seq)?.entry))
     }
 
     /// The words of a passage.

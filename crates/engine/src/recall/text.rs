@@ -1,9 +1,12 @@
 //! What of an entry can be found, as one text, and how a long text is cut into passages.
 //!
-//! The words of a message, what its calls are given, and what the model thought. Not what an edit shows in place of
+//! The words of a message, what its calls are given, and what the model thought; what was told of a thread at its end,
+//! and what one thread told another. Not what an edit shows in place of
 //! others: that was said by nobody, and what it stands for is here in full. Arguments are read out of their JSON, so
 //! that a line break in them is one, and a Japanese word is no row of escapes.
 
+use komado_core::Role;
+use komado_core::journal::Entry;
 use komado_core::message::{Call, Message, Part};
 use serde_json::Value;
 
@@ -15,6 +18,17 @@ const SLACK: usize = 400;
 const MOST_FILES: usize = 32;
 /// The longest argument that is looked through for paths.
 const LONGEST_ARGUMENT: usize = 2000;
+
+/// What an entry says to somebody, as a message; `None` for what says nothing. A chronicle, and words for another
+/// thread, are said by whoever works in the thread.
+pub(crate) fn said_by(entry: Entry) -> Option<Message> {
+    match entry {
+        Entry::Message(message, _) => Some(message),
+        Entry::Chronicle(chronicle) => Some(Message::text(Role::Assistant, chronicle.text)),
+        Entry::Tell { text, .. } => Some(Message::text(Role::Assistant, text)),
+        _ => None,
+    }
+}
 
 /// The text of a message.
 pub(crate) fn text_of(message: &Message) -> String {
@@ -149,7 +163,6 @@ pub(crate) enum Seam {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use komado_core::Role;
     use komado_core::message::CallKind;
 
     fn call(arguments: &str) -> Call {

@@ -6,7 +6,7 @@
 use super::{Ask, Found, How, Scope};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use komado_core::Role;
+use komado_core::{Role, ThreadId};
 use serde::Deserialize;
 
 /// The tool's definition, in the form that chat APIs take.
@@ -48,21 +48,21 @@ impl Arguments {
     }
 }
 
-/// Answers a call of the tool: `arguments` as the model wrote them.
-pub fn call(engine: &Engine, scope: &Scope, arguments: &str) -> Result<String> {
+/// Answers a call of the tool from thread `here`: `arguments` as the model wrote them.
+pub fn call(engine: &Engine, scope: &Scope, here: &ThreadId, arguments: &str) -> Result<String> {
     let parsed = serde_json::from_str::<Arguments>(arguments).map_err(|e| e.to_string());
     let ask = match parsed.and_then(Arguments::ask) {
         Ok(ask) => ask,
         Err(why) => return Ok(format!("recall: {why}. Call it as recall({{\"query\":\"…\"}}).")),
     };
     match engine.recall(scope, &ask) {
-        Ok(found) => Ok(answer(&ask, &found)),
+        Ok(found) => Ok(answer(&ask, here, &found)),
         Err(error @ (Error::NoQuery | Error::BadPattern(_))) => Ok(format!("recall: {error}.")),
         Err(other) => Err(other),
     }
 }
 
-fn answer(ask: &Ask, found: &[Found]) -> String {
+fn answer(ask: &Ask, here: &ThreadId, found: &[Found]) -> String {
     let Some(best) = found.first() else {
         let hint = match ask.how {
             How::Ranked => "Try other words, or fewer filters.",
@@ -70,8 +70,8 @@ fn answer(ask: &Ask, found: &[Found]) -> String {
         };
         return format!("Nothing was found for {:?}. {hint}", ask.query);
     };
-    let mut text: String = found.iter().map(Found::line).collect();
-    let place = if best.thread.is_root() { String::new() } else { best.thread.to_string() };
+    let mut text: String = found.iter().map(|one| one.line(here)).collect();
+    let place = if best.thread == *here { "" } else { best.thread.as_str() };
     let call = serde_json::json!({ "ref_id": format!("{place}@{}", best.seq) });
     text.push_str(&format!("To read one in full: tool_output_cache({call})"));
     text

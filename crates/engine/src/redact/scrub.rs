@@ -50,6 +50,7 @@ impl<'a> Scrub<'a> {
             Entry::Anchor(anchor) => {
                 self.maybe(&mut anchor.label);
                 self.text(&mut anchor.text);
+                self.maybe(&mut anchor.brief);
             }
             Entry::Sent(sent) => {
                 self.text(&mut sent.model);
@@ -57,7 +58,20 @@ impl<'a> Scrub<'a> {
             }
             Entry::Lost(reply) => self.reply(reply),
             Entry::Close(close) => self.maybe(&mut close.result),
-            Entry::Revert { .. } | Entry::Rewind { .. } | Entry::Pin { .. } | Entry::Unpin { .. } => {}
+            Entry::Share(share) => {
+                share.slices.iter_mut().for_each(|slice| self.text(&mut slice.head));
+                self.maybe(&mut share.chronicle_prompt);
+            }
+            Entry::Chronicle(chronicle) => {
+                self.text(&mut chronicle.text);
+                self.maybe(&mut chronicle.model);
+            }
+            Entry::Tell { text, .. } => self.text(text),
+            Entry::Revert { .. }
+            | Entry::Rewind { .. }
+            | Entry::Pin { .. }
+            | Entry::Unpin { .. }
+            | Entry::Heard { .. } => {}
         }
         self.changed
     }
@@ -203,7 +217,16 @@ pub(super) fn emptied(mut record: Record) -> Option<Record> {
             edit.replace.iter_mut().for_each(|swap| swap.text = empty());
             edit.cause.note = None;
         }
-        Entry::Anchor(anchor) => (anchor.text, anchor.label) = (empty(), None),
+        Entry::Anchor(anchor) => {
+            (anchor.text, anchor.label) = (empty(), None);
+            anchor.brief = anchor.brief.as_ref().map(|_| empty());
+        }
+        Entry::Share(share) => {
+            share.slices.iter_mut().for_each(|slice| slice.head = empty());
+            share.chronicle_prompt = None;
+        }
+        Entry::Chronicle(chronicle) => chronicle.text = empty(),
+        Entry::Tell { text, .. } => *text = empty(),
         Entry::Lost(reply) => {
             reply.error = reply.error.as_ref().map(|_| empty());
             reply.heard = reply.heard.as_ref().map(|_| empty());
@@ -213,7 +236,8 @@ pub(super) fn emptied(mut record: Record) -> Option<Record> {
         | Entry::Revert { .. }
         | Entry::Rewind { .. }
         | Entry::Pin { .. }
-        | Entry::Unpin { .. } => {
+        | Entry::Unpin { .. }
+        | Entry::Heard { .. } => {
             return None;
         }
     }

@@ -20,6 +20,7 @@ impl Thread<'_> {
         let seq = self.truncate(hide, &marker, RULE)?;
         let Entry::Edit(edit) = self.record(seq)?.entry else { return Err(self.no_moment(seq)) };
         let done = vec![Done { seq, rung: Rung::Truncate, edit }];
-        Ok(Some(Fitted { verdict, done, declined: Vec::new(), after: self.view().tokens() }))
+        let after = self.view().tokens();
+        Ok(Some(Fitted { verdict, done, declined: Vec::new(), share: None, after }))
     }
 }

@@ -3,7 +3,7 @@
 use super::Asking;
 use crate::error::{Error, Result};
 use crate::thread::Thread;
-use komado_core::journal::{Entry, Setup};
+use komado_core::journal::Setup;
 use komado_core::message::{Message, Part};
 use komado_core::openai::Blobs;
 use komado_core::{Meter, SessionId};
@@ -21,15 +21,9 @@ pub(crate) struct Written {
 }
 
 impl Thread<'_> {
-    /// System prompt, tools and parameters in force.
+    /// System prompt, tools and parameters in force, those of the threads above included.
     pub fn setup(&self) -> Result<Setup> {
-        match self.view().setup() {
-            Some(seq) => match self.record(seq)?.entry {
-                Entry::Setup(setup) => Ok(setup),
-                _ => Err(self.no_moment(seq)),
-            },
-            None => Ok(Setup::default()),
-        }
+        Ok(self.view().setup_in(self.source())?)
     }
 
     /// Writes the view as a request.
@@ -48,12 +42,9 @@ impl Thread<'_> {
         let mut out = Digested::new(self.source().letter()?);
         let mut writer = asking.provider.dialect.writer(&ask, &mut out)?;
         let mut blobs = Stored { store: self.store(), session: self.session() };
-        let (skip, meter, mut uncertain) = (self.view().setup(), self.meter(), 0);
-        self.view().pour(self.source(), &mut |seq, message: &Message| {
-            // The writer has the system prompt of the setup already.
-            if Some(seq) == skip {
-                return Ok(());
-            }
+        let (meter, mut uncertain) = (self.meter(), 0);
+        // The writer has the system prompt already.
+        self.view().pour_said(self.source(), &mut |_, message: &Message| {
             uncertain += message.parts.iter().map(|part| doubt(part, meter)).sum::<u64>();
             writer.message(message, &mut blobs, &mut out).map_err(Error::from)
         })?;

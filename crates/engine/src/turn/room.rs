@@ -45,7 +45,9 @@ impl Room {
         }
         let learned = lesson.window.filter(|_| !asking.is_given).unwrap_or(u64::MAX);
         let window = asking.window.min(learned);
-        let left = window.saturating_sub(lesson.theirs(thread.view().tokens()) + window / 50);
+        // Where they count less than we do, that may be over with the next text: room for an answer is not worth a refusal.
+        let ours = thread.view().tokens();
+        let left = window.saturating_sub(lesson.theirs(ours).max(ours) + window / 50);
         // Where there is hardly room, the provider is to say so: an answer of a few words would be no answer.
         let most = self.lowered.unwrap_or(u64::MAX).min(left.max(SHORTEST));
         Ok(Some(wished.unwrap_or(USUAL).min(most)))

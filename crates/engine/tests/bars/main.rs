@@ -7,10 +7,14 @@
 
 mod count;
 mod keep;
+#[path = "../stelis/kit.rs"]
+#[allow(dead_code)]
+mod kit;
 mod output;
 #[path = "../engine/room.rs"]
 #[allow(dead_code)]
 mod room;
 mod summary;
 mod talk;
+mod threads;
 mod wire;

@@ -1,12 +1,14 @@
 //! A session as one stream, and back: the same bytes, wherever it went.
 
+use crate::family;
 use crate::room::{Room, everywhere, meta, result, thread_id, user, words};
 use crate::story::tell;
 use komado_core::SessionId;
 use komado_core::journal::Entry;
 use komado_core::message::{Outcome, OutputRef, Part, Role};
 use komado_core::session::State;
-use komado_core::thread::{Header, Moment};
+use komado_core::thread::{Branch, Header, Moment};
+use komado_store::Which;
 use std::io::Read;
 
 /// The session as an export.
@@ -182,4 +184,33 @@ fn an_interrupted_call_travels_as_what_it_is() {
     let root = other.look(&id, "root");
     let Entry::Message(message, _) = root.record(3).unwrap().entry else { panic!() };
     assert!(message.outcome().unwrap().interrupted);
+}
+
+/// The rows of a session's threads; whether a parent was told is found out by who opens it.
+fn rows(room: &Room, id: &SessionId) -> Vec<Branch> {
+    let rows = room.engine.store().branches(id, Which::All).unwrap();
+    rows.into_iter().map(|row| Branch { told: false, ..row }).collect()
+}
+
+#[test]
+fn threads_below_threads_travel_whole_with_their_rows_and_the_words_that_wait() {
+    let (first, memory, files) = (Room::files(), Room::memory(), Room::files());
+    let id = family::tell(&first, "s");
+    let bytes = export(&first, &id);
+    for room in [&memory, &files] {
+        assert_eq!(import(room, &bytes, None), id);
+        assert_eq!(everything(room, &id), everything(&first, &id));
+        assert!(export(room, &id) == bytes, "other bytes");
+        assert_eq!(rows(room, &id), rows(&first, &id));
+        let shape: Vec<_> = rows(room, &id).iter().map(|row| (row.thread.to_string(), row.depth)).collect();
+        assert_eq!(shape, [("stelis_1".into(), 1), ("stelis_2".into(), 1), ("stelis_1_1".into(), 2)]);
+        assert!(room.engine.store().branches(&id, Which::All).unwrap().iter().all(|row| !row.told));
+        let waits = |room: &Room, name: &str| room.engine.store().mail(&id, &thread_id(name)).unwrap();
+        assert_eq!(waits(room, "stelis_2"), waits(&first, "stelis_2"));
+        assert_eq!((waits(room, "stelis_2").len(), waits(room, "stelis_1").len()), (1, 0));
+        let seen = words(&room.look(&id, "stelis_1_1"));
+        assert!(seen.iter().any(|said| said.contains("make calculator_v2")), "{seen:?}");
+    }
+    let copy = import(&memory, &bytes, Some("copy"));
+    assert!(rows(&memory, &copy).iter().all(|row| row.session == copy));
 }

@@ -133,6 +133,32 @@ fn a_forged_export_may_not_bring_in_what_the_gate_refuses() {
 }
 
 #[test]
+fn a_forged_family_is_refused() {
+    let room = Room::memory();
+    let id = crate::family::tell(&room, "s");
+    let text = String::from_utf8(export(&room, &id)).unwrap();
+    let other = Room::memory();
+    let parent = r#""parent":{"thread":"root""#;
+    for (honest, lie, why) in [
+        (r#""ratio":0.8"#, r#""ratio":8"#, "field `slices[0].ratio`: a thread cannot have 8 of its parent's"),
+        (
+            r#""op":"heard","from":"stelis_1""#,
+            r#""op":"heard","from":"../x""#,
+            "field `from`: not a valid thread id",
+        ),
+        (r#""op":"chronicle","text""#, r#""op":"chronicle","words""#, "field `text` is missing"),
+        (r#""op":"share","thread":"stelis_1""#, r#""op":"share","thread":"""#, "field `thread`: not a valid"),
+        (r#""at":8,"ratio":0.8,"keep":[["#, r#""at":8,"ratio":0.8,"keep":[[9,8],["#, "ascending and apart"),
+        (parent, r#""parent":{"thread":"nobody""#, "nobody"),
+    ] {
+        let changed = text.replacen(honest, lie, 1);
+        assert_ne!(changed, text, "{honest}");
+        let told = refused(&other, &sealed(&changed));
+        assert!(told.contains(why), "{lie}: {told}");
+    }
+}
+
+#[test]
 fn a_blob_that_is_not_what_its_name_says_is_refused() {
     let text = String::from_utf8(story()).unwrap();
     let line = text.lines().find(|line| line.starts_with("{\"blob\"") && line.ends_with("=\"}")).unwrap();

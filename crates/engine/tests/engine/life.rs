@@ -123,7 +123,14 @@ fn what_happened_while_a_session_was_paused_is_not_lost_by_resuming() {
         let id = begun(room, "s");
         let mut root = room.root(&id);
         let anchor = |ending, text: &str, first| {
-            Entry::Anchor(Anchor { thread: thread_id("t"), label: None, ending, text: text.into(), first })
+            Entry::Anchor(Anchor {
+                thread: thread_id("t"),
+                label: None,
+                ending,
+                text: text.into(),
+                brief: None,
+                first,
+            })
         };
         root.append(anchor(None, "t runs", None)).unwrap();
         root.say(model("and on")).unwrap();

@@ -7,6 +7,7 @@ mod condense;
 mod diff;
 mod edits;
 mod export;
+mod family;
 mod faults;
 mod find;
 mod fit;

@@ -5,7 +5,7 @@ use komado_core::clip::Limits;
 use komado_core::journal::Entry;
 use komado_core::message::{ImageSource, Message, Opaque, Outcome, Part, Role};
 use komado_core::raw::Raw;
-use komado_core::{Seq, SessionId};
+use komado_core::{Seq, SessionId, ThreadId};
 use komado_engine::Thread;
 use komado_engine::cleanup::Run;
 use komado_engine::output::{Error, Output, Reference, open, tools};
@@ -280,6 +280,14 @@ fn an_entry_is_read_by_its_number_whoever_spoke() {
         assert!(wrong(r#"{"ref_id":"@1","offset":-3}"#).contains("not -3"));
         assert!(wrong("[]").contains("no JSON object"));
         assert!(wrong("{").contains("no JSON"));
+        assert_eq!(read(r#"{"ref_id":"root@1"}"#).unwrap(), read(r#"{"ref_id":"@1"}"#).unwrap());
+        assert!(wrong(r#"{"ref_id":"nobody@1"}"#).contains("nobody"));
+        assert!(wrong(r#"{"ref_id":"root@x"}"#).contains("names no output"));
+        root.fork(1, ThreadId::new("other").unwrap(), None).unwrap();
+        let other = room.look(&id, "other");
+        let from_other =
+            tools::call(&other, "tool_output_cache", r#"{"ref_id":"root@1","limit":1}"#).unwrap();
+        assert!(from_other.contains("one") && from_other.contains("root@1"), "{from_other}");
         let none = tools::call(&root, "bash", "{}").unwrap_err();
         assert!(matches!(none, Error::NoTool { .. }), "{none}");
     });

@@ -3,8 +3,9 @@
 use crate::room::{
     Room, call, calls, everywhere, meta, model, outcome, result, result_with_output, setup, thread_id, user,
 };
+use komado_core::journal::Entry;
 use komado_core::message::{Message, Part, Role};
-use komado_core::{Meter, Seq, SessionId, Span};
+use komado_core::{Meter, Seq, SessionId, Span, ThreadId};
 use komado_engine::Error;
 use komado_engine::recall::{self, Ask, Filter, Found, How, Scope};
 
@@ -383,7 +384,7 @@ fn results_fit_the_budget_and_the_best_come_first() {
         for budget in [0, 10, 40, 100, 400, 4000] {
             let ask = Ask { k: 40, budget: Some(budget), neighbours: 1, ..Ask::new("window") };
             let found = recall(room, &id, &ask);
-            let used: u64 = found.iter().map(|one| meter.text(&one.line())).sum();
+            let used: u64 = found.iter().map(|one| meter.text(&one.line(&ThreadId::root()))).sum();
             assert!(used <= budget && (budget < 40 || used > budget / 2), "{used} of {budget}");
             assert!(found.is_sorted_by(|a, b| a.score >= b.score));
         }
@@ -399,7 +400,9 @@ fn a_model_can_call_it_and_is_told_how_to_read_on() {
         let tool: serde_json::Value = serde_json::from_str(recall::TOOL).unwrap();
         assert_eq!(tool["function"]["name"], "recall");
         assert_eq!(tool["function"]["parameters"]["required"][0], "query");
-        let call = |arguments: &str| recall::call(&room.engine, &session(&id), arguments).unwrap();
+        let call = |arguments: &str| {
+            recall::call(&room.engine, &session(&id), &ThreadId::root(), arguments).unwrap()
+        };
         let text = call(r#"{"query":"timeout 30","tool":"read_file","k":1}"#);
         assert_eq!(
             text,
@@ -417,5 +420,29 @@ fn a_model_can_call_it_and_is_told_how_to_read_on() {
         ] {
             assert!(call(wrong).contains(told), "{wrong}: {}", call(wrong));
         }
+    });
+}
+
+#[test]
+fn what_was_done_in_a_thread_and_what_it_told_another_are_found_under_it() {
+    everywhere(|room| {
+        let id = crate::family::tell(room, "s");
+        for (query, thread, is_chronicle) in
+            [("lighthouse", "stelis_1_1", true), ("windmill turns", "stelis_1", false)]
+        {
+            for ask in [Ask::new(query), how(How::Exact, query), how(How::Regex, query)] {
+                let found = recall(room, &id, &ask);
+                let best = &found[0];
+                assert_eq!((best.thread.as_str(), best.role, best.hidden), (thread, Role::Assistant, true));
+                assert!(best.snippet.text.contains(query), "{:?}", best.snippet);
+                let entry = room.look(&id, thread).record(best.seq).unwrap().entry;
+                assert_eq!(matches!(entry, Entry::Chronicle(_)), is_chronicle, "{entry:?}");
+                assert!(is_chronicle || matches!(entry, Entry::Tell { .. }), "{entry:?}");
+            }
+        }
+        let scope = |name: &str| Scope::Thread { session: id.clone(), thread: thread_id(name), upto: None };
+        let in_thread =
+            |name: &str| room.engine.recall(&scope(name), &how(How::Exact, "lighthouse")).unwrap();
+        assert_eq!((in_thread("stelis_1_1").len(), in_thread("stelis_2").len()), (1, 0));
     });
 }

@@ -7,9 +7,11 @@ use crate::story::{SECRET, tell};
 use komado_core::journal::{Entry, Reply};
 use komado_core::message::{Message, Opaque, Part, Role};
 use komado_core::raw::Raw;
+use komado_core::thread::Branch;
 use komado_core::{Seq, SessionId};
 use komado_engine::Error;
 use komado_engine::redact::{REDACTED, What};
+use komado_store::Which;
 use regex::Regex;
 use std::path::{Path, PathBuf};
 
@@ -98,6 +100,95 @@ fn a_secret_is_gone_from_every_file_of_the_session_and_nothing_else_has_changed(
         assert_eq!((again.entries, again.blobs), (0, 0));
         let copy = Room::memory();
         copy.engine.import(&mut text.as_bytes(), None, |_| {}).unwrap();
+    });
+}
+
+#[test]
+fn a_secret_is_gone_from_every_thread_that_saw_a_part_of_where_it_stood() {
+    everywhere(|room| {
+        let id = crate::family::tell(room, "s");
+        let rows = || room.engine.store().branches(&id, Which::All).unwrap();
+        let (before, rows_before) = (frame(room, &id), rows());
+        let holds = |row: &Branch| row.chronicle_summary.as_ref().is_some_and(|text| text.contains(SECRET));
+        assert_eq!(rows_before.iter().filter(|row| holds(row)).count(), 1);
+        let threads = ["root", "stelis_1", "stelis_1_1", "stelis_2"];
+        for name in threads {
+            assert!(words(&room.look(&id, name)).concat().contains(SECRET), "{name}");
+        }
+        if room.files.is_some() {
+            let folder = room.folder(&id).join("threads");
+            std::fs::write(folder.join("stelis_1_1").join("request.json"), SECRET).unwrap();
+            assert!(files_with(&folder.join("stelis_2"), b"s3cr").len() > 1);
+        }
+        room.engine.redact(&id, &exactly(SECRET), "leaked").unwrap();
+        assert_eq!(frame(room, &id), before);
+        for name in threads {
+            let seen = words(&room.look(&id, name));
+            assert!(seen[0].starts_with(&format!("system: 親切に。 {REDACTED}")), "{name}: {seen:?}");
+            assert!(!seen.concat().contains("s3cr"), "{name}: {seen:?}");
+        }
+        let text = String::from_utf8(crate::export::export(room, &id)).unwrap();
+        assert!(!text.contains("s3cr"), "{text}");
+        for (now, was) in rows().iter().zip(&rows_before) {
+            let summary = was.chronicle_summary.as_ref().map(|text| text.replace(SECRET, REDACTED));
+            assert_eq!(*now, Branch { chronicle_summary: summary, ..was.clone() });
+        }
+        if room.files.is_some() {
+            // In the tables as well, their logs included.
+            assert_eq!(files_with(room.base(), b"s3cr"), Vec::<PathBuf>::new());
+            for name in ["stelis_1", "stelis_1_1", "stelis_2"] {
+                let current = room.folder(&id).join("threads").join(name).join("current.jsonl");
+                let shown = std::fs::read_to_string(current).unwrap();
+                assert!(shown.contains(&format!("make calculator_v2 with {REDACTED}")), "{name}: {shown}");
+            }
+        }
+    });
+}
+
+/// The secret stands in the parent alone; none of the child's own lines is changed.
+#[test]
+fn what_a_child_saw_of_its_parent_goes_with_the_line_of_the_parent() {
+    everywhere(|room| {
+        let id = crate::family::tell(room, "s");
+        let what = What::Entry(thread_id("root"), 4);
+        assert_eq!(room.engine.redact(&id, &what, "r").unwrap().entries, 1);
+        for name in ["root", "stelis_1", "stelis_1_1", "stelis_2"] {
+            let seen = words(&room.look(&id, name));
+            assert!(!seen.concat().contains("calculator_v2 with") || name == "root", "{name}: {seen:?}");
+            assert!(seen.contains(&format!("user: {REDACTED}")), "{name}: {seen:?}");
+            if room.files.is_some() && name != "root" {
+                let current = room.folder(&id).join("threads").join(name).join("current.jsonl");
+                let shown = std::fs::read_to_string(current).unwrap();
+                assert!(!shown.contains("make calculator_v2"), "{name}: {shown}");
+            }
+        }
+    });
+}
+
+#[test]
+fn what_passes_between_threads_can_be_emptied() {
+    everywhere(|room| {
+        let id = crate::family::tell(room, "s");
+        let before = frame(room, &id);
+        for name in ["stelis_1", "stelis_1_1", "stelis_2"] {
+            for seq in 1..=room.look(&id, name).last() {
+                let done = room.engine.redact(&id, &What::Entry(thread_id(name), seq), "r").unwrap();
+                let entry = room.look(&id, name).record(seq).unwrap().entry;
+                let wordless = matches!(entry, Entry::Heard { .. });
+                assert_eq!(done.entries, u64::from(!wordless), "{name}@{seq}");
+            }
+        }
+        assert_eq!(frame(room, &id), before);
+        let rows = room.engine.store().branches(&id, Which::All).unwrap();
+        assert_eq!(rows.iter().filter(|row| row.chronicle_summary.as_deref() == Some(REDACTED)).count(), 2);
+        assert!(rows.iter().all(|row| row.told));
+        if room.files.is_some() {
+            let folder = room.folder(&id).join("threads");
+            for name in ["stelis_1", "stelis_1_1", "stelis_2"] {
+                let journal = std::fs::read_to_string(folder.join(name).join("messages.jsonl")).unwrap();
+                assert!(!journal.contains("s3cr"), "{journal}");
+            }
+        }
     });
 }
 

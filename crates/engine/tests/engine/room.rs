@@ -110,6 +110,7 @@ pub(crate) fn meta(name: &str, created_at: &str) -> Meta {
             compression_threshold: Some(0.7),
             window_from: None,
             meter: Meter::Bytes4.name().into(),
+            ..MetaConfig::default()
         },
         user: Some("ann".into()),
         queued: false,

@@ -55,8 +55,15 @@ pub(crate) fn tell(room: &Room, name: &str) -> SessionId {
     root.say(calls(vec![call("d", "read", "{}")])).unwrap();
     root.say(result_with_output(room, &id, "d", "nothing", b"")).unwrap();
     let (text, label) = (format!("thread t: {SECRET}"), Some("t".into()));
-    root.append(Entry::Anchor(Anchor { thread: thread_id("t"), label, ending: None, text, first: None }))
-        .unwrap();
+    root.append(Entry::Anchor(Anchor {
+        thread: thread_id("t"),
+        label,
+        ending: None,
+        text,
+        brief: None,
+        first: None,
+    }))
+    .unwrap();
     root.settle().unwrap();
     drop(root);
     tell_forks(room, &id);

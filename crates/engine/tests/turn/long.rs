@@ -104,19 +104,19 @@ fn snapshot(shown: &mut String, n: usize, talk: &Talk, thread: &Thread<'_>) {
     }
 }
 
-fn told(message: &Message) -> String {
+pub(super) fn told(message: &Message) -> String {
     let calls = message.calls().map(|call| format!("{}({})", call.name, call.arguments));
     let words = message.words();
     words.lines().map(str::to_owned).chain(calls).collect::<Vec<_>>().join(" ⏎ ")
 }
 
-fn short(text: &str) -> String {
+pub(super) fn short(text: &str) -> String {
     let head: String = text.chars().take(96).collect();
     let rest = text.chars().count().saturating_sub(96);
     if rest == 0 { head } else { format!("{head}… (+{rest})") }
 }
 
-fn compare(name: &str, found: &str) {
+pub(super) fn compare(name: &str, found: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/turn/snapshots").join(name);
     if std::env::var_os("KOMADO_BLESS").is_some() {
         std::fs::write(&path, found).unwrap();
@@ -136,7 +136,7 @@ fn end_of_messages(dialect: Dialect, body: &str) -> usize {
 }
 
 /// Requests between which no edit came share every byte up to the end of the messages.
-fn check_prefixes(dialect: Dialect, seen: &[Seen], breaks: &[usize]) -> usize {
+pub(super) fn check_prefixes(dialect: Dialect, seen: &[Seen], breaks: &[usize]) -> usize {
     let mut held = 0;
     for i in 1..seen.len() {
         let before = std::str::from_utf8(&seen[i - 1].body).unwrap();
@@ -153,7 +153,7 @@ fn check_prefixes(dialect: Dialect, seen: &[Seen], breaks: &[usize]) -> usize {
 }
 
 /// Requests that were sent right after an edit, by their place in the order.
-fn breaks(thread: &Thread<'_>) -> Vec<usize> {
+pub(super) fn breaks(thread: &Thread<'_>) -> Vec<usize> {
     let (mut sent, mut edited, mut breaks) = (0, false, Vec::new());
     for seq in 1..=thread.last() {
         match thread.source().head(seq).unwrap().kind {

@@ -10,5 +10,6 @@ mod kit;
 mod lessons;
 mod long;
 mod overflow;
+mod stelis;
 mod summaries;
 mod texts;

@@ -9,13 +9,14 @@ use super::origin::Place;
 use super::table::{Kind, Setting};
 use super::{ConfigError, Sources, mask};
 use komado_core::budget::PERCENT;
+use komado_core::journal::Ratio;
 
 /// A checked value.
 #[derive(Clone)]
 pub(super) enum Value {
     /// Of a [`Kind::Bool`].
     Bool(bool),
-    /// Of a [`Kind::Ratio`] or [`Kind::Percent`].
+    /// Of a [`Kind::Ratio`], [`Kind::Part`] or [`Kind::Percent`].
     Ratio(f64),
     /// Of [`Kind::Lines`].
     Lines(Vec<String>),
@@ -93,6 +94,7 @@ pub(super) fn expected(kind: Kind) -> String {
     match kind {
         Kind::Bool => "true or false".to_owned(),
         Kind::Ratio => "a number above 0 and at most 1".to_owned(),
+        Kind::Part => "a number from 0.01 to 0.99".to_owned(),
         Kind::Count { min, max } => format!("a whole number from {min} to {max}"),
         Kind::Text => "a text that is not empty".to_owned(),
         Kind::Path => "a path".to_owned(),
@@ -117,6 +119,7 @@ fn parse(kind: Kind, text: &str, sources: &Sources<'_>) -> Option<Value> {
     match kind {
         Kind::Bool => switch(word).map(Value::Bool),
         Kind::Ratio => word.parse().ok().filter(|share| *share > 0.0 && *share <= 1.0).map(Value::Ratio),
+        Kind::Part => word.parse().ok().filter(|part| Ratio::new(*part).is_ok()).map(Value::Ratio),
         Kind::Count { min, max } => {
             word.replace('_', "").parse().ok().filter(|n| (min..=max).contains(n)).map(Value::Count)
         }

@@ -5,11 +5,11 @@
 //! empty variable counts as unset. A `KOMADO_*` variable that sets nothing is an error, since a misspelt wish
 //! would otherwise be lost.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::check::{Given, check, invalid};
 use super::origin::Place;
-use super::table::{self, Kind, SETTINGS, Setting};
+use super::table::{self, Kind, Named, SETTINGS, Setting};
 use super::{ConfigError, Sources, suggest};
 
 /// Where seed 004 expects a Redis server unless told otherwise.
@@ -20,10 +20,7 @@ const REDIS: &[&str] = &["redis://", "rediss://"];
 const POSTGRES: &[&str] = &["postgres://", "postgresql://"];
 
 /// The settings that variables give.
-pub(super) fn layer(
-    sources: &Sources<'_>,
-    providers: &BTreeSet<String>,
-) -> Result<BTreeMap<String, Given>, ConfigError> {
+pub(super) fn layer(sources: &Sources<'_>, named: &Named) -> Result<BTreeMap<String, Given>, ConfigError> {
     let mut layer = BTreeMap::new();
     for setting in SETTINGS.iter().filter(|setting| !setting.is_family()) {
         if let Some((name, text)) = said(setting, sources)? {
@@ -33,7 +30,7 @@ pub(super) fn layer(
     }
     for name in sources.env_names.iter().filter(|name| !is_single(name)) {
         if table::own_env(name).is_some() {
-            layer.extend(family(name, sources, providers)?);
+            layer.extend(family(name, sources, named)?);
         }
     }
     Ok(layer)
@@ -51,15 +48,10 @@ fn said(setting: &Setting, sources: &Sources<'_>) -> Result<Option<(String, Stri
     }
 }
 
-fn family(
-    name: &str,
-    sources: &Sources<'_>,
-    providers: &BTreeSet<String>,
-) -> Result<Option<(String, Given)>, ConfigError> {
-    let known = providers.iter().map(String::as_str);
-    let resolved = table::family_key(name, known).and_then(|key| Some((table::resolve(&key)?, key)));
+fn family(name: &str, sources: &Sources<'_>, named: &Named) -> Result<Option<(String, Given)>, ConfigError> {
+    let resolved = table::family_key(name, named).and_then(|key| Some((table::resolve(&key)?, key)));
     let Some((setting, key)) = resolved else {
-        let hint = suggest::env_hint(name, providers);
+        let hint = suggest::env_hint(name, named);
         return Err(ConfigError::UnknownVariable { name: name.to_owned(), hint });
     };
     let Some(text) = value(name, sources) else { return Ok(None) };

@@ -151,7 +151,7 @@ impl Config {
     }
 
     /// How a span is condensed. A prompt that nobody gave leaves the choice to the conversation's language.
-    pub(super) fn settings(&self) -> Settings {
+    pub(crate) fn settings(&self) -> Settings {
         let wishes = &self.ladder;
         let own = |key: &str| wishes.text(key).map(str::to_owned);
         let of_000 = wishes.is_given("context_storage.summary_prompt").then(|| self.summary_prompt.clone());
@@ -172,6 +172,11 @@ impl Config {
             (self.ladder.text("compaction.provider"), self.ladder.text("compaction.model"));
         let wished = provider.is_some() || model.is_some();
         (wished && self.ladder.text("compaction.command").is_none()).then_some((provider, model))
+    }
+
+    /// True when somebody other than the digest is to write summaries.
+    pub(crate) fn has_writer(&self) -> bool {
+        self.summary_model().is_some() || self.ladder.text("compaction.command").is_some()
     }
 
     /// Who writes summaries where no model does: the program that was named, else the digest, which needs no model.

@@ -22,15 +22,16 @@ mod suggest;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod yaml;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use check::{Given, Value};
 use origin::{Place, Row};
-use table::SETTINGS;
+use table::{Named, PERSONA, PROVIDER, SETTINGS};
 
 pub(crate) use error::ConfigError;
 pub(crate) use ladder::LadderWishes;
@@ -75,10 +76,8 @@ pub(crate) struct Config {
     pub(crate) summary_prompt: String,
     /// Where the history lives; `None` means files under [`Config::base_dir`].
     pub(crate) store_url: Option<String>,
-    /// The share of the parent's window that a child thread gets.
-    pub(crate) child_ratio: f64,
-    /// How deep threads may nest.
-    pub(crate) max_depth: u32,
+    /// What child threads get, unless a session or a persona says otherwise.
+    threads: threads::ThreadWishes,
     /// How many turns a session keeps in view; `None` means as many as fit.
     pub(crate) max_history: Option<u32>,
     /// In whose name messages are written.
@@ -137,8 +136,8 @@ impl Config {
             given.extend(file::layer(found, sources)?);
         }
         let flags = flags::layer(sources)?;
-        let providers = providers(given.keys().chain(flags.keys()));
-        given.extend(env::layer(sources, &providers)?);
+        let named = table::named(given.keys().chain(flags.keys()));
+        given.extend(env::layer(sources, &named)?);
         given.extend(flags);
         Ok(Self::build(&given, found.map(|found| found.path)))
     }
@@ -165,10 +164,14 @@ impl Config {
     }
 
     fn apply(&mut self, key: &str, given: &Given) {
-        if let Some(provider) = table::provider_of(given.setting, key) {
-            let llm = self.llms.entry(provider.to_owned()).or_default();
-            llm.apply(given.setting.leaf(), given.value.clone());
-            return;
+        if let Some(name) = table::name_in(given.setting, key) {
+            return match given.setting.stand_in() {
+                Some(PERSONA) => self.threads.apply_persona(name, given.setting.leaf(), given.value.clone()),
+                _ => {
+                    let llm = self.llms.entry(name.to_owned()).or_default();
+                    llm.apply(given.setting.leaf(), given.value.clone());
+                }
+            };
         }
         if given.place != Place::Default {
             self.ladder.note_given(key);
@@ -187,8 +190,7 @@ impl Config {
             ("context_storage.summary_prompt", Some(Value::Text(v))) => self.summary_prompt = v,
             // A bare `file:` is the default store, whose place base_dir already names.
             ("store.url", Some(Value::Text(v))) => self.store_url = Some(v).filter(|v| v != "file:"),
-            ("threads.child_ratio", Some(Value::Ratio(v))) => self.child_ratio = v,
-            ("threads.max_depth", Some(Value::Count(v))) => self.max_depth = v,
+            (key, Some(value)) if key.starts_with("threads.") => self.threads.apply(key, value),
             ("session.max_history", Some(Value::Count(v))) => self.max_history = Some(v),
             ("session.user", Some(Value::Text(v))) => self.user = Some(v),
             ("session.meter", Some(Value::Text(v))) => self.meter = v,
@@ -242,12 +244,14 @@ impl Config {
 
     fn list(&self, given: &BTreeMap<String, Given>) -> Vec<Row> {
         let (family, single): (Vec<_>, Vec<_>) = SETTINGS.iter().partition(|setting| setting.is_family());
-        let mut named = providers(given.keys());
-        named.insert(self.provider.clone());
-        let of_providers =
-            named.iter().flat_map(|name| family.iter().map(|setting| (*setting, setting.key_for(name))));
+        let mut named: Named = table::named(given.keys());
+        named.insert((PROVIDER, self.provider.clone()));
+        let of_families = named.iter().flat_map(|(stand_in, name)| {
+            let same = family.iter().filter(|setting| setting.stand_in() == Some(*stand_in));
+            same.map(|setting| (*setting, setting.key_for(name)))
+        });
         let of_single = single.iter().map(|setting| (*setting, setting.path.to_owned()));
-        of_single.chain(of_providers).map(|(setting, key)| Row::new(setting, given.get(&key), key)).collect()
+        of_single.chain(of_families).map(|(setting, key)| Row::new(setting, given.get(&key), key)).collect()
     }
 }
 
@@ -299,9 +303,4 @@ fn defaults(sources: &Sources<'_>) -> Result<BTreeMap<String, Given>, ConfigErro
             Ok((setting.path.to_owned(), given))
         })
         .collect()
-}
-
-/// The provider names that some keys of the `llm` family speak of.
-fn providers<'a>(keys: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
-    keys.filter_map(|key| table::provider_of(table::resolve(key)?, key)).map(str::to_owned).collect()
 }

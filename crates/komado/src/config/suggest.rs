@@ -3,18 +3,16 @@
 //! People misspell, and people remember a setting without its section. Both are distances here: to the whole
 //! name, and to its last part.
 
-use std::collections::BTreeSet;
-
 use strsim::damerau_levenshtein;
 
-use super::table::{self, SETTINGS};
+use super::table::{self, Named, PROVIDER, SETTINGS};
 
 /// The providers whose keys are suggested where none was named: all of them would drown the likely ones.
 const USUAL: [&str; 4] = ["openai", "anthropic", "ollama", "lmstudio"];
 
 /// The hint for an unknown key that was given in full, as with `--set`.
 pub(super) fn key_hint(key: &str) -> String {
-    let known = keys(&BTreeSet::new());
+    let known = keys(&Named::new());
     near(key, known.iter().map(|(key, leaf)| (key.as_str(), *leaf)))
         .map_or_else(|| "`komado config` lists the keys".to_owned(), |near| format!("did you mean {near}?"))
 }
@@ -30,14 +28,14 @@ pub(super) fn file_hint(section: &[&str], name: &str) -> String {
     if let Some((parents, leaf)) = name.rsplit_once('.').filter(|_| table::resolve(name).is_some()) {
         return format!("write {leaf} on a line of its own under {parents}");
     }
-    let known = keys(&BTreeSet::new());
+    let known = keys(&Named::new());
     near(name, known.iter().map(|(key, leaf)| (key.as_str(), *leaf)))
         .map_or_else(|| format!("known here: {}", here.join(", ")), |near| format!("did you mean {near}?"))
 }
 
 /// The hint for an unknown variable of ours.
-pub(super) fn env_hint(name: &str, providers: &BTreeSet<String>) -> String {
-    let known = keys(providers).into_iter().map(|(key, leaf)| (table::env_name(&key), table::env_name(leaf)));
+pub(super) fn env_hint(name: &str, named: &Named) -> String {
+    let known = keys(named).into_iter().map(|(key, leaf)| (table::env_name(&key), table::env_name(leaf)));
     let short = SETTINGS.iter().filter_map(|setting| setting.short).map(table::env_name);
     let known: Vec<_> = known.chain(short.map(|name| (name.clone(), name))).collect();
     let bare = |name| table::own_env(name).unwrap_or(name);
@@ -52,14 +50,17 @@ pub(crate) fn nearest_name<'a>(name: &str, known: impl Iterator<Item = &'a str>)
     near(name, known.map(|known| (known, known)))
 }
 
-/// Every key with its last part; families for the given providers and for the usual ones.
-fn keys(providers: &BTreeSet<String>) -> Vec<(String, &'static str)> {
+/// Every key with its last part; families for the given names and for the usual providers.
+fn keys(named: &Named) -> Vec<(String, &'static str)> {
     let (family, single): (Vec<_>, Vec<_>) = SETTINGS.iter().partition(|setting| setting.is_family());
-    let named = providers.iter().map(String::as_str).chain(USUAL);
-    let of_providers =
-        named.flat_map(|name| family.iter().map(move |setting| (setting.key_for(name), setting.leaf())));
+    let named = named.iter().map(|(stand_in, name)| (*stand_in, name.as_str()));
+    let named = named.chain(USUAL.map(|name| (PROVIDER, name)));
+    let of_families = named.flat_map(|(stand_in, name)| {
+        let same = family.iter().filter(move |setting| setting.stand_in() == Some(stand_in));
+        same.map(move |setting| (setting.key_for(name), setting.leaf()))
+    });
     let of_single = single.iter().map(|setting| (setting.path.to_owned(), setting.leaf()));
-    of_single.chain(of_providers).collect()
+    of_single.chain(of_families).collect()
 }
 
 fn near<'a>(name: &str, known: impl Iterator<Item = (&'a str, &'a str)>) -> Option<&'a str> {

@@ -2,11 +2,16 @@
 //!
 //! One row per setting, and everything else is derived from it: how its text is parsed and checked, which
 //! variables of the environment set it, what `komado config` lists and what the manual says. A new setting is
-//! a new row here and a field in `Config`; there is no third place.
+//! a new row here and a field in `Config`; there is no third place. How a row is named in the file, in the environment
+//! and on the command line is worked out in [`names`].
+
+mod names;
+
+pub(crate) use names::*;
 
 /// One setting.
 pub(crate) struct Setting {
-    /// Where it stands in the file; `<provider>` stands for any provider's name.
+    /// Where it stands in the file; `<provider>` stands for any provider's name, `<persona>` for any persona's.
     pub(crate) path: &'static str,
     /// What its text must be.
     pub(crate) kind: Kind,
@@ -27,6 +32,8 @@ pub(crate) enum Kind {
     Bool,
     /// A share: above 0, at most 1.
     Ratio,
+    /// A share of which something is left on both sides: from 0.01 to 0.99.
+    Part,
     /// A whole number within bounds.
     Count {
         /// The least that is allowed.
@@ -63,13 +70,17 @@ pub(crate) const SCRIPTED: &str = "scripted";
 /// Variables that begin with `KOMADO_` and are not settings.
 pub(super) const RESERVED: [&str; 4] = ["KOMADO_CONFIG", "KOMADO_DATA", "KOMADO_LOG", "KOMADO_PYTHON"];
 
-const PREFIX: &str = "KOMADO_";
-const PROVIDER: &str = "<provider>";
+/// Stands in a path for the name of a provider.
+pub(super) const PROVIDER: &str = "<provider>";
+/// Stands in a path for the name of a persona.
+pub(super) const PERSONA: &str = "<persona>";
+
 const STORES: &[&str] = &["file:", "memory:", "redis://", "rediss://", "postgres://", "postgresql://"];
 const METERS: &[&str] = &["o200k", "cl100k", "chars4", "bytes4", "o200k-1.5"];
 const DIALECTS: &[&str] = &["openai", "responses", "anthropic", "ollama"];
 const PRESETS: &[&str] = &["komado", "seed000", "seed001", "seed002"];
 const TOKENS: Kind = Kind::Count { min: 0, max: 1_000_000_000 };
+const DEPTH: Kind = Kind::Count { min: 0, max: 100 };
 const MESSAGES: Kind = Kind::Count { min: 0, max: 1_000_000 };
 
 /// Seed 000's prompt, word for word.
@@ -331,8 +342,15 @@ pub(crate) static SETTINGS: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        path: "threads.enabled",
+        kind: Kind::Bool,
+        default: Some("true"),
+        about: "Whether child threads may be started.",
+        ..PLAIN
+    },
+    Setting {
         path: "threads.child_ratio",
-        kind: Kind::Ratio,
+        kind: Kind::Part,
         default: Some("0.8"),
         seed_env: &["STELIS_DEFAULT_WINDOW_RATIO"],
         about: "The share of the parent's window that a child thread gets.",
@@ -340,10 +358,42 @@ pub(crate) static SETTINGS: &[Setting] = &[
     },
     Setting {
         path: "threads.max_depth",
-        kind: Kind::Count { min: 0, max: 100 },
+        kind: DEPTH,
         default: Some("3"),
         seed_env: &["STELIS_MAX_DEPTH"],
         about: "How deep threads may nest.",
+        ..PLAIN
+    },
+    Setting {
+        path: "threads.lending",
+        kind: Kind::Bool,
+        default: Some("true"),
+        about: "Whether a child thread may use what the threads above it leave of their shares.",
+        ..PLAIN
+    },
+    Setting {
+        path: "threads.anchor_tokens",
+        kind: Kind::Count { min: 100, max: 1_000_000 },
+        default: Some("1000"),
+        about: "The most tokens that a child thread takes in its parent's window, chronicle included.",
+        ..PLAIN
+    },
+    Setting {
+        path: "personas.<persona>.stelis_config.enabled",
+        kind: Kind::Bool,
+        about: "Whether child threads may be started in this persona's sessions; unset: as threads.enabled.",
+        ..PLAIN
+    },
+    Setting {
+        path: "personas.<persona>.stelis_config.default_window_ratio",
+        kind: Kind::Part,
+        about: "The share of the parent's window that their child threads get; unset: as threads.child_ratio.",
+        ..PLAIN
+    },
+    Setting {
+        path: "personas.<persona>.stelis_config.max_depth",
+        kind: DEPTH,
+        about: "How deep their threads may nest; unset: as threads.max_depth.",
         ..PLAIN
     },
     Setting {
@@ -417,127 +467,3 @@ pub(crate) static SETTINGS: &[Setting] = &[
         ..PLAIN
     },
 ];
-
-impl Setting {
-    /// Whether this row stands for one setting per provider.
-    pub(crate) fn is_family(&self) -> bool {
-        self.path.contains(PROVIDER)
-    }
-
-    /// The last part of the path.
-    pub(crate) fn leaf(&self) -> &'static str {
-        self.path.rsplit('.').next().unwrap_or(self.path)
-    }
-
-    /// The key for one provider.
-    pub(crate) fn key_for(&self, provider: &str) -> String {
-        self.path.replace(PROVIDER, provider)
-    }
-
-    /// Our variables for this setting, strongest first; for a family, with `<PROVIDER>` in it.
-    pub(crate) fn env(&self) -> Vec<String> {
-        let full = match self.path.split_once(PROVIDER) {
-            Some((before, after)) => format!("{}<PROVIDER>{}", env_name(before), env_form(after)),
-            None => env_name(self.path),
-        };
-        std::iter::once(full).chain(self.short.map(env_name)).collect()
-    }
-
-    /// The command-line flag that the short name makes.
-    pub(crate) fn flag(&self) -> Option<String> {
-        self.short.map(|short| format!("--{}", short.replace('_', "-")))
-    }
-}
-
-/// The variable that sets a key.
-pub(super) fn env_name(key: &str) -> String {
-    format!("{PREFIX}{}", env_form(key))
-}
-
-/// A variable's name without our prefix; `None` for the variables of others.
-pub(super) fn own_env(name: &str) -> Option<&str> {
-    name.strip_prefix(PREFIX).filter(|_| !RESERVED.contains(&name))
-}
-
-/// The setting that a full key speaks of.
-pub(super) fn resolve(key: &str) -> Option<&'static Setting> {
-    SETTINGS.iter().find(|setting| setting.path == key || provider_of(setting, key).is_some())
-}
-
-/// The provider in a key of a family; a name that is itself a setting (`llm.provider`) is none.
-pub(super) fn provider_of<'a>(setting: &Setting, key: &'a str) -> Option<&'a str> {
-    let (before, after) = setting.path.split_once(PROVIDER)?;
-    let name = key.strip_prefix(before)?.strip_suffix(after)?;
-    let taken = SETTINGS.iter().any(|other| other.path.strip_prefix(before) == Some(name));
-    (!name.is_empty() && !taken).then_some(name)
-}
-
-/// The key of a family that a variable sets. A provider already known keeps its spelling, else it is lower
-/// case.
-pub(super) fn family_key<'a>(name: &str, mut known: impl Iterator<Item = &'a str>) -> Option<String> {
-    let (setting, middle) = SETTINGS.iter().find_map(|setting| {
-        let (before, after) = setting.path.split_once(PROVIDER)?;
-        let middle = name.strip_prefix(&env_name(before))?.strip_suffix(&env_form(after))?;
-        Some((setting, middle)).filter(|_| !middle.is_empty())
-    })?;
-    let provider =
-        known.find(|known| env_form(known) == middle).map_or_else(|| middle.to_lowercase(), str::to_owned);
-    let key = setting.key_for(&provider);
-    provider_of(setting, &key).is_some().then_some(key)
-}
-
-/// A name as the table spells it: `thresholdRatio` is `threshold_ratio`.
-pub(super) fn snake(name: &str) -> String {
-    let mut out = String::with_capacity(name.len() + 4);
-    for (i, c) in name.char_indices() {
-        if c.is_ascii_uppercase() && i > 0 {
-            out.push('_');
-        }
-        out.push(c.to_ascii_lowercase());
-    }
-    out
-}
-
-/// What the file may hold at a place.
-pub(super) enum Spot {
-    /// A setting's value.
-    Setting(&'static Setting),
-    /// A mapping of further keys.
-    Section,
-    /// Nothing.
-    Unknown,
-}
-
-/// What belongs at a path of keys in the file. Keys are compared one by one, so a provider's name may hold
-/// dots.
-pub(super) fn spot(keys: &[&str]) -> Spot {
-    if let Some(setting) =
-        SETTINGS.iter().find(|setting| parts_match(setting, keys) && depth(setting) == keys.len())
-    {
-        return Spot::Setting(setting);
-    }
-    let inside = SETTINGS.iter().any(|setting| parts_match(setting, keys) && depth(setting) > keys.len());
-    if inside { Spot::Section } else { Spot::Unknown }
-}
-
-/// The names that may stand directly under a path of keys, in order, each once.
-pub(super) fn names_under(keys: &[&str]) -> Vec<&'static str> {
-    let mut names = Vec::new();
-    for setting in SETTINGS.iter().filter(|setting| parts_match(setting, keys)) {
-        names.extend(setting.path.split('.').nth(keys.len()).filter(|name| !names.contains(name)));
-    }
-    names
-}
-
-fn parts_match(setting: &Setting, keys: &[&str]) -> bool {
-    let parts = setting.path.split('.');
-    depth(setting) >= keys.len() && parts.zip(keys).all(|(part, key)| part == *key || part == PROVIDER)
-}
-
-fn depth(setting: &Setting) -> usize {
-    setting.path.split('.').count()
-}
-
-fn env_form(path: &str) -> String {
-    path.chars().flat_map(char::to_uppercase).map(|c| if c.is_alphanumeric() { c } else { '_' }).collect()
-}

@@ -40,9 +40,35 @@ impl App {
         with: Option<&Connection>,
         cancel: &Cancel,
     ) -> Outcome<Writer<'a>> {
-        let Some((provider, model)) = self.config.summary_model() else {
-            return Ok(Writer { by: self.config.summariser(meter)?, _held: None });
-        };
+        match self.config.summary_model() {
+            Some(wished) => self.by_model(wished, id, meter, wishes, with, cancel),
+            None => Ok(Writer { by: self.config.summariser(meter)?, _held: None }),
+        }
+    }
+
+    /// The same, but a model in any case: where the settings name none, the conversation's own.
+    pub(crate) fn model_summariser<'a>(
+        &'a self,
+        id: &SessionId,
+        meter: Meter,
+        wishes: &Wishes,
+        with: Option<&Connection>,
+        cancel: &Cancel,
+    ) -> Outcome<Writer<'a>> {
+        let is_named = wishes.model.is_some() || wishes.provider.is_some();
+        let wished = self.config.summary_model().filter(|_| !is_named).unwrap_or((None, Some(SAME)));
+        self.by_model(wished, id, meter, wishes, with, cancel)
+    }
+
+    fn by_model<'a>(
+        &'a self,
+        (provider, model): (Option<&str>, Option<&str>),
+        id: &SessionId,
+        meter: Meter,
+        wishes: &Wishes,
+        with: Option<&Connection>,
+        cancel: &Cancel,
+    ) -> Outcome<Writer<'a>> {
         let own = self.session(id)?.meta.config;
         let mut held = None;
         // Only a wish that leaves something to the conversation has to know with whom it is.

@@ -10,6 +10,7 @@ use crate::fault::{Exit, Fault, Outcome};
 use crate::gauge;
 use crate::paper::{number, say};
 use crate::progress;
+use crate::share;
 use clap::Args as ClapArgs;
 use komado_core::clip::clip;
 use komado_core::message::{Message, Outcome as ToolOutcome, Part, Role};
@@ -83,7 +84,8 @@ fn append_text(app: &App, mut thread: Thread<'_>, found: &Found, args: &Args) ->
     };
     change::settle(&mut thread);
     let tokens = thread.record(seq)?.tokens;
-    let window = app.session(thread.session())?.meta.config.context_length;
+    let given = app.session(thread.session())?.meta.config.context_length;
+    let window = share::window(&thread, given)?;
     // Calls that were answered for it go back, too.
     let undo = change::rewind_to(found, before);
     let mut paper = crate::paper::Paper::new(app.paper.json);

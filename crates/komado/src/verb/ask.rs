@@ -139,7 +139,7 @@ fn is_session(app: &App, word: &str) -> bool {
 }
 
 /// The answer for programs.
-fn row(talk: &Talk, conversed: &Conversed, answer: &Answer) -> Value {
+pub(super) fn row(talk: &Talk, conversed: &Conversed, answer: &Answer) -> Value {
     let turned = &conversed.turned;
     json!({
         "session": talk.found().session.as_str(),

@@ -61,7 +61,7 @@ pub(super) fn settle(thread: &mut Thread<'_>) {
 }
 
 /// `session` or `session/thread`, short enough to type and long enough to find.
-pub(super) fn name(found: &Found) -> String {
+pub(crate) fn name(found: &Found) -> String {
     if found.thread.is_root() {
         found.session.to_string()
     } else {

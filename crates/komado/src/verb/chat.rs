@@ -124,9 +124,9 @@ pub(super) fn tell_open(talk: &Talk, open: &[Call]) {
 /// The prompt: how full the window is. Plain, and in colour.
 fn prompt(app: &App, talk: &Talk) -> Outcome<(String, String)> {
     let thread = app.engine.open(&talk.found().session, &talk.found().thread, Mode::Read)?;
-    let budget = app.budget(&talk.connection, None)?;
+    let budget = app.budget(&thread, &talk.connection)?;
     let tokens = thread.view().tokens();
-    let raw = gauge::short(tokens, budget.window, CELLS);
+    let raw = gauge::short(tokens, budget.room + budget.above, CELLS);
     let ink = match tokens {
         n if n > budget.usable => Ink::Red,
         n if n >= budget.act_at => Ink::Yellow,

@@ -25,8 +25,8 @@ pub(crate) struct Args {
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = app.find_now(&args.address)?;
     let Some(span) = args.span else {
-        let budget = args.room.budget(app, &app.session(&found.session)?)?;
-        return condense_now(app, &found, budget, &Wishes::default());
+        let room = args.room;
+        return condense_now(app, &found, |app, thread| room.budget(app, thread), &Wishes::default());
     };
     let text = args.text.map_or_else(super::append::read_stdin, Ok)?;
     change::make(

@@ -4,6 +4,7 @@ use crate::app::App;
 use crate::fault::Outcome;
 use crate::gauge;
 use crate::paper::{Ink, count, number};
+use crate::share::Portion;
 use clap::Args as ClapArgs;
 use komado_core::journal::Entry;
 use komado_core::{Address, View};
@@ -28,7 +29,14 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         Some(seq) => thread.view_at(seq)?,
         None => thread.view().clone(),
     };
-    let window = args.window.or(session.meta.config.context_length);
+    let given = args.window.or(session.meta.config.context_length);
+    let share = view.share_in(thread.source()).map_err(komado_engine::Error::from)?;
+    let portion = share.map(|share| Portion::new(share, given.map(u64::from)));
+    // A child may fill its room beside what it sees of the threads above.
+    let window = match &portion {
+        Some(portion) => Some(u32::try_from(portion.window()).unwrap_or(u32::MAX)),
+        None => given,
+    };
     let weight = *view.weight();
     if app.paper.json {
         let parts: serde_json::Map<_, _> =
@@ -44,6 +52,8 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
             "context_tokens": weight.tokens(),
             "free_tokens": window.map(|w| u64::from(w).saturating_sub(weight.tokens())),
             "items": weight.items,
+            "above": weight.above,
+            "share": portion.as_ref().map(Portion::json),
             "parts": parts,
             "edits": view.edits().collect::<Vec<_>>(),
             "pins": view.pins().iter().map(|pin| [pin.from, pin.to]).collect::<Vec<_>>(),
@@ -58,6 +68,10 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     app.paper.line(line)?;
     for line in gauge::legend(&app.paper, &weight) {
         app.paper.line(line)?;
+    }
+    if let Some(portion) = &portion {
+        app.paper.fit(&format!("  share: {}", portion.line()))?;
+        app.paper.fit(&format!("  seen of the threads above: {}", portion.seen()))?;
     }
     for line in details(&thread, &view)? {
         app.paper.fit(&line)?;

@@ -4,6 +4,7 @@
 //! of the program. Everything else is real: the journal, the requests and the server that counts and refuses them, the
 //! edits, the folder that is left behind.
 
+mod errand;
 mod hand;
 mod ladder;
 mod library;
@@ -16,6 +17,7 @@ use crate::app::{App, hostname};
 use crate::clock::SystemClock;
 use crate::fault::{Fault, Outcome};
 use clap::Args as ClapArgs;
+use errand::Errand;
 use hand::{Done, Hand};
 use komado_core::budget::Budget;
 use komado_core::session::{Meta, MetaConfig, TaskKey};
@@ -49,7 +51,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let kept = args.keep.as_ref().map(|dir| open_kept(dir)).transpose()?;
-    let App { config, engine, paper, files } = app;
+    let App { config, engine, paper, files, .. } = app;
     let (engine, files) = match &kept {
         Some((engine, files)) => (engine, &**files),
         None => (
@@ -73,6 +75,8 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
             window_from: None,
             compression_threshold: Some(config.compression_threshold),
             meter: config.meter.clone(),
+            persona: None,
+            stelis_config: None,
         },
         user: Some(config.user.clone().unwrap_or_else(|| "demo".into())),
         queued: false,
@@ -100,13 +104,23 @@ fn open_kept(dir: &std::path::Path) -> Outcome<(Engine, Arc<FileStore>)> {
     Ok((Engine::new(Arc::clone(&files) as Arc<dyn Store>, Arc::new(SystemClock)), files))
 }
 
-/// What was played, on the session's first thread and on the fork.
+/// What was played, on the session's first thread, on the fork and in the child.
 struct Played {
     root: Done,
     fork: Option<Done>,
+    /// What a child thread did.
+    errand: Option<Errand>,
     /// The last time a span was condensed, and the last edit in force: worth a look.
     condensed: Option<Seq>,
     edited: Option<Seq>,
+}
+
+impl Played {
+    /// The most tokens that any view had.
+    fn peak(&self) -> u64 {
+        let errand = self.errand.as_ref().map_or(0, |errand| errand.done.peak);
+        self.root.peak.max(self.fork.as_ref().map_or(0, |fork| fork.peak)).max(errand)
+    }
 }
 
 /// The whole session: turns, and between them what a person does to it.
@@ -121,7 +135,7 @@ fn play(
     let mut hand = Hand::new(engine, root, budget, wire);
     let mut script = Script::new();
     hand.open()?;
-    let mut fork = None;
+    let (mut fork, mut errand) = (None, None);
     for n in 1..=turns {
         let last = n == turns;
         let turn = if last { script.farewell() } else { script.next() };
@@ -129,11 +143,12 @@ fn play(
         screen.turn(n, hand.view().weight(), &turn.says)?;
         match n {
             n if n == turns * 35 / 100 => fork = Some(hand.try_elsewhere(&script.aside(), screen)?),
+            n if n == turns * 80 / 100 => errand = hand.delegate((turns / 10).max(2), screen)?,
             n if n == turns * 60 / 100 => hand.go_astray(&script.astray(), screen)?,
             _ => hand.change_mind(screen)?,
         }
         hand.settle()?;
     }
     let (condensed, edited) = (hand.condensed(), hand.view().edits().last());
-    Ok(Played { root: hand.finish()?, fork, condensed, edited })
+    Ok(Played { root: hand.finish()?, fork, errand, condensed, edited })
 }

@@ -4,8 +4,9 @@ use crate::app::App;
 use crate::fault::{Fault, Outcome};
 use crate::paper::say;
 use komado_core::session::Session;
-use komado_core::{Address, SessionId};
+use komado_core::{Address, SessionId, ThreadId};
 use komado_engine::{Engine, Result};
+use komado_store::Which;
 use serde_json::json;
 
 /// Changes a session's state and tells.
@@ -19,7 +20,11 @@ pub(super) fn make(
     if found.seq.is_some() || !found.thread.is_root() {
         return Err(Fault::usage(format!("name a session, without thread or moment: {}", found.session)));
     }
+    let before = open_children(app, &found.session)?;
     let session = op(&app.engine, &found.session)?;
+    let after = open_children(app, &found.session)?;
+    let aborted: Vec<&str> =
+        before.iter().filter(|thread| !after.contains(thread)).map(|thread| thread.as_str()).collect();
     let folder = app.files.as_ref().and_then(|files| files.folder(&found.session).ok());
     let undo = format!("komado {undo} {}", found.session);
     if app.paper.json {
@@ -28,12 +33,23 @@ pub(super) fn make(
             "status": session.status.name(),
             "completed_at": session.completed_at,
             "error_message": session.error_message,
+            "aborted": aborted,
             "folder": folder,
             "undo": undo,
         }));
     }
     app.paper.line(format!("{} is {}", found.session, session.status.name()))?;
+    if !aborted.is_empty() {
+        say(format!("child threads aborted with it: {}", aborted.join(", ")));
+    }
     folder.iter().for_each(|folder| say(format!("folder: {}", folder.display())));
     say(format!("undo: {undo}"));
     Ok(())
+}
+
+/// The child threads that have not ended.
+fn open_children(app: &App, id: &SessionId) -> Outcome<Vec<ThreadId>> {
+    let branches = app.engine.store().branches(id, Which::All)?;
+    let open = branches.into_iter().filter(|branch| branch.parent.is_some() && branch.status.is_open());
+    Ok(open.map(|branch| branch.thread).collect())
 }

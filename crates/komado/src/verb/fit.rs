@@ -44,6 +44,16 @@ pub(super) struct Room {
     preset: Option<Preset>,
 }
 
+/// The window of a session in tokens as we count them: `given`, else its own.
+pub(super) fn window(app: &App, session: &Session, given: Option<u32>) -> Outcome<u32> {
+    app.own_window(&session.meta.config, given).ok_or_else(|| {
+        Fault::usage(format!(
+            "the window of session {} is not known; say it with --window TOKENS",
+            session.meta.uuid
+        ))
+    })
+}
+
 /// A preset on the command line.
 pub(super) fn preset(name: &str) -> Result<Preset, String> {
     Preset::named(name).ok_or_else(|| {
@@ -53,24 +63,19 @@ pub(super) fn preset(name: &str) -> Result<Preset, String> {
 }
 
 impl Room {
-    /// The budget for a session. A window that nobody knows is never guessed.
-    pub(super) fn budget(&self, app: &App, session: &Session) -> Outcome<Budget> {
-        let config = &session.meta.config;
-        let window = app.own_window(config, self.window).ok_or_else(|| {
-            Fault::usage(format!(
-                "the window of session {} is not known; say it with --window TOKENS",
-                session.meta.uuid
-            ))
-        })?;
-        Ok(app.config.budget(self.preset, window, config.model.as_deref()))
+    /// The budget of a thread. A window that nobody knows is never guessed.
+    pub(super) fn budget(&self, app: &App, thread: &Thread<'_>) -> Outcome<Budget> {
+        let session = app.session(thread.session())?;
+        let window = window(app, &session, self.window)?;
+        app.share_budget(thread, self.preset, window, &session.meta.config)
     }
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = app.find_now(&args.address)?;
-    let budget = args.room.budget(app, &app.session(&found.session)?)?;
     let mode = if args.dry_run { Mode::Read } else { Mode::Write };
     let mut thread = app.open(&found, mode)?;
+    let budget = args.room.budget(app, &thread)?;
     let mut writer =
         app.summariser(&found.session, thread.meter(), &Wishes::default(), None, &Cancel::default())?;
     let mut ladder = app.config.ladder(budget, writer.by());
@@ -184,8 +189,14 @@ fn what(done: &Done) -> String {
 }
 
 /// Condenses now, whether or not there is room.
-pub(super) fn condense_now(app: &mut App, found: &Found, budget: Budget, wishes: &Wishes) -> Outcome {
+pub(super) fn condense_now(
+    app: &mut App,
+    found: &Found,
+    budget: impl FnOnce(&App, &Thread<'_>) -> Outcome<Budget>,
+    wishes: &Wishes,
+) -> Outcome {
     let mut thread: Thread<'_> = app.open(found, Mode::Write)?;
+    let budget = budget(app, &thread)?;
     let mut writer = app.summariser(&found.session, thread.meter(), wishes, None, &Cancel::default())?;
     let condensed = thread.condense_now(&mut app.config.ladder(budget, writer.by()));
     // Also after a failure: that a model was asked is in the journal.

@@ -35,6 +35,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
             "session": header.session.as_str(),
             "thread": header.thread.as_str(),
             "address": address,
+            "parent": header.parent.as_ref().map(|parent| json!({ "thread": parent.thread.as_str(), "seq": parent.seq })),
             "base": header.base.map(|base| json!({ "thread": base.thread.as_str(), "seq": base.seq })),
         }));
     }

@@ -37,6 +37,7 @@ pub(crate) mod setup;
 pub(crate) mod show;
 pub(crate) mod stats;
 pub(crate) mod stop;
+pub(crate) mod thread;
 pub(crate) mod trim;
 pub(crate) mod truncate;
 pub(crate) mod unpin;
@@ -45,3 +46,5 @@ mod change;
 mod ending;
 mod span;
 mod talks;
+
+pub(crate) use change::name;

@@ -1,11 +1,13 @@
 //! `komado new`: make a session.
 
+mod stelis;
+
 use crate::app::{App, hostname};
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::{number, say};
 use clap::Args as ClapArgs;
 use komado_core::journal::Setup;
-use komado_core::session::{Meta, MetaConfig, TaskKey};
+use komado_core::session::{Meta, MetaConfig, StelisConfig, TaskKey};
 use komado_core::{Meter, SessionId, ThreadId};
 use komado_engine::lesson::Lesson;
 use komado_engine::window::{Listed, Told, Window};
@@ -41,11 +43,20 @@ pub(crate) struct Args {
     /// Make it wait in a queue
     #[arg(long)]
     queued: bool,
+    /// Who speaks in it: the name of a persona in the settings
+    #[arg(long, value_name = "NAME")]
+    persona: Option<String>,
+    /// What its child threads get, such as {"default_window_ratio":0.7,"max_depth":2,"enabled":true}
+    #[arg(long, value_name = "JSON", value_parser = stelis::parse)]
+    stelis: Option<StelisConfig>,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let id = args.id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
     let id = SessionId::new(id)?;
+    if let Some(persona) = &args.persona {
+        check_persona(app, persona)?;
+    }
     let meta = meta(app, &args, &id)?;
     app.engine.create(&meta)?;
     if let Some(system) = args.system {
@@ -64,6 +75,8 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
             "window": meta.config.context_length,
             "window_from": meta.config.window_from,
             "meter": meta.config.meter,
+            "persona": meta.config.persona,
+            "stelis_config": meta.config.stelis_config,
             "status": if meta.queued { "queued" } else { "running" },
         }));
     }
@@ -103,12 +116,29 @@ fn meta(app: &App, args: &Args, id: &SessionId) -> Outcome<Meta> {
             context_length: window,
             window_from: told.map(|told| told.name().to_owned()),
             compression_threshold: Some(app.config.compression_threshold),
+            persona: args.persona.clone(),
+            stelis_config: args.stelis,
         },
         user: args.user.clone(),
         task: args.task.as_deref(),
         queued: args.queued,
     };
     made.meta(app, id)
+}
+
+/// A persona without settings is most often a misspelling, but may get some later.
+fn check_persona(app: &App, name: &str) -> Outcome {
+    if name.trim().is_empty() {
+        return Err(Fault::usage("--persona takes a name, not an empty text"));
+    }
+    if app.config.persona(name).is_none() {
+        let hint = match app.config.near_persona(name) {
+            Some(near) => format!("did you mean {near}?"),
+            None => format!("personas.{name}.stelis_config gives it some"),
+        };
+        say(format!("komado: nothing is set for persona {name:?}; {hint}"));
+    }
+    Ok(())
 }
 
 /// The window from the table of models. A server on this machine has the window it was started with, whatever the table

@@ -83,16 +83,24 @@ fn row(session: &Session) -> Vec<String> {
 
 fn threads(app: &mut App, address: &Address) -> Outcome {
     let found = app.find(address)?;
-    let mut rows = vec![["thread", "goes on from", "entries", "tokens", "label"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        ["thread", "status", "started at", "goes on from", "entries", "tokens", "label"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     for header in app.engine.store().threads(&found.session)? {
         let thread = app.engine.open(&found.session, &header.thread, Mode::Read)?;
         let base = header.base.as_ref().map(|base| format!("{}@{}", base.thread, base.seq));
+        let parent = header.parent.as_ref().map(|parent| format!("{}@{}", parent.thread, parent.seq));
+        let status = thread.status()?.name();
         let own = thread.last() - header.base_seq();
         let tokens = thread.view().tokens();
         if app.paper.json {
             app.paper.json(&json!({
                 "session": found.session.as_str(),
                 "thread": header.thread.as_str(),
+                "status": status,
+                "parent": parent,
                 "base": base,
                 "entries": own,
                 "last": thread.last(),
@@ -104,6 +112,8 @@ fn threads(app: &mut App, address: &Address) -> Outcome {
         }
         rows.push(vec![
             header.thread.to_string(),
+            status.to_owned(),
+            parent.unwrap_or_else(|| "-".into()),
             base.unwrap_or_else(|| "-".into()),
             number(u64::from(own)),
             number(tokens),
@@ -113,5 +123,5 @@ fn threads(app: &mut App, address: &Address) -> Outcome {
     if app.paper.json {
         return Ok(());
     }
-    table(&rows, &[2, 3]).into_iter().try_for_each(|line| app.paper.fit(&line))
+    table(&rows, &[4, 5]).into_iter().try_for_each(|line| app.paper.fit(&line))
 }

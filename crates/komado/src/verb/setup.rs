@@ -37,7 +37,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = app.find_now(&args.address)?;
-    let tools = args.given.tools.as_deref().map(|path| read(path, '[', "a JSON array")).transpose()?;
+    let tools = args.given.tools.as_deref().map(read_tools).transpose()?;
     let params = args.given.params.as_deref().map(|path| read(path, '{', "a JSON object")).transpose()?;
     let system = args.given.system;
     let dialect = (tools.is_some() || params.is_some()).then_some(args.dialect);
@@ -68,6 +68,11 @@ fn current(thread: &Thread<'_>) -> komado_engine::Result<Setup> {
         Entry::Setup(setup) => Ok(setup),
         _ => Ok(Setup::default()),
     }
+}
+
+/// Tool definitions from a file.
+pub(super) fn read_tools(path: &Path) -> Outcome<Raw> {
+    read(path, '[', "a JSON array")
 }
 
 fn read(path: &Path, first: char, what: &str) -> Outcome<Raw> {

@@ -4,8 +4,8 @@
 //! when an edit, a rewind or a redaction changed what was there; the two lists only grow. None is synced: losing them
 //! loses nothing, and one that does not look as it was left is written anew.
 
-use super::blobs;
 use super::journal::FileJournal;
+use super::{blobs, header, place};
 use crate::error::Tried;
 use crate::{Error, Result};
 use komado_core::head::{Kind, Source};
@@ -28,6 +28,31 @@ pub(super) fn settle(journal: &mut FileJournal, view: &View) -> Result<()> {
     settle_list(journal, &SUMMARIES)
 }
 
+/// Removes what was made from lines of `journal` that are no longer there, the first of them `first`: in the thread, in
+/// its forks, and in the threads spawned from these, which see a part of them.
+pub(super) fn forget(journal: &FileJournal, first: Seq) -> Result<()> {
+    let family = header::family(journal.folder())?;
+    let mut stale = vec![(crate::Journal::header(journal).thread.clone(), first)];
+    let mut next = 0;
+    while let Some((thread, first)) = stale.get(next).cloned() {
+        next += 1;
+        for (header, folder) in &family {
+            let shares = header.base.as_ref().is_some_and(|base| base.thread == thread && base.seq >= first);
+            // Which part a child sees may have changed since it was spawned, so its moment says nothing here.
+            let sees = header.parent.as_ref().is_some_and(|parent| parent.thread == thread);
+            if (shares || sees) && !stale.iter().any(|(known, _)| *known == header.thread) {
+                stale.push((header.thread.clone(), if sees { 0 } else { first }));
+            }
+            if header.thread == thread {
+                for path in [folder.current(), folder.tools(), folder.summaries(), folder.request()] {
+                    place::remove(&path)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 struct Inline(PathBuf);
 
 impl Blobs for Inline {
@@ -40,6 +65,20 @@ impl Blobs for Inline {
 fn last_op(journal: &FileJournal, at: Seq) -> Result<Seq> {
     let head = Source::head(journal, at)?;
     Ok(if head.kind.is_op() { at } else { head.prev_op })
+}
+
+/// True when nothing between two last operations changed what was shown before: words told to or heard from others and
+/// the chronicle are no part of it.
+fn is_quiet_since(journal: &FileJournal, before: u64, now: Seq) -> Result<bool> {
+    let mut at = now;
+    while u64::from(at) > before {
+        let head = Source::head(journal, at)?;
+        if !matches!(head.kind, Kind::Tell | Kind::Heard | Kind::Chronicle) {
+            return Ok(false);
+        }
+        at = head.prev_op;
+    }
+    Ok(u64::from(at) == before)
 }
 
 /// True when the first `bytes` of a file are there and look like whole lines.
@@ -58,7 +97,7 @@ fn settle_current(journal: &mut FileJournal, view: &View) -> Result<()> {
     let (last, now) = (u64::from(view.last()), last_op(journal, view.last())?);
     let size = std::fs::metadata(&path).map(|m| m.len()).ok();
     let whole = size == Some(bytes) && has_lines(&path, bytes);
-    let can_extend = whole && (1..=last).contains(&upto) && op == u64::from(now);
+    let can_extend = whole && (1..=last).contains(&upto) && is_quiet_since(journal, op, now)?;
     if can_extend && upto == last {
         return Ok(());
     }

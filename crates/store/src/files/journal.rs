@@ -7,18 +7,18 @@ use super::derived;
 use super::header;
 use super::index::{Extent, Index, MAKING, OPEN};
 use super::lease::Ticket;
+use super::opener::Opener;
 use super::place::{self, Folder};
 use crate::error::Tried;
 use crate::letter::Letter;
-use crate::{Error, Journal, Note, Result, Row, check_rewritten, check_rows, read_record};
+use crate::{Error, Journal, Mode, Note, Result, Row, check_rewritten, check_rows, read_record};
 use komado_core::head::Source;
 use komado_core::journal::{Record, decode};
 use komado_core::thread::Header;
-use komado_core::{Head, Seq, View};
+use komado_core::{Head, Seq, ThreadId, View};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -60,7 +60,7 @@ pub struct FileJournal {
     poisoned: bool,
     notes: Vec<Note>,
     work: Work,
-    tally: Arc<Tally>,
+    opener: Opener,
 }
 
 /// What a handle may do about an index that is behind its journal.
@@ -77,10 +77,10 @@ pub(super) enum Access {
 
 impl FileJournal {
     pub(super) fn open(
+        opener: &Opener,
         folder: Folder,
         base: Option<Box<Self>>,
         access: Access,
-        progress: Option<&Progress>,
     ) -> Result<Self> {
         let path = folder.journal();
         let (file, header, first, index, scans, lease) = match access {
@@ -103,17 +103,24 @@ impl FileJournal {
             }
         };
         let tail = (header.base_seq(), Head::START);
-        let (notes, work, tally) = (Vec::new(), Work::default(), Arc::default());
+        let (notes, work, opener) = (Vec::new(), Work::default(), opener.clone());
         let poisoned = false;
-        let mut journal =
-            Self { folder, header, base, file, index, tail, end: first, lease, poisoned, notes, work, tally };
-        journal.catch_up(first, scans, progress)?;
+        let mut journal = Self {
+            folder,
+            header,
+            base,
+            file,
+            index,
+            tail,
+            end: first,
+            lease,
+            poisoned,
+            notes,
+            work,
+            opener,
+        };
+        journal.catch_up(first, scans)?;
         Ok(journal)
-    }
-
-    /// Adds its work to `tally` from now on.
-    pub(super) fn counted_in(self, tally: &Arc<Tally>) -> Self {
-        Self { tally: Arc::clone(tally), ..self }
     }
 
     /// The bytes of the journal file that count.
@@ -150,7 +157,7 @@ impl FileJournal {
     }
 
     /// Begins where the index ends, and takes in what the journal has after that.
-    fn catch_up(&mut self, first: u64, scans: bool, progress: Option<&Progress>) -> Result<()> {
+    fn catch_up(&mut self, first: u64, scans: bool) -> Result<()> {
         let size = self.file.metadata().tried("look at", &self.folder.journal())?.len();
         let known = self.known_tail(first, size)?;
         let scans = scans || known.is_none();
@@ -170,7 +177,7 @@ impl FileJournal {
         }
         let before = self.tail.0;
         self.index.mark(|marks| marks.clean = MAKING);
-        self.scan(size, progress)?;
+        self.scan(size)?;
         self.index.mark(|marks| marks.clean = OPEN);
         if self.tail.0 > before && self.lease.is_some() {
             self.notes.push(Note::Reindexed { entries: u64::from(self.tail.0 - before) });
@@ -209,7 +216,7 @@ impl FileJournal {
     }
 
     /// Reads lines from `self.end` on, indexes them, and cuts off a torn last one.
-    fn scan(&mut self, size: u64, progress: Option<&Progress>) -> Result<()> {
+    fn scan(&mut self, size: u64) -> Result<()> {
         let path = self.folder.journal();
         let mut view = View::fold(self, self.tail.0)?;
         let mut file = self.file.try_clone().tried("open", &path)?;
@@ -231,7 +238,7 @@ impl FileJournal {
             self.index.reserve(1)?;
             self.take(head, read as u32)?;
             view.apply(&record, self)?;
-            if let Some(progress) = progress {
+            if let Some(progress) = &self.opener.progress {
                 progress(self.end, size);
             }
         }
@@ -284,11 +291,11 @@ impl FileJournal {
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let path = self.folder.journal();
         self.work.writes += 1;
-        self.tally.writes.fetch_add(1, Relaxed);
+        self.opener.tally.writes.fetch_add(1, Relaxed);
         let written = (&self.file).write_all(bytes);
         let done = written.and_then(|()| {
             self.work.syncs += 1;
-            self.tally.syncs.fetch_add(1, Relaxed);
+            self.opener.tally.syncs.fetch_add(1, Relaxed);
             self.file.sync_data()
         });
         let Err(error) = done else { return Ok(()) };
@@ -366,6 +373,10 @@ impl Source for FileJournal {
 
     fn record(&self, seq: Seq) -> Result<Record> {
         read_record(self, seq)
+    }
+
+    fn above(&self, thread: &ThreadId) -> Result<Box<dyn Source<Error = Error> + '_>> {
+        Ok(Box::new(self.opener.open(&self.header.session, thread, Mode::Read)?))
     }
 }
 
@@ -467,14 +478,18 @@ impl Journal for FileJournal {
         std::fs::rename(&temp, &path).tried("replace", &path)?;
         self.poisoned = true; // Until it is open again.
         place::sync_folder(self.folder.path())?;
-        self.forget_derived(first)?;
+        derived::forget(self, first)?;
         if let Some(ticket) = self.lease.take() {
             let (folder, base) = (self.folder.clone(), self.base.take());
             let (work, notes) = (self.work, std::mem::take(&mut self.notes));
-            let tally = Arc::clone(&self.tally);
-            *self = Self { work, notes, tally, ..Self::open(folder, base, Access::Write(ticket), None)? };
+            let open = Self::open(&self.opener.silent(), folder, base, Access::Write(ticket))?;
+            *self = Self { work, notes, opener: self.opener.clone(), ..open };
         }
         Ok(changed)
+    }
+
+    fn above(&self, thread: &ThreadId) -> Result<Box<dyn Journal>> {
+        Ok(Box::new(self.opener.open(&self.header.session, thread, Mode::Read)?))
     }
 
     fn notes(&self) -> &[Note] {
@@ -508,30 +523,6 @@ impl FileJournal {
         let file = out.into_inner().map_err(std::io::IntoInnerError::into_error).tried("write", temp)?;
         file.sync_all().tried("sync", temp)?;
         Ok((changed, first))
-    }
-
-    /// Removes what was made from lines that are no longer there, the first of them `first`, also in the threads that
-    /// share them.
-    fn forget_derived(&self, first: Seq) -> Result<()> {
-        let family = header::family(&self.folder)?;
-        let mut stale = vec![self.header.thread.clone()];
-        let mut next = 0;
-        while let Some(thread) = stale.get(next).cloned() {
-            next += 1;
-            for (header, folder) in &family {
-                let shares =
-                    header.base.as_ref().is_some_and(|base| base.thread == thread && base.seq >= first);
-                if shares && !stale.contains(&header.thread) {
-                    stale.push(header.thread.clone());
-                }
-                if header.thread == thread {
-                    for path in [folder.current(), folder.tools(), folder.summaries(), folder.request()] {
-                        place::remove(&path)?;
-                    }
-                }
-            }
-        }
-        Ok(())
     }
 
     fn read_line(&self, extent: Extent) -> Result<Vec<u8>> {

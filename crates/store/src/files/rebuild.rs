@@ -78,6 +78,45 @@ pub enum Finding {
         /// What it says now.
         is: String,
     },
+    /// The row of a spawned thread said something else than its journal.
+    BranchChanged {
+        /// The thread.
+        thread: String,
+        /// What the row said.
+        was: String,
+        /// What it says now.
+        is: String,
+    },
+    /// Words that wait for a thread were not in the table, or some that it has heard still were.
+    MailChanged {
+        /// The thread.
+        thread: String,
+        /// How many were not there.
+        lost: u64,
+        /// How many were still there.
+        stale: u64,
+    },
+    /// A thread stands on one that is not there.
+    NoParent {
+        /// The thread.
+        thread: String,
+        /// What it stands on.
+        parent: String,
+    },
+    /// Threads stand on one another in a circle.
+    Circle {
+        /// The session.
+        session: String,
+        /// The threads.
+        threads: String,
+    },
+    /// An anchor leads nowhere.
+    LostChild {
+        /// The anchor.
+        place: String,
+        /// The thread it names.
+        child: String,
+    },
 }
 
 impl std::fmt::Display for Finding {
@@ -103,6 +142,33 @@ impl std::fmt::Display for Finding {
             Self::RowChanged { session, was, is } => {
                 write!(f, "session {session}: the table said {was}, it is {is}")
             }
+            Self::BranchChanged { thread, was, is } => {
+                write!(f, "{thread}: the table of threads said {was}, it is {is}")
+            }
+            Self::MailChanged { thread, lost, stale } => {
+                write!(
+                    f,
+                    "{thread}: of the words told to it, {lost} that wait were not in the table and {stale} that it has heard still were"
+                )
+            }
+            Self::NoParent { thread, parent } => {
+                write!(
+                    f,
+                    "{thread}: it stands on thread {parent}, which is not there; what it says itself can be read"
+                )
+            }
+            Self::Circle { session, threads } => {
+                write!(
+                    f,
+                    "session {session}: these threads stand on one another in a circle: {threads}; the first lines of their journals must be put right by hand"
+                )
+            }
+            Self::LostChild { place, child } => {
+                write!(
+                    f,
+                    "{place}: this anchor names thread {child}, which is not there; whoever opens the session to write ends it as aborted"
+                )
+            }
         }
     }
 }
@@ -119,7 +185,7 @@ pub struct Rebuilt {
 impl FileStore {
     /// Makes `tasks.db` again from the folders.
     pub fn rebuild(&self) -> Result<Rebuilt> {
-        self.remove_left_behind(&HALVES.map(|half| self.base.path().join(half)))?;
+        self.remove_left_behind(&HALVES.map(|half| self.base().path().join(half)))?;
         if let Some(done) = self.with_tasks(|tasks| tasks.is_sound().then(|| self.fill(tasks)).transpose())? {
             return Ok(done);
         }
@@ -132,18 +198,18 @@ impl FileStore {
 
     /// Checks the base folder: removes what was left behind in it, and rows without a folder.
     pub fn check_base(&self) -> Result<()> {
-        self.remove_left_behind(&HALVES.map(|half| self.base.path().join(half)))?;
+        self.remove_left_behind(&HALVES.map(|half| self.base().path().join(half)))?;
         self.with_tasks(|tasks| self.forget_rows(tasks)).map(|_| ())
     }
 
     /// Checks one session: every line of every journal, every index, the half its folder is in, and its row. Puts
     /// right what can be, and tells what was found.
     pub fn check(&self, id: &SessionId) -> Result<()> {
-        let folder = self.base.session(id)?;
+        let folder = self.base().session(id)?;
         // While someone writes, what looks left behind may be in use.
-        if let Ok(lock) = self.leases.take_whole(id, &folder) {
+        if let Ok(lock) = self.opener.lock_whole(id, &folder) {
             self.remove_left_behind(&[folder.join("threads"), folder.join("outputs")])?;
-            for folder in self.base.thread(id, &ThreadId::root())?.family()? {
+            for folder in self.base().thread(id, &ThreadId::root())?.family()? {
                 for path in [folder.unfinished_journal(), folder.unfinished_current()] {
                     self.remove_leftover(&path, path.exists())?;
                 }
@@ -155,18 +221,19 @@ impl FileStore {
         }
         self.check_half(id)?;
         self.check_shelf(id)?;
-        self.check_row(id)
+        self.check_row(id)?;
+        self.check_tree(id)
     }
 
     /// An index of words that has holes is emptied; whoever searches next fills it.
     fn check_shelf(&self, id: &SessionId) -> Result<()> {
-        if !self.base.thread(id, &ThreadId::root())?.recall().exists() {
+        if !self.base().thread(id, &ThreadId::root())?.recall().exists() {
             return Ok(());
         }
         let mut shelf = self.open_shelf(id)?;
         if !shelf.is_sound() {
             shelf.clear()?;
-            self.note(Finding::ShelfCleared { session: id.to_string() });
+            self.opener.note(Finding::ShelfCleared { session: id.to_string() });
         }
         Ok(())
     }
@@ -183,7 +250,7 @@ impl FileStore {
     fn remove_leftover(&self, path: &Path, is_one: bool) -> Result<()> {
         if is_one {
             place::remove(path)?;
-            self.note(Finding::LeftBehind { path: path.display().to_string() });
+            self.opener.note(Finding::LeftBehind { path: path.display().to_string() });
         }
         Ok(())
     }
@@ -191,12 +258,12 @@ impl FileStore {
     /// Reads the whole journal and compares each head with the index.
     fn check_index(&self, id: &SessionId, thread: &ThreadId) -> Result<()> {
         let indexed = self.open_file(id, thread, Mode::Read)?;
-        let folder = self.base.thread(id, thread)?;
+        let folder = self.base().thread(id, thread)?;
         let open = |access: Access| {
-            FileJournal::open(folder.clone(), self.open_base(id, &folder)?, access, self.progress.as_deref())
+            FileJournal::open(&self.opener, folder.clone(), self.opener.open_base(id, &folder)?, access)
         };
         let agrees = indexed.agrees_with(&open(Access::Anew)?);
-        let ticket = match self.ticket(id, thread, Purpose::Repair) {
+        let ticket = match self.opener.ticket(id, thread, Purpose::Repair) {
             Err(Error::Busy { .. }) => return Ok(()),
             taken => taken?,
         };
@@ -204,7 +271,7 @@ impl FileStore {
             place::remove(&folder.index())?;
         }
         let mut journal = open(Access::Write(ticket))?;
-        self.note_repairs(id, thread, &journal);
+        self.opener.note_repairs(id, thread, &journal);
         // What is derived may hold anything by now; whoever settles next makes it again.
         journal
             .index_mut()
@@ -221,11 +288,13 @@ impl FileStore {
             Entry::Close(close) => State::from(close.ending).is_ended(),
             _ => false,
         });
-        if ended == self.is_ended(&self.base.session(id)?) {
+        if ended == self.opener.is_ended(&self.base().session(id)?) {
             return Ok(());
         }
         match self.move_to_half(id, ended) {
-            Ok(()) => self.note(Finding::Moved { session: id.to_string(), to: HALVES[usize::from(ended)] }),
+            Ok(()) => {
+                self.opener.note(Finding::Moved { session: id.to_string(), to: HALVES[usize::from(ended)] })
+            }
             // Whoever writes is about to say how it goes on.
             Err(Error::Busy { .. }) => {}
             Err(other) => return Err(other),
@@ -244,7 +313,7 @@ impl FileStore {
         }
         let (was, is) = (before.as_ref().map_or_else(|| "nothing".into(), told), told(&now));
         if was != is {
-            self.note(Finding::RowChanged { session: id.to_string(), was, is });
+            self.opener.note(Finding::RowChanged { session: id.to_string(), was, is });
             self.with_tasks(|tasks| tasks.put(&now))?;
         }
         Ok(())
@@ -252,13 +321,9 @@ impl FileStore {
 
     /// Every session with a folder.
     pub fn folders(&self) -> Result<Vec<SessionId>> {
-        let mut ids: Vec<SessionId> = self.base.folders()?.into_iter().map(|(id, _, _)| id).collect();
+        let mut ids: Vec<SessionId> = self.base().folders()?.into_iter().map(|(id, _, _)| id).collect();
         ids.dedup();
         Ok(ids)
-    }
-
-    pub(super) fn note(&self, finding: Finding) {
-        super::locked(&self.findings).push(finding);
     }
 
     /// Gives every folder its row, and takes rows without one away.
@@ -268,10 +333,11 @@ impl FileStore {
             match self.session_of_folder(&id) {
                 Ok(session) => {
                     tasks.put(&session)?;
+                    self.fill_tree(tasks, &id)?;
                     done.sessions += 1;
                 }
                 Err(error) => {
-                    self.note(Finding::Unreadable { session: id.to_string(), why: error.to_string() });
+                    self.opener.note(Finding::Unreadable { session: id.to_string(), why: error.to_string() });
                     done.unreadable += 1;
                 }
             }
@@ -288,7 +354,7 @@ impl FileStore {
             if let Ok(id) = SessionId::new(row.meta.uuid.as_str()) {
                 tasks.remove(&id)?;
                 let (was, is) = (told(row), "gone".into());
-                self.note(Finding::RowChanged { session: id.to_string(), was, is });
+                self.opener.note(Finding::RowChanged { session: id.to_string(), was, is });
             }
         }
         Ok(folders)
@@ -309,14 +375,14 @@ impl FileStore {
         };
         let done = self.fill(&tasks)?;
         tasks.filled()?;
-        self.note(Finding::TasksReplaced { why: why.into(), aside: aside.display().to_string() });
+        self.opener.note(Finding::TasksReplaced { why: why.into(), aside: aside.display().to_string() });
         Ok((tasks, done))
     }
 
     /// The row a folder stands for.
     pub(super) fn session_of_folder(&self, id: &SessionId) -> Result<Session> {
-        let folder = self.base.session(id)?;
-        let ended = self.is_ended(&folder);
+        let folder = self.base().session(id)?;
+        let ended = self.opener.is_ended(&folder);
         let journal = self.open_file(id, &ThreadId::root(), Mode::Read)?;
         let meta = self.read_meta(id, &folder, &crate::Journal::header(&journal).timestamp);
         let mut session = Session::new(&meta);
@@ -339,7 +405,7 @@ impl FileStore {
     fn read_meta(&self, id: &SessionId, folder: &std::path::Path, made: &str) -> Meta {
         let text = std::fs::read(folder.join("metadata.json")).ok();
         text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_else(|| {
-            self.note(Finding::NoMetadata { session: id.to_string() });
+            self.opener.note(Finding::NoMetadata { session: id.to_string() });
             Meta {
                 uuid: id.to_string(),
                 task_key: TaskKey::local(id),

@@ -3,6 +3,7 @@
 //! An index like the others: it can be lost and made again from the folders. Writes are tried three times, because
 //! another process may hold the table for a moment.
 
+use super::branches;
 use crate::error::Tried;
 use crate::{Change, Error, Query, Result};
 use komado_core::SessionId;
@@ -41,7 +42,9 @@ CREATE TABLE IF NOT EXISTS tasks (
     updated_at TEXT,
     compression_threshold REAL,
     meter TEXT,
-    window_from TEXT
+    window_from TEXT,
+    persona TEXT,
+    stelis_config TEXT
 );
 CREATE INDEX IF NOT EXISTS idx_tasks_status ON tasks(status);
 CREATE INDEX IF NOT EXISTS idx_tasks_created_at ON tasks(created_at);
@@ -51,9 +54,13 @@ CREATE INDEX IF NOT EXISTS idx_tasks_user ON tasks(user);
 /// Version of the table; 0 while it was made but not yet filled from the folders.
 const VERSION: u32 = 1;
 
+/// Columns that a table from before them does not have; whoever does not know them passes them over.
+const LATER: [&str; 3] = ["window_from", "persona", "stelis_config"];
+
 const COLUMNS: &str = "uuid, task_source, owner, repo, task_type, task_id, status, created_at, started_at, \
     completed_at, process_id, hostname, llm_provider, model, context_length, llm_call_count, tool_call_count, \
-    total_tokens, compression_count, error_message, user, updated_at, compression_threshold, meter, window_from";
+    total_tokens, compression_count, error_message, user, updated_at, compression_threshold, meter, window_from, \
+    persona, stelis_config";
 
 /// How often a refused write is tried in all.
 const TRIES: u32 = 3;
@@ -70,7 +77,7 @@ pub(super) enum Opened {
 
 /// The table, open.
 pub(super) struct Tasks {
-    db: Connection,
+    pub(super) db: Connection,
     path: PathBuf,
     copy: bool,
 }
@@ -113,7 +120,7 @@ impl Tasks {
     /// A table in memory, for who may not write the one on disk. It takes rows from folders and no changes.
     pub(super) fn copy(path: &Path) -> Result<Self> {
         let db = Connection::open_in_memory().map_err(|e| refused(path, &e, 1))?;
-        db.execute_batch(SCHEMA).map_err(|e| refused(path, &e, 1))?;
+        db.execute_batch(SCHEMA).and_then(|()| branches::prepare(&db)).map_err(|e| refused(path, &e, 1))?;
         Ok(Self { db, path: path.to_owned(), copy: true })
     }
 
@@ -132,21 +139,22 @@ impl Tasks {
         found.is_ok_and(|found| found == "ok")
     }
 
-    fn may_change(&self) -> Result<()> {
+    /// Refuses what would change a copy.
+    pub(super) fn may_change(&self) -> Result<()> {
         let denied = || std::io::Error::from(std::io::ErrorKind::PermissionDenied);
         if self.copy { Err(denied()).tried("write", &self.path) } else { Ok(()) }
     }
 
-    fn retry<T>(&self, run: impl FnMut() -> rusqlite::Result<T>) -> Result<T> {
+    pub(super) fn retry<T>(&self, run: impl FnMut() -> rusqlite::Result<T>) -> Result<T> {
         retry(&self.path, run)
     }
 
-    fn told<T>(&self, result: rusqlite::Result<T>) -> Result<T> {
+    pub(super) fn told<T>(&self, result: rusqlite::Result<T>) -> Result<T> {
         result.map_err(|e| refused(&self.path, &e, 1))
     }
 
     pub(super) fn put(&self, session: &Session) -> Result<()> {
-        let marks = vec!["?"; 25].join(", ");
+        let marks = vec!["?"; 27].join(", ");
         let sql = format!("INSERT OR REPLACE INTO tasks ({COLUMNS}) VALUES ({marks})");
         self.retry(|| self.db.execute(&sql, params_from_iter(values(session)))).map(|_| ())
     }
@@ -160,6 +168,7 @@ impl Tasks {
                 let sql = "UPDATE tasks SET status = ?2, updated_at = ?3, completed_at = ?4, error_message = ?5, \
                            started_at = CASE WHEN ?2 = 'queued' THEN started_at ELSE COALESCE(started_at, ?3) END \
                            WHERE uuid = ?1";
+                self.turn_root(id, *to, at)?;
                 self.retry(|| self.db.execute(sql, params![id, to.name(), at, ended, why]))?
             }
             Change::Count { by, at } => {
@@ -176,6 +185,7 @@ impl Tasks {
 
     pub(super) fn remove(&self, id: &SessionId) -> Result<()> {
         self.may_change()?;
+        self.forget_branches(id)?;
         self.retry(|| self.db.execute("DELETE FROM tasks WHERE uuid = ?1", [id.as_str()])).map(|_| ())
     }
 
@@ -230,25 +240,30 @@ fn prepare(path: &Path) -> rusqlite::Result<(Connection, u32)> {
     if version == 0 {
         db.execute_batch(SCHEMA)?;
     } else {
-        add_column(&db)?;
+        add_columns(&db)?;
     }
+    branches::prepare(&db)?;
     // A table of the same name with other columns is refused here, not at the first write.
     db.prepare(&format!("SELECT {COLUMNS} FROM tasks LIMIT 0"))?;
     Ok((db, version))
 }
 
-/// A table from before `window_from` gets that column; whoever does not know it passes it over. Another process may be
-/// just as far.
-fn add_column(db: &Connection) -> rusqlite::Result<()> {
+/// Gives an older table of ours the columns it lacks. Another process may be just as far.
+fn add_columns(db: &Connection) -> rusqlite::Result<()> {
     let has = "SELECT count(*) FROM pragma_table_info('tasks') WHERE name = ?1";
-    let count = |name: &str| db.query_row(has, [name], |row| row.get::<_, u32>(0));
-    if count("meter")? == 0 || count("window_from")? > 0 {
+    let has = |name: &str| db.query_row(has, [name], |row| row.get::<_, bool>(0));
+    if !has("meter")? {
         return Ok(());
     }
-    match db.execute_batch("ALTER TABLE tasks ADD COLUMN window_from TEXT") {
-        Err(_) if count("window_from")? > 0 => Ok(()),
-        added => added,
+    for name in LATER {
+        if !has(name)? {
+            let added = db.execute_batch(&format!("ALTER TABLE tasks ADD COLUMN {name} TEXT"));
+            if added.is_err() && !has(name)? {
+                return added;
+            }
+        }
     }
+    Ok(())
 }
 
 /// What the system refused is told as such; only the rest is a fault of the table.
@@ -307,6 +322,8 @@ fn values(session: &Session) -> Vec<Value> {
         Value::from(meta.config.compression_threshold),
         text(&meta.config.meter),
         maybe(&meta.config.window_from),
+        maybe(&meta.config.persona),
+        Value::from(meta.config.stelis_config.and_then(|config| serde_json::to_string(&config).ok())),
     ]
 }
 
@@ -335,6 +352,10 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Session> {
                 compression_threshold: row.get(22)?,
                 meter: row.get::<_, Option<String>>(23)?.unwrap_or_default(),
                 window_from: row.get(24)?,
+                persona: row.get(25)?,
+                stelis_config: row
+                    .get::<_, Option<String>>(26)?
+                    .and_then(|text| serde_json::from_str(&text).ok()),
             },
             user: row.get(20)?,
             queued: status == State::Queued,

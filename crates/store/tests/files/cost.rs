@@ -8,7 +8,7 @@ use komado_store::{Journal, Mode};
 use std::fs;
 
 /// A counter of this thread, as the system keeps it; `None` where it keeps none.
-fn counted(what: &str) -> Option<u64> {
+pub(crate) fn counted(what: &str) -> Option<u64> {
     let text = fs::read_to_string("/proc/thread-self/io").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(what)?.strip_prefix(": "))?;
     line.parse().ok()

@@ -56,7 +56,14 @@ fn the_view_is_extended_by_messages_and_replaced_by_everything_else() {
         "{\"role\":\"system\",\"content\":\"決まり\"}\n{\"role\":\"user\",\"content\":\"one\"}\n"
     );
     let anchor = |text: &str, first| {
-        Entry::Anchor(Anchor { thread: tid("t"), label: None, ending: None, text: text.into(), first })
+        Entry::Anchor(Anchor {
+            thread: tid("t"),
+            label: None,
+            ending: None,
+            text: text.into(),
+            brief: None,
+            first,
+        })
     };
     let trim = Entry::Edit(Edit {
         kind: EditKind::Trim,

@@ -122,7 +122,7 @@ fn an_index_that_was_open_counts_in_the_same_boot_only() {
 
 #[test]
 fn a_process_killed_between_any_two_stores_leaves_what_can_be_put_right() {
-    let mut room = Room::with(35, 30);
+    let mut room = Room::ready(35, 30);
     let mut writer = room.write();
     let before = fs::read(room.path("index")).unwrap();
     room.say(&mut writer, said(Role::User, "the last word"));

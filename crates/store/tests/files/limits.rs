@@ -9,7 +9,7 @@ use crate::room::{Room, open_store, same, sid, tid, walk};
 use komado_core::session::{Counters, State};
 use komado_core::{Book, Role, ThreadId};
 use komado_store::files::FileJournal;
-use komado_store::{Blobs, Change, Error, FileStore, Journal, Mode, Query, Store};
+use komado_store::{Blobs, Change, Error, FileStore, Journal, Mail, Mode, Query, Store, Tree, Which};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -161,9 +161,14 @@ fn a_folder_that_may_only_be_read_can_be_read() {
     if let Some(base) = base() {
         return in_a_locked_folder(&open_store(&base), &base);
     }
-    let room = Room::with(61, 30);
+    let mut room = Room::with(61, 30);
     room.store.put_blob(&room.id, &mut &b"bytes"[..]).unwrap();
     drop(room.fork("fork", "root", 7));
+    room.store.create(&crate::room::meta("grown")).unwrap();
+    let book = std::mem::take(&mut room.book);
+    room.id = sid("grown");
+    room.line(2, "話");
+    (room.id, room.book) = (sid("s"), book);
     // One whose index is gone, one whose last line is torn.
     for id in ["gone", "torn"] {
         room.store.create(&crate::room::meta(id)).unwrap();
@@ -213,7 +218,15 @@ fn in_a_locked_folder(store: &FileStore, base: &Path) {
     same(&store.open_file(&id, &tid("fork"), Mode::Read).unwrap(), &book.fork(7));
     assert_eq!(store.threads(&id).unwrap().len(), 2);
     let rows = store.sessions(&Query::default()).unwrap();
-    assert_eq!(rows.iter().map(|row| row.meta.uuid.as_str()).collect::<Vec<_>>(), ["gone", "s", "torn"]);
+    assert_eq!(
+        rows.iter().map(|row| row.meta.uuid.as_str()).collect::<Vec<_>>(),
+        ["gone", "grown", "s", "torn"]
+    );
+    // Nobody put the rows of spawned threads into the table that is there; they are what the journals say.
+    let branches = store.branches(&sid("grown"), Which::All).unwrap();
+    assert_eq!(branches.iter().map(|row| row.depth).collect::<Vec<_>>(), [1, 2]);
+    let child = store.open_file(&sid("grown"), &tid("stelis_1_1"), Mode::Read).unwrap();
+    assert_eq!(child.above(&tid("stelis_1")).unwrap().last(), 2);
     let blob = blake3::hash(b"bytes").to_hex()[..32].to_owned();
     assert!(store.blob(&id, &blob).is_ok());
     crate::shelf::can_be_filled_and_searched(store, &id);
@@ -234,6 +247,8 @@ fn in_a_locked_folder(store: &FileStore, base: &Path) {
         ("end", refused(store.change(&id, &end))),
         ("remove", refused(store.remove(&id))),
         ("sweep", refused(store.sweep(&id, &|_| false))),
+        ("branch", refused(store.put_branch(&branches[0]))),
+        ("post", refused(store.post(&id, &root, &Mail { from: tid("fork"), seq: 1 }))),
     ] {
         assert!(text.contains("nothing was changed") && text.contains("--base-dir"), "{what}: {text}");
     }

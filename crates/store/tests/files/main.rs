@@ -14,6 +14,10 @@ mod limits;
 #[path = "../suite/play.rs"]
 mod play;
 mod room;
+#[path = "../suite/shares.rs"]
+mod shares;
 mod shelf;
+mod spawned;
 mod table;
 mod torn;
+mod tree;

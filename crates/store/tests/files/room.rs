@@ -1,6 +1,7 @@
 //! A file store in a folder of its own, with one session.
 
-use crate::play;
+use crate::play::{self, said};
+use crate::shares::{share, slice};
 use komado_core::journal::{Cause, Edit, EditKind, Entry, Show, ShowKind};
 use komado_core::message::{Call, CallKind, Part};
 use komado_core::session::{Meta, MetaConfig, TaskKey};
@@ -40,6 +41,7 @@ pub(crate) fn meta(id: &str) -> Meta {
             compression_threshold: Some(0.7),
             window_from: None,
             meter: "o200k".into(),
+            ..MetaConfig::default()
         },
         user: Some("ann".into()),
         queued: false,
@@ -69,6 +71,15 @@ impl Room {
         room.book = play::book(seed, count);
         room.write().append(0, &play::rows(&room.book, 0)).unwrap();
         room
+    }
+
+    /// The same, at a moment when the user may go on.
+    pub(crate) fn ready(seed: u64, count: u32) -> Self {
+        let goes_on = |seed: &u64| {
+            let view = play::book(*seed, count).view().clone();
+            view.last() == count && view.open().calls.is_empty() && view.closed().is_none()
+        };
+        Self::with((seed..).step_by(1000).find(goes_on).unwrap(), count)
     }
 
     pub(crate) fn base(&self) -> PathBuf {
@@ -114,6 +125,47 @@ impl Room {
         };
         self.store.spawn(&header).unwrap();
         self.store.open_file(&self.id, &tid(name), Mode::Write).unwrap()
+    }
+}
+
+/// A line of spawned threads, each with a slice of all above it, and their books.
+pub(crate) struct Line(pub(crate) Vec<(String, Book)>);
+
+impl Room {
+    /// Says `text` in the first thread, and spawns `depth` threads from one another, each saying it too.
+    pub(crate) fn line(&mut self, depth: usize, text: &str) -> Line {
+        let mut journal = self.write();
+        self.say(&mut journal, said(Role::User, text));
+        let mut line = Line(vec![("root".to_owned(), self.book.clone())]);
+        for n in 1..=depth {
+            let name = format!("stelis{}", "_1".repeat(n));
+            let (mut book, mut journal) = self.child(&name, &line);
+            play::write(&mut book, &mut journal, said(Role::User, &format!("{text} {n}")), 10);
+            line.0.push((name, book));
+        }
+        line
+    }
+
+    /// Spawns a thread from the last of `line`, with a slice of the last item of each.
+    pub(crate) fn child(&self, name: &str, line: &Line) -> (Book, FileJournal) {
+        let (parent, last) = line.0.last().unwrap();
+        let header = Header {
+            thread: tid(name),
+            parent: Some(Moment { thread: tid(parent), seq: last.view().last() }),
+            label: Some("調査".into()),
+            ..Header::root(self.id.clone(), play::NOW)
+        };
+        self.store.spawn(&header).unwrap();
+        let mut journal = self.store.open_file(&self.id, &tid(name), Mode::Write).unwrap();
+        let mut book = Book::default();
+        let mut slices = Vec::new();
+        for (thread, above) in &line.0 {
+            let at = above.view().last();
+            slices.push(slice(thread, at, &[(at, at)]));
+            book.below(tid(thread), above);
+        }
+        play::write(&mut book, &mut journal, Entry::Share(share(name, slices)), 0);
+        (book, journal)
     }
 }
 

@@ -3,10 +3,10 @@
 use crate::play::{self, NOW, answered, result, said};
 use crate::room::{Room, called, condensed, meta, open_store, sid};
 use komado_core::journal::{Close, Ending, Entry, Reply, Usage};
-use komado_core::session::{Counters, Meta, Session, State};
+use komado_core::session::{Counters, Meta, Session, State, StelisConfig};
 use komado_core::{Book, Message, Role, ThreadId};
 use komado_store::files::Finding;
-use komado_store::{Change, Error, FileStore, Mode, Query, Store};
+use komado_store::{Change, Error, FileStore, Mode, Query, Store, Tree, Which};
 use rusqlite::Connection;
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -56,26 +56,29 @@ fn columns(db: &Connection) -> Vec<(String, String, bool, Option<String>, bool)>
 
 fn indexes(db: &Connection) -> Vec<(String, String)> {
     let mut statement = db
-        .prepare("SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL ORDER BY 1")
+        .prepare("SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = 'tasks' ORDER BY 1")
         .unwrap();
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?))).unwrap();
     rows.map(Result::unwrap).collect()
 }
 
 #[test]
-fn the_table_has_the_columns_and_indexes_people_know_and_four_more() {
+fn the_table_has_the_columns_and_indexes_people_know_and_six_more() {
     let room = Room::new();
     let (ours, seed) = (db(&room), Connection::open_in_memory().unwrap());
     seed.execute_batch(SEED).unwrap();
     let (found, known) = (columns(&ours), columns(&seed));
     assert_eq!(found[..known.len()], known);
     let more: Vec<&str> = found[known.len()..].iter().map(|column| column.0.as_str()).collect();
-    assert_eq!(more, ["updated_at", "compression_threshold", "meter", "window_from"]);
+    assert_eq!(
+        more,
+        ["updated_at", "compression_threshold", "meter", "window_from", "persona", "stelis_config"]
+    );
     assert!(found[known.len()..].iter().all(|column| !column.2 && !column.4));
     assert_eq!(indexes(&ours), indexes(&seed));
     let tables: u32 =
         ours.query_row("SELECT count(*) FROM sqlite_master WHERE type = 'table'", [], |r| r.get(0)).unwrap();
-    assert_eq!(tables, 1);
+    assert_eq!(tables, 3, "sessions, spawned threads, words between them");
     let row = ours.query_row(
         "SELECT uuid || ' ' || task_source || ' ' || owner || ' ' || repo || ' ' || task_type || ' ' || task_id || ' ' || \
          status || ' ' || process_id || ' ' || hostname || ' ' || llm_provider || ' ' || model || ' ' || \
@@ -90,14 +93,43 @@ fn the_table_has_the_columns_and_indexes_people_know_and_four_more() {
 }
 
 #[test]
-fn a_table_from_before_the_last_column_gets_it_and_keeps_its_rows() {
+fn a_table_from_before_the_last_columns_gets_them_and_keeps_its_rows() {
     let room = Room::new();
     let base = room.base().to_owned();
-    db(&room).execute_batch("ALTER TABLE tasks DROP COLUMN window_from").unwrap();
-    let again = open_store(&base);
-    let found = again.sessions(&Query::default()).unwrap();
-    assert_eq!((found.len(), found[0].meta.config.window_from.as_deref()), (1, None));
-    assert!(again.take_findings().is_empty(), "nothing had to be made again");
+    for change in [
+        "ALTER TABLE tasks DROP COLUMN stelis_config; ALTER TABLE tasks DROP COLUMN persona",
+        "ALTER TABLE tasks DROP COLUMN window_from; DROP TABLE stelis_threads; DROP TABLE stelis_mail",
+    ] {
+        db(&room).execute_batch(change).unwrap();
+        let again = open_store(&base);
+        let found = again.sessions(&Query::default()).unwrap();
+        assert_eq!((found.len(), &found[0].meta.config), (1, &meta("s").config));
+        assert_eq!(again.branches(&room.id, Which::All).unwrap(), []);
+        assert!(again.take_findings().is_empty(), "nothing had to be made again");
+    }
+}
+
+#[test]
+fn what_a_session_says_for_its_spawned_threads_is_in_its_row() {
+    let room = Room::new();
+    let mut spoken = meta("t");
+    spoken.config.persona = Some("綾".into());
+    let config = StelisConfig { enabled: Some(true), default_window_ratio: Some(0.6), max_depth: None };
+    spoken.config.stelis_config = Some(config);
+    room.store.create(&spoken).unwrap();
+    let told = db(&room).query_row(
+        "SELECT persona || ' ' || stelis_config FROM tasks WHERE uuid = 't'",
+        [],
+        |row| row.get::<_, String>(0),
+    );
+    assert_eq!(told.unwrap(), r#"綾 {"enabled":true,"default_window_ratio":0.6}"#);
+    let found = |store: &FileStore| store.sessions(&Query::default()).unwrap().remove(1).meta.config;
+    assert_eq!(found(&room.elsewhere()), spoken.config);
+    room.store.rebuild().unwrap();
+    assert_eq!(found(&room.store), spoken.config);
+    // Somebody else's hand in the table hinders no listing.
+    db(&room).execute_batch("UPDATE tasks SET stelis_config = '{\"depth\":9' WHERE uuid = 't'").unwrap();
+    assert_eq!(found(&room.store).stelis_config, None);
 }
 
 /// Says `entry` in a thread and counts it, as whoever runs a session does.

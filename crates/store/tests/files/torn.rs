@@ -21,7 +21,7 @@ fn findings(store: &FileStore) -> String {
 
 #[test]
 fn a_last_line_cut_anywhere_is_taken_off_and_told() {
-    let mut room = Room::with(21, 6);
+    let mut room = Room::ready(21, 6);
     let before = room.book.clone();
     let index = fs::read(room.path("index")).unwrap();
     let mut journal = room.write();

@@ -19,7 +19,7 @@ fn folds_like(journal: &dyn Journal, book: &Book, dice: &mut Dice) {
     assert_eq!(poured(journal, book.view()), poured_book(book));
 }
 
-fn poured(journal: &dyn Journal, view: &View) -> Vec<(Seq, Message)> {
+pub(crate) fn poured(journal: &dyn Journal, view: &View) -> Vec<(Seq, Message)> {
     let mut all = Vec::new();
     let mut pour = |seq: Seq, message: &Message| {
         all.push((seq, message.clone()));
@@ -29,7 +29,7 @@ fn poured(journal: &dyn Journal, view: &View) -> Vec<(Seq, Message)> {
     all
 }
 
-fn poured_book(book: &Book) -> Vec<(Seq, Message)> {
+pub(crate) fn poured_book(book: &Book) -> Vec<(Seq, Message)> {
     let mut all = Vec::new();
     let mut pour = |seq: Seq, message: &Message| {
         all.push((seq, message.clone()));

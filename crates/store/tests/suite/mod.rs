@@ -10,6 +10,7 @@ pub(crate) mod retried;
 pub(crate) mod sessions;
 pub(crate) mod shelves;
 pub(crate) mod threads;
+pub(crate) mod tree;
 
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{SessionId, ThreadId};

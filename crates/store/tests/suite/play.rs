@@ -3,8 +3,8 @@
 use crate::dice::Dice;
 use komado_core::head::Source;
 use komado_core::journal::{
-    Anchor, Cause, Close, Edit, EditKind, Ending, Entry, Replace, Reply, Sent, Setup, Show, ShowKind, Usage,
-    encode,
+    Anchor, Cause, Chronicle, Close, Edit, EditKind, Ending, Entry, Replace, Reply, Sent, Setup, Show,
+    ShowKind, Usage, encode,
 };
 use komado_core::message::{Call, CallKind, Outcome, OutputRef, Part};
 use komado_core::{Book, Message, Role, Seq, Span, ThreadId};
@@ -100,12 +100,29 @@ fn propose(book: &Book, dice: &mut Dice) -> (Entry, u32) {
         92..95 => {
             (Entry::Setup(Setup { system: Some(words(dice, seq)), ..Setup::default() }), dice.below(200))
         }
-        95..97 => {
+        95..96 => {
             (Entry::Sent(Sent { digest: "d".into(), model: "m".into(), context_tokens: 9, purpose: None }), 0)
         }
+        96..97 => (kin(dice, seq), 0),
         97..98 => (Entry::Lost(Reply { finish: "lost".into(), ..Reply::default() }), 0),
         98..99 => (said(Role::System, &words(dice, seq)), dice.below(99)),
         _ => (Entry::Close(Close { ending: *dice.pick(&Ending::ALL).unwrap(), result: None }), 0),
+    }
+}
+
+/// What passes between threads.
+fn kin(dice: &mut Dice, seq: Seq) -> Entry {
+    let other = ThreadId::new("t1").unwrap();
+    match dice.below(3) {
+        0 => Entry::Tell { to: other, text: words(dice, seq) },
+        1 => Entry::Heard { from: other, upto: dice.below(seq) },
+        _ => Entry::Chronicle(Chronicle {
+            text: words(dice, seq),
+            covers: [1, seq],
+            partial: dice.chance(50),
+            model: None,
+            usage: None,
+        }),
     }
 }
 
@@ -173,5 +190,6 @@ fn anchor(book: &Book, dice: &mut Dice) -> Entry {
     let first = dice.pick(&anchors).copied().filter(|_| dice.chance(60));
     let ending = first.map(|_| Ending::Completed);
     let thread = ThreadId::new(format!("t{}", first.unwrap_or(seq))).unwrap();
-    Entry::Anchor(Anchor { thread, label: None, ending, text: words(dice, seq), first })
+    let brief = dice.chance(50).then(|| words(dice, seq));
+    Entry::Anchor(Anchor { thread, label: None, ending, text: words(dice, seq), brief, first })
 }

@@ -4,13 +4,13 @@
 //! the same. Then the call is made again, and whoever made it goes on as if nothing had happened.
 
 use komado_core::session::{Meta, Session};
-use komado_core::thread::Header;
+use komado_core::thread::{Branch, Header};
 use komado_core::{Head, Seq, SessionId, ThreadId, View};
 use komado_store::lesson::Learning;
 use komado_store::shelf::{Filter, Hit, Mark, Sheet, Sought, Tally};
 use komado_store::{
-    BlobRef, Blobs, Change, Error, Faulty, Journal, Lessons, Letter, Mode, Note, Query, ReadSeek, Result,
-    Row, Shelf, Store, Swept,
+    BlobRef, Blobs, Change, Error, Faulty, Journal, Lessons, Letter, Mail, Mode, Note, Query, ReadSeek,
+    Result, Row, Shelf, Store, Swept, Tree, Which,
 };
 use std::io::Read;
 use std::sync::{Arc, Mutex};
@@ -70,6 +70,10 @@ fn everything(store: &dyn Store) -> Vec<String> {
                 all.push(format!("{:?} {:?}", journal.head(seq).unwrap(), journal.line(seq).unwrap()));
             }
         }
+        all.extend(store.branches(&id, Which::All).unwrap().iter().map(|branch| format!("{branch:?}")));
+        for to in ["a", "z", "to"] {
+            all.push(format!("{:?}", store.mail(&id, &ThreadId::new(to).unwrap()).unwrap()));
+        }
         let blobs = Mutex::new(Vec::new());
         let keep = |blob: &str| {
             blobs.lock().unwrap().push(blob.to_owned());
@@ -114,6 +118,32 @@ impl<S: Store + 'static> Lessons for Retried<S> {
     }
 }
 
+impl<S: Store + 'static> Tree for Retried<S> {
+    fn put_branch(&self, branch: &Branch) -> Result<()> {
+        self.0.go(|| self.0.store.put_branch(branch))
+    }
+
+    fn branches(&self, id: &SessionId, which: Which) -> Result<Vec<Branch>> {
+        self.0.go(|| self.0.store.branches(id, which))
+    }
+
+    fn drop_branch(&self, id: &SessionId, thread: &ThreadId) -> Result<()> {
+        self.0.go(|| self.0.store.drop_branch(id, thread))
+    }
+
+    fn post(&self, id: &SessionId, to: &ThreadId, mail: &Mail) -> Result<()> {
+        self.0.go(|| self.0.store.post(id, to, mail))
+    }
+
+    fn mail(&self, id: &SessionId, to: &ThreadId) -> Result<Vec<Mail>> {
+        self.0.go(|| self.0.store.mail(id, to))
+    }
+
+    fn taken(&self, id: &SessionId, to: &ThreadId, from: &ThreadId, upto: Seq) -> Result<()> {
+        self.0.go(|| self.0.store.taken(id, to, from, upto))
+    }
+}
+
 impl<S: Store + 'static> Store for Retried<S> {
     fn create(&self, meta: &Meta) -> Result<()> {
         self.0.go(|| self.0.store.create(meta))
@@ -155,7 +185,7 @@ struct RetriedJournal<S> {
     store: Arc<Inner<S>>,
 }
 
-impl<S: Store> Journal for RetriedJournal<S> {
+impl<S: Store + 'static> Journal for RetriedJournal<S> {
     fn header(&self) -> &Header {
         self.journal.header()
     }
@@ -186,6 +216,11 @@ impl<S: Store> Journal for RetriedJournal<S> {
 
     fn rewrite(&mut self, change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>) -> Result<u64> {
         self.store.go(|| self.journal.rewrite(change))
+    }
+
+    fn above(&self, thread: &ThreadId) -> Result<Box<dyn Journal>> {
+        let journal = self.store.go(|| self.journal.above(thread))?;
+        Ok(Box::new(Self { journal, store: Arc::clone(&self.store) }))
     }
 
     fn notes(&self) -> &[Note] {

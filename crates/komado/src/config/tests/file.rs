@@ -1,5 +1,7 @@
 //! Does every mistake in the file name its place and what to do?
 
+use komado_core::session::MetaConfig;
+
 use super::super::ConfigError;
 use super::{World, line};
 
@@ -115,10 +117,11 @@ fn a_wrong_type_is_an_error() {
 fn out_of_range_is_an_error() {
     for value in ["0", "1.01", "-0.5", ".nan", ".inf", "1e999"] {
         let world = World::with_file(&format!("threads: {{child_ratio: {value}}}\n"));
-        let expected = "komado.yaml:1:24: threads.child_ratio must be a number above 0 and at most 1, not: ";
+        let expected = "komado.yaml:1:24: threads.child_ratio must be a number from 0.01 to 0.99, not: ";
         assert_eq!(world.error(), format!("{expected}{value}"));
     }
-    assert_eq!(World::with_file("threads: {child_ratio: 1}\n").load().child_ratio, 1.0);
+    let config = World::with_file("threads: {child_ratio: 0.99}\n").load();
+    assert_eq!(config.threads(&MetaConfig::default()).ratio, 0.99);
     for value in ["101", "-1", "99999999999999999999"] {
         let world = World::with_file(&format!("threads: {{max_depth: {value}}}\n"));
         assert!(world.error().ends_with(&format!("from 0 to 100, not: {value}")), "{}", world.error());
@@ -147,7 +150,7 @@ fn a_list_or_mapping_is_no_value_and_a_value_is_no_section() {
         "- a\n",
         "komado.yaml:1:1: the file must be a mapping, not a list; \
          keys that may stand in it: context_storage, budget, tool_output_cache, compaction, overflow, retry, store, \
-         threads, session, llm",
+         threads, personas, session, llm",
     );
 }
 

@@ -14,7 +14,10 @@ fn nobody_spoke_so_the_defaults_hold() {
     assert_eq!(config.compression_threshold, 0.7);
     assert_eq!((config.keep_recent_messages, config.min_messages_to_summarize), (5, 10));
     assert_eq!(config.cleanup_days, 30);
-    assert_eq!((config.child_ratio, config.max_depth), (0.8, 3));
+    let threads = config.threads(&Default::default());
+    assert_eq!((threads.off, threads.ratio, threads.max_depth), (None, 0.8, 3));
+    assert!(threads.lends);
+    assert_eq!(threads.anchor_tokens, 1_000);
     assert_eq!((config.max_history, config.user.clone(), config.store_url.clone()), (None, None, None));
     assert_eq!((config.meter.as_str(), config.provider.as_str()), ("o200k", "openai"));
     assert!(config.llm("openai").is_none());

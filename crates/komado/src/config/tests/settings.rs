@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use super::super::reference;
-use super::super::table::{Kind, SETTINGS, Setting};
+use super::super::table::{Kind, PROVIDER, SETTINGS, Setting};
 use super::{World, line};
 
 /// A value that a setting accepts and that is not its default.
 pub(super) fn another_value(setting: &Setting) -> &'static str {
     match setting.kind {
         Kind::Bool => "false",
-        Kind::Ratio => "0.25",
+        Kind::Ratio | Kind::Part => "0.25",
         Kind::Count { min, .. } if min > 42 => "4242",
         Kind::Count { max, .. } if max < 42 => "7",
         Kind::Count { .. } => "42",
@@ -39,15 +39,14 @@ fn every_setting_of_the_table_reaches_its_field() {
     let config = world.load();
     assert!(!config.enabled);
     assert_eq!(config.base_dir, world.path("work/値"));
-    assert_eq!((config.compression_threshold, config.child_ratio), (0.25, 0.25));
+    assert_eq!(config.compression_threshold, 0.25);
     let counts = [
         config.keep_recent_messages,
         config.min_messages_to_summarize,
         config.cleanup_days,
-        config.max_depth,
         config.max_history.unwrap(),
     ];
-    assert_eq!(counts, [42; 5]);
+    assert_eq!(counts, [42; 4]);
     assert_eq!((config.summary_prompt.as_str(), config.provider.as_str()), ("値", "値"));
     assert_eq!((config.user.as_deref(), config.meter.as_str()), (Some("値"), "chars4"));
     assert_eq!(config.store_url.as_deref(), Some("memory:"));
@@ -63,7 +62,20 @@ fn every_setting_of_the_table_reaches_its_field() {
     assert_eq!((config.retry_shrink, config.overflow_tries), (0.25, 7));
     assert_eq!((config.tries, config.delay_seconds), (42, 42));
     check_ladder(&config);
-    assert_eq!(SETTINGS.len(), 52, "a new setting needs a line in this test");
+    check_threads(&config);
+    assert_eq!(SETTINGS.len(), 58, "a new setting needs a line in this test");
+}
+
+/// What the settings of child threads come to.
+fn check_threads(config: &super::super::Config) {
+    let threads = config.threads(&Default::default());
+    assert!(threads.off.is_some() && !threads.lends);
+    assert_eq!((threads.ratio, threads.max_depth, threads.anchor_tokens), (0.25, 42, 4242));
+    let persona = config.persona("openai").unwrap();
+    assert_eq!(
+        (persona.enabled, persona.default_window_ratio, persona.max_depth),
+        (Some(false), Some(0.25), Some(42))
+    );
 }
 
 /// What the settings of the ladder come to.
@@ -137,7 +149,10 @@ fn the_listing_has_every_setting_once_in_the_tables_order() {
     let single =
         SETTINGS.iter().filter(|setting| !setting.is_family()).map(|setting| setting.path.to_owned());
     let family = ["ollama", "openai"].into_iter().flat_map(|name| {
-        SETTINGS.iter().filter(|setting| setting.is_family()).map(move |setting| setting.key_for(name))
+        SETTINGS
+            .iter()
+            .filter(|setting| setting.stand_in() == Some(PROVIDER))
+            .map(move |setting| setting.key_for(name))
     });
     assert_eq!(keys, single.chain(family).collect::<Vec<_>>());
     assert!(config.rows().iter().all(|row| !row.about.is_empty()));

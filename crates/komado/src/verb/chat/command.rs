@@ -86,11 +86,16 @@ impl Command {
             "/help" => help(app)?,
             "/model" => self.model(app, talk)?,
             "/condense" => {
-                let budget = app.budget(&talk.connection, None)?;
-                fit::condense_now(app, talk.found(), budget, &talk.wishes)?;
+                let connection = &talk.connection;
+                fit::condense_now(
+                    app,
+                    talk.found(),
+                    |app, thread| app.budget(thread, connection),
+                    &talk.wishes,
+                )?;
             }
             "/context" => {
-                let window = app.budget(&talk.connection, None)?.window.to_string();
+                let window = app.our_window(&talk.connection)?.to_string();
                 cli::again(app, &["context", &name, "--window", &window])?;
             }
             "/show" => cli::again(app, &["show", &name])?,

@@ -66,6 +66,11 @@ impl Talk {
         Ok(talk)
     }
 
+    /// A conversation in a thread that is there, with someone who is known.
+    pub(crate) fn with(found: Found, wishes: Wishes, connection: Connection) -> Self {
+        Self { found, wishes, connection }
+    }
+
     pub(crate) fn found(&self) -> &Found {
         &self.found
     }
@@ -76,7 +81,7 @@ impl Talk {
     }
 
     /// Says who answers when nobody was configured.
-    fn tell_scripted(&self) {
+    pub(crate) fn tell_scripted(&self) {
         if self.connection.is_scripted() && self.wishes.provider.is_none() {
             say(format!(
                 "komado: no model is configured, so the built-in scripted one answers (window {}); for a real one set \
@@ -95,15 +100,29 @@ impl Talk {
         answer: &mut Answer,
     ) -> Outcome<Conversed> {
         let mut thread = app.open(&self.found, Mode::Write)?;
+        self.ask_in(app, &mut thread, question, interrupt, answer)
+    }
+
+    /// The same in a thread that is open.
+    pub(crate) fn ask_in(
+        &self,
+        app: &App,
+        thread: &mut Thread<'_>,
+        question: Option<String>,
+        interrupt: &Interrupt,
+        answer: &mut Answer,
+    ) -> Outcome<Conversed> {
         let before = thread.last();
         if let Some(question) = question {
+            // What other threads told this one was said before the question.
+            thread.hear()?;
             thread.say(Message::text(Role::User, question))?;
             answer.is_kept = true;
         } else {
             answer.is_kept = true;
-            check_open(&thread)?;
+            check_open(thread)?;
         }
-        let budget = app.budget(&self.connection, None)?;
+        let budget = app.budget(thread, &self.connection)?;
         let watch = interrupt.watch();
         let mut asking = self.connection.asking.clone();
         asking.cancel = watch.cancel();
@@ -113,7 +132,7 @@ impl Talk {
         let mut ladder = app.config.ladder(budget, writer.by());
         let conversed = thread.converse(&asking, &mut ladder, &mut Library, &mut |news| answer.take(news));
         drop(watch);
-        change::settle(&mut thread);
+        change::settle(thread);
         answer.tokens = thread.view().tokens();
         conversed.map_err(|error| self.fault(error, before))
     }

@@ -71,6 +71,12 @@ impl<'e> Hand<'e> {
         Self { engine, thread, budget, wire, asked: 0, trimmed: None, condensed: Vec::new(), done }
     }
 
+    /// A hand on another thread of the session, whose calls are told from those here.
+    pub(super) fn beside(&self, thread: Thread<'e>, budget: Budget) -> Self {
+        let asked = self.asked.max(self.thread.last() as usize);
+        Self { asked, ..Self::new(self.engine, thread, budget, self.wire) }
+    }
+
     pub(super) fn view(&self) -> &View {
         self.thread.view()
     }
@@ -109,7 +115,7 @@ impl<'e> Hand<'e> {
         self.make_room(screen)
     }
 
-    fn say(&mut self, message: Message) -> Outcome<Seq> {
+    pub(super) fn say(&mut self, message: Message) -> Outcome<Seq> {
         let digest = digest(&message);
         let seq = self.thread.say(message)?;
         self.done.said.push((seq, digest));

@@ -38,7 +38,8 @@ pub(super) fn tell(
     paper: &mut Paper,
 ) -> Outcome {
     let mut kept = Kept::default();
-    for done in std::iter::once(&played.root).chain(&played.fork) {
+    let errand = played.errand.iter().map(|errand| &errand.done);
+    for done in std::iter::once(&played.root).chain(&played.fork).chain(errand) {
         read_back(engine, id, done, &mut kept)?;
     }
     let folder = files.folder(id)?;
@@ -109,18 +110,17 @@ pub(super) fn near(path: &Path) -> PathBuf {
 }
 
 fn counts(args: &Args, played: &Played, kept: &Kept, paper: &mut Paper) -> Outcome {
-    let Done { usage, trims, condenses, reverts, rewinds, peak, .. } = &played.root;
+    let Done { usage, trims, condenses, reverts, rewinds, .. } = &played.root;
     let read = usage.input_tokens + usage.cache_read_tokens;
     let cached = 100.0 * usage.cache_read_tokens as f64 / read.max(1) as f64;
     let forks = u32::from(played.fork.is_some());
-    let peak = *played.fork.iter().map(|fork| &fork.peak).chain([peak]).max().unwrap_or(peak);
     paper.line("")?;
     let line = format!(
         "said      {} tokens in {} messages; in the window of {} never more than {}",
         number(kept.said),
         number(kept.messages),
         number(u64::from(args.window)),
-        number(peak)
+        number(played.peak())
     );
     let line = paper.ink(Ink::Bold, &line);
     paper.line(line)?;
@@ -129,6 +129,13 @@ fn counts(args: &Args, played: &Played, kept: &Kept, paper: &mut Paper) -> Outco
         number(read)
     ))?;
     paper.line(format!("changed   {trims} trims, {condenses} condensed, {reverts} reverted, {rewinds} rewound, {forks} forked"))?;
+    if let Some(errand) = &played.errand {
+        paper.line(format!(
+            "child     {} tokens said in a thread of its own, {} of them seen here: its anchor",
+            number(errand.said),
+            number(errand.anchor)
+        ))?;
+    }
     paper.line(format!(
         "kept      {} bytes in {} messages and {} outputs are out of sight; all were read back now, none has changed",
         number(kept.hidden_bytes),
@@ -162,8 +169,14 @@ fn commands(id: &SessionId, base: &Path, args: &Args, played: &Played) -> Vec<(S
         format!("jq -r .summary {folder}/summaries.jsonl"),
         "the texts that stand for what is hidden",
     ));
-    let fork =
-        if played.fork.is_some() { format!(" {folder}/threads/*/messages.jsonl") } else { String::new() };
+    if played.errand.is_some() {
+        rows.push((format!("{komado} thread tree {id}"), "the threads, and what each had of the window"));
+    }
+    let fork = if played.fork.is_some() || played.errand.is_some() {
+        format!(" {folder}/threads/*/messages.jsonl")
+    } else {
+        String::new()
+    };
     let sum = format!("jq -s 'map(select(.role).tokens) | add' {folder}/messages.jsonl{fork}");
     rows.push((sum, "the tokens said in all, from the journals themselves"));
     let sql =
@@ -184,7 +197,7 @@ fn as_json(
     folder: &Path,
 ) -> Outcome<serde_json::Value> {
     let session = engine.session(id)?;
-    let Done { usage, trims, condenses, reverts, rewinds, peak, .. } = &played.root;
+    let Done { usage, trims, condenses, reverts, rewinds, .. } = &played.root;
     let ended = session.completed_at.as_deref().unwrap_or_default();
     Ok(json!({
         "session": id.as_str(),
@@ -195,7 +208,7 @@ fn as_json(
         "entries": kept.entries,
         "messages": kept.messages,
         "said_tokens": kept.said,
-        "peak_tokens": played.fork.iter().map(|fork| fork.peak).chain([*peak]).max(),
+        "peak_tokens": played.peak(),
         "usage": usage,
         "usage_total": session.counters.total_tokens,
         "trims": trims,
@@ -203,6 +216,8 @@ fn as_json(
         "reverts": reverts,
         "rewinds": rewinds,
         "forks": u32::from(played.fork.is_some()),
+        "child_said_tokens": played.errand.as_ref().map(|errand| errand.said),
+        "child_anchor_tokens": played.errand.as_ref().map(|errand| errand.anchor),
         "hidden_messages": kept.hidden,
         "hidden_outputs": kept.blobs,
         "hidden_bytes": kept.hidden_bytes,

@@ -1,0 +1,190 @@
+//! What a spawned thread has of the window, and whether it can work in it.
+//!
+//! The share in force says how a window is divided; the numbers follow from the window that is at hand. A window that
+//! became smaller first costs the thread itself. Only when that would leave it less than half of what its ratio gives it
+//! are the slices of the threads above cut smaller, from the same moments: that is said in the journal before it is seen.
+
+use crate::error::{Error, Result};
+use crate::thread::Thread;
+use komado_core::budget::{Budget, Policy, Preset};
+use komado_core::head::Source;
+use komado_core::journal::{Entry, Setup, Share, Slice};
+use komado_core::share::Shares;
+use komado_core::slice::{Cut, Tools, cut};
+use komado_core::{Meter, Seq, ThreadId, View};
+use std::fmt;
+
+/// The fewest tokens that a thread can work in, beside its answer and its buffer.
+pub const LEAST: u64 = 256;
+
+/// A share in which nothing can be said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NoRoom {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The window.
+    pub window: u64,
+    /// The threads above, the root first: name, what protects it, what is seen of it.
+    pub above: Vec<(ThreadId, u64, u64)>,
+    /// What is left for the thread, answer and buffer included.
+    pub room: u64,
+    /// What of that it can say something in.
+    pub usable: u64,
+}
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { thread, window, above, room, usable } = self;
+        write!(f, "thread {thread} has no room to work in: of a window of {window} tokens ")?;
+        for (name, share, used) in above {
+            write!(f, "{name} has {share} and takes {used}, ")?;
+        }
+        write!(
+            f,
+            "and {room} are left, of which {usable} can be used, fewer than {LEAST}; use a larger window, or share it out \
+             otherwise with `komado thread balance`"
+        )
+    }
+}
+
+impl std::error::Error for NoRoom {}
+
+impl NoRoom {
+    fn of(share: &Share, shares: &Shares, budget: &Budget) -> Self {
+        let above = share.slices.iter().zip(&shares.above);
+        Self {
+            thread: share.thread.clone(),
+            window: budget.window,
+            above: above.map(|(slice, own)| (slice.thread.clone(), own.share, own.used)).collect(),
+            room: budget.room,
+            usable: budget.own(),
+        }
+    }
+}
+
+impl Thread<'_> {
+    /// The share in force; none for a thread that was not spawned.
+    pub fn share(&self) -> Result<Option<Share>> {
+        Ok(self.view().share_in(self.source())?)
+    }
+
+    /// A window of `window` tokens, shared out between this thread and those above it.
+    pub fn shares(&self, window: u64) -> Result<Option<Shares>> {
+        Ok(self.share()?.map(|share| Shares::of(&share, window)))
+    }
+
+    /// `policy` in a window of `window` tokens, of which a spawned thread has its share; `names` are the model and the
+    /// profile. Slices that are to be cut because the window became smaller are counted as they will be.
+    pub fn budget(&self, policy: Policy, window: u64, names: &[&str]) -> Result<Budget> {
+        let Some(share) = self.share()? else { return Ok(Budget::new(policy, window, names)) };
+        let smaller = smaller(self.view(), self.source(), self.meter(), window, policy.buffer)?;
+        let share = smaller.unwrap_or(share);
+        let shares = Shares::of(&share, window);
+        let budget = Budget::shared(policy, &shares, window, names);
+        check_budget(&share, &shares, &budget)?;
+        Ok(budget)
+    }
+
+    /// Cuts the slices of the threads above smaller when `window` is smaller than the one that was shared out, and too
+    /// small for them: from the same moments, so that only what was seen is seen. Gives the entry that says so, if one was
+    /// needed.
+    pub fn cut_to(&mut self, window: u64, buffer: f64) -> Result<Option<Seq>> {
+        match smaller(self.view(), self.source(), self.meter(), window, buffer)? {
+            Some(share) => self.append(Entry::Share(share)).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Refuses a budget in which the thread could not say anything.
+pub(crate) fn check_budget(share: &Share, shares: &Shares, budget: &Budget) -> Result<()> {
+    if budget.own() >= LEAST {
+        return Ok(());
+    }
+    Err(Error::NoRoom(Box::new(NoRoom::of(share, shares, budget))))
+}
+
+/// Refuses a share that leaves the thread no room in `window`, whatever the policy.
+pub(crate) fn check_room(share: &Share, window: u64, buffer: f64) -> Result<()> {
+    let shares = Shares::of(share, window);
+    let policy = Policy { buffer, ..Preset::Komado.policy() };
+    check_budget(share, &shares, &Budget::shared(policy, &shares, window, &[]))
+}
+
+/// Most tokens of a slice whose thread has `share` tokens of a window: the buffer stays free in every part of it.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+pub(crate) fn most(share: u64, buffer: f64) -> u64 {
+    (share as f64 * (1.0 - buffer) + 1e-6).floor().max(0.0) as u64
+}
+
+/// The share with smaller slices, when `window` cannot hold those in force.
+pub(crate) fn smaller<S: Source<Error = komado_store::Error> + ?Sized>(
+    view: &View,
+    source: &S,
+    meter: Meter,
+    window: u64,
+    buffer: f64,
+) -> Result<Option<Share>> {
+    let Some(share) = view.share_in(source)? else { return Ok(None) };
+    let shares = Shares::of(&share, window);
+    if window >= share.window || shares.owed == 0 || shares.room() >= shares.own / 2 {
+        return Ok(None);
+    }
+    let slices = recut(view, source, meter, &share, &shares, buffer, Moments::Same)?;
+    Ok(Some(Share { window, slices, ..share }))
+}
+
+/// Which moments of the threads above slices are cut from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moments {
+    /// Those in force; a slice that fits its share stays as it is.
+    Same,
+    /// What those threads see now.
+    Present,
+}
+
+/// The slices of a share, cut anew to what `shares` leaves each.
+pub(crate) fn recut<S: Source<Error = komado_store::Error> + ?Sized>(
+    view: &View,
+    source: &S,
+    meter: Meter,
+    share: &Share,
+    shares: &Shares,
+    buffer: f64,
+    moments: Moments,
+) -> Result<Vec<Slice>> {
+    let within = |thread: &ThreadId| share.is_within(thread);
+    let mut tools = Tools::above(own_setup(view, source)?.as_ref());
+    let mut slices = Vec::with_capacity(share.slices.len());
+    // From the thread's parent up: the tools of the nearest one are offered.
+    for (slice, protected) in share.slices.iter().zip(&shares.above).rev() {
+        let above = source.above(&slice.thread)?;
+        let most = most(protected.share, buffer);
+        let at = if moments == Moments::Same { slice.at } else { above.last() };
+        slices.push(if moments == Moments::Same && protected.used <= most {
+            slice.clone()
+        } else {
+            let head = slice.head.clone();
+            let wanted =
+                Cut { thread: &slice.thread, at, ratio: slice.ratio, most, head, tools, within: &within };
+            cut(&*above, meter, wanted)??
+        });
+        if own_setup(&View::fold(&*above, at)?, &*above)?.is_some_and(|setup| setup.tools.is_some()) {
+            tools = Tools::Left;
+        }
+    }
+    slices.reverse();
+    Ok(slices)
+}
+
+/// The setup that a thread itself says.
+pub(crate) fn own_setup<S: Source<Error = komado_store::Error> + ?Sized>(
+    view: &View,
+    source: &S,
+) -> Result<Option<Setup>> {
+    let Some(seq) = view.setup() else { return Ok(None) };
+    Ok(match source.record(seq)?.entry {
+        Entry::Setup(setup) => Some(setup),
+        _ => None,
+    })
+}

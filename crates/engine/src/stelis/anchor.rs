@@ -1,0 +1,315 @@
+//! What an anchor says of a child: in full to its parent, in brief to itself and to those below it.
+//!
+//! The text follows from the child's journal at a change of its state and from nothing else, so it stays the same in
+//! between, whatever the child does. It has a cap in tokens: what the child did and said last is cut to it, the lines
+//! that say which thread it is and how it stands never are.
+
+use crate::condense::{Language, cut_prefix, cut_split};
+use crate::error::Result;
+use komado_core::head::Source;
+use komado_core::journal::{Close, Ending, Entry};
+use komado_core::message::Role;
+use komado_core::{Kind, Meter, Seq, ThreadId, View};
+use komado_store::Journal;
+
+/// How many of the last messages are told.
+const LAST: usize = 3;
+/// Characters of a label that are shown.
+const LABEL: usize = 80;
+/// Characters of one of the last messages, or of a result, that are looked at.
+const LINE: usize = 300;
+
+/// What is told of a child.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Tale {
+    pub(super) thread: ThreadId,
+    pub(super) label: Option<String>,
+    pub(super) started: String,
+    pub(super) close: Option<(Close, String)>,
+    pub(super) messages: u64,
+    /// What was done, and whether that is all of it.
+    pub(super) chronicle: Option<(String, Extent)>,
+    pub(super) last: Vec<(Role, String)>,
+}
+
+/// How much a chronicle tells of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Extent {
+    /// All that was done.
+    Whole,
+    /// The thread did not come to its end.
+    Partial,
+}
+
+impl Tale {
+    /// Of a child that is about to begin.
+    pub(super) fn begun(thread: ThreadId, label: Option<String>, started: String) -> Self {
+        Self { thread, label, started, close: None, messages: 0, chronicle: None, last: Vec::new() }
+    }
+
+    /// Of a child, as its journal tells it.
+    pub(super) fn of(journal: &dyn Journal) -> Result<Self> {
+        let header = journal.header();
+        let view = View::fold(journal, journal.last())?;
+        let mut tale = Self::begun(header.thread.clone(), header.label.clone(), header.timestamp.clone());
+        if let Some(seq) = view.closed() {
+            let record = Source::record(journal, seq)?;
+            if let Entry::Close(close) = record.entry {
+                tale.close = Some((close, record.timestamp));
+            }
+        }
+        if let Some(seq) = view.chronicle()
+            && let Entry::Chronicle(chronicle) = Source::record(journal, seq)?.entry
+        {
+            let extent = if chronicle.partial { Extent::Partial } else { Extent::Whole };
+            tale.chronicle = Some((chronicle.text, extent));
+        }
+        // While it works, the parent is told neither how much was said nor what: its prefix would change with every word.
+        if tale.close.is_some() {
+            tale.messages = count(journal, &view)?;
+            tale.last = last_words(journal, &view)?;
+        }
+        Ok(tale)
+    }
+
+    pub(super) fn ending(&self) -> Option<Ending> {
+        self.close.as_ref().map(|(close, _)| close.ending)
+    }
+
+    /// What the child itself and those below it are shown.
+    pub(super) fn brief(&self, language: Language) -> String {
+        let id = &self.thread;
+        match (self.shown_label(), language) {
+            (Some(label), Language::English) => format!("[Stelis thread {label} ({id}) has started]"),
+            (None, Language::English) => format!("[Stelis thread {id} has started]"),
+            (Some(label), Language::Japanese) => format!("[Stelisスレッド {label} ({id}) が開始しました]"),
+            (None, Language::Japanese) => format!("[Stelisスレッド {id} が開始しました]"),
+        }
+    }
+
+    /// What everyone else is shown: at most `cap` tokens, unless the first lines alone take more.
+    pub(super) fn full(&self, language: Language, meter: Meter, cap: u64) -> String {
+        let words = Words::of(language);
+        let head = self.head(words, language, meter, cap / 8);
+        let fits = |text: &str| u64::from(meter.said(text)) <= cap;
+        let mut room = cap.saturating_sub(u64::from(meter.said(&head)));
+        while room > 0 {
+            let text = format!("{head}{}", self.body(words, meter, room));
+            if fits(&text) {
+                return text;
+            }
+            // Texts side by side took more than each alone.
+            room -= room.div_ceil(16);
+        }
+        head
+    }
+
+    /// Tokens of the lines that are never cut, at their longest.
+    pub(super) fn least(&self, language: Language, meter: Meter) -> u64 {
+        let close = Close { ending: Ending::Aborted, result: None };
+        let ended = Self { close: Some((close, self.started.clone())), messages: u64::MAX, ..self.clone() };
+        u64::from(meter.said(&ended.head(Words::of(language), language, meter, 0)))
+    }
+
+    fn shown_label(&self) -> Option<String> {
+        let label = one_line(self.label.as_deref()?, LABEL);
+        (!label.is_empty()).then_some(label)
+    }
+
+    fn head(&self, words: &Words, language: Language, meter: Meter, result: u64) -> String {
+        let name = self.shown_label().unwrap_or_else(|| self.thread.to_string());
+        let mut lines = vec![
+            format!("[{}: {name}]", words.thread),
+            format!("- ID: {}", self.thread),
+            format!("- {}: {}", words.start, time(&self.started)),
+            format!("- {}: {}", words.end, self.end(words, language)),
+        ];
+        if let Some((close, _)) = &self.close {
+            lines.push(format!("- {}: {}", words.count, self.messages));
+            let title = if close.ending == Ending::Completed { words.result } else { words.reason };
+            let said = one_line(close.result.as_deref().unwrap_or_default(), LINE);
+            let said = clip(meter, &said, result);
+            if !said.is_empty() {
+                lines.push(format!("- {title}: {said}"));
+            }
+        }
+        lines.join("\n")
+    }
+
+    fn end(&self, words: &Words, language: Language) -> String {
+        let Some((close, at)) = &self.close else { return words.running.into() };
+        let how = match close.ending {
+            Ending::Completed => return time(at),
+            Ending::Paused => return words.paused.into(),
+            Ending::Failed => words.failed,
+            Ending::Stopped => words.stopped,
+            Ending::Aborted => words.aborted,
+        };
+        match language {
+            Language::English => format!("{} ({how})", time(at)),
+            Language::Japanese => format!("{}（{how}）", time(at)),
+        }
+    }
+
+    /// What was done and said last, in about `room` tokens.
+    fn body(&self, words: &Words, meter: Meter, room: u64) -> String {
+        let third = if self.chronicle.is_some() { room / 3 } else { room };
+        let last = self.exchanges(words, meter, third);
+        let Some((text, extent)) = &self.chronicle else { return last };
+        let title = if *extent == Extent::Whole { words.chronicle } else { words.partial };
+        let title = format!("\n\n{title}\n");
+        let taken = meter.text(&title) + meter.text(&last);
+        let told = clip_lines(meter, text.trim(), room.saturating_sub(taken));
+        if told.is_empty() { last } else { format!("{title}{told}{last}") }
+    }
+
+    fn exchanges(&self, words: &Words, meter: Meter, room: u64) -> String {
+        let title = format!("\n\n{}", words.last);
+        let taken = meter.text(&title);
+        let each = room.saturating_sub(taken) / LAST as u64;
+        let lines: Vec<String> = self
+            .last
+            .iter()
+            .map(|(role, said)| {
+                let who = format!("\n[{}]: ", role.name());
+                let said = clip(meter, said, each.saturating_sub(meter.text(&who)));
+                (who, said)
+            })
+            .filter(|(_, said)| !said.is_empty())
+            .map(|(who, said)| who + &said)
+            .collect();
+        if lines.is_empty() { String::new() } else { title + &lines.concat() }
+    }
+}
+
+/// The language that an anchor was written in.
+pub(super) fn language(text: &str) -> Language {
+    if text.starts_with(JAPANESE.open) { Language::Japanese } else { Language::English }
+}
+
+/// The fixed words of an anchor.
+struct Words {
+    /// How every anchor begins.
+    open: &'static str,
+    thread: &'static str,
+    start: &'static str,
+    end: &'static str,
+    running: &'static str,
+    paused: &'static str,
+    failed: &'static str,
+    stopped: &'static str,
+    aborted: &'static str,
+    count: &'static str,
+    result: &'static str,
+    reason: &'static str,
+    chronicle: &'static str,
+    partial: &'static str,
+    last: &'static str,
+}
+
+const ENGLISH: Words = Words {
+    open: "[Stelis thread",
+    thread: "Stelis thread",
+    start: "Start",
+    end: "End",
+    running: "in progress",
+    paused: "paused",
+    failed: "failed",
+    stopped: "stopped",
+    aborted: "aborted",
+    count: "Messages",
+    result: "Result",
+    reason: "Reason",
+    chronicle: "## Chronicle",
+    partial: "## Chronicle (partial)",
+    last: "## Latest exchanges",
+};
+
+const JAPANESE: Words = Words {
+    open: "[Stelisスレッド",
+    thread: "Stelisスレッド",
+    start: "開始",
+    end: "終了",
+    running: "進行中",
+    paused: "一時停止中",
+    failed: "失敗",
+    stopped: "停止",
+    aborted: "中断",
+    count: "メッセージ数",
+    result: "結果",
+    reason: "理由",
+    chronicle: "## Chronicle",
+    partial: "## Chronicle（途中まで）",
+    last: "## 最新のやり取り",
+};
+
+impl Words {
+    const fn of(language: Language) -> &'static Self {
+        match language {
+            Language::English => &ENGLISH,
+            Language::Japanese => &JAPANESE,
+        }
+    }
+}
+
+/// A journal's time as people read it.
+fn time(stamp: &str) -> String {
+    stamp.chars().take(19).map(|c| if c == 'T' { ' ' } else { c }).collect()
+}
+
+/// The first characters of a text, on one line.
+pub(super) fn one_line(text: &str, most: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= most {
+        return line;
+    }
+    line.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// At most so many tokens of a text, between characters.
+fn clip(meter: Meter, text: &str, tokens: u64) -> String {
+    if meter.text(text) <= tokens {
+        return text.to_owned();
+    }
+    let kept = cut_prefix(meter, text, tokens.saturating_sub(1)).trim_end();
+    if kept.is_empty() { String::new() } else { format!("{kept}…") }
+}
+
+/// The same, better between lines or sentences.
+fn clip_lines(meter: Meter, text: &str, tokens: u64) -> String {
+    if meter.text(text) <= tokens {
+        return text.to_owned();
+    }
+    let kept = cut_split(meter, text, tokens.saturating_sub(1)).0.trim_end();
+    if kept.is_empty() { String::new() } else { format!("{kept}…") }
+}
+
+/// Messages of a thread: everything said on its path.
+pub(super) fn count(journal: &dyn Journal, view: &View) -> Result<u64> {
+    let mut count = 0;
+    for seq in (1..=view.last()).filter(|seq| view.on_path(*seq)) {
+        let kind = journal.head(seq)?.kind;
+        count += u64::from(kind.is_item() && kind != Kind::Anchor);
+    }
+    Ok(count)
+}
+
+/// The last messages with words of people and models, oldest first.
+fn last_words(journal: &dyn Journal, view: &View) -> Result<Vec<(Role, String)>> {
+    let mut last: Vec<(Role, String)> = Vec::new();
+    let mut seq: Seq = view.last();
+    while seq > 0 && last.len() < LAST {
+        if view.on_path(seq)
+            && matches!(journal.head(seq)?.kind, Kind::User | Kind::Assistant)
+            && let Entry::Message(message, _) = Source::record(journal, seq)?.entry
+        {
+            let line = one_line(&message.words(), LINE);
+            if !line.is_empty() {
+                last.push((message.role, line));
+            }
+        }
+        seq -= 1;
+    }
+    last.reverse();
+    Ok(last)
+}

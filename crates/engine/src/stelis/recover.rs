@@ -1,0 +1,109 @@
+//! Putting right what a process left of its threads when it ended without a word.
+//!
+//! A thread that a guard holds is open for writing as long as the guard lives. So one that can be opened by somebody else
+//! has lost its holder: it is closed as aborted, with what the digest can tell, and its parent goes on. Threads that
+//! nobody holds outlive processes and are left alone, unless the thread above them has ended.
+
+use super::finish::{Finish, is_passed_over};
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::thread::Thread;
+use komado_core::journal::Chronicle;
+use komado_core::thread::Branch;
+use komado_core::{SessionId, ThreadId};
+use komado_store::{Mode, Which};
+
+/// Why a thread ended whose holder is gone.
+const GONE: &str = "the process that held it ended";
+
+/// A thread that lost its holder.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Recovered {
+    /// The thread.
+    pub thread: ThreadId,
+    /// Who had held it; nobody, for one that was left under a thread that ended.
+    pub held_by: Option<String>,
+    /// What was done in it so far.
+    pub chronicle: Option<Chronicle>,
+}
+
+impl Engine {
+    /// Breaks off the threads of processes that ended, and tells their parents. [`Engine::open`] does it for whoever opens
+    /// to write.
+    pub fn recover(&self, id: &SessionId) -> Result<Vec<Recovered>> {
+        let rows = self.store().branches(id, Which::Unsettled)?;
+        self.recover_rows(&rows)
+    }
+
+    /// Looks after the session of a thread that was just opened for writing.
+    pub(crate) fn look_after(&self, opened: &mut Thread<'_>) -> Result<()> {
+        let rows = self.store().branches(opened.session(), Which::Unsettled)?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        // Its guard would have it open, and we have.
+        if rows.iter().any(|row| row.thread == *opened.id()) && self.is_left(opened)? {
+            opened.finish(Finish::aborted(Some(GONE.to_owned())))?;
+        }
+        self.recover_rows(&rows)?;
+        opened.tend().map(|_| ())
+    }
+
+    fn recover_rows(&self, rows: &[Branch]) -> Result<Vec<Recovered>> {
+        let mut recovered = Vec::new();
+        // Those further down first: what they did is part of what the ones above tell.
+        for row in rows.iter().rev().filter(|row| row.parent.is_some()) {
+            match self.recover_one(row) {
+                Ok(found) => recovered.extend(found),
+                Err(error) if is_passed_over(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let Some(id) = rows.first().map(|row| &row.session) else { return Ok(recovered) };
+        // Parents are opened for a moment, and only where there is something to tell.
+        let untold = self.store().branches(id, Which::Unsettled)?.into_iter().filter(|row| !row.told);
+        let mut parents: Vec<ThreadId> = untold.filter_map(|row| row.parent).collect();
+        parents.dedup();
+        for parent in &parents {
+            self.tell_parent(id, parent)?;
+        }
+        Ok(recovered)
+    }
+
+    fn recover_one(&self, row: &Branch) -> Result<Option<Recovered>> {
+        if !row.status.is_open() {
+            return Ok(None);
+        }
+        let thread = self.open_as_left(&row.session, &row.thread, Mode::Read)?;
+        if !thread.status()?.is_open() {
+            thread.put_row()?;
+            return Ok(None);
+        }
+        if !self.is_left(&thread)? {
+            return Ok(None);
+        }
+        // Refused while its holder lives.
+        let mut thread = self.open_as_left(&row.session, &row.thread, Mode::Write)?;
+        if !self.is_left(&thread)? {
+            return Ok(None);
+        }
+        let held_by = thread.share()?.and_then(|share| share.held_by);
+        let chronicle = thread.finish(Finish::aborted(Some(GONE.to_owned())))?.chronicle;
+        Ok(Some(Recovered { thread: row.thread.clone(), held_by, chronicle }))
+    }
+
+    /// True for an open thread that lost its holder, or the thread above it. One without a share has hardly begun: whoever
+    /// spawns it may be at work, and if not, its parent knows.
+    fn is_left(&self, thread: &Thread<'_>) -> Result<bool> {
+        let Some(share) = thread.share()? else { return Ok(false) };
+        if !thread.status()?.is_open() {
+            return Ok(false);
+        }
+        if share.held_by.is_some() {
+            return Ok(true);
+        }
+        let Some(moment) = &thread.header().parent else { return Ok(false) };
+        let parent = self.open_as_left(thread.session(), &moment.thread, Mode::Read)?;
+        Ok(!parent.status()?.is_open())
+    }
+}

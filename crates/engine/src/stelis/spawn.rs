@@ -1,0 +1,309 @@
+//! Spawning a thread: checked whole before anything is written, then written so that a crash can be put right.
+//!
+//! The anchor is tried on a copy of the parent's journal, and the child's slices are cut from that copy: a refusal, be it
+//! for depth, for room or for calls that wait, leaves no trace. Then come the row, the anchor, the child's journal, its
+//! share, and the row again. The parent is never worked on in the child's place: what cannot be spawned is an error.
+
+use super::ANCHOR_CAP;
+use super::anchor::Tale;
+use super::child::Child;
+use crate::condense::Language;
+use crate::error::{Error, Result};
+use crate::share::{check_room, most, own_setup};
+use crate::staged::{Staged, Work};
+use crate::thread::Thread;
+use komado_core::journal::{Anchor, Entry, Ratio, Setup, Share, Slice};
+use komado_core::share::windows;
+use komado_core::slice::{Cut, Tools, counted, cut};
+use komado_core::thread::{Branch, Header, Moment, Status};
+use komado_core::{Kind, Seq, ThreadId};
+use komado_store::{Mode, Which};
+
+/// How many of the last entries are looked at for the language of the conversation.
+const LATELY: Seq = 64;
+
+/// What a thread is to be spawned with.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Spawn {
+    /// Its name; the next free one of its parent when there is none.
+    pub name: Option<ThreadId>,
+    /// What people call it.
+    pub label: Option<String>,
+    /// What it has of its parent's window.
+    pub ratio: Ratio,
+    /// How deep threads may nest.
+    pub max_depth: u32,
+    /// The model's window, in tokens as the session counts them.
+    pub window: u64,
+    /// Share of the window kept free for what no counter sees.
+    pub buffer: f64,
+    /// True when it may use what the threads above leave of their shares.
+    pub lends: bool,
+    /// Its own system prompt, tools and parameters, after those of the threads above.
+    pub setup: Option<Setup>,
+    /// What is asked of whoever tells, at its end, what was done.
+    pub chronicle_prompt: Option<String>,
+    /// The language of its anchor; that of the label or of the conversation when there is none.
+    pub language: Option<Language>,
+    /// Most tokens of its anchor.
+    pub anchor_cap: u64,
+}
+
+impl Spawn {
+    /// The usual child in a window of `window` tokens.
+    pub fn new(window: u64) -> Self {
+        Self {
+            name: None,
+            label: None,
+            ratio: Ratio::default(),
+            max_depth: 3,
+            window,
+            buffer: 0.1,
+            lends: true,
+            setup: None,
+            chronicle_prompt: None,
+            language: None,
+            anchor_cap: ANCHOR_CAP,
+        }
+    }
+}
+
+/// A thread that may be spawned: everything about it is decided, nothing is written.
+struct Plan {
+    header: Header,
+    share: Share,
+    /// The parent's journal with the anchor.
+    anchor: Work,
+}
+
+impl<'e> Thread<'e> {
+    /// Spawns a thread that ends with its holder: dropped, it is closed as aborted.
+    pub fn spawn(&mut self, spawn: &Spawn) -> Result<Child<'e>> {
+        let held_by = Some(self.engine().name().to_owned());
+        Ok(Child::new(self.spawn_held(spawn, held_by)?))
+    }
+
+    /// Spawns a thread that outlives the process, until someone ends it.
+    pub fn spawn_free(&mut self, spawn: &Spawn) -> Result<Thread<'e>> {
+        self.spawn_held(spawn, None)
+    }
+
+    fn spawn_held(&mut self, spawn: &Spawn, held_by: Option<String>) -> Result<Thread<'e>> {
+        self.check_writer()?;
+        let Plan { header, share, anchor } = self.plan_child(spawn, held_by)?;
+        let (engine, store) = (self.engine(), self.store());
+        let row = row(&header, &share);
+        store.put_branch(&row)?;
+        self.commit(anchor)?;
+        store.spawn(&header)?;
+        let mut child = engine.open_as_left(&header.session, &header.thread, Mode::Write)?;
+        child.begin(share, spawn.setup.clone())?;
+        store.put_branch(&Branch { told: true, ..row })?;
+        self.set_anchor_cap(spawn.anchor_cap);
+        child.set_anchor_cap(spawn.anchor_cap);
+        Ok(child)
+    }
+
+    /// The first entries of a spawned thread.
+    fn begin(&mut self, share: Share, setup: Option<Setup>) -> Result<()> {
+        let mut staged = self.stage();
+        staged.push(Entry::Share(share), 0, self.engine().now())??;
+        if let Some(setup) = setup {
+            let entry = Entry::Setup(setup);
+            let tokens = self.tokens(&entry);
+            staged.push(entry, tokens, self.engine().now())??;
+        }
+        let work = staged.finish();
+        self.commit(work)
+    }
+
+    fn plan_child(&self, spawn: &Spawn, held_by: Option<String>) -> Result<Plan> {
+        let above = self.share()?;
+        let depth = above.as_ref().map_or(0, Share::depth);
+        self.check_depth(depth, spawn.max_depth)?;
+        let thread = self.free_name(spawn.name.as_ref())?;
+        let language = self.language_of(spawn)?;
+        let started = self.engine().now();
+        let tale = Tale::begun(thread.clone(), spawn.label.clone(), started.clone());
+        check_cap(&tale, language, self, spawn.anchor_cap)?;
+        let mut staged = self.stage();
+        let at = push_anchor(&mut staged, &tale, language, self, spawn.anchor_cap)?;
+        let mut share = Share {
+            thread: thread.clone(),
+            window: spawn.window,
+            slices: self.inherited(&staged, above, spawn.setup.as_ref())?,
+            lends: spawn.lends,
+            chronicle_prompt: spawn.chronicle_prompt.clone(),
+            held_by,
+        };
+        let slice = self.own_slice(&staged, &share, at, spawn, language)?;
+        share.slices.push(slice);
+        check_room(&share, spawn.window, spawn.buffer)?;
+        let header = Header {
+            session: self.session().clone(),
+            thread,
+            base: None,
+            parent: Some(Moment { thread: self.id().clone(), seq: at }),
+            label: spawn.label.clone(),
+            timestamp: started,
+        };
+        Ok(Plan { header, share, anchor: staged.finish() })
+    }
+
+    fn check_depth(&self, depth: usize, most: u32) -> Result<()> {
+        let depth = u32::try_from(depth).unwrap_or(u32::MAX);
+        if depth < most {
+            return Ok(());
+        }
+        Err(Error::TooDeep { thread: self.id().to_string(), depth, most })
+    }
+
+    /// The name asked for, or the next free one below this thread: `stelis_1`, and below that `stelis_1_1`.
+    pub(super) fn free_name(&self, wanted: Option<&ThreadId>) -> Result<ThreadId> {
+        let session = self.session();
+        let mut taken: Vec<ThreadId> =
+            self.store().threads(session)?.into_iter().map(|header| header.thread).collect();
+        taken.extend(self.store().branches(session, Which::All)?.into_iter().map(|row| row.thread));
+        if let Some(name) = wanted {
+            if taken.contains(name) {
+                return Err(komado_store::Error::ThreadExists(session.clone(), name.clone()).into());
+            }
+            return Ok(name.clone());
+        }
+        let stem = if self.id().is_root() { "stelis" } else { self.id().as_str() };
+        let mut n = 1_u64;
+        loop {
+            let name = ThreadId::new(format!("{stem}_{n}"))?;
+            if !taken.contains(&name) {
+                return Ok(name);
+            }
+            n += 1;
+        }
+    }
+
+    /// A Japanese label decides; else what the user said last does.
+    fn language_of(&self, spawn: &Spawn) -> Result<Language> {
+        let label = spawn.label.as_deref().map(Language::of);
+        Ok(match (spawn.language, label) {
+            (Some(language), _) => language,
+            (None, Some(Language::Japanese)) => Language::Japanese,
+            _ => self.speaks()?,
+        })
+    }
+
+    /// The language that the user spoke last.
+    pub(super) fn speaks(&self) -> Result<Language> {
+        let last = self.last();
+        for seq in (last.saturating_sub(LATELY) + 1..=last).rev().filter(|seq| self.view().on_path(*seq)) {
+            if self.source().head(seq)?.kind == Kind::User
+                && let Entry::Message(message, _) = self.record(seq)?.entry
+            {
+                return Ok(Language::of(&message.words()));
+            }
+        }
+        Ok(Language::English)
+    }
+
+    /// What this thread sees of those above it, for its child to see as well.
+    fn inherited(
+        &self,
+        staged: &Staged<'_>,
+        above: Option<Share>,
+        setup: Option<&Setup>,
+    ) -> Result<Vec<Slice>> {
+        let Some(share) = above else { return Ok(Vec::new()) };
+        let own = Tools::above(own_setup(self.view(), self.source())?.as_ref());
+        let tools = if own == Tools::Left { own } else { Tools::above(setup) };
+        // A fork sees the anchor of the thread it left in brief; its children see its own so.
+        let share = Share { thread: self.id().clone(), ..share };
+        Ok(counted(staged.source(), self.meter(), &share, tools)?)
+    }
+
+    /// What the child sees of this thread, its own anchor last.
+    fn own_slice(
+        &self,
+        staged: &Staged<'_>,
+        share: &Share,
+        at: Seq,
+        spawn: &Spawn,
+        language: Language,
+    ) -> Result<Slice> {
+        let mut ratios: Vec<Ratio> = share.slices.iter().map(|slice| slice.ratio).collect();
+        ratios.push(spawn.ratio);
+        let line = windows(spawn.window, &ratios);
+        let protected = match line[..] {
+            [.., own, child] => own.saturating_sub(child),
+            _ => 0,
+        };
+        let within = |thread: &ThreadId| share.is_within(thread) || thread == self.id();
+        let wanted = Cut {
+            thread: self.id(),
+            at,
+            ratio: spawn.ratio,
+            most: most(protected, spawn.buffer),
+            head: heading(self.id(), language),
+            tools: Tools::above(spawn.setup.as_ref()),
+            within: &within,
+        };
+        Ok(cut(staged.source(), self.meter(), wanted)??)
+    }
+}
+
+/// Appends the anchor of a new child; gives its number.
+pub(super) fn push_anchor(
+    staged: &mut Staged<'_>,
+    tale: &Tale,
+    language: Language,
+    parent: &Thread<'_>,
+    cap: u64,
+) -> Result<Seq> {
+    let entry = Entry::Anchor(Anchor {
+        thread: tale.thread.clone(),
+        label: tale.label.clone(),
+        ending: None,
+        text: tale.full(language, parent.meter(), cap),
+        brief: Some(tale.brief(language)),
+        first: None,
+    });
+    let tokens = parent.tokens(&entry);
+    Ok(staged.push(entry, tokens, tale.started.clone())??)
+}
+
+fn check_cap(tale: &Tale, language: Language, parent: &Thread<'_>, cap: u64) -> Result<()> {
+    let needed = tale.least(language, parent.meter());
+    if needed <= cap { Ok(()) } else { Err(Error::AnchorCap { cap, needed }) }
+}
+
+/// Says, before a slice, whose it is.
+fn heading(thread: &ThreadId, language: Language) -> String {
+    match language {
+        Language::English => {
+            format!(
+                "[From thread {thread}, which this work was started from. It stays in view here; an @N in it is {thread}@N.]"
+            )
+        }
+        Language::Japanese => {
+            format!(
+                "[以下は、この作業の元になったスレッド {thread} の内容です。ここでは常に表示されます。その中の @N は {thread}@N です。]"
+            )
+        }
+    }
+}
+
+/// The row of a thread that is about to begin.
+fn row(header: &Header, share: &Share) -> Branch {
+    Branch {
+        session: header.session.clone(),
+        thread: header.thread.clone(),
+        parent: header.parent.as_ref().map(|moment| moment.thread.clone()),
+        depth: u32::try_from(share.depth()).unwrap_or(u32::MAX),
+        window_ratio: share.slices.last().map_or(1.0, |slice| slice.ratio.get()),
+        status: Status::Active,
+        label: header.label.clone(),
+        chronicle_summary: None,
+        held_by: share.held_by.clone(),
+        told: false,
+        created_at: header.timestamp.clone(),
+        completed_at: None,
+    }
+}

@@ -1,0 +1,313 @@
+//! A session in which anything happens to its threads, in any order.
+
+use crate::chance::Dice;
+use crate::kit::{fit, policy, ratio};
+use crate::room::{Room, call, calls, model, result, setup, thread_id, user};
+use komado_core::SessionId;
+use komado_core::journal::Ending;
+use komado_core::thread::Header;
+use komado_engine::balance::{Balance, Recut};
+use komado_engine::stelis::Resume;
+use komado_engine::{Child, Error, Finish, Result, Spawn, Telling, Thread};
+use komado_store::Mode;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// A handle on a thread, and whether the thread ends with it.
+pub(crate) enum Hand<'r> {
+    Free(Thread<'r>),
+    Guard(Child<'r>),
+}
+
+impl<'r> Hand<'r> {
+    fn thread(&mut self) -> &mut Thread<'r> {
+        match self {
+            Self::Free(thread) => thread,
+            Self::Guard(child) => child,
+        }
+    }
+}
+
+/// What may happen.
+const DEEDS: [(&str, u32); 22] = [
+    ("spawn", 14),
+    ("spawn_free", 6),
+    ("say", 22),
+    ("call", 8),
+    ("call_open", 3),
+    ("fit", 12),
+    ("end", 4),
+    ("abort", 3),
+    ("pause", 3),
+    ("resume", 4),
+    ("keep", 4),
+    ("refresh", 4),
+    ("below", 3),
+    ("rewind", 5),
+    ("fork", 4),
+    ("drop", 3),
+    ("panic", 3),
+    ("let_go", 5),
+    ("take", 5),
+    ("set_up", 3),
+    ("pin", 3),
+    ("tell", 3),
+];
+
+pub(crate) struct World<'r> {
+    pub(crate) room: &'r Room,
+    pub(crate) id: SessionId,
+    pub(crate) dice: Dice,
+    pub(crate) window: u64,
+    hands: BTreeMap<String, Hand<'r>>,
+    seed: u64,
+    log: Vec<String>,
+    made: u32,
+}
+
+impl Drop for World<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("seed {}, window {}:\n{}", self.seed, self.window, self.log.join("\n"));
+        }
+    }
+}
+
+impl<'r> World<'r> {
+    pub(crate) fn new(room: &'r Room, seed: u64) -> Self {
+        let (id, mut dice) = (room.session("s"), Dice::new(seed));
+        let window = *dice.pick(&[3_000, 8_000, 30_000, 120_000]).unwrap();
+        let hands = BTreeMap::from([("root".to_owned(), Hand::Free(room.root(&id)))]);
+        Self { room, id, dice, window, hands, seed, log: Vec::new(), made: 0 }
+    }
+
+    /// One deed on one thread; gives its name, and whether it was done.
+    pub(crate) fn step(&mut self) -> (&'static str, bool) {
+        let all: u32 = DEEDS.iter().map(|(_, weight)| weight).sum();
+        let mut roll = self.dice.below(all);
+        let (deed, _) = DEEDS
+            .iter()
+            .find(|(_, weight)| {
+                let found = roll < *weight;
+                roll = roll.saturating_sub(*weight);
+                found
+            })
+            .unwrap();
+        let headers = self.headers();
+        let name = self.dice.pick(&headers).unwrap().thread.to_string();
+        self.log.push(format!("{deed} {name}"));
+        let done = self.act(deed, &name);
+        if let Err(error) = &done {
+            self.log.push(format!("  {error}"));
+            assert!(!matches!(error, Error::Endless { .. }), "{error}");
+        }
+        (deed, done.is_ok())
+    }
+
+    pub(crate) fn headers(&self) -> Vec<Header> {
+        self.room.engine.store().threads(&self.id).unwrap()
+    }
+
+    fn act(&mut self, deed: &str, name: &str) -> Result<()> {
+        match deed {
+            "spawn" | "spawn_free" => self.spawn(name, deed == "spawn"),
+            "end" => self.finish(name, Ending::Completed),
+            "abort" => self.finish(name, Ending::Aborted),
+            "pause" => self.finish(name, Ending::Paused),
+            "resume" => {
+                self.put_down(name);
+                let resume = Resume::new(self.window);
+                self.room.engine.resume_child(&self.id, &thread_id(name), &resume).map(|_| ())
+            }
+            "below" => {
+                let balance = self.balance(Recut::Keep);
+                self.room.engine.balance_below(&self.id, &thread_id(name), balance).map(|_| ())
+            }
+            "drop" => {
+                self.hands.remove(name);
+                Ok(())
+            }
+            "panic" => {
+                let hand = self.hands.remove(name);
+                let broken = catch_unwind(AssertUnwindSafe(move || {
+                    let _held = hand;
+                    resume_unwind(Box::new(()));
+                }));
+                assert!(broken.is_err());
+                Ok(())
+            }
+            "let_go" => {
+                if let Some(Hand::Guard(child)) = self.hands.remove(name) {
+                    let thread = child.detach()?;
+                    self.hands.insert(name.to_owned(), Hand::Free(thread));
+                }
+                Ok(())
+            }
+            "take" => {
+                if !self.hands.contains_key(name) {
+                    let thread = self.room.engine.open(&self.id, &thread_id(name), Mode::Write)?;
+                    self.hands.insert(name.to_owned(), Hand::Free(thread));
+                }
+                Ok(())
+            }
+            _ => self.with(name, |world, thread| world.act_in(deed, thread))?,
+        }
+    }
+
+    /// Hands `act` the thread, opened for it when nobody has it.
+    fn with<T>(&mut self, name: &str, act: impl FnOnce(&mut Self, &mut Thread<'r>) -> T) -> Result<T> {
+        if let Some(mut hand) = self.hands.remove(name) {
+            let done = act(self, hand.thread());
+            self.hands.insert(name.to_owned(), hand);
+            return Ok(done);
+        }
+        let mut thread = self.room.engine.open(&self.id, &thread_id(name), Mode::Write)?;
+        Ok(act(self, &mut thread))
+    }
+
+    /// Lets go of a handle, not of the thread.
+    fn put_down(&mut self, name: &str) {
+        if matches!(self.hands.get(name), Some(Hand::Free(_))) {
+            self.hands.remove(name);
+        }
+    }
+
+    fn act_in(&mut self, deed: &str, thread: &mut Thread<'r>) -> Result<()> {
+        let n = self.dice.below(1_000);
+        match deed {
+            "say" => self.say(thread),
+            "call" | "call_open" => {
+                thread.say(calls(vec![call("c1", "read", "{}"), call("c2", "ls", &format!("[{n}]"))]))?;
+                thread.say(result("c1", &format!("out {n} ").repeat(n as usize)))?;
+                if deed == "call" {
+                    thread.say(result("c2", "done"))?;
+                }
+                Ok(())
+            }
+            "fit" => self.fit(thread),
+            "keep" => thread.balance(self.balance(Recut::Keep)).map(|_| ()),
+            "refresh" => thread.balance(self.balance(Recut::Refresh)).map(|_| ()),
+            "rewind" => {
+                let to = thread.last().saturating_sub(1 + self.dice.below(5));
+                thread.rewind(to).map(|_| ())
+            }
+            "fork" => {
+                let at = thread.last() - self.dice.below(thread.last().min(4));
+                let spawned = thread.header().parent.is_some();
+                let name = thread_id(&format!("f{}", self.count()));
+                if spawned { thread.fork(at, name, None).map(|_| ()) } else { Ok(()) }
+            }
+            "set_up" => {
+                let mut setup = setup(&format!("rule {n}"));
+                setup.tools = setup.tools.filter(|_| self.dice.chance(60));
+                thread.set_up(setup).map(|_| ())
+            }
+            "pin" => thread.pin(1 + self.dice.below(thread.last())).map(|_| ()),
+            _ => {
+                let to = self.dice.pick(&self.headers()).unwrap().thread.clone();
+                thread.tell(&to, &format!("word {n}"))?;
+                thread.answer_open_calls()?;
+                thread.hear().map(|_| ())
+            }
+        }
+    }
+
+    fn count(&mut self) -> u32 {
+        self.made += 1;
+        self.made
+    }
+
+    fn say(&mut self, thread: &mut Thread<'_>) -> Result<()> {
+        for _ in 0..=self.dice.below(4) {
+            let (n, long) = (self.count(), self.dice.below(250) as usize);
+            let text = format!("{n} 番目 {}", "word ".repeat(long));
+            let message = if self.dice.chance(50) { user(&text) } else { model(&text) };
+            thread.say(message)?;
+        }
+        Ok(())
+    }
+
+    fn spawn(&mut self, name: &str, guarded: bool) -> Result<()> {
+        let spawn = Spawn {
+            ratio: self.ratio(),
+            max_depth: 6,
+            lends: self.dice.chance(70),
+            setup: if self.dice.chance(20) { Some(setup("child")) } else { None },
+            ..Spawn::new(self.window)
+        };
+        let hand = self.with(name, |_, thread| {
+            thread.answer_open_calls()?;
+            Ok::<_, Error>(if guarded {
+                Hand::Guard(thread.spawn(&spawn)?)
+            } else {
+                Hand::Free(thread.spawn_free(&spawn)?)
+            })
+        })?;
+        let mut hand = hand?;
+        let child = hand.thread().header().thread.to_string();
+        if guarded || self.dice.chance(60) {
+            self.hands.insert(child, hand);
+        }
+        Ok(())
+    }
+
+    fn ratio(&mut self) -> komado_core::journal::Ratio {
+        ratio(f64::from(100 + self.dice.below(851)) / 1_000.0)
+    }
+
+    fn balance(&mut self, slices: Recut) -> Balance {
+        let ratio = if self.dice.chance(60) { Some(self.ratio()) } else { None };
+        Balance { ratio, window: self.window, buffer: 0.1, slices }
+    }
+
+    fn finish(&mut self, name: &str, ending: Ending) -> Result<()> {
+        let finish = |result| match ending {
+            Ending::Completed => Finish { ending, result, telling: Telling::Digest },
+            Ending::Paused => Finish::paused(result),
+            _ => Finish::aborted(result),
+        };
+        match self.hands.remove(name) {
+            Some(Hand::Guard(child)) => {
+                let parent = child.header().parent.clone().unwrap().thread.to_string();
+                self.with(&parent, |_, parent| match ending {
+                    Ending::Paused => child.pause(parent, None).map(|_| ()),
+                    Ending::Aborted => child.abort(parent, Some("enough".into())).map(|_| ()),
+                    _ => child.end(parent, finish(None)).map(|_| ()),
+                })?
+            }
+            hand => {
+                drop(hand);
+                self.room.engine.finish_child(&self.id, &thread_id(name), finish(None)).map(|_| ())
+            }
+        }
+    }
+
+    /// Makes the thread fit, and sees to it that it does.
+    fn fit(&mut self, thread: &mut Thread<'_>) -> Result<()> {
+        thread.answer_open_calls()?;
+        let budget = thread.budget(policy(), self.window, &[])?;
+        let (_, budget) = fit(thread, budget)?;
+        let view = thread.view();
+        let own = view.tokens() - view.weight().above;
+        assert_eq!(budget.above, view.weight().above);
+        assert!(own <= budget.room, "{own} tokens in a room of {}", budget.room);
+        assert!(view.tokens() <= budget.most(), "{} tokens, at most {}", view.tokens(), budget.most());
+        assert!(budget.most() <= self.window, "{budget:?}");
+        let shares = thread.shares(self.window)?;
+        assert!(shares.is_none_or(|shares| own <= shares.room()), "more than its share");
+        Ok(())
+    }
+
+    /// Everybody lets go; some without a word.
+    pub(crate) fn end(&mut self) {
+        while let Some((name, hand)) = self.hands.pop_first() {
+            self.log.push(format!("end {name}"));
+            if self.dice.chance(30) {
+                let _ = catch_unwind(AssertUnwindSafe(move || {
+                    let _held = hand;
+                    resume_unwind(Box::new(()));
+                }));
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What may child threads have, and who said so?
+//!
+//! The command line is trusted over the session, the session over its persona, the persona over the settings and the
+//! environment. A switch that is off is told with the place that turned it off.
+
+use super::Config;
+use super::check::Value;
+use crate::fault::{Exit, Fault, Outcome};
+use komado_core::journal::Ratio;
+use komado_core::session::{MetaConfig, StelisConfig};
+use std::collections::BTreeMap;
+
+/// What the settings say.
+#[derive(Clone, Default)]
+pub(super) struct ThreadWishes {
+    enabled: bool,
+    child_ratio: f64,
+    max_depth: u32,
+    lending: bool,
+    anchor_tokens: u32,
+    personas: BTreeMap<String, StelisConfig>,
+}
+
+impl ThreadWishes {
+    pub(super) fn apply(&mut self, key: &str, value: Value) {
+        match (key, value) {
+            ("threads.enabled", Value::Bool(v)) => self.enabled = v,
+            ("threads.child_ratio", Value::Ratio(v)) => self.child_ratio = v,
+            ("threads.max_depth", Value::Count(v)) => self.max_depth = v,
+            ("threads.lending", Value::Bool(v)) => self.lending = v,
+            ("threads.anchor_tokens", Value::Count(v)) => self.anchor_tokens = v,
+            // That no setting of the table falls through to here is a test.
+            _ => {}
+        }
+    }
+
+    pub(super) fn apply_persona(&mut self, name: &str, leaf: &str, value: Option<Value>) {
+        let persona = self.personas.entry(name.to_owned()).or_default();
+        match (leaf, value) {
+            ("enabled", Some(Value::Bool(v))) => persona.enabled = Some(v),
+            ("default_window_ratio", Some(Value::Ratio(v))) => persona.default_window_ratio = Some(v),
+            ("max_depth", Some(Value::Count(v))) => persona.max_depth = Some(v),
+            _ => {}
+        }
+    }
+}
+
+/// What child threads of one session may have.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Threads {
+    /// Who turned them off; `None` while they may be started.
+    pub(crate) off: Option<String>,
+    /// What a child has of its parent's window.
+    pub(crate) ratio: f64,
+    /// How deep they may nest.
+    pub(crate) max_depth: u32,
+    /// Whether what the threads above leave unused is lent.
+    pub(crate) lends: bool,
+    /// The most tokens of an anchor.
+    pub(crate) anchor_tokens: u64,
+}
+
+impl Threads {
+    /// An error that says who turned them off, if somebody did.
+    pub(crate) fn check(&self) -> Outcome {
+        match &self.off {
+            None => Ok(()),
+            Some(who) => Err(Fault::new(Exit::Refused, format!("no child threads may be started: {who}"))),
+        }
+    }
+
+    /// The ratio, checked once more: a session may have been made by other hands.
+    pub(crate) fn ratio(&self) -> Outcome<Ratio> {
+        Ratio::new(self.ratio).map_err(|error| Fault::input(format!("default_window_ratio: {error}")))
+    }
+}
+
+impl Config {
+    /// What child threads of a session made with `own` may have.
+    pub(crate) fn threads(&self, own: &MetaConfig) -> Threads {
+        let of_session = own.stelis_config.unwrap_or_default();
+        let persona = own.persona.as_deref();
+        let of_persona = persona.and_then(|name| self.persona(name)).copied().unwrap_or_default();
+        let wishes = &self.threads;
+        let off = match (of_session.enabled, of_persona.enabled, wishes.enabled) {
+            (Some(false), ..) => Some("the session was made with enabled: false in its stelis_config".into()),
+            (None, Some(false), _) => Some(format!(
+                "personas.{}.stelis_config.enabled is false; change it there, or in a session with --stelis",
+                persona.unwrap_or_default()
+            )),
+            (None, None, false) => {
+                Some("threads.enabled is false; --set threads.enabled=true allows it".into())
+            }
+            _ => None,
+        };
+        Threads {
+            off,
+            ratio: of_session
+                .default_window_ratio
+                .or(of_persona.default_window_ratio)
+                .unwrap_or(wishes.child_ratio),
+            max_depth: of_session.max_depth.or(of_persona.max_depth).unwrap_or(wishes.max_depth),
+            lends: wishes.lending,
+            anchor_tokens: u64::from(wishes.anchor_tokens),
+        }
+    }
+
+    /// What is said for a persona; `None` when nothing is.
+    pub(crate) fn persona(&self, name: &str) -> Option<&StelisConfig> {
+        self.threads.personas.get(name)
+    }
+
+    /// The persona of the settings whose name is nearest.
+    pub(crate) fn near_persona(&self, name: &str) -> Option<&str> {
+        super::nearest_name(name, self.threads.personas.keys().map(String::as_str))
+    }
+}

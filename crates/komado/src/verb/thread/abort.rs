@@ -1,0 +1,22 @@
+//! `komado thread abort`: break a child thread off.
+
+use super::{child, end, ended};
+use crate::app::App;
+use crate::fault::Outcome;
+use clap::Args as ClapArgs;
+use komado_core::Address;
+use komado_core::thread::Status;
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct Args {
+    /// The thread, SESSION/THREAD
+    address: Address,
+    /// Why, for people
+    why: Option<String>,
+}
+
+pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+    let found = child(app, &args.address)?;
+    let finished = end::abort(app, &found, args.why)?;
+    ended::tell(app, &found, Status::Aborted, &finished)
+}

@@ -1,0 +1,67 @@
+//! `komado thread start`: a child thread that outlives this command.
+
+use super::spawned::Wanted;
+use crate::app::App;
+use crate::fault::Outcome;
+use crate::paper::{number, say};
+use crate::share::Portion;
+use crate::verb::{change, fit};
+use clap::Args as ClapArgs;
+use komado_core::Address;
+use komado_store::Mode;
+use serde_json::json;
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct Args {
+    /// The session, or SESSION/THREAD: the thread it is started from
+    address: Address,
+    /// What it is about, for people and for the model
+    label: Option<String>,
+    #[command(flatten)]
+    wanted: Wanted,
+    /// The model's window in tokens, in place of the session's own
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    window: Option<u32>,
+}
+
+pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+    let found = app.find_now(&args.address)?;
+    let session = app.session(&found.session)?;
+    let own = &session.meta.config;
+    // Whether it may be started at all is said before a missing window is.
+    app.config.threads(own).check()?;
+    let window = u64::from(fit::window(app, &session, args.window)?);
+    let spawn = args.wanted.spawn(app, own, window, args.label.clone(), args.wanted.setup()?)?;
+    let mut parent = app.open(&found, Mode::Write)?;
+    let mut child = parent.spawn_free(&spawn)?;
+    change::settle(&mut parent);
+    change::settle(&mut child);
+    let portion = child.share()?.map(|share| Portion::new(share, Some(window)));
+    let depth = child.share()?.map_or(0, |share| share.depth());
+    let thread = child.header().thread.clone();
+    drop((child, parent));
+    let address = format!("{}/{thread}", found.session);
+    let undo = format!("komado thread abort {address}");
+    if app.paper.json {
+        return app.paper.json(&json!({
+            "session": found.session.as_str(),
+            "thread": thread.as_str(),
+            "address": address,
+            "parent": found.thread.as_str(),
+            "label": args.label,
+            "depth": depth,
+            "ratio": spawn.ratio.get(),
+            "window": window,
+            "share": portion.as_ref().map(Portion::json),
+            "status": "active",
+            "undo": undo,
+        }));
+    }
+    app.paper.line(&address)?;
+    if let Some(portion) = &portion {
+        say(format!("window: {} = {}", number(window), portion.line()));
+    }
+    say(format!("next: komado ask {address} \"…\"; at the end: komado thread end {address}"));
+    say(format!("undo: {undo}"));
+    Ok(())
+}

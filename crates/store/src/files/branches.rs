@@ -1,0 +1,219 @@
+//! `stelis_threads` and `stelis_mail` in `tasks.db`: the tree of spawned threads, for people and their SQL.
+//!
+//! An index like the table of sessions beside it. A row is written before what it stands for, and durably: after a crash
+//! the table names everything that may have to be put right. A root has its row as soon as it has a child, so that every
+//! parent in the table is there; it is not listed. Parents are never a reason to refuse a row.
+
+use super::tasks::Tasks;
+use crate::Result;
+use crate::tree::{Mail, Which};
+use komado_core::session::State;
+use komado_core::thread::{Branch, Status};
+use komado_core::{Seq, SessionId, ThreadId};
+use rusqlite::types::Type;
+use rusqlite::{Connection, Row, params};
+
+/// Seed 003's table and indexes with ids as text, then what recovery needs.
+const SCHEMA: &str = "
+CREATE TABLE IF NOT EXISTS stelis_threads (
+    thread_id TEXT PRIMARY KEY,
+    parent_thread_id TEXT,
+    depth INTEGER NOT NULL DEFAULT 0,
+    window_ratio REAL NOT NULL DEFAULT 0.8,
+    status TEXT NOT NULL DEFAULT 'active',
+    chronicle_summary TEXT,
+    created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP,
+    completed_at TIMESTAMP,
+    session TEXT NOT NULL,
+    thread TEXT NOT NULL,
+    label TEXT,
+    held_by TEXT,
+    told INTEGER NOT NULL DEFAULT 0,
+    FOREIGN KEY (parent_thread_id) REFERENCES stelis_threads(thread_id)
+);
+CREATE INDEX IF NOT EXISTS idx_stelis_parent ON stelis_threads(parent_thread_id);
+CREATE INDEX IF NOT EXISTS idx_stelis_status ON stelis_threads(status);
+CREATE INDEX IF NOT EXISTS idx_stelis_session ON stelis_threads(session);
+CREATE TABLE IF NOT EXISTS stelis_mail (
+    session TEXT NOT NULL,
+    to_thread TEXT NOT NULL,
+    from_thread TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    UNIQUE (session, to_thread, from_thread, seq)
+);
+";
+
+const COLUMNS: &str = "session, thread, parent_thread_id, depth, window_ratio, status, label, chronicle_summary, \
+    held_by, told, created_at, completed_at";
+
+const PUT: &str = "INSERT INTO stelis_threads (thread_id, session, thread, parent_thread_id, depth, window_ratio, status, \
+    label, chronicle_summary, held_by, told, created_at, completed_at) \
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) \
+    ON CONFLICT (thread_id) DO UPDATE SET parent_thread_id = ?4, depth = ?5, window_ratio = ?6, status = ?7, label = ?8, \
+    chronicle_summary = ?9, held_by = ?10, told = ?11, created_at = ?12, completed_at = ?13";
+
+/// Makes the tables where they are missing; refuses others of the same names.
+pub(super) fn prepare(db: &Connection) -> rusqlite::Result<()> {
+    // The parents are for people to join by; rows come and go in any order.
+    db.pragma_update(None, "foreign_keys", "OFF")?;
+    // A chronicle may have held a secret that was taken out since.
+    db.pragma_update(None, "secure_delete", "ON")?;
+    db.execute_batch(SCHEMA)?;
+    db.prepare(&format!("SELECT thread_id, {COLUMNS} FROM stelis_threads LIMIT 0"))?;
+    db.prepare("SELECT session, to_thread, from_thread, seq FROM stelis_mail LIMIT 0").map(|_| ())
+}
+
+/// The name of a thread among those of all sessions.
+fn address(id: &SessionId, thread: &ThreadId) -> String {
+    format!("{id}/{thread}")
+}
+
+impl Tasks {
+    /// Puts a branch into the table, in place of the one with its name. Other words that stood there are gone for good.
+    pub(super) fn put_branch(&self, branch: &Branch) -> Result<()> {
+        let id = &branch.session;
+        let other = "SELECT count(*) FROM stelis_threads WHERE thread_id = ?1 AND chronicle_summary <> COALESCE(?2, '')";
+        let old = params![address(id, &branch.thread), branch.chronicle_summary];
+        let replaces = self.told(self.db.query_row(other, old, |row| row.get::<_, bool>(0)))?;
+        let values = params![
+            address(id, &branch.thread),
+            id.as_str(),
+            branch.thread.as_str(),
+            branch.parent.as_ref().map(|parent| address(id, parent)),
+            branch.depth,
+            branch.window_ratio,
+            branch.status.name(),
+            branch.label,
+            branch.chronicle_summary,
+            branch.held_by,
+            branch.told,
+            branch.created_at,
+            branch.completed_at,
+        ];
+        self.retry(|| self.db.execute(PUT, values))?;
+        if replaces {
+            self.wipe();
+        }
+        Ok(())
+    }
+
+    /// Lets no earlier page of the table stay in the log. Where another process reads just now, its next one does it.
+    fn wipe(&self) {
+        let _ = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    }
+
+    /// True when the thread has its row.
+    pub(super) fn has_branch(&self, id: &SessionId, thread: &ThreadId) -> Result<bool> {
+        let sql = "SELECT count(*) FROM stelis_threads WHERE thread_id = ?1";
+        self.told(self.db.query_row(sql, [address(id, thread)], |row| row.get(0)))
+    }
+
+    /// The spawned threads of a session, those further up first, then by age.
+    pub(super) fn branches(&self, id: &SessionId, which: Which) -> Result<Vec<Branch>> {
+        let unsettled = match which {
+            Which::All => "",
+            Which::Unsettled => "AND (told = 0 OR (held_by IS NOT NULL AND status IN ('active', 'paused')))",
+        };
+        let sql = format!(
+            "SELECT {COLUMNS} FROM stelis_threads WHERE session = ?1 AND parent_thread_id IS NOT NULL {unsettled} \
+             ORDER BY depth, created_at, thread"
+        );
+        let mut statement = self.told(self.db.prepare_cached(&sql))?;
+        let rows = self.told(statement.query_map([id.as_str()], read))?;
+        self.told(rows.collect::<rusqlite::Result<Vec<_>>>())
+    }
+
+    pub(super) fn drop_branch(&self, id: &SessionId, thread: &ThreadId) -> Result<()> {
+        let sql = "DELETE FROM stelis_threads WHERE thread_id = ?1";
+        self.retry(|| self.db.execute(sql, [address(id, thread)])).map(|_| ())
+    }
+
+    pub(super) fn post(&self, id: &SessionId, to: &ThreadId, mail: &Mail) -> Result<()> {
+        let sql = "INSERT OR IGNORE INTO stelis_mail (session, to_thread, from_thread, seq) VALUES (?1, ?2, ?3, ?4)";
+        let values = params![id.as_str(), to.as_str(), mail.from.as_str(), mail.seq];
+        self.retry(|| self.db.execute(sql, values)).map(|_| ())
+    }
+
+    pub(super) fn mail(&self, id: &SessionId, to: &ThreadId) -> Result<Vec<Mail>> {
+        let sql =
+            "SELECT from_thread, seq FROM stelis_mail WHERE session = ?1 AND to_thread = ?2 ORDER BY rowid";
+        let mut statement = self.told(self.db.prepare_cached(sql))?;
+        let read = |row: &Row<'_>| Ok(Mail { from: thread(row, 0)?, seq: row.get(1)? });
+        let rows = self.told(statement.query_map([id.as_str(), to.as_str()], read))?;
+        self.told(rows.collect::<rusqlite::Result<Vec<_>>>())
+    }
+
+    pub(super) fn taken(&self, id: &SessionId, to: &ThreadId, from: &ThreadId, upto: Seq) -> Result<()> {
+        let sql = "DELETE FROM stelis_mail WHERE session = ?1 AND to_thread = ?2 AND from_thread = ?3 AND seq <= ?4";
+        let values = params![id.as_str(), to.as_str(), from.as_str(), upto];
+        self.retry(|| self.db.execute(sql, values)).map(|_| ())
+    }
+
+    /// Takes all rows of a session out.
+    pub(super) fn forget_branches(&self, id: &SessionId) -> Result<()> {
+        for sql in
+            ["DELETE FROM stelis_threads WHERE session = ?1", "DELETE FROM stelis_mail WHERE session = ?1"]
+        {
+            if self.retry(|| self.db.execute(sql, [id.as_str()]))? > 0 {
+                self.wipe();
+            }
+        }
+        Ok(())
+    }
+
+    /// The row of a root follows its session.
+    pub(super) fn turn_root(&self, id: &str, to: State, at: &str) -> Result<()> {
+        let status = match to {
+            State::Queued | State::Running => Status::Active,
+            State::Paused => Status::Paused,
+            State::Completed => Status::Completed,
+            State::Failed | State::Stopped => Status::Aborted,
+        };
+        let sql = "UPDATE stelis_threads SET status = ?2, completed_at = ?3 WHERE thread_id = ?1 || '/root'";
+        let ended = to.is_ended().then_some(at);
+        self.retry(|| self.db.execute(sql, params![id, status.name(), ended])).map(|_| ())
+    }
+
+    /// Runs `run` so that what it writes outlives a power cut, as the journals do.
+    pub(super) fn durably<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<T> {
+        let sync = |how: &str| self.told(self.db.pragma_update(None, "synchronous", how));
+        sync("FULL")?;
+        let done = run();
+        sync("NORMAL")?;
+        done
+    }
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Branch> {
+    let session: String = row.get(0)?;
+    let status: String = row.get(5)?;
+    let parent: Option<String> = row.get(2)?;
+    let parent = parent.map(|parent| {
+        let own = parent.strip_prefix(&session).and_then(|rest| rest.strip_prefix('/'));
+        ThreadId::new(own.unwrap_or(&parent)).map_err(|e| odd(2, e.to_string()))
+    });
+    let wrong = || odd(5, format!("no status: {status:?}: it is active, paused, completed or aborted"));
+    Ok(Branch {
+        parent: parent.transpose()?,
+        thread: thread(row, 1)?,
+        depth: row.get(3)?,
+        window_ratio: row.get(4)?,
+        status: Status::named(&status).ok_or_else(wrong)?,
+        label: row.get(6)?,
+        chronicle_summary: row.get(7)?,
+        held_by: row.get(8)?,
+        told: row.get(9)?,
+        created_at: row.get::<_, Option<String>>(10)?.unwrap_or_default(),
+        completed_at: row.get(11)?,
+        session: SessionId::new(session).map_err(|e| odd(0, e.to_string()))?,
+    })
+}
+
+fn thread(row: &Row<'_>, column: usize) -> rusqlite::Result<ThreadId> {
+    ThreadId::new(row.get::<_, String>(column)?).map_err(|e| odd(column, e.to_string()))
+}
+
+/// Somebody wrote something else into the table.
+fn odd(column: usize, why: String) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, why.into())
+}
