@@ -73,7 +73,7 @@ impl Thread<'_> {
         }
         check_room(&share, balance.window, balance.buffer)?;
         let mut staged = Staged::new(self.source(), self.view().clone());
-        let seq = staged.push(Entry::Share(share), 0, self.engine().now())??;
+        let seq = staged.share(share, self.engine().now())??;
         Ok((seq, staged.finish()))
     }
 
@@ -98,7 +98,7 @@ impl Thread<'_> {
         let slices = counted(staged.source(), self.meter(), &share, now)?;
         let wanted = Share { slices, ..share };
         if staged.view().share_in(staged.source())?.as_ref() != Some(&wanted) {
-            staged.push(Entry::Share(wanted), 0, self.engine().now())??;
+            staged.share(wanted, self.engine().now())??;
         }
         let (closed, work) = (staged.view().closed(), staged.finish());
         if closed == self.view().closed() {

@@ -304,7 +304,7 @@ impl Desk for Draft<'_> {
     }
 
     fn say_share(&mut self, share: Share) -> Result<Seq> {
-        Ok(self.staged.push(Entry::Share(share), 0, String::new())??)
+        Ok(self.staged.share(share, String::new())??)
     }
 
     fn next(&self, budget: &Budget, tried: Tried) -> Result<Next> {

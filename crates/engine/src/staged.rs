@@ -4,7 +4,7 @@
 //! is folded into a copy over a source that holds the journal and the entries not yet in it.
 
 use komado_core::head::Source;
-use komado_core::journal::{Entry, Record, encode};
+use komado_core::journal::{Entry, Record, Share, encode};
 use komado_core::session::Counters;
 use komado_core::{Head, Refusal, Seq, ThreadId, View, admit};
 use komado_store::{Error, Journal, Row};
@@ -106,6 +106,12 @@ impl<'a> Staged<'a> {
         let record = Record { seq: self.last() + 1, timestamp, tokens, entry };
         let line = encode(&record);
         self.push_line(record, line)
+    }
+
+    /// Admits a share and takes it into the batch, with the tokens of its slices.
+    pub fn share(&mut self, share: Share, timestamp: String) -> Result<Result<Seq, Refusal>, Error> {
+        let tokens = share.tokens();
+        self.push(Entry::Share(share), tokens, timestamp)
     }
 
     /// Admits an entry that has a line already, and takes both into the batch. What is refused leaves it as it was.

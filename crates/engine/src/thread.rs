@@ -81,6 +81,11 @@ impl<'e> Thread<'e> {
         self
     }
 
+    /// Treats outputs and calls that wait as `other` does.
+    pub(crate) fn careful_like(self, other: &Thread<'_>) -> Self {
+        self.on_open_calls(other.on_open_calls).clipping(other.clip)
+    }
+
     /// How much of a tool's output is shown.
     pub fn clip(&self) -> Option<Limits> {
         self.clip
@@ -192,6 +197,7 @@ impl<'e> Thread<'e> {
             Entry::Setup(setup) => self.meter.setup(setup),
             Entry::Edit(edit) => edit.shown_tokens(),
             Entry::Anchor(anchor) => self.meter.said(&anchor.text),
+            Entry::Share(share) => share.tokens(),
             _ => 0,
         }
     }

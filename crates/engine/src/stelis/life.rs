@@ -96,7 +96,7 @@ impl Thread<'_> {
             Some(staged) => staged,
             None => self.stage(),
         };
-        let seq = staged.push(Entry::Share(share), 0, self.engine().now())??;
+        let seq = staged.share(share, self.engine().now())??;
         let work = staged.finish();
         self.commit(work)?;
         self.put_row()?;

@@ -96,7 +96,7 @@ impl<'e> Thread<'e> {
         store.put_branch(&row)?;
         self.commit(anchor)?;
         store.spawn(&header)?;
-        let mut child = engine.open_as_left(&header.session, &header.thread, Mode::Write)?;
+        let mut child = engine.open_as_left(&header.session, &header.thread, Mode::Write)?.careful_like(self);
         child.begin(share, spawn.setup.clone())?;
         store.put_branch(&Branch { told: true, ..row })?;
         self.set_anchor_cap(spawn.anchor_cap);
@@ -107,7 +107,7 @@ impl<'e> Thread<'e> {
     /// The first entries of a spawned thread.
     fn begin(&mut self, share: Share, setup: Option<Setup>) -> Result<()> {
         let mut staged = self.stage();
-        staged.push(Entry::Share(share), 0, self.engine().now())??;
+        staged.share(share, self.engine().now())??;
         if let Some(setup) = setup {
             let entry = Entry::Setup(setup);
             let tokens = self.tokens(&entry);
