@@ -21,7 +21,7 @@
 //! 15 sent gpt-4o digest=ab12 4500 for=condense
 //! 16 lost timeout to=15 used=100+0+5w+900r "no answer in 60 s"
 //! 17 close completed "done"
-//! 18 share stelis_1_1 window=100000 lends of root@12 0.8 keep 1..3,7 "[root]" ~1200 of stelis_1@9 0.8 "[stelis_1]" ~9 prompt="Sum up." held=p1
+//! 18 share stelis_1_1 window=100000 lends of root@12 0.8 keep 1..3,7 "[root]" ~1200 of stelis_1@9 0.8 "[stelis_1]" ~9 prompt="Sum up." anchor=500 held=p1
 //! 19 chronicle 1..8 partial by=digest used=100+20 "Wrote the parser." ~6
 //! 20 tell stelis_2 "The parser is done."
 //! 21 heard stelis_2@10

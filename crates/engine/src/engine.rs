@@ -1,14 +1,12 @@
 //! Finding, making, ending and reopening sessions.
 
 use crate::error::{Error, Result};
-use crate::stelis::ANCHOR_CAP;
 use crate::thread::Thread;
 use komado_core::journal::{Close, Ending, Entry, Record};
 use komado_core::session::{Counters, Meta, Session, State};
 use komado_core::{Address, Meter, Seq, SessionId, ThreadId};
 use komado_store::{Change, Mode, Query, Store};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Tells the time.
 pub trait Clock: Send + Sync {
@@ -23,11 +21,9 @@ pub struct Engine {
     clock: Arc<dyn Clock>,
     /// No other engine, in this process or another, has it: threads that end with this one carry it.
     name: Arc<str>,
-    anchor_cap: u64,
 }
 
 /// Engines of this process so far; it only tells their names apart.
-static ENGINES: AtomicU64 = AtomicU64::new(0);
 
 /// Where an address leads.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,21 +39,8 @@ pub struct Found {
 impl Engine {
     /// An engine on `store`.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
-        let count = ENGINES.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}-{count}-{}", std::process::id(), clock.now()).into();
-        Self { store, clock, name, anchor_cap: ANCHOR_CAP }
-    }
-
-    /// Chooses the most tokens that an anchor takes in the view of the thread it stands in.
-    #[must_use]
-    pub fn anchoring(mut self, tokens: u64) -> Self {
-        self.anchor_cap = tokens;
-        self
-    }
-
-    /// Most tokens of an anchor.
-    pub fn anchor_cap(&self) -> u64 {
-        self.anchor_cap
+        let name = format!("{}-{}", std::process::id(), clock.now()).into();
+        Self { store, clock, name }
     }
 
     /// The name by which threads that end with this engine know it.

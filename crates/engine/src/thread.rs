@@ -42,7 +42,6 @@ pub struct Thread<'e> {
     on_open_calls: OnOpenCalls,
     clip: Option<Limits>,
     mode: Mode,
-    anchor_cap: u64,
 }
 
 impl<'e> Thread<'e> {
@@ -63,7 +62,6 @@ impl<'e> Thread<'e> {
             on_open_calls: OnOpenCalls::default(),
             clip: Some(Limits::default()),
             mode,
-            anchor_cap: engine.anchor_cap(),
         })
     }
 
@@ -79,11 +77,6 @@ impl<'e> Thread<'e> {
     pub fn clipping(mut self, limits: Option<Limits>) -> Self {
         self.clip = limits;
         self
-    }
-
-    /// Treats outputs and calls that wait as `other` does.
-    pub(crate) fn careful_like(self, other: &Thread<'_>) -> Self {
-        self.on_open_calls(other.on_open_calls).clipping(other.clip)
     }
 
     /// How much of a tool's output is shown.
@@ -107,23 +100,13 @@ impl<'e> Thread<'e> {
         }
     }
 
-    /// Most tokens of an anchor.
-    pub(crate) fn anchor_cap(&self) -> u64 {
-        self.anchor_cap
+    /// What was chosen about this handle, for another one.
+    pub(crate) fn manner(&self) -> (OnOpenCalls, Option<Limits>) {
+        (self.on_open_calls, self.clip)
     }
 
-    pub(crate) fn set_anchor_cap(&mut self, tokens: u64) {
-        self.anchor_cap = tokens;
-    }
-
-    /// What was chosen about this handle, for another one on the same thread.
-    pub(crate) fn manner(&self) -> (OnOpenCalls, Option<Limits>, u64) {
-        (self.on_open_calls, self.clip, self.anchor_cap)
-    }
-
-    pub(crate) fn in_manner(mut self, manner: (OnOpenCalls, Option<Limits>, u64)) -> Self {
-        (self.on_open_calls, self.clip, self.anchor_cap) = manner;
-        self
+    pub(crate) fn in_manner(self, (calls, clip): (OnOpenCalls, Option<Limits>)) -> Self {
+        self.on_open_calls(calls).clipping(clip)
     }
 
     /// The thread's name.

@@ -49,8 +49,7 @@ impl App {
         let config = load_config(options)?;
         config.notes.iter().for_each(|note| say(format!("komado: {note}")));
         let (store, files) = open_store(&config)?;
-        let anchors = config.threads(&MetaConfig::default()).anchor_tokens;
-        let engine = Engine::new(store, Arc::new(SystemClock)).anchoring(anchors);
+        let engine = Engine::new(store, Arc::new(SystemClock));
         let paper = Paper::new(options.json);
         Ok(Self { config, engine, paper, files, changing: RefCell::new(None) })
     }

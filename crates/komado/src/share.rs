@@ -110,6 +110,7 @@ mod tests {
             window: 100_000,
             slices: vec![slice("root", 5_000), slice("stelis_1", 17_000)],
             lends: true,
+            anchor_tokens: None,
             chronicle_prompt: None,
             held_by: None,
         };

@@ -142,6 +142,7 @@ impl Line {
         self.op("share").field("thread", share.thread.as_str()).field("window", &share.window);
         self.field("slices", &slices).flag("lends", share.lends);
         self.maybe("chronicle_prompt", share.chronicle_prompt.as_ref())
+            .maybe("anchor_tokens", share.anchor_tokens.as_ref())
             .maybe("held_by", share.held_by.as_ref())
     }
 
@@ -368,6 +369,7 @@ fn decode_share(object: &Object<'_>) -> Result<Share, BadLine> {
         slices: slices.map(|(i, json)| decode_slice(i, json)).collect::<Result<_, _>>()?,
         lends: object.read("lends")?.unwrap_or(false),
         chronicle_prompt: object.read("chronicle_prompt")?,
+        anchor_tokens: object.read("anchor_tokens")?,
         held_by: object.read("held_by")?,
     })
 }

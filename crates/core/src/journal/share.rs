@@ -79,6 +79,8 @@ pub struct Share {
     pub slices: Vec<Slice>,
     /// True when what the slices leave of their shares is lent to it.
     pub lends: bool,
+    /// Most tokens of its anchor; as many as usual where nobody said.
+    pub anchor_tokens: Option<u32>,
     /// What is asked of whoever tells, at the end, what was done here.
     pub chronicle_prompt: Option<String>,
     /// The process that ends it by ending itself; none for a thread that outlives processes.

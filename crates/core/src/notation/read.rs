@@ -152,8 +152,9 @@ fn share(cursor: &mut Cursor<'_>) -> Found<(Entry, u32)> {
     while cursor.eat("of") {
         slices.push(slice(cursor)?);
     }
-    let (chronicle_prompt, held_by) = (cursor.attr("prompt")?, cursor.attr("held")?);
-    let share = Share { thread, window, slices, lends, chronicle_prompt, held_by };
+    let (chronicle_prompt, anchor_tokens) = (cursor.attr("prompt")?, cursor.count("anchor", "")?);
+    let held_by = cursor.attr("held")?;
+    let share = Share { thread, window, slices, lends, anchor_tokens, chronicle_prompt, held_by };
     let tokens = if cursor.eat("total") { cursor.tokens()? } else { share.tokens() };
     Ok((Entry::Share(share), tokens))
 }

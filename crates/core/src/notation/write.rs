@@ -284,6 +284,7 @@ impl<'a> Line<'a> {
         if let Some(prompt) = &share.chronicle_prompt {
             self.quoted_attr("prompt", prompt);
         }
+        self.maybe_word(share.anchor_tokens.map(|tokens| format!("anchor={tokens}")));
         self.attr("held", share.held_by.as_deref());
         if tokens == share.tokens() { self } else { self.word("total").word(format!("~{tokens}")) }
     }

@@ -46,8 +46,15 @@ fn spawn(play: &mut Play) {
             break;
         }
     }
-    let share =
-        Share { thread: me, window: 100_000, slices, lends: true, chronicle_prompt: None, held_by: None };
+    let share = Share {
+        thread: me,
+        window: 100_000,
+        slices,
+        lends: true,
+        chronicle_prompt: None,
+        anchor_tokens: None,
+        held_by: None,
+    };
     let tokens = share.tokens();
     play.push(Entry::Share(share), tokens).unwrap();
 }

@@ -192,6 +192,7 @@ pub(crate) fn share(dice: &mut Dice, seq: Seq) -> Share {
         slices: (0..dice.below(4)).map(|_| slice(dice, seq)).collect(),
         lends: dice.chance(50),
         chronicle_prompt: maybe(dice, 30, |d| words(d, seq)),
+        anchor_tokens: maybe(dice, 30, |d| d.below(2_000)),
         held_by: maybe(dice, 30, |d| words(d, seq)),
     }
 }

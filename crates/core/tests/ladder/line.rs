@@ -83,6 +83,7 @@ impl Line {
             slices,
             lends: play.dice.chance(70),
             chronicle_prompt: None,
+            anchor_tokens: None,
             held_by: None,
         };
         book.push(Entry::Share(share), 0, "t").unwrap();

@@ -27,6 +27,7 @@ fn share(slices: &[(Ratio, u64)]) -> Share {
         slices: slices.iter().enumerate().map(slice).collect(),
         lends: true,
         chronicle_prompt: None,
+        anchor_tokens: None,
         held_by: None,
     }
 }

@@ -4,10 +4,11 @@
 //! between, whatever the child does. It has a cap in tokens: what the child did and said last is cut to it, the lines
 //! that say which thread it is and how it stands never are.
 
+use super::ANCHOR_CAP;
 use crate::condense::{Language, cut_prefix, cut_split};
 use crate::error::Result;
 use komado_core::head::Source;
-use komado_core::journal::{Close, Ending, Entry};
+use komado_core::journal::{Close, Ending, Entry, Share};
 use komado_core::message::Role;
 use komado_core::{Kind, Meter, Seq, ThreadId, View};
 use komado_store::Journal;
@@ -30,6 +31,13 @@ pub(super) struct Tale {
     /// What was done, and whether that is all of it.
     pub(super) chronicle: Option<(String, Extent)>,
     pub(super) last: Vec<(Role, String)>,
+    /// Most tokens of the anchor.
+    pub(super) cap: u64,
+}
+
+/// Most tokens of the anchor of a thread with this share.
+pub(super) fn cap(share: Option<&Share>) -> u64 {
+    share.and_then(|share| share.anchor_tokens).map_or(ANCHOR_CAP, u64::from)
 }
 
 /// How much a chronicle tells of.
@@ -44,7 +52,16 @@ pub(super) enum Extent {
 impl Tale {
     /// Of a child that is about to begin.
     pub(super) fn begun(thread: ThreadId, label: Option<String>, started: String) -> Self {
-        Self { thread, label, started, close: None, messages: 0, chronicle: None, last: Vec::new() }
+        Self {
+            thread,
+            label,
+            started,
+            close: None,
+            messages: 0,
+            chronicle: None,
+            last: Vec::new(),
+            cap: ANCHOR_CAP,
+        }
     }
 
     /// Of a child, as its journal tells it.
@@ -52,6 +69,7 @@ impl Tale {
         let header = journal.header();
         let view = View::fold(journal, journal.last())?;
         let mut tale = Self::begun(header.thread.clone(), header.label.clone(), header.timestamp.clone());
+        tale.cap = cap(view.share_in(journal)?.as_ref());
         if let Some(seq) = view.closed() {
             let record = Source::record(journal, seq)?;
             if let Entry::Close(close) = record.entry {

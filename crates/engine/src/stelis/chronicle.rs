@@ -4,6 +4,7 @@
 //! that fit the summariser's own window. One that fails is replaced by the digest, which needs no model: a thread that
 //! ends is never left untold because of a bad connection. What was asked is journaled before, what it cost after.
 
+use super::anchor;
 use crate::condense::{self, ByDigest, Declined, Language, Reads, Settings, Summariser};
 use crate::error::{Error, Result};
 use crate::thread::Thread;
@@ -161,7 +162,8 @@ impl Thread<'_> {
         }
         let all = [Span::new(1, self.last().max(1))];
         // The rest of an anchor is for its first lines and for what was said last.
-        let limit = (self.anchor_cap() * 5 / 8).max(LEAST);
+        let cap = anchor::cap(self.share()?.as_ref());
+        let limit = (cap * 5 / 8).max(LEAST);
         let told = condense::tell(staged.source(), staged.view(), &all, settings, by, self.meter(), limit)?;
         Ok(told)
     }

@@ -32,8 +32,9 @@ impl Thread<'_> {
             _ => self.speaks()?,
         };
         let tale = Tale::begun(header.thread.clone(), header.label.clone(), header.timestamp.clone());
+        let cap = anchor::cap(self.share()?.as_ref());
         let mut staged = above.stage();
-        let seq = push_anchor(&mut staged, &tale, language, &above, above.anchor_cap())?;
+        let seq = push_anchor(&mut staged, &tale, language, &above, cap)?;
         let work = staged.finish();
         header.parent = Some(Moment { thread: parent.thread.clone(), seq });
         // Under its own name, and held by nobody.

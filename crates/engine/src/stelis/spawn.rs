@@ -96,11 +96,10 @@ impl<'e> Thread<'e> {
         store.put_branch(&row)?;
         self.commit(anchor)?;
         store.spawn(&header)?;
-        let mut child = engine.open_as_left(&header.session, &header.thread, Mode::Write)?.careful_like(self);
+        let child = engine.open_as_left(&header.session, &header.thread, Mode::Write)?;
+        let mut child = child.in_manner(self.manner());
         child.begin(share, spawn.setup.clone())?;
         store.put_branch(&Branch { told: true, ..row })?;
-        self.set_anchor_cap(spawn.anchor_cap);
-        child.set_anchor_cap(spawn.anchor_cap);
         Ok(child)
     }
 
@@ -133,6 +132,7 @@ impl<'e> Thread<'e> {
             window: spawn.window,
             slices: self.inherited(&staged, above, spawn.setup.as_ref())?,
             lends: spawn.lends,
+            anchor_tokens: Some(u32::try_from(spawn.anchor_cap).unwrap_or(u32::MAX)),
             chronicle_prompt: spawn.chronicle_prompt.clone(),
             held_by,
         };

@@ -97,7 +97,7 @@ impl Thread<'_> {
         let Some(first) = self.anchor_of(journal.header())? else { return Ok(None) };
         let Entry::Anchor(now) = self.record(self.view().anchor(first))?.entry else { return Ok(None) };
         let tale = Tale::of(journal)?;
-        let text = tale.full(anchor::language(&now.text), self.meter(), self.anchor_cap());
+        let text = tale.full(anchor::language(&now.text), self.meter(), tale.cap);
         if now.text == text && now.ending == tale.ending() {
             return Ok(None);
         }

@@ -100,6 +100,7 @@ fn spawn(room: &Room, parent: &mut Thread<'_>, name: &str) -> u32 {
         window: 100_000,
         slices,
         lends: true,
+        anchor_tokens: None,
         chronicle_prompt: Some(format!("要約して {SECRET}")),
         held_by: None,
     };

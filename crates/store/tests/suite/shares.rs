@@ -6,6 +6,7 @@ use komado_core::{Seq, Span, ThreadId};
 /// What `thread` has of a window of 100,000.
 pub(crate) fn share(thread: &str, slices: Vec<Slice>) -> Share {
     Share {
+        anchor_tokens: None,
         thread: ThreadId::new(thread).unwrap(),
         window: 100_000,
         slices,

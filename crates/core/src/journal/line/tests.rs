@@ -6,8 +6,8 @@ use crate::notation;
 /// Every field of every entry that passes between threads, as it stands in a file.
 const LINES: [(&str, &str); 9] = [
     (
-        r#"share stelis_1 window=100000 lends of root@12 0.8 keep 1..3,7 "[親]" ~1200 prompt="要約して" held=host:1"#,
-        r#"{"seq":1,"op":"share","thread":"stelis_1","window":100000,"slices":[{"thread":"root","at":12,"ratio":0.8,"keep":[[1,3],[7,7]],"head":"[親]","tokens":1200}],"lends":true,"chronicle_prompt":"要約して","held_by":"host:1","timestamp":"t","tokens":1200}"#,
+        r#"share stelis_1 window=100000 lends of root@12 0.8 keep 1..3,7 "[親]" ~1200 prompt="要約して" anchor=500 held=host:1"#,
+        r#"{"seq":1,"op":"share","thread":"stelis_1","window":100000,"slices":[{"thread":"root","at":12,"ratio":0.8,"keep":[[1,3],[7,7]],"head":"[親]","tokens":1200}],"lends":true,"chronicle_prompt":"要約して","anchor_tokens":500,"held_by":"host:1","timestamp":"t","tokens":1200}"#,
     ),
     (
         r#"share stelis_1_1 window=9 of root@12 0.8 "a" of stelis_1@9 0.333333 keep 2..9 "b" ~9"#,
