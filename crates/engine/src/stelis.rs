@@ -4,9 +4,10 @@
 //! it, has its share of the window for itself, and may be spoken in without end: the parent holds one anchor for it, which
 //! says that it works, and later what it did. Nothing here knows an "active thread": every handle names its own.
 //!
-//! Three things are written, always in this order: the row in the table of threads (so that whatever happens next, it
-//! names what may have to be put right), the child's journal, the parent's anchor. The child's journal is the truth about
-//! the child; row and anchor follow it, if need be when a thread of the session is next opened for writing.
+//! Three places say how a child stands. The row in the table of threads is written first, so that whatever happens next,
+//! it names what may have to be put right. A spawn then writes the parent's anchor and the child's journal; every later
+//! change is said in the child's journal, which is the truth about the child, and the anchor follows it, if need be when a
+//! thread of the session is next opened for writing.
 
 mod anchor;
 mod child;

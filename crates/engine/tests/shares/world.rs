@@ -4,7 +4,7 @@ use crate::chance::Dice;
 use crate::kit::{fit, policy, ratio};
 use crate::room::{Room, call, calls, model, result, setup, thread_id, user};
 use komado_core::SessionId;
-use komado_core::journal::Ending;
+use komado_core::journal::{Ending, Ratio};
 use komado_core::thread::Header;
 use komado_engine::balance::{Balance, Recut};
 use komado_engine::stelis::Resume;
@@ -78,7 +78,24 @@ impl<'r> World<'r> {
         let (id, mut dice) = (room.session("s"), Dice::new(seed));
         let window = *dice.pick(&[3_000, 8_000, 30_000, 120_000]).unwrap();
         let hands = BTreeMap::from([("root".to_owned(), Hand::Free(room.root(&id)))]);
-        Self { room, id, dice, window, hands, seed, log: Vec::new(), made: 0 }
+        let mut world = Self { room, id, dice, window, hands, seed, log: Vec::new(), made: 0 };
+        if seed.is_multiple_of(3) {
+            world.grow();
+        }
+        world
+    }
+
+    /// Begins with a line of threads, each below the one before.
+    fn grow(&mut self) {
+        self.window = 120_000;
+        let mut name = "root".to_owned();
+        for depth in 0..=self.dice.below(6) {
+            let ratio = ratio(f64::from(500 + self.dice.below(451)) / 1_000.0);
+            self.with(&name, |world, thread| world.say(thread)).unwrap().unwrap();
+            let child = self.spawn_at(&name, depth % 2 == 0, ratio).unwrap();
+            self.log.push(format!("grow {child}"));
+            name = child;
+        }
     }
 
     /// One deed on one thread; gives its name, and whether it was done.
@@ -101,14 +118,53 @@ impl<'r> World<'r> {
             self.log.push(format!("  {error}"));
             assert!(!matches!(error, Error::Endless { .. }), "{error}");
         }
-        (deed, done.is_ok())
+        (deed, done.is_ok_and(|done| done))
     }
 
     pub(crate) fn headers(&self) -> Vec<Header> {
         self.room.engine.store().threads(&self.id).unwrap()
     }
 
-    fn act(&mut self, deed: &str, name: &str) -> Result<()> {
+    /// True when something was done.
+    fn act(&mut self, deed: &str, name: &str) -> Result<bool> {
+        match deed {
+            "drop" => return Ok(self.hands.remove(name).is_some()),
+            "panic" => return Ok(self.panic(name)),
+            "let_go" => return self.let_go(name),
+            "take" if self.hands.contains_key(name) => return Ok(false),
+            _ => {}
+        }
+        self.surely(deed, name).map(|()| true)
+    }
+
+    /// The holder of a thread panics.
+    fn panic(&mut self, name: &str) -> bool {
+        let hand = self.hands.remove(name);
+        let held = hand.is_some();
+        let broken = catch_unwind(AssertUnwindSafe(move || {
+            let _held = hand;
+            resume_unwind(Box::new(()));
+        }));
+        assert!(broken.is_err());
+        held
+    }
+
+    fn let_go(&mut self, name: &str) -> Result<bool> {
+        match self.hands.remove(name) {
+            Some(Hand::Guard(child)) => {
+                let thread = child.detach()?;
+                self.hands.insert(name.to_owned(), Hand::Free(thread));
+                Ok(true)
+            }
+            Some(free) => {
+                self.hands.insert(name.to_owned(), free);
+                Ok(false)
+            }
+            None => Ok(false),
+        }
+    }
+
+    fn surely(&mut self, deed: &str, name: &str) -> Result<()> {
         match deed {
             "spawn" | "spawn_free" => self.spawn(name, deed == "spawn"),
             "end" => self.finish(name, Ending::Completed),
@@ -123,31 +179,9 @@ impl<'r> World<'r> {
                 let balance = self.balance(Recut::Keep);
                 self.room.engine.balance_below(&self.id, &thread_id(name), balance).map(|_| ())
             }
-            "drop" => {
-                self.hands.remove(name);
-                Ok(())
-            }
-            "panic" => {
-                let hand = self.hands.remove(name);
-                let broken = catch_unwind(AssertUnwindSafe(move || {
-                    let _held = hand;
-                    resume_unwind(Box::new(()));
-                }));
-                assert!(broken.is_err());
-                Ok(())
-            }
-            "let_go" => {
-                if let Some(Hand::Guard(child)) = self.hands.remove(name) {
-                    let thread = child.detach()?;
-                    self.hands.insert(name.to_owned(), Hand::Free(thread));
-                }
-                Ok(())
-            }
             "take" => {
-                if !self.hands.contains_key(name) {
-                    let thread = self.room.engine.open(&self.id, &thread_id(name), Mode::Write)?;
-                    self.hands.insert(name.to_owned(), Hand::Free(thread));
-                }
+                let thread = self.room.engine.open(&self.id, &thread_id(name), Mode::Write)?;
+                self.hands.insert(name.to_owned(), Hand::Free(thread));
                 Ok(())
             }
             _ => self.with(name, |world, thread| world.act_in(deed, thread))?,
@@ -193,9 +227,8 @@ impl<'r> World<'r> {
             }
             "fork" => {
                 let at = thread.last() - self.dice.below(thread.last().min(4));
-                let spawned = thread.header().parent.is_some();
                 let name = thread_id(&format!("f{}", self.count()));
-                if spawned { thread.fork(at, name, None).map(|_| ()) } else { Ok(()) }
+                thread.fork(at, name, None).map(|_| ())
             }
             "set_up" => {
                 let mut setup = setup(&format!("rule {n}"));
@@ -228,8 +261,13 @@ impl<'r> World<'r> {
     }
 
     fn spawn(&mut self, name: &str, guarded: bool) -> Result<()> {
+        let ratio = self.ratio();
+        self.spawn_at(name, guarded, ratio).map(|_| ())
+    }
+
+    fn spawn_at(&mut self, name: &str, guarded: bool, ratio: Ratio) -> Result<String> {
         let spawn = Spawn {
-            ratio: self.ratio(),
+            ratio,
             max_depth: 6,
             lends: self.dice.chance(70),
             setup: if self.dice.chance(20) { Some(setup("child")) } else { None },
@@ -246,12 +284,12 @@ impl<'r> World<'r> {
         let mut hand = hand?;
         let child = hand.thread().header().thread.to_string();
         if guarded || self.dice.chance(60) {
-            self.hands.insert(child, hand);
+            self.hands.insert(child.clone(), hand);
         }
-        Ok(())
+        Ok(child)
     }
 
-    fn ratio(&mut self) -> komado_core::journal::Ratio {
+    fn ratio(&mut self) -> Ratio {
         ratio(f64::from(100 + self.dice.below(851)) / 1_000.0)
     }
 
