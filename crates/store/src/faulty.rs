@@ -90,6 +90,11 @@ impl<S: Store> Tree for Faulty<S> {
         self.inner.branches(id, which)
     }
 
+    fn unsettle(&self, id: &SessionId, parent: &ThreadId) -> Result<()> {
+        self.count.call()?;
+        self.inner.unsettle(id, parent)
+    }
+
     fn drop_branch(&self, id: &SessionId, thread: &ThreadId) -> Result<()> {
         self.count.call()?;
         self.inner.drop_branch(id, thread)

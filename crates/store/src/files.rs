@@ -138,7 +138,7 @@ impl FileStore {
         match self.with_tasks(|tasks| tasks.get(id))? {
             Some(session) => Ok(session),
             None => {
-                let session = self.session_of_folder(id)?;
+                let session = self.session_of_folder(id, None)?;
                 self.with_tasks(|tasks| tasks.put(&session))?;
                 Ok(session)
             }

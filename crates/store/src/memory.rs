@@ -126,7 +126,14 @@ impl Tree for MemoryStore {
     }
 
     fn branches(&self, id: &SessionId, which: Which) -> Result<Vec<Branch>> {
-        self.with(id, |room| Ok(room.grove.list(which)))
+        self.with(id, |room| Ok(room.grove.list(&which)))
+    }
+
+    fn unsettle(&self, id: &SessionId, parent: &ThreadId) -> Result<()> {
+        self.with(id, |room| {
+            room.grove.unsettle(parent);
+            Ok(())
+        })
     }
 
     fn drop_branch(&self, id: &SessionId, thread: &ThreadId) -> Result<()> {

@@ -8,12 +8,14 @@ use komado_core::thread::Branch;
 use komado_core::{Seq, SessionId, ThreadId};
 
 /// Which branches to list.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Which {
     /// All of them.
     All,
     /// Those that a process holds, and those of which the parent was not told.
     Unsettled,
+    /// The children of this thread, and not theirs.
+    Under(ThreadId),
 }
 
 /// Words that one thread has for another.
@@ -32,6 +34,10 @@ pub trait Tree: Send + Sync {
 
     /// The spawned threads of a session, those further up first, then by age.
     fn branches(&self, id: &SessionId, which: Which) -> Result<Vec<Branch>>;
+
+    /// Marks every child of `parent` as one of which it was not told, in one step that outlives a power cut: its anchors
+    /// may say what was true once.
+    fn unsettle(&self, id: &SessionId, parent: &ThreadId) -> Result<()>;
 
     /// Takes a branch out: one that never came to be.
     fn drop_branch(&self, id: &SessionId, thread: &ThreadId) -> Result<()>;
@@ -61,10 +67,19 @@ impl Grove {
             .sort_by(|a, b| (a.depth, &a.created_at, &a.thread).cmp(&(b.depth, &b.created_at, &b.thread)));
     }
 
-    pub(crate) fn list(&self, which: Which) -> Vec<Branch> {
-        let wanted =
-            |branch: &&Branch| branch.parent.is_some() && (which == Which::All || is_unsettled(branch));
+    pub(crate) fn list(&self, which: &Which) -> Vec<Branch> {
+        let wanted = |branch: &&Branch| match (which, &branch.parent) {
+            (_, None) => false,
+            (Which::All, _) => true,
+            (Which::Unsettled, _) => is_unsettled(branch),
+            (Which::Under(thread), Some(parent)) => thread == parent,
+        };
         self.branches.iter().filter(wanted).cloned().collect()
+    }
+
+    pub(crate) fn unsettle(&mut self, parent: &ThreadId) {
+        let children = self.branches.iter_mut().filter(|branch| branch.parent.as_ref() == Some(parent));
+        children.for_each(|branch| branch.told = false);
     }
 
     pub(crate) fn forget(&mut self, thread: &ThreadId) {

@@ -141,6 +141,8 @@ suite! {
         tree::a_branch_is_listed_as_it_was_put_and_put_again_in_its_place,
         tree::branches_come_from_the_top_then_by_age,
         tree::unsettled_are_those_held_and_those_nobody_was_told_of,
+        tree::the_children_of_a_thread_are_listed_without_theirs,
+        tree::a_parent_is_told_anew_of_all_its_children_and_of_no_others,
         tree::a_branch_that_never_came_to_be_is_dropped,
         tree::words_wait_in_the_order_they_were_told_until_they_are_taken,
         tree::branches_and_mail_go_with_their_session,

@@ -43,6 +43,10 @@ CREATE TABLE IF NOT EXISTS stelis_mail (
 );
 ";
 
+/// What someone has to look after. The index and the query say it in the same words, or the index is of no use.
+const UNSETTLED: &str =
+    "parent_thread_id IS NOT NULL AND (told = 0 OR (held_by IS NOT NULL AND status IN ('active', 'paused')))";
+
 const COLUMNS: &str = "session, thread, parent_thread_id, depth, window_ratio, status, label, chronicle_summary, \
     held_by, told, created_at, completed_at";
 
@@ -59,6 +63,11 @@ pub(super) fn prepare(db: &Connection) -> rusqlite::Result<()> {
     // A chronicle may have held a secret that was taken out since.
     db.pragma_update(None, "secure_delete", "ON")?;
     db.execute_batch(SCHEMA)?;
+    // Asked at every turn: a session may have had thousands of children, and few of them are unsettled.
+    db.execute_batch(&format!(
+        "CREATE INDEX IF NOT EXISTS idx_stelis_unsettled ON stelis_threads(session, depth, created_at, thread) \
+         WHERE {UNSETTLED}"
+    ))?;
     db.prepare(&format!("SELECT thread_id, {COLUMNS} FROM stelis_threads LIMIT 0"))?;
     db.prepare("SELECT session, to_thread, from_thread, seq FROM stelis_mail LIMIT 0").map(|_| ())
 }
@@ -66,6 +75,17 @@ pub(super) fn prepare(db: &Connection) -> rusqlite::Result<()> {
 /// The name of a thread among those of all sessions.
 fn address(id: &SessionId, thread: &ThreadId) -> String {
     format!("{id}/{thread}")
+}
+
+/// What lists branches, with one key to give.
+fn listing(which: &Which) -> String {
+    let wanted = match which {
+        Which::All => "session = ?1 AND parent_thread_id IS NOT NULL".to_owned(),
+        Which::Unsettled => format!("session = ?1 AND {UNSETTLED}"),
+        // An address has its session in it.
+        Which::Under(_) => "parent_thread_id = ?1".to_owned(),
+    };
+    format!("SELECT {COLUMNS} FROM stelis_threads WHERE {wanted} ORDER BY depth, created_at, thread")
 }
 
 impl Tasks {
@@ -109,23 +129,29 @@ impl Tasks {
     }
 
     /// The spawned threads of a session, those further up first, then by age.
-    pub(super) fn branches(&self, id: &SessionId, which: Which) -> Result<Vec<Branch>> {
-        let unsettled = match which {
-            Which::All => "",
-            Which::Unsettled => "AND (told = 0 OR (held_by IS NOT NULL AND status IN ('active', 'paused')))",
+    pub(super) fn branches(&self, id: &SessionId, which: &Which) -> Result<Vec<Branch>> {
+        let mut statement = self.told(self.db.prepare_cached(&listing(which)))?;
+        let key = match which {
+            Which::All | Which::Unsettled => id.to_string(),
+            Which::Under(parent) => address(id, parent),
         };
-        let sql = format!(
-            "SELECT {COLUMNS} FROM stelis_threads WHERE session = ?1 AND parent_thread_id IS NOT NULL {unsettled} \
-             ORDER BY depth, created_at, thread"
-        );
-        let mut statement = self.told(self.db.prepare_cached(&sql))?;
-        let rows = self.told(statement.query_map([id.as_str()], read))?;
+        let rows = self.told(statement.query_map([key], read))?;
         self.told(rows.collect::<rusqlite::Result<Vec<_>>>())
     }
 
+    /// Marks every child of `parent`. Also those that are marked: that may not have reached the disk yet.
+    pub(super) fn unsettle(&self, id: &SessionId, parent: &ThreadId) -> Result<()> {
+        let sql = "UPDATE stelis_threads SET told = 0 WHERE parent_thread_id = ?1";
+        self.retry(|| self.db.execute(sql, [address(id, parent)])).map(|_| ())
+    }
+
+    /// Takes a branch out. What its chronicle said is gone for good.
     pub(super) fn drop_branch(&self, id: &SessionId, thread: &ThreadId) -> Result<()> {
         let sql = "DELETE FROM stelis_threads WHERE thread_id = ?1";
-        self.retry(|| self.db.execute(sql, [address(id, thread)])).map(|_| ())
+        if self.retry(|| self.db.execute(sql, [address(id, thread)]))? > 0 {
+            self.wipe();
+        }
+        Ok(())
     }
 
     pub(super) fn post(&self, id: &SessionId, to: &ThreadId, mail: &Mail) -> Result<()> {
@@ -216,4 +242,28 @@ fn thread(row: &Row<'_>, column: usize) -> rusqlite::Result<ThreadId> {
 /// Somebody wrote something else into the table.
 fn odd(column: usize, why: String) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, Type::Text, why.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// How the table goes about it.
+    fn plan(tasks: &Tasks, sql: &str) -> String {
+        let mut statement = tasks.db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let steps = statement.query_map(["s"], |row| row.get::<_, String>(3)).unwrap();
+        steps.map(|step| step.unwrap()).collect::<Vec<_>>().join("; ")
+    }
+
+    #[test]
+    fn no_listing_looks_at_more_rows_than_it_gives() {
+        let tasks = Tasks::copy(Path::new("tasks.db")).unwrap();
+        let unsettled = plan(&tasks, &listing(&Which::Unsettled));
+        assert_eq!(unsettled, "SEARCH stelis_threads USING INDEX idx_stelis_unsettled (session=?)");
+        let under = plan(&tasks, &listing(&Which::Under(ThreadId::root())));
+        assert!(under.contains("USING INDEX idx_stelis_parent (parent_thread_id=?)"), "{under}");
+        let all = plan(&tasks, &listing(&Which::All));
+        assert!(all.contains("USING INDEX idx_stelis_session (session=?)"), "{all}");
+    }
 }

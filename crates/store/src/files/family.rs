@@ -7,7 +7,7 @@ use super::rebuild::Finding;
 use super::tasks::Tasks;
 use super::{FileJournal, FileStore};
 use crate::tree::{Mail, Which};
-use crate::{Journal, Mode, Result, Store};
+use crate::{Error, Mode, Result, Store};
 use komado_core::head::{Kind, Source};
 use komado_core::journal::{Ending, Entry, Record};
 use komado_core::thread::{self, Branch, Header, Status};
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What the journals of a session say of its threads.
 #[derive(Default)]
-struct Family {
+pub(super) struct Family {
     /// A row for each spawned thread, and for those they were spawned from.
     branches: Vec<Branch>,
     /// Who told whom, and when: the oldest first.
@@ -25,23 +25,79 @@ struct Family {
     heard: BTreeMap<(ThreadId, ThreadId), Seq>,
     /// What does not fit together.
     gaps: Vec<Finding>,
+    /// What cannot be read, and why.
+    unread: Vec<(ThreadId, String)>,
+    /// Threads whose rows are not all theirs to tell: what the table knows of them is better.
+    guessed: BTreeSet<ThreadId>,
 }
 
 impl Family {
-    /// Takes in what the own entries of a thread say.
-    fn take(&mut self, branch: &Branch, journal: &FileJournal, known: &BTreeSet<ThreadId>) -> Result<()> {
-        let view = View::fold(journal, Source::last(journal))?;
-        for seq in journal.header().base_seq() + 1..=Source::last(journal) {
-            match Source::head(journal, seq)?.kind {
-                Kind::Tell | Kind::Heard => self.take_mail(&branch.thread, Source::record(journal, seq)?),
-                Kind::Anchor if view.on_path(seq) => {
-                    let record = Source::record(journal, view.anchor(seq))?;
-                    self.take_lost(branch, seq, record, known);
-                }
-                _ => {}
+    /// Takes in a thread: its row, and what its own entries say.
+    fn take(&mut self, header: &Header, journal: &FileJournal, known: &BTreeSet<ThreadId>) {
+        let branch = thread::branch(header, journal).unwrap_or_else(|why| {
+            // Of a parent that is not there the headers tell.
+            if !matches!(why, Error::NoThread(..)) {
+                self.miss(header, &why);
             }
+            self.guess(header, Some(journal))
+        });
+        match View::fold(journal, Source::last(journal)) {
+            Ok(view) => {
+                for seq in header.base_seq() + 1..=Source::last(journal) {
+                    if let Err(why) = self.take_entry(&branch, journal, (seq, &view), known) {
+                        self.miss(header, &why);
+                    }
+                }
+            }
+            Err(why) => self.miss(header, &why),
+        }
+        self.branches.push(branch);
+    }
+
+    fn take_entry(
+        &mut self,
+        branch: &Branch,
+        journal: &FileJournal,
+        (seq, view): (Seq, &View),
+        known: &BTreeSet<ThreadId>,
+    ) -> Result<()> {
+        match Source::head(journal, seq)?.kind {
+            Kind::Tell | Kind::Heard => self.take_mail(&branch.thread, Source::record(journal, seq)?),
+            Kind::Anchor if view.on_path(seq) => {
+                let record = Source::record(journal, view.anchor(seq))?;
+                self.take_lost(branch, seq, record, known);
+            }
+            _ => {}
         }
         Ok(())
+    }
+
+    /// Notes what cannot be read.
+    fn miss(&mut self, header: &Header, why: &Error) {
+        self.unread.push((header.thread.clone(), why.to_string()));
+    }
+
+    /// The row of a thread whose share, or whole journal, cannot be read: what its header says, and its end if that can.
+    /// Those above it were taken in before.
+    fn guess(&mut self, header: &Header, journal: Option<&FileJournal>) -> Branch {
+        self.guessed.insert(header.thread.clone());
+        let parent = header.parent.as_ref().map(|moment| moment.thread.clone());
+        let above = self.branches.iter().find(|branch| Some(&branch.thread) == parent.as_ref());
+        let (status, completed_at) = journal.and_then(ended).unwrap_or((Status::Active, None));
+        Branch {
+            session: header.session.clone(),
+            thread: header.thread.clone(),
+            depth: parent.as_ref().map_or(0, |_| 1 + above.map_or(0, |branch| branch.depth)),
+            window_ratio: 1.0,
+            status,
+            label: header.label.clone(),
+            chronicle_summary: None,
+            held_by: None,
+            told: false,
+            created_at: header.timestamp.clone(),
+            completed_at,
+            parent,
+        }
     }
 
     fn take_mail(&mut self, thread: &ThreadId, record: Record) {
@@ -79,6 +135,18 @@ impl Family {
             completed_at: None,
             thread: anchor.thread,
         });
+    }
+
+    /// Threads that may have heard more than can be read of them, and whose words the table knows: those are not told
+    /// twice.
+    fn told_before(&self, id: &SessionId, tasks: &Tasks) -> Result<BTreeSet<ThreadId>> {
+        let mut threads: BTreeSet<ThreadId> = self.unread.iter().map(|(thread, _)| thread.clone()).collect();
+        for thread in threads.clone() {
+            if !tasks.has_branch(id, &thread)? {
+                threads.remove(&thread);
+            }
+        }
+        Ok(threads)
     }
 
     /// What waits for each thread, in the order it was told.
@@ -127,19 +195,19 @@ fn words(branch: &Branch) -> String {
 }
 
 impl FileStore {
-    fn family(&self, id: &SessionId) -> Result<Family> {
+    pub(super) fn family(&self, id: &SessionId) -> Result<Family> {
         let headers = self.threads(id)?;
         let known: BTreeSet<ThreadId> = headers.iter().map(|header| header.thread.clone()).collect();
         let mut family = Family { gaps: gaps(&headers, &known), ..Family::default() };
         for header in &headers {
-            let journal = self.open_file(id, &header.thread, Mode::Read)?;
-            // Where the depth is to be had only from a parent that is not there, it is that of a root's child.
-            let branch = match thread::branch(header, &journal) {
-                Err(crate::Error::NoThread(..)) => rootless(header),
-                branch => branch?,
-            };
-            family.take(&branch, &journal, &known)?;
-            family.branches.push(branch);
+            match self.open_file(id, &header.thread, Mode::Read) {
+                Ok(journal) => family.take(header, &journal, &known),
+                Err(why) => {
+                    family.miss(header, &why);
+                    let branch = family.guess(header, None);
+                    family.branches.push(branch);
+                }
+            }
         }
         let parents: BTreeSet<ThreadId> = family.branches.iter().filter_map(|b| b.parent.clone()).collect();
         family.branches.retain(|branch| branch.parent.is_some() || parents.contains(&branch.thread));
@@ -152,32 +220,42 @@ impl FileStore {
 
     /// Makes the rows of a session's threads again from its journals. A row without a thread stays while its parent was
     /// not told: somebody may be about to make the thread.
-    pub(super) fn fill_tree(&self, tasks: &Tasks, id: &SessionId) -> Result<()> {
-        let family = self.family(id)?;
+    pub(super) fn fill_tree(&self, tasks: &Tasks, id: &SessionId, family: &Family) -> Result<()> {
+        self.note_unread(id, family);
         // Rows that cannot be read are not worth keeping.
-        let known = match tasks.branches(id, Which::All) {
+        let known = match tasks.branches(id, &Which::All) {
             Ok(known) => known,
             Err(_) => tasks.forget_branches(id).map(|()| Vec::new())?,
         };
+        let told = family.told_before(id, tasks)?;
         let is_there = |row: &Branch| family.branches.iter().any(|branch| branch.thread == row.thread);
         for row in known.iter().filter(|row| row.told && !is_there(row)) {
             tasks.drop_branch(id, &row.thread)?;
         }
-        family.branches.iter().try_for_each(|branch| tasks.put_branch(branch))?;
-        family.mail().try_for_each(|(to, mail)| tasks.post(id, to, mail))?;
+        let is_known = |row: &Branch| {
+            family.guessed.contains(&row.thread) && known.iter().any(|k| k.thread == row.thread)
+        };
+        for branch in family.branches.iter().filter(|branch| !is_known(branch)) {
+            tasks.put_branch(branch)?;
+        }
+        for (to, mail) in family.mail().filter(|(to, _)| !told.contains(to)) {
+            tasks.post(id, to, mail)?;
+        }
         family.heard.iter().try_for_each(|((to, from), upto)| tasks.taken(id, to, from, *upto))
     }
 
     /// Compares the rows of a session's threads with its journals; puts right what differs, and tells it.
     pub(super) fn check_tree(&self, id: &SessionId) -> Result<()> {
         let family = self.family(id)?;
-        let known = match self.with_tasks(|tasks| tasks.branches(id, Which::All)) {
+        self.note_unread(id, &family);
+        let known = match self.with_tasks(|tasks| tasks.branches(id, &Which::All)) {
             Ok(known) => known,
             Err(_) => self.with_tasks(|tasks| tasks.forget_branches(id)).map(|()| Vec::new())?,
         };
+        let told = self.with_tasks(|tasks| family.told_before(id, tasks))?;
         for branch in family.branches.iter().filter(|branch| branch.parent.is_some()) {
             let row = known.iter().find(|row| row.thread == branch.thread);
-            if !row.is_some_and(|row| is_same(row, branch)) {
+            if !row.is_some_and(|row| is_same(row, branch) || family.guessed.contains(&row.thread)) {
                 self.note_branch(branch, row.map_or_else(|| "nothing".into(), words), words(branch));
                 self.with_tasks(|tasks| tasks.put_branch(branch))?;
             }
@@ -192,9 +270,15 @@ impl FileStore {
             self.note_branch(row, words(row), "gone".into());
             self.with_tasks(|tasks| tasks.drop_branch(id, &row.thread))?;
         }
-        self.check_mail(id, &family)?;
+        self.check_mail(id, &family, &told)?;
         family.gaps.into_iter().for_each(|gap| self.opener.note(gap));
         Ok(())
+    }
+
+    fn note_unread(&self, id: &SessionId, family: &Family) {
+        for (thread, why) in &family.unread {
+            self.opener.note_unreadable(id, thread, why.clone());
+        }
     }
 
     fn note_branch(&self, branch: &Branch, was: String, is: String) {
@@ -203,10 +287,10 @@ impl FileStore {
     }
 
     /// Words that wait are in the table, words that were heard are not.
-    fn check_mail(&self, id: &SessionId, family: &Family) -> Result<()> {
+    fn check_mail(&self, id: &SessionId, family: &Family, told: &BTreeSet<ThreadId>) -> Result<()> {
         let threads: BTreeSet<&ThreadId> =
             family.told.iter().map(|(_, to, _)| to).chain(family.heard.keys().map(|(to, _)| to)).collect();
-        for to in threads {
+        for to in threads.into_iter().filter(|to| !told.contains(*to)) {
             let waits: Vec<&Mail> = family.mail().filter(|(whose, _)| *whose == to).map(|(_, m)| m).collect();
             let known = self.with_tasks(|tasks| tasks.mail(id, to))?;
             let lost: Vec<&Mail> = waits.into_iter().filter(|mail| !known.contains(mail)).collect();
@@ -230,20 +314,11 @@ impl FileStore {
     }
 }
 
-/// The row of a spawned thread whose parent is not there and whose share was never written.
-fn rootless(header: &Header) -> Branch {
-    Branch {
-        session: header.session.clone(),
-        thread: header.thread.clone(),
-        parent: header.parent.as_ref().map(|moment| moment.thread.clone()),
-        depth: 1,
-        window_ratio: 1.0,
-        status: Status::Active,
-        label: header.label.clone(),
-        chronicle_summary: None,
-        held_by: None,
-        told: false,
-        created_at: header.timestamp.clone(),
-        completed_at: None,
-    }
+/// How a thread ended or paused, and when it ended, as far as that can be read.
+fn ended(journal: &FileJournal) -> Option<(Status, Option<String>)> {
+    let at = View::fold(journal, Source::last(journal)).ok()?.closed()?;
+    let record = Source::record(journal, at).ok()?;
+    let Entry::Close(close) = record.entry else { return None };
+    let status = Status::from(Some(close.ending));
+    Some((status, Some(record.timestamp).filter(|_| !status.is_open())))
 }

@@ -127,6 +127,15 @@ impl Opener {
         }
     }
 
+    /// Notes what of a thread cannot be read, once: whoever counts and whoever looks at the tree come across the same line.
+    pub(super) fn note_unreadable(&self, id: &SessionId, thread: &ThreadId, why: String) {
+        let found = Finding::UnreadableThread { thread: format!("{id}/{thread}"), why };
+        let mut findings = super::locked(&self.findings);
+        if !findings.contains(&found) {
+            findings.push(found);
+        }
+    }
+
     pub(super) fn note(&self, finding: Finding) {
         super::locked(&self.findings).push(finding);
     }

@@ -14,7 +14,7 @@ use crate::{Error, Mode, Note, Result, Store};
 use komado_core::head::{Kind, Source};
 use komado_core::journal::{Close, Ending, Entry};
 use komado_core::session::{Counters, Meta, MetaConfig, Session, State, TaskKey};
-use komado_core::{SessionId, ThreadId, View};
+use komado_core::{Seq, SessionId, ThreadId, View};
 use std::path::{Path, PathBuf};
 
 /// Something that was not as it should be.
@@ -37,6 +37,13 @@ pub enum Finding {
     Unreadable {
         /// The session.
         session: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A thread of which not everything can be read. The rest of its session can.
+    UnreadableThread {
+        /// The thread.
+        thread: String,
         /// What is wrong with it.
         why: String,
     },
@@ -130,6 +137,9 @@ impl std::fmt::Display for Finding {
             }
             Self::TasksMade { rows } => write!(f, "tasks.db was missing; made again with {rows} sessions"),
             Self::Unreadable { session, why } => write!(f, "session {session} cannot be read: {why}"),
+            Self::UnreadableThread { thread, why } => {
+                write!(f, "{thread}: not all of it can be read: {why}")
+            }
             Self::Repaired { thread, note } => write!(f, "{thread}: {note}"),
             Self::NoMetadata { session } => write!(f, "session {session}: metadata.json cannot be read"),
             Self::Moved { session, to } => {
@@ -203,7 +213,8 @@ impl FileStore {
     }
 
     /// Checks one session: every line of every journal, every index, the half its folder is in, and its row. Puts
-    /// right what can be, and tells what was found.
+    /// right what can be, and tells what was found. A thread that cannot be read is an error after all the others were
+    /// looked at.
     pub fn check(&self, id: &SessionId) -> Result<()> {
         let folder = self.base().session(id)?;
         // While someone writes, what looks left behind may be in use.
@@ -216,13 +227,27 @@ impl FileStore {
             }
             drop(lock);
         }
-        for header in self.threads(id)? {
-            self.check_index(id, &header.thread)?;
-        }
+        let unreadable = self.check_threads(id)?;
         self.check_half(id)?;
         self.check_shelf(id)?;
         self.check_row(id)?;
-        self.check_tree(id)
+        self.check_tree(id)?;
+        unreadable.map_or(Ok(()), Err)
+    }
+
+    /// Checks every thread; gives what is wrong with the first that cannot be read. Without its root nothing can be said
+    /// of a session.
+    fn check_threads(&self, id: &SessionId) -> Result<Option<Error>> {
+        let mut unreadable = None;
+        for header in self.threads(id)? {
+            match self.check_index(id, &header.thread) {
+                Err(why) if !header.thread.is_root() => {
+                    unreadable.get_or_insert(why);
+                }
+                checked => checked?,
+            }
+        }
+        Ok(unreadable)
     }
 
     /// An index of words that has holes is emptied; whoever searches next fills it.
@@ -304,7 +329,7 @@ impl FileStore {
 
     fn check_row(&self, id: &SessionId) -> Result<()> {
         let before = self.with_tasks(|tasks| tasks.get(id))?;
-        let mut now = self.session_of_folder(id)?;
+        let mut now = self.session_of_folder(id, before.as_ref().map(|row| row.counters))?;
         if let Some(row) = before.as_ref().filter(|row| row.status == State::Running)
             && now.status == State::Queued
         {
@@ -330,10 +355,12 @@ impl FileStore {
     pub(super) fn fill(&self, tasks: &Tasks) -> Result<Rebuilt> {
         let mut done = Rebuilt::default();
         for id in self.forget_rows(tasks)? {
-            match self.session_of_folder(&id) {
-                Ok(session) => {
+            let known = tasks.get(&id)?.map(|row| row.counters);
+            let read = self.session_of_folder(&id, known).and_then(|row| Ok((row, self.family(&id)?)));
+            match read {
+                Ok((session, family)) => {
                     tasks.put(&session)?;
-                    self.fill_tree(tasks, &id)?;
+                    self.fill_tree(tasks, &id, &family)?;
                     done.sessions += 1;
                 }
                 Err(error) => {
@@ -379,8 +406,8 @@ impl FileStore {
         Ok((tasks, done))
     }
 
-    /// The row a folder stands for.
-    pub(super) fn session_of_folder(&self, id: &SessionId) -> Result<Session> {
+    /// The row a folder stands for. `known` is what the table has counted so far.
+    pub(super) fn session_of_folder(&self, id: &SessionId, known: Option<Counters>) -> Result<Session> {
         let folder = self.base().session(id)?;
         let ended = self.opener.is_ended(&folder);
         let journal = self.open_file(id, &ThreadId::root(), Mode::Read)?;
@@ -395,11 +422,24 @@ impl FileStore {
         } else if ended {
             session.status = State::Stopped;
         }
-        for header in self.threads(id)? {
-            let journal = self.open_file(id, &header.thread, Mode::Read)?;
-            session.counters += count(&journal)?;
-        }
+        session.counters = self.count(id, known)?;
         Ok(session)
+    }
+
+    /// What all threads add to the counters. Where something cannot be read, that is told, and what was known before
+    /// stands: it was counted when it could be.
+    fn count(&self, id: &SessionId, known: Option<Counters>) -> Result<Counters> {
+        let (mut sum, mut is_whole) = (Counters::default(), true);
+        for header in self.threads(id)? {
+            let counted = self.open_file(id, &header.thread, Mode::Read).map(|journal| count(&journal));
+            let (own, unread) = counted.unwrap_or_else(|why| (Counters::default(), Some(why)));
+            sum += own;
+            if let Some(why) = unread {
+                self.opener.note_unreadable(id, &header.thread, why.to_string());
+                is_whole = false;
+            }
+        }
+        Ok(known.filter(|_| !is_whole).unwrap_or(sum))
     }
 
     fn read_meta(&self, id: &SessionId, folder: &std::path::Path, made: &str) -> Meta {
@@ -436,16 +476,28 @@ fn close_session(session: &mut Session, record: komado_core::journal::Record) {
     session.error_message = result.filter(|_| ending != Ending::Completed && ending != Ending::Paused);
 }
 
-/// What a thread's own entries add to the counters.
-fn count(journal: &super::FileJournal) -> Result<Counters> {
-    let mut sum = Counters::default();
+/// What a thread's own entries add to the counters, and what is wrong with the first that cannot be read.
+fn count(journal: &FileJournal) -> (Counters, Option<Error>) {
+    let (mut sum, mut unread) = (Counters::default(), None);
     for seq in crate::Journal::header(journal).base_seq() + 1..=Source::last(journal) {
-        match Source::head(journal, seq)?.kind {
-            Kind::Assistant | Kind::Lost => sum += Counters::of(&Source::record(journal, seq)?.entry),
-            Kind::Tool => sum.tool_call_count += 1,
-            kind if kind.is_edit() => sum.compression_count += 1,
-            _ => {}
+        let counted = Source::head(journal, seq).and_then(|head| count_entry(journal, seq, head.kind));
+        match counted {
+            Ok(one) => sum += one,
+            Err(why) => {
+                unread.get_or_insert(why);
+            }
         }
     }
-    Ok(sum)
+    (sum, unread)
+}
+
+/// What [`Counters::of`] says of an entry, read only where its kind leaves that open.
+fn count_entry(journal: &FileJournal, seq: Seq, kind: Kind) -> Result<Counters> {
+    match kind {
+        Kind::Tool => Ok(Counters { tool_call_count: 1, ..Counters::default() }),
+        Kind::Assistant | Kind::Lost | Kind::Chronicle | Kind::Condense | Kind::Truncate | Kind::Trim => {
+            Ok(Counters::of(&Source::record(journal, seq)?.entry))
+        }
+        _ => Ok(Counters::default()),
+    }
 }

@@ -53,7 +53,11 @@ impl Tree for FileStore {
 
     fn branches(&self, id: &SessionId, which: Which) -> Result<Vec<Branch>> {
         self.base().session(id)?;
-        self.with_tasks(|tasks| tasks.branches(id, which))
+        self.with_tasks(|tasks| tasks.branches(id, &which))
+    }
+
+    fn unsettle(&self, id: &SessionId, parent: &ThreadId) -> Result<()> {
+        self.change_tree(id, |tasks| tasks.durably(|| tasks.unsettle(id, parent)))
     }
 
     fn drop_branch(&self, id: &SessionId, thread: &ThreadId) -> Result<()> {

@@ -169,6 +169,16 @@ impl Room {
     }
 }
 
+/// Changes `from` in a thread's journal to `to`, which is as long: the index does not notice.
+pub(crate) fn spoil(room: &Room, thread: &str, from: &str, to: &str) {
+    assert_eq!(from.len(), to.len());
+    let folder = if thread == "root" { String::new() } else { format!("threads/{thread}/") };
+    let path = room.path(&format!("{folder}messages.jsonl"));
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains(from), "{thread} has no {from}");
+    fs::write(&path, text.replacen(from, to, 1)).unwrap();
+}
+
 /// Every line and head is that of the book.
 pub(crate) fn same(journal: &FileJournal, book: &Book) {
     assert_eq!(Journal::last(journal), book.view().last());

@@ -1,9 +1,10 @@
 //! `tasks.db`: seed 000's table for people and their SQL, and never more than an index.
 
 use crate::play::{self, NOW, answered, result, said};
-use crate::room::{Room, called, condensed, meta, open_store, sid};
-use komado_core::journal::{Close, Ending, Entry, Reply, Usage};
+use crate::room::{Room, called, condensed, meta, open_store, sid, spoil};
+use komado_core::journal::{Chronicle, Close, Ending, Entry, Reply, Usage};
 use komado_core::session::{Counters, Meta, Session, State, StelisConfig};
+use komado_core::thread::Branch;
 use komado_core::{Book, Message, Role, ThreadId};
 use komado_store::files::Finding;
 use komado_store::{Change, Error, FileStore, Mode, Query, Store, Tree, Which};
@@ -405,5 +406,79 @@ fn a_session_that_cannot_be_read_hinders_no_other() {
         let row =
             room.store.sessions(&Query { prefix: Some(id.into()), ..Query::default() }).unwrap().remove(0);
         assert_eq!((row.counters.tool_call_count, row.status.is_ended()), (1, true));
+    }
+}
+
+/// A child that was told what it cost: a reply, a summary that a model wrote, and its chronicle.
+fn paid_room() -> (Room, Counters) {
+    let mut room = Room::new();
+    let mut line = room.line(1, "go");
+    let (name, book) = line.0.last_mut().unwrap();
+    let thread = sid_thread(name);
+    let usage = |tokens: u64| Some(Usage { input_tokens: tokens, output_tokens: 1, ..Usage::default() });
+    say(&room, book, &thread, "s", reply(100));
+    let Entry::Edit(mut edit) = condensed(2, 3, "in short") else { panic!() };
+    edit.cause.usage = usage(1000);
+    say(&room, book, &thread, "s", Entry::Edit(edit));
+    let chronicle =
+        Chronicle {
+            text: "道具".into(), covers: [1, 4], partial: false, model: None, usage: usage(10_000)
+        };
+    say(&room, book, &thread, "s", Entry::Close(Close { ending: Ending::Completed, result: None }));
+    say(&room, book, &thread, "s", Entry::Chronicle(chronicle));
+    let row = Branch { told: true, ..thread_row(&room, name) };
+    room.store.put_branch(&row).unwrap();
+    let all = Counters { llm_call_count: 3, tool_call_count: 0, total_tokens: 11_103, compression_count: 1 };
+    (room, all)
+}
+
+fn thread_row(room: &Room, name: &str) -> Branch {
+    let journal = room.store.open_file(&room.id, &sid_thread(name), Mode::Read).unwrap();
+    komado_core::thread::branch(komado_store::Journal::header(&journal), &journal).unwrap()
+}
+
+fn counters(store: &FileStore) -> Counters {
+    store.sessions(&Query::default()).unwrap().remove(0).counters
+}
+
+#[test]
+fn what_models_were_paid_for_summaries_and_chronicles_is_counted_again() {
+    let (room, all) = paid_room();
+    assert_eq!(counters(&room.store), all);
+    room.store.check(&room.id).unwrap();
+    assert_eq!(room.store.take_findings(), []);
+    room.store.rebuild().unwrap();
+    assert_eq!(counters(&room.store), all);
+    for name in ["tasks.db", "tasks.db-wal", "tasks.db-shm"] {
+        let _ = fs::remove_file(room.base().join(name));
+    }
+    assert_eq!(counters(&open_store(&room.base())), all);
+}
+
+#[test]
+fn what_cannot_be_read_any_more_was_counted_when_it_could_be() {
+    for (from, to, left) in [
+        ("\"role\":\"assistant\"", "\"role\":\"assistan?\"", (2, 11_002, 1)),
+        ("\"op\":\"condense\"", "\"op\":\"condens?\"", (2, 10_102, 0)),
+        ("\"op\":\"chronicle\"", "\"op\":\"chronicl?\"", (2, 1102, 1)),
+    ] {
+        let (room, all) = paid_room();
+        spoil(&room, "stelis_1", from, to);
+        room.store.rebuild().unwrap();
+        assert_eq!(counters(&room.store), all, "{from}");
+        assert!(room.store.check(&room.id).is_err(), "{from}");
+        assert_eq!(counters(&room.store), all, "{from}");
+        let told = room.store.take_findings();
+        assert!(
+            matches!(&told[..], [Finding::UnreadableThread { thread, .. }] if thread == "s/stelis_1"),
+            "{told:?}"
+        );
+        // Nobody knows any more; the rest is counted.
+        for name in ["tasks.db", "tasks.db-wal", "tasks.db-shm"] {
+            let _ = fs::remove_file(room.base().join(name));
+        }
+        let Counters { llm_call_count, total_tokens, compression_count, .. } =
+            counters(&open_store(&room.base()));
+        assert_eq!((llm_call_count, total_tokens, compression_count), left, "{from}");
     }
 }

@@ -1,13 +1,13 @@
 //! `stelis_threads` and `stelis_mail`: seed 003's table for people and their SQL, and never more than an index.
 
 use crate::play::{self, NOW, said};
-use crate::room::{Line, Room, open_store, tid};
+use crate::room::{Line, Room, meta, open_store, spoil, tid};
 use komado_core::journal::{Anchor, Chronicle, Close, Ending, Entry};
 use komado_core::session::State;
 use komado_core::thread::{Branch, Header, Status};
 use komado_core::{Book, Role, Seq};
 use komado_store::files::Finding;
-use komado_store::{Change, FileStore, Mail, Mode, Store, Tree, Which};
+use komado_store::{Change, FileStore, Mail, Mode, Query, Store, Tree, Which};
 use rusqlite::Connection;
 use std::fs;
 
@@ -86,7 +86,8 @@ fn the_table_of_threads_has_the_columns_people_know_and_five_more() {
     assert_eq!(asked(&ours, keys), asked(&seed, keys));
     let indexes =
         "SELECT name FROM sqlite_master WHERE type = 'index' AND sql LIKE '%stelis_threads(%' ORDER BY 1";
-    assert_eq!(asked(&ours, indexes), ["idx_stelis_parent", "idx_stelis_session", "idx_stelis_status"]);
+    let names = ["idx_stelis_parent", "idx_stelis_session", "idx_stelis_status", "idx_stelis_unsettled"];
+    assert_eq!(asked(&ours, indexes), names);
 }
 
 #[test]
@@ -252,8 +253,90 @@ fn words_of_a_chronicle_that_were_taken_out_are_nowhere_in_the_table() {
     row.chronicle_summary = Some("[redacted] を作った".into());
     room.store.put_branch(&row).unwrap();
     assert!(!found("calculator_v2") && found("[redacted]"));
+    room.store.drop_branch(&room.id, &row.thread).unwrap();
+    assert!(!found("[redacted]"));
+    room.store.put_branch(&row).unwrap();
+    assert!(found("[redacted]"));
     room.store.remove(&room.id).unwrap();
     assert!(!found("[redacted]"));
+}
+
+/// A line that cannot be read: whose it is, what it has, and what it has then, of the same length.
+const HURT: [(&str, &str, &str); 6] = [
+    ("stelis_1", "\"op\":\"share\"", "\"op\":\"shar?\""),
+    ("stelis_1", "\"op\":\"tell\"", "\"op\":\"tel?\""),
+    ("stelis_1_1", "\"op\":\"close\"", "\"op\":\"clos?\""),
+    ("stelis_2", "\"op\":\"heard\"", "\"op\":\"hear?\""),
+    ("stelis_2", "\"op\":\"chronicle\"", "\"op\":\"chronicl?\""),
+    ("root", "\"op\":\"anchor\"", "\"op\":\"ancho?\""),
+];
+
+/// A grown tree, another session, and one line of the tree that cannot be read. Its index is as it was.
+fn hurt((thread, from, to): (&str, &str, &str)) -> (Room, Vec<String>) {
+    let (room, mut line) = grown();
+    let (label, text) = (Some("調査".into()), "text".into());
+    let anchor = Anchor { thread: tid("stelis_2"), label, ending: None, text, brief: None, first: None };
+    say(&room, &mut line.0[0], Entry::Anchor(anchor));
+    room.store.create(&meta("t")).unwrap();
+    let live = says(&room, &room.store);
+    spoil(&room, thread, from, to);
+    (room, live)
+}
+
+#[test]
+fn a_thread_that_cannot_be_read_is_told_and_locks_nobody_out() {
+    for case in HURT {
+        let (room, _) = hurt(case);
+        lose_table(&room);
+        let store = open_store(&room.base());
+        let found = store.sessions(&Query::default()).unwrap();
+        assert_eq!(found.iter().map(|s| s.meta.uuid.as_str()).collect::<Vec<_>>(), ["s", "t"], "{case:?}");
+        let told = told(&store);
+        let begin = format!("s/{}: not all of it can be read: s/{0}@", case.0);
+        assert!(told[0].starts_with(&begin), "{case:?}: {told:?}");
+        assert_eq!(told[told.len() - 1], "tasks.db was missing; made again with 2 sessions");
+        let rows = store.branches(&room.id, Which::All).unwrap();
+        let names: Vec<_> = rows.iter().map(|row| (row.thread.as_str(), row.depth)).collect();
+        assert_eq!(names, [("stelis_1", 1), ("stelis_2", 1), ("stelis_1_1", 2)], "{case:?}");
+        // What of it can be read counts: a thread that has ended is not taken for an open one.
+        assert_eq!(rows[1].status, Status::Completed, "{case:?}");
+        for name in ["root", "stelis_1", "stelis_1_1", "stelis_2"] {
+            drop(store.open_file(&room.id, &tid(name), Mode::Write).unwrap());
+        }
+    }
+}
+
+#[test]
+fn what_the_table_knows_of_a_thread_that_cannot_be_read_stays_and_the_others_are_put_right() {
+    for case in HURT {
+        let (room, live) = hurt(case);
+        room.store.rebuild().unwrap();
+        let begin = format!("s/{}: not all of it can be read: s/{0}@", case.0);
+        let found = told(&room.store);
+        assert!(found.len() == 1 && found[0].starts_with(&begin), "{case:?}: {found:?}");
+        assert_eq!(says(&room, &room.store), live, "{case:?}");
+        // A check says so, too, when it has been through with the rest.
+        let other = if case.0 == "stelis_1" { "stelis_2" } else { "stelis_1" };
+        let spoil = format!("UPDATE stelis_threads SET depth = 7 WHERE thread = '{other}'");
+        db(&room).execute_batch(&spoil).unwrap();
+        assert!(room.store.check(&room.id).is_err(), "{case:?}");
+        // Without its root nothing can be said of a session.
+        assert_eq!(says(&room, &room.store) == live, case.0 != "root", "{case:?}");
+    }
+}
+
+#[test]
+fn a_thread_that_cannot_be_opened_is_told_and_has_its_row() {
+    let (room, _) = hurt(HURT[0]);
+    fs::remove_file(room.path("threads/stelis_1/index")).unwrap();
+    lose_table(&room);
+    let store = open_store(&room.base());
+    let rows = store.branches(&room.id, Which::All).unwrap();
+    assert_eq!(rows.iter().map(|row| row.depth).collect::<Vec<_>>(), [1, 1, 2]);
+    let lost = Branch { window_ratio: 1.0, ..row(&room, "stelis_1", "root", 1) };
+    assert!(rows.contains(&lost), "{rows:?}");
+    assert!(told(&store)[0].starts_with("s/stelis_1: not all of it can be read: "));
+    assert_eq!(store.sessions(&Query::default()).unwrap().len(), 2);
 }
 
 #[test]

@@ -124,7 +124,11 @@ impl<S: Store + 'static> Tree for Retried<S> {
     }
 
     fn branches(&self, id: &SessionId, which: Which) -> Result<Vec<Branch>> {
-        self.0.go(|| self.0.store.branches(id, which))
+        self.0.go(|| self.0.store.branches(id, which.clone()))
+    }
+
+    fn unsettle(&self, id: &SessionId, parent: &ThreadId) -> Result<()> {
+        self.0.go(|| self.0.store.unsettle(id, parent))
     }
 
     fn drop_branch(&self, id: &SessionId, thread: &ThreadId) -> Result<()> {

@@ -124,6 +124,41 @@ pub(crate) fn unsettled_are_those_held_and_those_nobody_was_told_of(store: &dyn 
     assert_eq!(unsettled.len(), 10);
 }
 
+pub(crate) fn the_children_of_a_thread_are_listed_without_theirs(store: &dyn Store) {
+    let id = make(store, "s");
+    let rows = [("b", "root", (1, 9)), ("deep", "a", (2, 1)), ("a", "root", (1, 2)), ("ab", "a", (2, 0))];
+    for (name, parent, at) in rows {
+        store.put_branch(&branch(&id, name, parent, at)).unwrap();
+    }
+    store.put_branch(&Branch { parent: None, depth: 0, ..branch(&id, "root", "root", (0, 0)) }).unwrap();
+    let other = make(store, "t");
+    store.put_branch(&branch(&other, "c", "root", (1, 1))).unwrap();
+    let under = |id: &SessionId, thread: &str| names(store, id, Which::Under(tid(thread)));
+    assert_eq!(under(&id, "root"), ["a", "b"]);
+    assert_eq!(under(&id, "a"), ["ab", "deep"]);
+    assert_eq!(under(&other, "root"), ["c"]);
+    for nobodys in ["b", "deep", "nobody"] {
+        assert_eq!(under(&id, nobodys), Vec::<String>::new());
+    }
+}
+
+pub(crate) fn a_parent_is_told_anew_of_all_its_children_and_of_no_others(store: &dyn Store) {
+    let (id, other) = (make(store, "s"), make(store, "t"));
+    store.put_branch(&branch(&other, "a", "root", (1, 1))).unwrap();
+    store.put_branch(&Branch { parent: None, depth: 0, ..branch(&id, "root", "root", (0, 0)) }).unwrap();
+    let ended = Branch { status: Status::Completed, ..branch(&id, "b", "root", (1, 2)) };
+    let untold = Branch { told: false, ..branch(&id, "c", "root", (1, 3)) };
+    let mut rows = vec![branch(&id, "a", "root", (1, 1)), ended, untold, branch(&id, "deep", "a", (2, 1))];
+    rows.iter().for_each(|row| store.put_branch(row).unwrap());
+    store.unsettle(&id, &tid("nobody")).unwrap();
+    assert_eq!(store.branches(&id, Which::All).unwrap(), rows);
+    store.unsettle(&id, &tid("root")).unwrap();
+    rows[..3].iter_mut().for_each(|row| row.told = false);
+    assert_eq!(store.branches(&id, Which::All).unwrap(), rows, "nothing else is changed");
+    assert_eq!(names(store, &id, Which::Unsettled), ["a", "b", "c"]);
+    assert_eq!(names(store, &other, Which::Unsettled), Vec::<String>::new());
+}
+
 pub(crate) fn a_branch_that_never_came_to_be_is_dropped(store: &dyn Store) {
     let id = make(store, "s");
     for name in ["a", "b"] {
@@ -170,6 +205,7 @@ pub(crate) fn a_tree_belongs_to_a_session_that_is_there(store: &dyn Store) {
     let errors = [
         store.put_branch(&branch(&gone, "a", "root", (1, 1))).err(),
         store.branches(&gone, Which::All).err(),
+        store.unsettle(&gone, &thread).err(),
         store.drop_branch(&gone, &thread).err(),
         store.post(&gone, &thread, &Mail { from: tid("b"), seq: 1 }).err(),
         store.mail(&gone, &thread).err(),
