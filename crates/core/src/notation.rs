@@ -91,6 +91,7 @@ mod write;
 use cursor::Cursor;
 pub use fit::columns as width;
 use line::Line;
+pub use line::tamed;
 
 /// Why a text is not a journal in this notation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

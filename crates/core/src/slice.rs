@@ -41,8 +41,8 @@ pub struct Cut<'a> {
 /// What must stay is more than the share holds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "system prompt, tools and pins of thread {thread} take {must} tokens, and what protects it there is {most}: give the \
-     child less of the window, unpin something, or shorten the setup"
+    "what must be seen of thread {thread} (system prompt, tools, pins, and a heading that says whose they are) takes {must} \
+     tokens, and there is room for {most}: give the child less of the window, unpin something, or shorten the setup"
 )]
 pub struct TooMuch {
     /// The thread.

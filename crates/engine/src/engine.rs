@@ -19,11 +19,9 @@ pub trait Clock: Send + Sync {
 pub struct Engine {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    /// No other engine, in this process or another, has it: threads that end with this one carry it.
+    /// Threads that end with this process carry it, for people: whether their holder lives is told by the store's lock.
     name: Arc<str>,
 }
-
-/// Engines of this process so far; it only tells their names apart.
 
 /// Where an address leads.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -42,7 +42,7 @@ impl fmt::Display for NoRoom {
         write!(
             f,
             "and {room} are left, of which {usable} can be used, fewer than {LEAST}; use a larger window, or share it out \
-             otherwise with `komado thread balance`"
+             otherwise: with --ratio when a thread starts, with `komado thread balance` once there is one"
         )
     }
 }

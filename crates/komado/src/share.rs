@@ -17,13 +17,14 @@ pub(crate) fn window(thread: &Thread<'_>, given: Option<u32>) -> Outcome<Option<
 pub(crate) struct Portion {
     share: Share,
     shares: Shares,
+    window: u64,
 }
 
 impl Portion {
     /// `share` in a window of `window` tokens; of the one that was shared out while none is given.
     pub(crate) fn new(share: Share, window: Option<u64>) -> Self {
         let window = window.unwrap_or(share.window);
-        Self { shares: Shares::of(&share, window), share }
+        Self { shares: Shares::of(&share, window), share, window }
     }
 
     /// What is seen of the threads above, in tokens.
@@ -36,9 +37,10 @@ impl Portion {
         self.shares.room()
     }
 
-    /// All that its view may take: what it sees of the threads above, and its own room.
+    /// All that its view may take: what it sees of the threads above, and its own room. Never more than the window, also
+    /// where what is seen above is: then the view is over it.
     pub(crate) fn window(&self) -> u64 {
-        self.above() + self.room()
+        (self.above() + self.room()).min(self.window)
     }
 
     /// For programs.
@@ -118,6 +120,8 @@ mod tests {
         assert_eq!(portion.line(), "20,000 root + 16,000 stelis_1 + 64,000 own (15,000 lent, 1,000 owed)");
         assert_eq!(portion.seen(), "root@3 5,000 of 20,000, stelis_1@3 17,000 of 16,000");
         assert_eq!((portion.room(), portion.window()), (78_000, 100_000));
+        let small = Portion::new(portion.share.clone(), Some(5_000));
+        assert_eq!((small.above(), small.room(), small.window()), (22_000, 0, 5_000));
         let json = portion.json();
         assert_eq!((&json["above"][1]["share"], &json["own"]), (&json!(16_000), &json!(64_000)));
     }

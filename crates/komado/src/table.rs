@@ -1,9 +1,11 @@
 //! Columns that line up, also where a character takes two of them.
 
-use komado_core::notation::width;
+use komado_core::notation::{tamed, width};
 
-/// Rows of cells; the first row is the heading.
+/// Rows of cells; the first row is the heading. A cell is one line, and a terminal shows it as it is.
 pub(crate) fn table(rows: &[Vec<String>], right: &[usize]) -> Vec<String> {
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|cell| tamed(cell)).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)
         .map(|c| rows.iter().filter_map(|row| row.get(c)).map(|cell| width(cell)).max().unwrap_or(0))
@@ -31,6 +33,12 @@ fn line(row: &[String], widths: &[usize], right: &[usize]) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_cell_is_one_line_and_gives_no_orders_to_a_terminal() {
+        let rows = [vec!["label".into()], vec!["a\nFAKE ROW\u{1b}[2J".into()]];
+        assert_eq!(super::table(&rows, &[]), ["label", "a FAKE ROW\\u001b[2J"]);
+    }
+
     #[test]
     fn japanese_takes_two_columns_a_character() {
         let rows =

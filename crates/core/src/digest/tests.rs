@@ -124,6 +124,16 @@ fn a_digest_tells_what_matters_and_cites_it() {
 }
 
 #[test]
+fn one_message_is_counted_as_one_and_read_back_as_one() {
+    let text = digest_of(&[user("Fix src/parser.rs, and never touch Cargo.lock.")]).text(400);
+    assert!(text.starts_with("[digest @1..@1: 1 message; "), "{text}");
+    let mut later = Digest::new(Meter::O200k);
+    later.earlier(&text);
+    later.take(2, &user("Go on."));
+    assert!(later.text(400).starts_with("[digest @1..@2: 2 messages; "), "{}", later.text(400));
+}
+
+#[test]
 fn under_a_small_limit_the_newest_request_comes_first() {
     let digest = digest_of(&work());
     let text = digest.text(64);

@@ -85,7 +85,7 @@ pub(super) fn section(name: &str) -> Option<(Section, Language)> {
 pub(super) fn title(from: Seq, to: Seq, messages: u64, language: Language) -> String {
     match language {
         Language::English => {
-            format!("{DIGEST}{from}..@{to}: {messages} messages; look details up by @seq or ref]")
+            format!("{DIGEST}{from}..@{to}: {}; look details up by @seq or ref]", said(messages))
         }
         Language::Japanese => format!("{DIGEST}{from}..@{to}: {messages}件、詳細は @seq か ref で引ける]"),
     }
@@ -95,10 +95,15 @@ pub(super) fn title(from: Seq, to: Seq, messages: u64, language: Language) -> St
 pub(super) fn ledger_title(from: Seq, to: Seq, messages: u64, language: Language) -> String {
     match language {
         Language::English => {
-            format!("{LEDGER}{from}..@{to}: {messages} messages; what the summary leaves out]")
+            format!("{LEDGER}{from}..@{to}: {}; what the summary leaves out]", said(messages))
         }
         Language::Japanese => format!("{LEDGER}{from}..@{to}: {messages}件、要約にない事実]"),
     }
+}
+
+/// So many messages, in English.
+fn said(messages: u64) -> String {
+    format!("{messages} message{}", if messages == 1 { "" } else { "s" })
 }
 
 pub(super) const DIGEST: &str = "[digest @";

@@ -23,9 +23,8 @@ impl Ratio {
     /// `of` one.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     pub fn new(of: f64) -> Result<Self, BadRatio> {
-        let millionths = (of * f64::from(WHOLE)).round();
-        if (10_000.0..=990_000.0).contains(&millionths) {
-            Ok(Self(millionths as u32))
+        if (0.01..=0.99).contains(&of) {
+            Ok(Self((of * f64::from(WHOLE)).round() as u32))
         } else {
             Err(BadRatio(of))
         }

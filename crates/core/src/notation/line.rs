@@ -158,6 +158,13 @@ pub(super) fn escape(c: char, out: &mut String) {
     }
 }
 
+/// A text on one line, in which nothing is left that a terminal would act on: as the notation writes it, without quotes.
+pub fn tamed(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    text.chars().for_each(|c| tame(c, &mut out));
+    out
+}
+
 /// Writes one character of raw JSON. What is wild can only stand inside its strings, but for the tab.
 pub(super) fn tame(c: char, out: &mut String) {
     match c {

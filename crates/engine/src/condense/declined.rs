@@ -11,8 +11,9 @@ use komado_core::journal::Usage;
 pub enum Declined {
     /// Too little to be worth it.
     #[error(
-        "only {found} messages would be summarised and {needed} are worth it; \
-         hide more of them, or lower min_messages_to_summarize"
+        "only {found} message{} would be summarised and {needed} are worth it; \
+         hide more of them, or lower min_messages_to_summarize",
+        if *found == 1 { "" } else { "s" }
     )]
     TooFew {
         /// Messages that would leave the view.
@@ -82,8 +83,8 @@ pub enum Declined {
     },
     /// The summariser failed.
     #[error(
-        "{by} failed on part {part}: {why}; nothing was changed; try again, \
-         choose another model, or condense with the digest, which needs none"
+        "{by} failed on part {part}: {why}; try again, \
+         choose another model, or take the digest, which needs none"
     )]
     Failed {
         /// Who was asked.

@@ -10,6 +10,7 @@ use crate::error::Result;
 use komado_core::head::Source;
 use komado_core::journal::{Close, Ending, Entry, Share};
 use komado_core::message::Role;
+use komado_core::notation::tamed;
 use komado_core::{Kind, Meter, Seq, ThreadId, View};
 use komado_store::Journal;
 
@@ -130,7 +131,7 @@ impl Tale {
     }
 
     fn shown_label(&self) -> Option<String> {
-        let label = one_line(self.label.as_deref()?, LABEL);
+        let label = one_line(&tamed(self.label.as_deref()?), LABEL);
         (!label.is_empty()).then_some(label)
     }
 

@@ -12,6 +12,7 @@ use crate::thread::Thread;
 use komado_core::head::Source;
 use komado_core::journal::Entry;
 use komado_core::message::{Message, Role};
+use komado_core::notation::tamed;
 use komado_core::thread::Status;
 use komado_core::{Kind, Seq, ThreadId};
 use komado_store::{Mail, Mode};
@@ -129,7 +130,8 @@ impl Thread<'_> {
 
 /// The words, under a line that says whose they are.
 fn headed(from: &ThreadId, label: Option<&str>, text: &str) -> String {
-    let label = label.map(|label| super::anchor::one_line(label, 80)).filter(|label| !label.is_empty());
+    let label =
+        label.map(|label| super::anchor::one_line(&tamed(label), 80)).filter(|label| !label.is_empty());
     let who = label.map_or_else(|| from.to_string(), |label| format!("{label} ({from})"));
     match Language::of(text) {
         Language::English => format!("[Message from thread {who}]\n{text}"),

@@ -8,6 +8,7 @@ use super::check::Value;
 use crate::fault::{Exit, Fault, Outcome};
 use komado_core::journal::Ratio;
 use komado_core::session::{MetaConfig, StelisConfig};
+use komado_engine::Error;
 use std::collections::BTreeMap;
 
 /// What the settings say.
@@ -103,6 +104,31 @@ impl Config {
             lends: wishes.lending,
             anchor_tokens: u64::from(wishes.anchor_tokens),
         }
+    }
+
+    /// Why a child of a session made with `own` was not started; of a depth that is too much, who says so. `flag` is what
+    /// the command line says of it.
+    pub(crate) fn refused(&self, own: &MetaConfig, error: Error, flag: Option<u32>) -> Fault {
+        let Error::TooDeep { thread, depth, most } = &error else { return error.into() };
+        let of_session = own.stelis_config.and_then(|config| config.max_depth);
+        let persona = own.persona.as_deref();
+        let of_persona = persona.and_then(|name| self.persona(name)).and_then(|config| config.max_depth);
+        let who = match (flag, of_session, of_persona) {
+            (Some(_), ..) => "--max-depth".to_owned(),
+            (None, Some(_), _) => "the session was made with max_depth in its stelis_config".to_owned(),
+            (None, None, Some(_)) => {
+                format!("personas.{}.stelis_config.max_depth", persona.unwrap_or_default())
+            }
+            (None, None, None) => "threads.max_depth, STELIS_MAX_DEPTH".to_owned(),
+        };
+        let wayout = if *depth == 0 { "" } else { "end it and start from its parent, or " };
+        Fault::new(
+            Exit::Refused,
+            format!(
+                "thread {thread} is {depth} deep and a child may be at most {most} deep ({who}); {wayout}allow more with \
+                 --max-depth"
+            ),
+        )
     }
 
     /// What is said for a persona; `None` when nothing is.

@@ -3,6 +3,7 @@
 use crate::app::App;
 use crate::fault::{Fault, Outcome};
 use crate::paper::say;
+use crate::verb::thread::ended;
 use komado_core::session::Session;
 use komado_core::{Address, SessionId, ThreadId};
 use komado_engine::{Engine, Result};
@@ -23,8 +24,9 @@ pub(super) fn make(
     let before = open_children(app, &found.session)?;
     let session = op(&app.engine, &found.session)?;
     let after = open_children(app, &found.session)?;
-    let aborted: Vec<&str> =
-        before.iter().filter(|thread| !after.contains(thread)).map(|thread| thread.as_str()).collect();
+    let aborted: Vec<&ThreadId> = before.iter().filter(|thread| !after.contains(thread)).collect();
+    let again = ended::again(&found.session, aborted.iter().copied());
+    let aborted: Vec<&str> = aborted.into_iter().map(ThreadId::as_str).collect();
     let folder = app.files.as_ref().and_then(|files| files.folder(&found.session).ok());
     let undo = format!("komado {undo} {}", found.session);
     if app.paper.json {
@@ -36,6 +38,7 @@ pub(super) fn make(
             "aborted": aborted,
             "folder": folder,
             "undo": undo,
+            "undo_aborted": again,
         }));
     }
     app.paper.line(format!("{} is {}", found.session, session.status.name()))?;
@@ -44,12 +47,14 @@ pub(super) fn make(
     }
     folder.iter().for_each(|folder| say(format!("folder: {}", folder.display())));
     say(format!("undo: {undo}"));
+    again.iter().for_each(|undo| say(format!("      {undo}")));
     Ok(())
 }
 
-/// The child threads that have not ended.
+/// The child threads that have not ended, those further up first.
 fn open_children(app: &App, id: &SessionId) -> Outcome<Vec<ThreadId>> {
-    let branches = app.engine.store().branches(id, Which::All)?;
+    let mut branches = app.engine.store().branches(id, Which::All)?;
+    branches.sort_by_key(|branch| branch.depth);
     let open = branches.into_iter().filter(|branch| branch.parent.is_some() && branch.status.is_open());
     Ok(open.map(|branch| branch.thread).collect())
 }

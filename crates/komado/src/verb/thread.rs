@@ -7,7 +7,7 @@ mod abort;
 mod balance;
 mod chronicle;
 mod end;
-mod ended;
+pub(crate) mod ended;
 mod pause;
 mod resume;
 mod run;

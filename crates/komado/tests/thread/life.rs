@@ -45,7 +45,7 @@ fn nothing_is_said_in_an_ended_child_and_the_error_names_the_command_that_opens_
     let city = session(&place);
     start(&place, &city, "a");
     place.ok(&["append", "city/stelis_1", "one"]);
-    for verb in ["end", "abort", "pause"] {
+    for (verb, more) in [("end", " --no-chronicle"), ("abort", ""), ("pause", "")] {
         place.ok(&["thread", verb, "city/stelis_1"]);
         for args in [&["append", "city/stelis_1", "more"][..], &["thread", "start", "city/stelis_1", "below"]]
         {
@@ -56,7 +56,7 @@ fn nothing_is_said_in_an_ended_child_and_the_error_names_the_command_that_opens_
         let row = place.json(&["thread", "resume", "city/stelis_1"]);
         assert_eq!(
             (&row["status"], &row["undo"]),
-            (&json!("active"), &json!("komado thread pause city/stelis_1"))
+            (&json!("active"), &json!(format!("komado thread {verb} city/stelis_1{more}")))
         );
         place.ok(&["append", "city/stelis_1", "more"]);
     }
@@ -94,6 +94,58 @@ fn an_aborted_child_leaves_a_partial_chronicle_and_takes_those_below_with_it() {
         assert_eq!(node(&tree, thread)["chronicle"]["partial"], true, "{tree}");
     }
     assert!(shown(&place, &city).contains("飽きた"));
+}
+
+#[test]
+fn what_resume_is_undone_by_makes_the_thread_what_it_was() {
+    let place = Place::new();
+    let city = session(&place);
+    start(&place, &city, "a");
+    place.ok(&["append", "city/stelis_1", "one"]);
+    place.ok(&["thread", "end", "city/stelis_1", "it's done", "--chronicle", "手で書いた"]);
+    let ended = shown(&place, &city);
+    let row = place.json(&["thread", "resume", "city/stelis_1"]);
+    assert_eq!(row["undo"], r"komado thread end city/stelis_1 'it'\''s done' --no-chronicle");
+    place.ok(&["thread", "end", "city/stelis_1", "it's done", "--no-chronicle"]);
+    let again = shown(&place, &city);
+    for words in ["it's done", "手で書いた"] {
+        assert!(ended.contains(words) && again.contains(words), "{words}: {again}");
+    }
+}
+
+#[test]
+fn whoever_ends_a_thread_is_told_how_those_below_it_go_on() {
+    let place = Place::new();
+    let city = session(&place);
+    start(&place, &city, "a");
+    start(&place, "city/stelis_1", "b");
+    start(&place, "city/stelis_1_1", "c");
+    let below = ["komado thread resume city/stelis_1_1", "komado thread resume city/stelis_1_1_1"];
+    let ended = place.json(&["thread", "end", "city/stelis_1"]);
+    assert_eq!(ended["undo_aborted"], json!(below));
+    let undo = |row: &Value| {
+        let commands = [&row["undo"]].into_iter().chain(row["undo_aborted"].as_array().unwrap());
+        for command in commands {
+            place.ok(&command.as_str().unwrap().split(' ').skip(1).collect::<Vec<_>>());
+        }
+        let tree = place.json(&["thread", "tree", "city"]);
+        for thread in ["stelis_1", "stelis_1_1", "stelis_1_1_1"] {
+            assert_eq!(node(&tree, thread)["status"], "active", "{tree}");
+        }
+    };
+    undo(&ended);
+    let stopped = place.json(&["stop", &city]);
+    assert_eq!(stopped["undo_aborted"].as_array().unwrap().len(), 3, "{stopped}");
+    undo(&stopped);
+    let said = place.run(&["complete", &city]);
+    assert!(
+        said.err.contains(&format!(
+            "undo: komado resume city\n      komado thread resume city/stelis_1\n      {}",
+            below[0]
+        )),
+        "{}",
+        said.err
+    );
 }
 
 #[test]
@@ -176,6 +228,7 @@ fn what_cannot_be_meant_is_an_error_that_says_what_can() {
         (&["thread", "start", &city, "--ratio", "0"], 2, "0.01 to 0.99, not: 0"),
         (&["thread", "start", &city, "--ratio", "1"], 2, "not: 1"),
         (&["thread", "start", &city, "--ratio", "1.2"], 2, "not: 1.2"),
+        (&["thread", "start", &city, "--ratio", "0.009999999"], 2, "not: 0.009999999"),
         (&["thread", "start", &city, "--ratio", "abc"], 2, "not: abc"),
         (&["thread", "start", &city, "--max-depth", "-1"], 2, "-1"),
         (&["thread", "start", &city, "--name", "a/b"], 6, "a/b"),

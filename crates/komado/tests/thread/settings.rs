@@ -34,6 +34,7 @@ fn flag_over_session_over_persona_over_settings() {
     // The persona's depth still counts where the session says nothing.
     let said = place.run(&["thread", "start", &format!("{own}/stelis_1")]);
     assert_eq!(said.code, 5, "{}", said.err);
+    assert!(said.err.contains("at most 1 deep (personas.航海士.stelis_config.max_depth)"), "{}", said.err);
     place.ok(&["thread", "start", &format!("{plain}/stelis_1")]);
     let tree = place.json(&["thread", "tree", &own]);
     assert_eq!(node(&tree, "stelis_2")["ratio"], 0.4);
@@ -65,6 +66,27 @@ fn the_variables_of_the_seed_set_ratio_and_depth() {
     let said = run(&["thread", "start", &id], "STELIS_MAX_DEPTH", "-1");
     assert_eq!(said.code, 2);
     assert!(said.err.contains("threads.max_depth") && said.err.contains("0 to 100"), "{}", said.err);
+}
+
+#[test]
+fn a_depth_that_is_too_much_is_told_with_the_place_that_limits_it() {
+    let place = Place::new();
+    let plain = session(&place, &[]);
+    let own = session(&place, &["--stelis", r#"{"max_depth":0}"#]);
+    for (args, words) in [
+        (&["thread", "start", &plain, "--max-depth", "0"][..], "(--max-depth)"),
+        (&["thread", "start", &own], "(the session was made with max_depth in its stelis_config)"),
+        (&["thread", "run", &own, "task", "--provider", "scripted"], "max_depth in its stelis_config"),
+        (
+            &["thread", "start", &plain, "--set", "threads.max_depth=0"],
+            "(threads.max_depth, STELIS_MAX_DEPTH)",
+        ),
+    ] {
+        let said = place.run(args);
+        assert_eq!(said.code, 5, "{}", said.err);
+        assert!(said.err.contains(words), "{}", said.err);
+    }
+    place.ok(&["thread", "start", &own, "--max-depth", "1"]);
 }
 
 #[test]

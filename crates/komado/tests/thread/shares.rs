@@ -171,3 +171,47 @@ fn the_tree_is_drawn_with_every_thread_its_state_and_its_share() {
     assert!(has(&["20,000 root + 80,000 own"]), "{drawn}");
     assert!(!drawn.contains('\u{1b}'), "no colours without a terminal: {drawn}");
 }
+
+#[test]
+fn a_window_too_small_for_what_is_seen_above_is_shown_as_overfull() {
+    let place = Place::new();
+    let city = session(&place);
+    place.ok(&["append", &city, &"word ".repeat(8_000)]);
+    start(&place, &city, "a");
+    let context = place.json(&["context", "city/stelis_1", "--window", "5000"]);
+    assert!(context["context_tokens"].as_u64().unwrap() > 5_000, "{context}");
+    assert_eq!((&context["window"], &context["free_tokens"]), (&json!(5_000), &json!(0)));
+    for args in [
+        &["context", "city/stelis_1", "--window", "5000"][..],
+        &["thread", "tree", &city, "--window", "5000"],
+    ] {
+        let text = place.ok(args);
+        assert!(text.contains("201.0 % 10,048 of 5,000"), "{text}");
+    }
+}
+
+#[test]
+fn narrow_paper_is_wide_enough_for_a_tree_and_labels_give_no_orders() {
+    use crate::run::feed;
+    use komado_core::notation::width;
+    let place = Place::new();
+    let city = session(&place);
+    start(&place, &city, "とても長い名前のスレッドでまだ続く");
+    start(&place, "city/stelis_1", "a\nFAKE ROW\u{1b}[2J");
+    start(&place, "city/stelis_1_1", "another label that goes on and on");
+    let mut command = place.command(&["thread", "tree", &city]);
+    command.env("COLUMNS", "40");
+    let narrow = feed(command, b"").out;
+    for line in narrow.lines() {
+        assert!(width(line) <= 40, "{} columns: {line}", width(line));
+    }
+    assert!(narrow.contains("active") && narrow.contains('…'), "{narrow}");
+    for args in
+        [&["thread", "tree", &city][..], &["sessions", &city], &["show", &city], &["show", "city/stelis_1_1"]]
+    {
+        let text = place.ok(args);
+        assert!(!text.contains('\u{1b}') && !text.contains("\nFAKE ROW"), "{args:?}: {text}");
+    }
+    // The model reads the label as we do.
+    assert!(shown(&place, "city/stelis_1").contains(r"\\u001b[2J"));
+}

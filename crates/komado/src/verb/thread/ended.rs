@@ -5,7 +5,9 @@ use crate::fault::Outcome;
 use crate::paper::say;
 use crate::verb::change;
 use komado_core::journal::Chronicle;
+use komado_core::notation::tamed;
 use komado_core::thread::Status;
+use komado_core::{SessionId, ThreadId};
 use komado_engine::engine::Found;
 use komado_engine::stelis::Finished;
 use serde_json::{Value, json};
@@ -13,15 +15,23 @@ use serde_json::{Value, json};
 /// Tells of a thread that is `status` now.
 pub(super) fn tell(app: &mut App, found: &Found, status: Status, finished: &Finished) -> Outcome {
     let undo = format!("komado thread resume {}", change::name(found));
+    let again = again(&found.session, finished.aborted.iter().rev());
     if app.paper.json {
         let mut row = as_json(found, status, finished);
         row["undo"] = json!(undo);
+        row["undo_aborted"] = json!(again);
         return app.paper.json(&row);
     }
     app.paper.line(format!("{} is {}", change::name(found), status.name()))?;
     beside(finished);
     say(format!("undo: {undo}"));
+    again.iter().for_each(|undo| say(format!("      {undo}")));
     Ok(())
+}
+
+/// The commands that let threads go on that were aborted with the one above them; those further up are to come first.
+pub(crate) fn again<'a>(session: &SessionId, threads: impl Iterator<Item = &'a ThreadId>) -> Vec<String> {
+    threads.map(|thread| format!("komado thread resume {session}/{thread}")).collect()
 }
 
 /// What else is to be known, on standard error.
@@ -31,10 +41,10 @@ pub(super) fn beside(finished: &Finished) {
         say(format!("aborted with it: {}", names.join(", ")));
     }
     if let Some(why) = &finished.declined {
-        say(format!("komado: no chronicle by a model: {why}"));
+        say(format!("komado: the thread did end, and its chronicle is the digest's, not a model's: {why}"));
     }
     if let Some(chronicle) = &finished.chronicle {
-        let first: String = headline(&chronicle.text).chars().take(70).collect();
+        let first: String = tamed(headline(&chronicle.text)).chars().take(70).collect();
         say(format!("chronicle of {}: {first}", covers(chronicle)));
     }
     if !finished.is_told {

@@ -8,6 +8,9 @@ use crate::share::Portion;
 use crate::verb::{change, fit};
 use clap::Args as ClapArgs;
 use komado_core::Address;
+use komado_core::journal::{Close, Entry};
+use komado_core::thread::Status;
+use komado_engine::engine::Found;
 use komado_engine::stelis::Resume;
 use komado_store::Mode;
 use serde_json::json;
@@ -24,12 +27,13 @@ pub(crate) struct Args {
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = child(app, &args.address)?;
     let window = u64::from(fit::window(app, &app.session(&found.session)?, args.window)?);
+    let undo = undo(app, &found)?;
     let resume = Resume { window, buffer: app.config.policy(None).buffer };
     let seq = app.engine.resume_child(&found.session, &found.thread, &resume)?;
     let thread = app.engine.open(&found.session, &found.thread, Mode::Read)?;
     let portion = thread.share()?.map(|share| Portion::new(share, Some(window)));
     drop(thread);
-    let (name, undo) = (change::name(&found), format!("komado thread pause {}", change::name(&found)));
+    let name = change::name(&found);
     if app.paper.json {
         return app.paper.json(&json!({
             "session": found.session.as_str(),
@@ -49,4 +53,33 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     say(format!("next: komado ask {name} \"…\""));
     say(format!("undo: {undo}"));
     Ok(())
+}
+
+/// The command that makes of a thread what it is now, with the same result or reason; its chronicle stays where it can.
+fn undo(app: &App, found: &Found) -> Outcome<String> {
+    let thread = app.engine.open(&found.session, &found.thread, Mode::Read)?;
+    let (verb, more) = match thread.status()? {
+        Status::Completed => ("end", " --no-chronicle"),
+        Status::Aborted => ("abort", ""),
+        Status::Active | Status::Paused => ("pause", ""),
+    };
+    let closed = thread.view().closed().map(|seq| thread.record(seq)).transpose()?;
+    let words = match closed.map(|record| record.entry) {
+        Some(Entry::Close(Close { result: Some(words), .. })) => format!(" {}", quoted(&words)),
+        _ => String::new(),
+    };
+    Ok(format!("komado thread {verb} {}{words}{more}", change::name(found)))
+}
+
+/// A text as a shell takes it for one word.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_shell_takes_what_is_quoted_for_one_word() {
+        assert_eq!(super::quoted("it's 直った"), r"'it'\''s 直った'");
+    }
 }

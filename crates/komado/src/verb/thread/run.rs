@@ -57,7 +57,8 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let label = args.label.unwrap_or_else(|| label(&task));
     let spawn = args.wanted.spawn(app, &own, app.our_window(&connection)?, Some(label), Some(setup))?;
     let mut parent = app.open(&found, Mode::Write)?;
-    let mut child = parent.spawn(&spawn)?;
+    let refused = |error| app.config.refused(&own, error, args.wanted.max_depth);
+    let mut child = parent.spawn(&spawn).map_err(refused)?;
     change::settle(&mut parent);
     let here = Found { thread: child.header().thread.clone(), ..found };
     let talk = Talk::with(here, args.wishes, connection);
@@ -151,6 +152,7 @@ fn broken_off(talk: &Talk, child: Child<'_>, parent: &mut Thread<'_>, fault: Fau
 }
 
 fn tell(app: &mut App, talk: &Talk, conversed: &Conversed, answer: &Answer, finished: &Finished) -> Outcome {
+    let again = ended::again(&talk.found().session, finished.aborted.iter().rev());
     if app.paper.json {
         let mut row = ask::row(talk, conversed, answer);
         let ended = ended::as_json(talk.found(), Status::Completed, finished);
@@ -158,11 +160,13 @@ fn tell(app: &mut App, talk: &Talk, conversed: &Conversed, answer: &Answer, fini
             row[key] = ended[key].clone();
         }
         row["undo"] = json!(format!("komado thread resume {}", talk.name()));
+        row["undo_aborted"] = json!(again);
         return app.paper.json(&row);
     }
     say(format!("{} is completed", talk.name()));
     ended::beside(finished);
     say(format!("undo: komado thread resume {}", talk.name()));
+    again.iter().for_each(|undo| say(format!("      {undo}")));
     Ok(())
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Wanted {
     ratio: Option<Ratio>,
     /// How deep threads may nest
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100))]
-    max_depth: Option<u32>,
+    pub(super) max_depth: Option<u32>,
     /// A system prompt of its own, after those of the threads above
     #[arg(long, value_name = "TEXT")]
     pub(super) system: Option<String>,

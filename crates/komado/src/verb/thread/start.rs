@@ -33,7 +33,8 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let window = u64::from(fit::window(app, &session, args.window)?);
     let spawn = args.wanted.spawn(app, own, window, args.label.clone(), args.wanted.setup()?)?;
     let mut parent = app.open(&found, Mode::Write)?;
-    let mut child = parent.spawn_free(&spawn)?;
+    let refused = |error| app.config.refused(own, error, args.wanted.max_depth);
+    let mut child = parent.spawn_free(&spawn).map_err(refused)?;
     change::settle(&mut parent);
     change::settle(&mut child);
     let portion = child.share()?.map(|share| Portion::new(share, Some(window)));

@@ -6,12 +6,14 @@ use crate::app::App;
 use crate::fault::Outcome;
 use crate::gauge;
 use crate::paper::{Ink, Paper, count, number};
-use komado_core::notation::width;
+use komado_core::notation::{tamed, width};
 use komado_core::thread::Status;
 use komado_engine::stelis::{Node, Tree};
 
 /// Cells of a gauge.
 const CELLS: usize = 32;
+/// Columns of what stands around a gauge's cells and numbers.
+const GAUGE: usize = 15;
 /// Columns of a thread's name and label, with what draws the tree before them.
 const NAMES: std::ops::Range<usize> = 12..48;
 
@@ -19,10 +21,13 @@ const NAMES: std::ops::Range<usize> = 12..48;
 pub(super) fn tree(app: &mut App, tree: &Tree, window: Option<u64>) -> Outcome {
     let size =
         window.map_or_else(|| "the window is not set".into(), |window| format!("window {}", number(window)));
+    let size = clip(&size, app.paper.width.saturating_sub(width(tree.session.as_str()) + 2));
     let heading = format!("{}  {size}", app.paper.ink(Ink::Bold, tree.session.as_str()));
-    app.paper.line(heading)?;
+    app.paper.line(heading.trim_end())?;
     let columns = tree.nodes.iter().map(|node| widest(node, 0)).max().unwrap_or(0);
-    let mut sketch = Sketch { app, window, columns: columns.clamp(NAMES.start, NAMES.end) };
+    // On narrow paper a name takes half of it: what became of the thread is to be read, too.
+    let most = NAMES.end.min(app.paper.width / 2).max(NAMES.start);
+    let mut sketch = Sketch { app, window, columns: columns.clamp(NAMES.start, most) };
     tree.nodes.iter().try_for_each(|node| sketch.node(node, "", "", ""))
 }
 
@@ -36,7 +41,7 @@ fn widest(node: &Node, indent: usize) -> usize {
 fn name(node: &Node) -> String {
     let label = node.header.label.as_deref().unwrap_or_default();
     // A label is one line here, whatever it is.
-    let label = label.split_whitespace().collect::<Vec<_>>().join(" ");
+    let label = tamed(&label.split_whitespace().collect::<Vec<_>>().join(" "));
     if label.is_empty() { node.header.thread.to_string() } else { format!("{}  {label}", node.header.thread) }
 }
 
@@ -58,7 +63,7 @@ impl Sketch<'_> {
             self.fill(&leaf, &rest)?;
         }
         if let Some(chronicle) = &node.chronicle {
-            let line = headline(&chronicle.text);
+            let line = tamed(headline(&chronicle.text));
             let mark = if chronicle.partial { "(partial) " } else { "" };
             self.line(&rest, Ink::Dim, &format!("{mark}{line}"))?;
         }
@@ -80,9 +85,11 @@ impl Sketch<'_> {
         let (id, label) = name.split_once("  ").unwrap_or((&name, ""));
         let label = if label.is_empty() { String::new() } else { format!("  {label}") };
         let paper = &self.app.paper;
-        let status = paper.ink(ink(node.status), &format!("{:<9}", node.status.name()));
-        let line =
-            format!("{before}{}{label}{gap}  {status}  {}", paper.ink(Ink::Bold, id), self.facts(node));
+        let taken = width(before) + width(&name) + width(&gap) + 2;
+        let status = clip(&format!("{:<9}", node.status.name()), paper.width.saturating_sub(taken));
+        let facts = clip(&self.facts(node), paper.width.saturating_sub(taken + width(&status) + 2));
+        let status = paper.ink(ink(node.status), &status);
+        let line = format!("{before}{}{label}{gap}  {status}  {facts}", paper.ink(Ink::Bold, id));
         self.app.paper.line(line.trim_end())
     }
 
@@ -105,7 +112,7 @@ impl Sketch<'_> {
     fn fill(&mut self, leaf: &Leaf, rest: &str) -> Outcome {
         let window = leaf.portion.as_ref().map(|portion| portion.window()).or(self.window);
         let window = window.map(|window| u32::try_from(window).unwrap_or(u32::MAX));
-        let cells = cells(&self.app.paper, rest);
+        let cells = cells(&self.app.paper, rest, leaf.weight.tokens(), window);
         let gauge = gauge::line(&self.app.paper, &leaf.weight, window, cells);
         self.app.paper.line(format!("{rest}{gauge}"))?;
         match &leaf.portion {
@@ -123,8 +130,9 @@ impl Sketch<'_> {
 }
 
 /// Cells for which there is room beside the numbers.
-fn cells(paper: &Paper, rest: &str) -> usize {
-    paper.width.saturating_sub(width(rest) + 32).clamp(8, CELLS)
+fn cells(paper: &Paper, rest: &str, tokens: u64, window: Option<u32>) -> usize {
+    let numbers = number(tokens).len() + window.map_or(0, |window| number(u64::from(window)).len());
+    paper.width.saturating_sub(width(rest) + numbers + GAUGE).clamp(1, CELLS)
 }
 
 const fn ink(status: Status) -> Ink {
@@ -140,6 +148,9 @@ const fn ink(status: Status) -> Ink {
 fn clip(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
+    }
+    if columns == 0 {
+        return String::new();
     }
     let (mut cut, mut taken) = (String::new(), 1);
     for c in text.chars() {
@@ -162,5 +173,6 @@ mod tests {
         assert_eq!(clip("小窓の話", 7), "小窓の…");
         assert_eq!(clip("小窓の話", 6), "小窓…");
         assert_eq!(clip("abc", 2), "a…");
+        assert_eq!((clip("abc", 1), clip("abc", 0)), ("…".into(), String::new()));
     }
 }
