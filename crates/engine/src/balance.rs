@@ -13,9 +13,10 @@ use komado_core::admit::Refusal;
 use komado_core::journal::{Entry, Ratio, Share};
 use komado_core::share::Shares;
 use komado_core::slice::{Tools, counted};
-use komado_core::thread::{Branch, branch};
+use komado_core::thread::Branch;
 use komado_core::{Seq, SessionId, ThreadId};
 use komado_store::{Mode, Which};
+use std::collections::BTreeSet;
 
 /// How a window is to be shared out.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -45,7 +46,8 @@ impl Thread<'_> {
     pub fn balance(&mut self, balance: Balance) -> Result<Seq> {
         let (seq, work) = self.balanced(&self.header().thread, balance)?;
         self.commit(work)?;
-        self.row_follows()?;
+        // What the parent was told is still true, but it may have asked meanwhile to be told again: it finds out.
+        self.put_row()?;
         Ok(seq)
     }
 
@@ -77,13 +79,6 @@ impl Thread<'_> {
         Ok((seq, staged.finish()))
     }
 
-    /// The table of threads follows what the journal says of the share; what the parent was told is still true.
-    fn row_follows(&self) -> Result<()> {
-        let rows = self.store().branches(self.session(), Which::All)?;
-        let told = rows.iter().any(|row| row.thread == self.header().thread && row.told);
-        Ok(self.store().put_branch(&Branch { told, ..branch(self.header(), self.source())? })?)
-    }
-
     /// Appends a setup or a rewind. Where that changes what the slices take, or which share is in force, the present one
     /// is said again in the same batch: what a thread sees of those above it is not its own to take back.
     pub(crate) fn said_again(&mut self, entry: Entry) -> Result<Seq> {
@@ -100,13 +95,15 @@ impl Thread<'_> {
         if staged.view().share_in(staged.source())?.as_ref() != Some(&wanted) {
             staged.share(wanted, self.engine().now())??;
         }
-        let (closed, work) = (staged.view().closed(), staged.finish());
-        if closed == self.view().closed() {
+        let (closed, chronicle) = (staged.view().closed(), staged.view().chronicle());
+        let work = staged.finish();
+        if (closed, chronicle) == (self.view().closed(), self.view().chronicle()) {
             self.commit(work)?;
             return Ok(seq);
         }
-        // A rewind to before its end opens a thread again: the table is told first, as for every change of state.
-        if closed.is_none() {
+        // A rewind to before its end opens a thread again, and one to before its chronicle takes that back: the table is
+        // told first, as for every change of state.
+        if closed.is_none() && self.view().closed().is_some() {
             self.check_parent()?;
         }
         self.put_row()?;
@@ -157,12 +154,16 @@ impl Engine {
             let (seq, work) = handle.balanced(thread, balance)?;
             told.push((handle, seq, work));
         }
-        let mut said = Vec::with_capacity(told.len());
+        let (mut said, mut parents) = (Vec::with_capacity(told.len()), BTreeSet::new());
         for (mut handle, seq, work) in told {
             handle.commit(work)?;
-            handle.row_follows()?;
+            handle.put_row()?;
+            parents.extend(handle.header().parent.as_ref().map(|moment| moment.thread.clone()));
             handle.settle()?;
             said.push((handle.header().thread.clone(), seq));
+        }
+        for parent in &parents {
+            self.tell_parent(id, parent)?;
         }
         Ok(said)
     }

@@ -114,6 +114,14 @@ pub enum Error {
         /// Tokens of what an anchor must say.
         needed: u64,
     },
+    /// An edit over the anchor of a child that has not ended.
+    #[error("@{seq} is the anchor of {thread}, which is at work; end or abort it first, or leave it out")]
+    OpenAnchor {
+        /// The anchor.
+        seq: Seq,
+        /// The child.
+        thread: String,
+    },
     /// A thread that cannot hear.
     #[error("thread {thread} cannot be told anything: {why}")]
     NoListener {

@@ -27,6 +27,7 @@ pub use finish::{Finish, Finished};
 pub use life::Resume;
 pub use recover::Recovered;
 pub use spawn::Spawn;
+pub(crate) use tend::Elder;
 pub use tend::Tended;
 pub use tree::{Node, Tree};
 

@@ -7,6 +7,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::lineage;
 use crate::staged::Staged;
+use crate::stelis::Elder;
 use komado_core::clip::Limits;
 use komado_core::head::Source;
 use komado_core::journal::{
@@ -42,6 +43,8 @@ pub struct Thread<'e> {
     on_open_calls: OnOpenCalls,
     clip: Option<Limits>,
     mode: Mode,
+    /// The open anchors in the part that a fork shares, once they were looked for.
+    pub(crate) elders: Option<Vec<Elder>>,
 }
 
 impl<'e> Thread<'e> {
@@ -62,6 +65,7 @@ impl<'e> Thread<'e> {
             on_open_calls: OnOpenCalls::default(),
             clip: Some(Limits::default()),
             mode,
+            elders: None,
         })
     }
 
@@ -255,8 +259,10 @@ impl<'e> Thread<'e> {
 
     /// Goes on as if nothing after `to` had happened.
     pub fn rewind(&mut self, to: Seq) -> Result<Seq> {
+        self.check_writer()?;
         self.unsettle_children()?;
         let seq = self.said_again(Entry::Rewind { to })?;
+        self.elders = None;
         // The rewind stands whatever becomes of this; the children stay marked until it is done.
         let _ = self.tend();
         Ok(seq)
@@ -321,10 +327,12 @@ impl<'e> Thread<'e> {
         })
     }
 
-    /// Appends an edit with its true numbers: tokens of the view before and after. One that frees nothing is refused.
+    /// Appends an edit with its true numbers: tokens of the view before and after. One that frees nothing is refused, and
+    /// so is one that hides the anchor of a child that has not ended.
     pub fn edit(&mut self, mut edit: Edit) -> Result<Seq> {
         let mut trial = self.stage();
         trial.push(Entry::Edit(edit.clone()), edit.shown_tokens(), String::new())??;
+        self.check_anchors(&edit.hide)?;
         edit.cause.before = self.view.tokens();
         edit.cause.after = trial.view().tokens();
         check_gain(&edit)?;
@@ -336,6 +344,7 @@ impl<'e> Thread<'e> {
         if self.header().parent.is_none() {
             return self.append(Entry::Close(Close { ending, result }));
         }
+        self.check_writer()?;
         self.put_row()?;
         let seq = self.append(Entry::Close(Close { ending, result }))?;
         self.put_row()?;

@@ -88,9 +88,11 @@ impl App {
     fn tell_recovered(&self, id: &SessionId) {
         for recovered in self.engine.recover(id).unwrap_or_default() {
             let name = format!("{id}/{}", recovered.thread);
-            say(format!(
-                "komado: the process that worked in {name} ended; the thread is aborted, with what can be told of it"
-            ));
+            let why = match recovered.held_by {
+                Some(_) => format!("the process that worked in {name} ended"),
+                None => format!("the thread above {name} ended"),
+            };
+            say(format!("komado: {why}; the thread is aborted, with what can be told of it"));
         }
     }
 

@@ -15,7 +15,7 @@ use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Fails the n-th call, once.
+/// Fails the n-th call: once, or with all that follow.
 pub struct Faulty<S> {
     inner: S,
     count: Arc<Counter>,
@@ -24,19 +24,31 @@ pub struct Faulty<S> {
 struct Counter {
     calls: AtomicU64,
     fails_at: u64,
+    /// Calls from the first that fails to the last that does.
+    upto: u64,
 }
 
 impl Counter {
     fn call(&self) -> Result<()> {
         let n = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
-        if n == self.fails_at { Err(Error::Injected(n)) } else { Ok(()) }
+        if self.fails_at != 0 && (self.fails_at..=self.upto).contains(&n) {
+            Err(Error::Injected(n))
+        } else {
+            Ok(())
+        }
     }
 }
 
 impl<S> Faulty<S> {
     /// Wraps `inner`; call number `fails_at` fails before it does anything. 0 for none.
     pub fn new(inner: S, fails_at: u64) -> Self {
-        Self { inner, count: Arc::new(Counter { calls: AtomicU64::new(0), fails_at }) }
+        Self { inner, count: Arc::new(Counter { calls: AtomicU64::new(0), fails_at, upto: fails_at }) }
+    }
+
+    /// Wraps `inner`; call number `fails_from` and all that follow fail, as when the process ends there. 0 for none.
+    pub fn down_from(inner: S, fails_from: u64) -> Self {
+        let calls = AtomicU64::new(0);
+        Self { inner, count: Arc::new(Counter { calls, fails_at: fails_from, upto: u64::MAX }) }
     }
 
     /// Calls made so far.

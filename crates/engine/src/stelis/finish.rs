@@ -4,6 +4,7 @@
 //! anchor itself is the parent's to write: see [`Thread::tend`].
 
 use super::chronicle::{Partial, Telling, Written};
+use super::recover::ABOVE_ENDED;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::thread::Thread;
@@ -69,6 +70,8 @@ impl Thread<'_> {
         }
         staged.push(close, 0, self.engine().now())??;
         let work = staged.finish();
+        // Telling may have taken minutes, and the parent may have looked in between and found nothing new.
+        self.put_row()?;
         self.commit(work)?;
         self.put_row()?;
         if ending != Ending::Paused {
@@ -134,7 +137,7 @@ impl Engine {
             child.put_row()?;
             return Ok(Vec::new());
         }
-        let why = Some("the thread above it ended".to_owned());
+        let why = Some(ABOVE_ENDED.to_owned());
         let mut aborted = child.finish(Finish::aborted(why))?.aborted;
         aborted.push(row.thread);
         Ok(aborted)
@@ -166,5 +169,6 @@ pub(super) fn is_passed_over(error: &Error) -> bool {
             | StoreError::NoThread(..)
             | StoreError::Damaged { .. }
             | StoreError::Header { .. }
+            | StoreError::Io { .. }
     )
 }

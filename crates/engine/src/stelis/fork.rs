@@ -12,7 +12,7 @@ use komado_core::admit::Refusal;
 use komado_core::journal::{Entry, Share};
 use komado_core::thread::{Branch, Header, Moment, branch};
 use komado_core::{ThreadId, View};
-use komado_store::Mode;
+use komado_store::{Error as StoreError, Mode};
 
 impl Thread<'_> {
     /// Forks this thread, which was spawned from `parent`.
@@ -62,7 +62,7 @@ impl Thread<'_> {
     }
 
     fn parent_away(&self, error: Error, parent: &ThreadId) -> Error {
-        if is_passed_over(&error) {
+        if is_passed_over(&error) && !matches!(error, Error::Store(StoreError::Io { .. })) {
             return Error::ParentBusy { thread: self.id().to_string(), parent: parent.to_string() };
         }
         error

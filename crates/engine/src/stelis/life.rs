@@ -33,9 +33,10 @@ impl Resume {
 }
 
 impl Engine {
-    /// Ends or pauses a spawned thread and tells its parent.
+    /// Ends or pauses a spawned thread and tells its parent. One that lost its holder is broken off already by being opened,
+    /// and refused here.
     pub fn finish_child(&self, id: &SessionId, thread: &ThreadId, finish: Finish<'_>) -> Result<Finished> {
-        let mut child = self.open_as_left(id, thread, Mode::Write)?;
+        let mut child = self.open(id, thread, Mode::Write)?;
         let parent = Self::parent_of(&child)?;
         let finished = child.finish(finish)?;
         drop(child);

@@ -12,9 +12,12 @@ use komado_core::journal::Chronicle;
 use komado_core::thread::Branch;
 use komado_core::{SessionId, ThreadId};
 use komado_store::{Mode, Which};
+use std::collections::BTreeSet;
 
 /// Why a thread ended whose holder is gone.
 const GONE: &str = "the process that held it ended";
+/// Why a thread ended that was left under one that had.
+pub(super) const ABOVE_ENDED: &str = "the thread above it ended";
 
 /// A thread that lost its holder.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,12 +41,20 @@ impl Engine {
     /// Looks after the session of a thread that was just opened for writing.
     pub(crate) fn look_after(&self, opened: &mut Thread<'_>) -> Result<()> {
         let rows = self.store().branches(opened.session(), Which::Unsettled)?;
-        if rows.is_empty() {
+        if rows.is_empty() && opened.header().base.is_none() {
             return Ok(());
         }
         // Its guard would have it open, and we have.
-        if rows.iter().any(|row| row.thread == *opened.id()) && self.is_left(opened)? {
-            opened.finish(Finish::aborted(Some(GONE.to_owned())))?;
+        if rows.iter().any(|row| row.thread == *opened.id()) {
+            let left = match self.is_left(opened) {
+                // The thread above cannot be read; that is no reason not to work in this one.
+                Err(error) if is_passed_over(&error) => false,
+                left => left?,
+            };
+            if left {
+                let why = why(opened)?;
+                opened.finish(Finish::aborted(Some(why)))?;
+            }
         }
         self.recover_rows(&rows)?;
         opened.tend().map(|_| ())
@@ -62,15 +73,17 @@ impl Engine {
         let Some(id) = rows.first().map(|row| &row.session) else { return Ok(recovered) };
         // Parents are opened for a moment, and only where there is something to tell.
         let untold = self.store().branches(id, Which::Unsettled)?.into_iter().filter(|row| !row.told);
-        let mut parents: Vec<ThreadId> = untold.filter_map(|row| row.parent).collect();
-        parents.dedup();
+        let parents: BTreeSet<ThreadId> = untold.filter_map(|row| row.parent).collect();
         for parent in &parents {
-            self.tell_parent(id, parent)?;
+            match self.tell_parent(id, parent) {
+                Err(error) if !is_passed_over(&error) => return Err(error),
+                _ => {}
+            }
         }
         Ok(recovered)
     }
 
-    fn recover_one(&self, row: &Branch) -> Result<Option<Recovered>> {
+    pub(super) fn recover_one(&self, row: &Branch) -> Result<Option<Recovered>> {
         if !row.status.is_open() {
             return Ok(None);
         }
@@ -88,7 +101,8 @@ impl Engine {
             return Ok(None);
         }
         let held_by = thread.share()?.and_then(|share| share.held_by);
-        let chronicle = thread.finish(Finish::aborted(Some(GONE.to_owned())))?.chronicle;
+        let why = why(&thread)?;
+        let chronicle = thread.finish(Finish::aborted(Some(why)))?.chronicle;
         Ok(Some(Recovered { thread: row.thread.clone(), held_by, chronicle }))
     }
 
@@ -106,4 +120,10 @@ impl Engine {
         let parent = self.open_as_left(thread.session(), &moment.thread, Mode::Read)?;
         Ok(!parent.status()?.is_open())
     }
+}
+
+/// Why a thread that is left has ended.
+fn why(thread: &Thread<'_>) -> Result<String> {
+    let is_held = thread.share()?.is_some_and(|share| share.held_by.is_some());
+    Ok(if is_held { GONE } else { ABOVE_ENDED }.to_owned())
 }

@@ -18,6 +18,7 @@ use komado_core::slice::{Cut, Tools, counted, cut};
 use komado_core::thread::{Branch, Header, Moment, Status};
 use komado_core::{Kind, Seq, ThreadId};
 use komado_store::{Mode, Which};
+use std::collections::BTreeSet;
 
 /// How many of the last entries are looked at for the language of the conversation.
 const LATELY: Seq = 64;
@@ -161,7 +162,7 @@ impl<'e> Thread<'e> {
     /// The name asked for, or the next free one below this thread: `stelis_1`, and below that `stelis_1_1`.
     pub(super) fn free_name(&self, wanted: Option<&ThreadId>) -> Result<ThreadId> {
         let session = self.session();
-        let mut taken: Vec<ThreadId> =
+        let mut taken: BTreeSet<ThreadId> =
             self.store().threads(session)?.into_iter().map(|header| header.thread).collect();
         taken.extend(self.store().branches(session, Which::All)?.into_iter().map(|row| row.thread));
         if let Some(name) = wanted {

@@ -66,7 +66,14 @@ impl Thread<'_> {
         let (mut heard, mut taken) = (Vec::new(), Vec::new());
         let mut staged = self.stage();
         for mail in mail {
-            match self.words_of(&mail)? {
+            let is_known = self.heard_upto(&mail.from)? >= mail.seq;
+            let words = if is_known { Ok(Words::None) } else { self.words_of(&mail) };
+            let words = match words {
+                // Nobody is kept from going on by what another thread's journal has; the note waits.
+                Err(error) if is_passed_over(&error) => Words::Later,
+                words => words?,
+            };
+            match words {
                 Words::Later => continue,
                 Words::None => {}
                 Words::Said(words) => {
@@ -91,14 +98,7 @@ impl Thread<'_> {
 
     /// What a note leads to.
     fn words_of(&self, Mail { from, seq }: &Mail) -> Result<Words> {
-        if self.heard_upto(from)? >= *seq {
-            return Ok(Words::None);
-        }
-        let journal = match self.store().open(self.session(), from, Mode::Read).map_err(Error::from) {
-            Ok(journal) => journal,
-            Err(error) if is_passed_over(&error) => return Ok(Words::Later),
-            Err(error) => return Err(error),
-        };
+        let journal = self.store().open(self.session(), from, Mode::Read)?;
         if *seq > journal.last() {
             return Ok(Words::Later);
         }

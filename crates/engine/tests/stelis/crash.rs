@@ -9,7 +9,7 @@ use komado_store::{Error as StoreError, Faulty, FileStore, MemoryStore, Mode, St
 use std::sync::Arc;
 
 /// A process that is gone: its guards never ran, its locks went with it.
-fn killed(run: impl FnOnce(&Room, &SessionId)) -> (Room, SessionId) {
+pub(crate) fn killed(run: impl FnOnce(&Room, &SessionId)) -> (Room, SessionId) {
     let room = Room::files();
     let id = begun(&room);
     // A copy of the folder is what another process would find after a kill: no lock is held there.

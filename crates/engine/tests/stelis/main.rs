@@ -7,6 +7,7 @@ mod chronicle;
 mod crash;
 mod fork;
 mod kit;
+mod later;
 mod life;
 mod many;
 #[path = "../engine/room.rs"]
