@@ -21,6 +21,7 @@ mod floor;
 mod trim;
 
 pub use blocks::{Block, Blocks};
+pub(crate) use clip::clipped;
 pub use floor::Floor;
 
 /// What a round has tried and was refused, so that it does not try again.

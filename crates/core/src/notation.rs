@@ -21,7 +21,7 @@
 //! 15 sent gpt-4o digest=ab12 4500 for=condense
 //! 16 lost timeout to=15 used=100+0+5w+900r "no answer in 60 s"
 //! 17 close completed "done"
-//! 18 share stelis_1_1 window=100000 lends of root@12 0.8 keep 1..3,7 "[root]" ~1200 of stelis_1@9 0.8 "[stelis_1]" ~9 prompt="Sum up." anchor=500 held=p1
+//! 18 share stelis_1_1 window=100000 lends of root@12 0.8 keep 1..3,7 clip 7 "Fix…" ~90 "[root]" ~1200 of stelis_1@9 0.8 "[stelis_1]" ~9 prompt="Sum up." anchor=500 held=p1
 //! 19 chronicle 1..8 partial by=digest used=100+20 "Wrote the parser." ~6
 //! 20 tell stelis_2 "The parser is done."
 //! 21 heard stelis_2@10
@@ -36,8 +36,9 @@
 //! - A message's parts stand in order: `"text"`, `call ID TOOL ARGUMENTS` (`custom` for a call with free text),
 //!   `image "URL"` or `image blob=ID type=T bytes=N`, `reasoning "…" signature="…"`, `opaque DIALECT JSON`.
 //! - A share says whose it is, the window, whether unused room is lent, then each slice, the root's first: `of` the thread
-//!   and its moment, the ratio of the next thread down, the items kept, the heading, the tokens. It has as many tokens as
-//!   its slices, unless `total ~N` says otherwise. `held=` is the process that ends the thread by ending.
+//!   and its moment, the ratio of the next thread down, the items kept, those of them shown in part (`clip`), the heading,
+//!   the tokens. It has as many tokens as its slices, unless `total ~N` says otherwise. `held=` is the process that ends the
+//!   thread by ending.
 //! - A chronicle says what it covers, `partial` when the thread did not come to its end, and who wrote it.
 //! - `used=` is what a provider counted: input`+`output, then what it wrote to its cache (`w`) and read from it (`r`).
 //!

@@ -1,15 +1,16 @@
 //! Which part of a thread its children see: chosen once, when they start, and never taken from them.
 //!
 //! First what must stay: system prompt, tools, system messages at the beginning, pins, and the anchors that say how the
-//! child came to be. Then the newest request of the user, because it says what all is about. Then the newest units, one
-//! after the other, as long as they fit: a call with its results comes whole or not at all, and calls that still wait do
-//! not come. A unit that would fill a large part of the room by itself and does not fit is passed over, so that one long
-//! output does not leave the child blind.
+//! child came to be. Then the newest request of the user, because it says what all is about: in part, when it does not fit
+//! whole. Then the newest units, one after the other, as long as they fit: a call with its results comes whole or not at
+//! all, and calls that still wait do not come. A unit that would fill a large part of the room by itself and does not fit
+//! is passed over, so that one long output does not leave the child blind.
 
 use crate::head::{Kind, Source};
-use crate::journal::{Entry, Ratio, Setup, Share, Slice};
+use crate::journal::{Entry, Ratio, Replace, Setup, Share, Slice};
+use crate::ladder::clipped;
 use crate::view::{Item, What};
-use crate::{Meter, Seq, Span, ThreadId, View};
+use crate::{Message, Meter, Seq, Span, ThreadId, View};
 
 /// Whose tools are offered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,18 +74,20 @@ pub fn cut<S: Source + ?Sized>(
     let view = View::fold(source, cut.at)?;
     let items = view.items(source)?;
     let mut units = units(source, &view, meter, &items, cut.within)?;
-    let setup = own_setup(source, &view)?.map_or(0, |setup| weigh(meter, &setup, cut.tools));
+    let setup = view.own_setup(source)?.map_or(0, |setup| weigh(meter, &setup, cut.tools));
     let before = setup + u64::from(meter.said(&cut.head));
     let must = before + units.iter().filter(|unit| unit.taken).map(|unit| unit.tokens).sum::<u64>();
     if must > cut.most {
         return Ok(Err(TooMuch { thread: cut.thread.clone(), must, most: cut.most }));
     }
+    let replace = clip_request(source, &view, meter, &items, &mut units, cut.most - must)?;
     let tokens = fill(&mut units, must, cut.most);
     Ok(Ok(Slice {
         thread: cut.thread.clone(),
         at: cut.at,
         ratio: cut.ratio,
         keep: spans(&items, &units),
+        replace: replace.into_iter().collect(),
         head: cut.head,
         tokens: u32::try_from(tokens).unwrap_or(u32::MAX),
     }))
@@ -105,10 +108,14 @@ pub fn counted<S: Source + ?Sized>(
         let view = View::fold(&*above, slice.at)?;
         let mut tokens = u64::from(meter.said(&slice.head));
         for item in view.items(&*above)?.iter().filter(|item| slice.keeps(item.seq)) {
+            if let Some(swap) = slice.replaced(item.seq) {
+                tokens += u64::from(swap.tokens);
+                continue;
+            }
             let brief = brief(&*above, item, above.head(item.seq)?.kind, &within)?;
             tokens += u64::from(brief.map_or(item.tokens, |brief| meter.said(&brief)));
         }
-        if let Some(setup) = own_setup(&*above, &view)? {
+        if let Some(setup) = view.own_setup(&*above)? {
             tokens += weigh(meter, &setup, tools);
             if setup.tools.is_some() {
                 tools = Tools::Left;
@@ -127,6 +134,32 @@ impl Tools {
             None => Self::Offered,
         }
     }
+}
+
+/// The newest request in part, when it is larger than the room: at most half of it, so that something newer fits beside
+/// it. None when it fits whole, or when not even a line in its place does.
+fn clip_request<S: Source + ?Sized>(
+    source: &S,
+    view: &View,
+    meter: Meter,
+    items: &[Item],
+    units: &mut [Unit],
+    room: u64,
+) -> Result<Option<Replace>, S::Error> {
+    let request = units.iter_mut().rev().find(|unit| unit.is_user);
+    let Some(request) = request.filter(|unit| !unit.taken && unit.tokens > room) else { return Ok(None) };
+    let item = items[request.items.start];
+    let mut said: Option<Message> = None;
+    view.pour_item(source, item, &mut |_: Seq, message: &Message| {
+        said = Some(message.clone());
+        Ok::<(), S::Error>(())
+    })?;
+    let swap = said.map(|message| clipped(meter, item.seq, &message, room / 2));
+    let swap = swap.filter(|swap| u64::from(swap.tokens) <= room);
+    if let Some(swap) = &swap {
+        request.tokens = u64::from(swap.tokens);
+    }
+    Ok(swap)
 }
 
 /// Takes the newest request, then the newest units; gives the tokens then.
@@ -201,15 +234,6 @@ fn brief<S: Source + ?Sized>(
     }
     Ok(match source.record(item.seq)?.entry {
         Entry::Anchor(anchor) if within(&anchor.thread) => anchor.brief,
-        _ => None,
-    })
-}
-
-/// The setup that a thread itself says.
-fn own_setup<S: Source + ?Sized>(source: &S, view: &View) -> Result<Option<Setup>, S::Error> {
-    let Some(seq) = view.setup() else { return Ok(None) };
-    Ok(match source.record(seq)?.entry {
-        Entry::Setup(setup) => Some(setup),
         _ => None,
     })
 }

@@ -6,7 +6,7 @@
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::share::{Moments, check_room, own_setup, recut};
+use crate::share::{Moments, check_room, recut};
 use crate::staged::{Staged, Work};
 use crate::thread::Thread;
 use komado_core::admit::Refusal;
@@ -55,9 +55,7 @@ impl Thread<'_> {
     /// and ready to be made durable.
     fn balanced(&self, changed: &ThreadId, balance: Balance) -> Result<(Seq, Work)> {
         let thread = &self.header().thread;
-        let Some(mut share) = self.share()? else {
-            return Err(Error::NotSpawned { thread: thread.to_string() });
-        };
+        let Some(mut share) = self.share()? else { return Err(self.shareless()) };
         if let (Some(at), false) = (self.view().closed(), self.status()?.is_open()) {
             return Err(Refusal::Closed { at }.into());
         }
@@ -82,14 +80,17 @@ impl Thread<'_> {
     /// Appends a setup or a rewind. Where that changes what the slices take, or which share is in force, the present one
     /// is said again in the same batch: what a thread sees of those above it is not its own to take back.
     pub(crate) fn said_again(&mut self, entry: Entry) -> Result<Seq> {
-        let Some(share) = self.share()? else { return self.append(entry) };
+        let Some(share) = self.share()? else {
+            // A spawned thread never works without its share.
+            return if self.header().parent.is_some() { Err(self.shareless()) } else { self.append(entry) };
+        };
         let tokens = match &entry {
             Entry::Setup(setup) => self.meter().setup(setup),
             _ => 0,
         };
         let mut staged = Staged::new(self.source(), self.view().clone());
         let seq = staged.push(entry, tokens, self.engine().now())??;
-        let now = Tools::above(own_setup(staged.view(), staged.source())?.as_ref());
+        let now = Tools::above(staged.view().own_setup(staged.source())?.as_ref());
         let slices = counted(staged.source(), self.meter(), &share, now)?;
         let wanted = Share { slices, ..share };
         if staged.view().share_in(staged.source())?.as_ref() != Some(&wanted) {
@@ -116,7 +117,7 @@ impl Thread<'_> {
     /// batch, where only a fork can begin.
     pub(crate) fn recounted(&self) -> Result<Option<Share>> {
         let Some(share) = self.share()? else { return Ok(None) };
-        let tools = Tools::above(own_setup(self.view(), self.source())?.as_ref());
+        let tools = Tools::above(self.view().own_setup(self.source())?.as_ref());
         let slices = counted(self.source(), self.meter(), &share, tools)?;
         Ok(Some(Share { slices, ..share }))
     }

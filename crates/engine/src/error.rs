@@ -81,6 +81,34 @@ pub enum Error {
         /// The thread.
         thread: String,
     },
+    /// A spawned thread whose share was never written.
+    #[error("thread {thread} was never begun: the process that spawned it ended; start another one")]
+    NeverBegun {
+        /// The thread.
+        thread: String,
+    },
+    /// A thread that cannot hold one more anchor.
+    #[error(
+        "thread {thread} cannot start another thread: of its {room} tokens it can use {most}, and with one more anchor what \
+         must stay takes {must}: system prompt and tools {setup}, pins and system messages {pinned}, anchors of threads that \
+         have not ended {anchors}; end one of those, unpin something, or use a larger window"
+    )]
+    Crowded {
+        /// The thread.
+        thread: String,
+        /// What it has of the window.
+        room: u64,
+        /// What of that its items may take.
+        most: u64,
+        /// What must stay.
+        must: u64,
+        /// System prompt and tools.
+        setup: u64,
+        /// Pins, and system messages at the beginning.
+        pinned: u64,
+        /// Open anchors, the new one included.
+        anchors: u64,
+    },
     /// The ladder did not come to an end; nothing is lost, but this is our fault.
     #[error(
         "after {steps} edits the view still has {tokens} tokens and nothing settles; this is a fault in komado, please report it"
@@ -138,10 +166,10 @@ pub enum Error {
     },
     /// An anchor is needed in a thread that someone else writes.
     #[error(
-        "a fork of thread {thread} needs an anchor in its parent {parent}, which is open elsewhere; close that first"
+        "thread {thread} needs an anchor in its parent {parent}, which is open elsewhere; close that first"
     )]
     ParentBusy {
-        /// The thread to be forked.
+        /// The thread to be forked or resumed.
         thread: String,
         /// Its parent.
         parent: String,

@@ -6,7 +6,7 @@
 
 use crate::condense::{self, ByDigest, Declined, Reads, Settings, Summariser};
 use crate::error::{Error, Result};
-use crate::share::{check_budget, smaller};
+use crate::share::{check_budget, moved};
 use crate::staged::Staged;
 use crate::thread::{Thread, check_gain};
 use komado_core::budget::{Budget, Preset, Rule, Verdict};
@@ -42,10 +42,23 @@ pub struct Fitted {
     pub done: Vec<Done>,
     /// Summaries that could not be had, and why.
     pub declined: Vec<String>,
-    /// The entry that made what is seen of the threads above smaller, because the window became too small for it.
-    pub share: Option<Seq>,
+    /// What is seen of the threads above was cut anew, because the window is another.
+    pub share: Option<Resliced>,
     /// Tokens of the view after.
     pub after: u64,
+}
+
+/// Slices that were cut anew for a window, or would be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Resliced {
+    /// The entry that says so.
+    pub seq: Seq,
+    /// The window.
+    pub window: u64,
+    /// Tokens of all slices before.
+    pub before: u32,
+    /// Tokens of all slices since.
+    pub after: u32,
 }
 
 /// One edit that was made, or would be.
@@ -79,7 +92,7 @@ trait Desk {
     fn meter(&self) -> Meter;
     /// True when a model was asked for nothing and little was said since: below the limit it is not asked again at once.
     fn in_vain_lately(&self, budget: &Budget) -> Result<bool>;
-    /// The share in force, and one with smaller slices when those in force are too much for the window.
+    /// The share in force, and one with other slices when those in force are too much for the window, or too little.
     fn shares(&self, budget: &Budget) -> Result<Option<(Share, Option<Share>)>>;
     /// Says a share anew.
     fn say_share(&mut self, share: Share) -> Result<Seq>;
@@ -113,14 +126,17 @@ fn climb<D: Desk>(desk: &mut D, ladder: &mut Ladder<'_>) -> Result<Fitted> {
 }
 
 /// Whatever budget was brought: a spawned thread works in its share, beside what it sees of the threads above. Gives the
-/// entry that made that smaller, where the window could not hold it any more.
-fn keep_to_share<D: Desk>(desk: &mut D, budget: &mut Budget) -> Result<Option<Seq>> {
-    let Some((share, smaller)) = desk.shares(budget)? else { return Ok(None) };
-    let share = smaller.as_ref().unwrap_or(&share);
+/// entry that cut that anew, where the window is another.
+fn keep_to_share<D: Desk>(desk: &mut D, budget: &mut Budget) -> Result<Option<Resliced>> {
+    let Some((share, moved)) = desk.shares(budget)? else { return Ok(None) };
+    let before = share.tokens();
+    let share = moved.as_ref().unwrap_or(&share);
     let shares = Shares::of(share, budget.window);
     *budget = budget.reshared(&shares);
     check_budget(share, &shares, budget)?;
-    smaller.map(|share| desk.say_share(share)).transpose()
+    let Some(share) = moved else { return Ok(None) };
+    let (window, after) = (share.window, share.tokens());
+    Ok(Some(Resliced { seq: desk.say_share(share)?, window, before, after }))
 }
 
 /// One step: written, and put where it belongs.
@@ -222,7 +238,7 @@ fn shares<S: Source<Error = komado_store::Error> + ?Sized>(
     budget: &Budget,
 ) -> Result<Option<(Share, Option<Share>)>> {
     let Some(share) = view.share_in(source)? else { return Ok(None) };
-    Ok(Some((share, smaller(view, source, meter, budget.window, budget.policy.buffer)?)))
+    Ok(Some((share, moved(view, source, meter, budget.window, budget.policy.buffer)?)))
 }
 
 /// What the journal says before a model is asked for a summary.

@@ -1,8 +1,8 @@
 //! Taking a secret out: the one change to what was said.
 //!
-//! Every journal line that holds the secret is written again without it, with a note of when and why; blobs that hold
-//! it are replaced by blobs that do not; everything derived is made again, also in the threads that see a part of the one
-//! it stood in. What was redacted cannot be brought back.
+//! Every journal line that holds the secret, a thread's label included, is written again without it, with a note of when
+//! and why; blobs that hold it are replaced by blobs that do not; everything derived is made again, also in the threads
+//! that see a part of the one it stood in. What was redacted cannot be brought back.
 //! Numbers, order, pairing and token counts stay, so that every view of the session stays what it was, but for the
 //! words.
 
@@ -37,14 +37,14 @@ pub enum What {
 /// What was taken out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Redacted {
-    /// Entries changed.
+    /// Entries changed, and labels.
     pub entries: u64,
     /// Blobs replaced or removed.
     pub blobs: u64,
 }
 
 impl Engine {
-    /// Where a secret stands outside of what was said: names, labels and attributes, which a redaction cannot change.
+    /// Where a secret stands outside of what was said: names and attributes, which a redaction cannot change.
     pub fn redact_leaves(&self, id: &SessionId, pattern: &Regex) -> Result<Vec<String>> {
         let meta = self.session(id)?.meta;
         let key = meta.task_key.to_string();
@@ -113,13 +113,23 @@ struct Held<'a> {
 /// Gives the line of an entry another text.
 type Change<'c> = dyn FnMut(&ThreadId, Seq, &str) -> Option<Vec<u8>> + 'c;
 
+/// Gives a thread another label, or none.
+type Label<'c> = dyn Fn(&Header) -> Option<Option<String>> + 'c;
+
 impl Held<'_> {
     fn redact_entry(&mut self, thread: &ThreadId, seq: Seq, reason: &str) -> Result<Redacted> {
         let Self { engine, id, .. } = *self;
         let record = engine.open(id, thread, Mode::Read)?.record(seq)?;
         let owner = lineage::owner(&self.headers, thread, seq);
         let note = self.note(reason);
-        let entries = self.rewrite(&mut |thread, at, line| {
+        // What an anchor says is made of the child's label, and would come back at its next change.
+        let child = match &record.entry {
+            Entry::Anchor(anchor) => Some(anchor.thread.clone()),
+            _ => None,
+        };
+        let is_named = |header: &Header| header.label.is_some() && child.as_ref() == Some(&header.thread);
+        let label = |header: &Header| is_named(header).then_some(None::<String>);
+        let entries = self.rewrite(&label, &mut |thread, at, line| {
             let record = (at == seq && *thread == owner).then(|| decode(line).ok()).flatten();
             record.and_then(emptied).map(|record| scrub::line(&record, line, None, &note))
         })?;
@@ -142,7 +152,11 @@ impl Held<'_> {
         let blobs = self.clean_blobs(pattern)?;
         let note = self.note(&pattern.replace_all(reason, REDACTED));
         let mut scrub = Scrub::new(pattern, &blobs);
-        let entries = self.rewrite(&mut |_, _, line| {
+        let label = |header: &Header| {
+            let label = header.label.as_deref().filter(|label| pattern.is_match(label))?;
+            Some(Some(pattern.replace_all(label, REDACTED).into_owned()))
+        };
+        let entries = self.rewrite(&label, &mut |_, _, line| {
             let mut record = decode(line).ok()?;
             scrub.record(&mut record).then(|| scrub::line(&record, line, Some(&scrub), &note))
         })?;
@@ -157,9 +171,10 @@ impl Held<'_> {
 
     /// Changes lines in all threads and makes again what is derived from them. A fork comes after the thread it left, and
     /// a child after its parent, and so is opened when the lines that it shares or sees have been changed.
-    fn rewrite(&mut self, change: &mut Change<'_>) -> Result<u64> {
+    fn rewrite(&mut self, label: &Label<'_>, change: &mut Change<'_>) -> Result<u64> {
         let mut entries = 0;
-        for Header { thread, .. } in &self.headers {
+        for header in &self.headers {
+            let thread = &header.thread;
             let mut opened;
             let journal: &mut dyn Journal = if thread.is_root() {
                 &mut *self.root
@@ -168,6 +183,10 @@ impl Held<'_> {
                 &mut *opened
             };
             entries += journal.rewrite(&mut |seq, line| change(thread, seq, line))?;
+            if let Some(label) = label(header) {
+                journal.relabel(label.as_deref())?;
+                entries += 1;
+            }
             let view = View::fold(journal, journal.last())?;
             journal.settle(&view)?;
         }

@@ -3,15 +3,17 @@
 //! The share in force says how a window is divided; the numbers follow from the window that is at hand. A window that
 //! became smaller first costs the thread itself. Only when that would leave it less than half of what its ratio gives it
 //! are the slices of the threads above cut smaller, from the same moments: that is said in the journal before it is seen.
+//! A window that is larger again by a quarter gives them back what it has room for, from the same moments too; in
+//! between nothing moves, so that a window known a little better every time does not change what is seen.
 
 use crate::error::{Error, Result};
 use crate::thread::Thread;
 use komado_core::budget::{Budget, Policy, Preset};
 use komado_core::head::Source;
-use komado_core::journal::{Entry, Setup, Share, Slice};
+use komado_core::journal::{Entry, Share, Slice};
 use komado_core::share::Shares;
 use komado_core::slice::{Cut, Tools, cut};
-use komado_core::{Meter, Seq, ThreadId, View};
+use komado_core::{Kind, Meter, Seq, ThreadId, View};
 use std::fmt;
 
 /// The fewest tokens that a thread can work in, beside its answer and its buffer.
@@ -68,17 +70,27 @@ impl Thread<'_> {
         Ok(self.view().share_in(self.source())?)
     }
 
+    /// Why the thread has no share: nobody spawned it, or it was never begun.
+    pub(crate) fn shareless(&self) -> Error {
+        let thread = self.id().to_string();
+        if self.header().parent.is_some() {
+            Error::NeverBegun { thread }
+        } else {
+            Error::NotSpawned { thread }
+        }
+    }
+
     /// A window of `window` tokens, shared out between this thread and those above it.
     pub fn shares(&self, window: u64) -> Result<Option<Shares>> {
         Ok(self.share()?.map(|share| Shares::of(&share, window)))
     }
 
     /// `policy` in a window of `window` tokens, of which a spawned thread has its share; `names` are the model and the
-    /// profile. Slices that are to be cut because the window became smaller are counted as they will be.
+    /// profile. Slices that are to be cut anew because the window is another are counted as they will be.
     pub fn budget(&self, policy: Policy, window: u64, names: &[&str]) -> Result<Budget> {
         let Some(share) = self.share()? else { return Ok(Budget::new(policy, window, names)) };
-        let smaller = smaller(self.view(), self.source(), self.meter(), window, policy.buffer)?;
-        let share = smaller.unwrap_or(share);
+        let moved = moved(self.view(), self.source(), self.meter(), window, policy.buffer)?;
+        let share = moved.unwrap_or(share);
         let shares = Shares::of(&share, window);
         let budget = Budget::shared(policy, &shares, window, names);
         check_budget(&share, &shares, &budget)?;
@@ -117,8 +129,46 @@ pub(crate) fn most(share: u64, buffer: f64) -> u64 {
     (share as f64 * (1.0 - buffer) + 1e-6).floor().max(0.0) as u64
 }
 
+/// The share with other slices, when `window` cannot hold those in force, or has room for larger ones again.
+pub(crate) fn moved<S: Source<Error = komado_store::Error> + ?Sized>(
+    view: &View,
+    source: &S,
+    meter: Meter,
+    window: u64,
+    buffer: f64,
+) -> Result<Option<Share>> {
+    match smaller(view, source, meter, window, buffer)? {
+        Some(share) => Ok(Some(share)),
+        None => larger(view, source, meter, window, buffer),
+    }
+}
+
+/// The share with larger slices, when `window` is larger by a quarter than the one that was shared out.
+fn larger<S: Source<Error = komado_store::Error> + ?Sized>(
+    view: &View,
+    source: &S,
+    meter: Meter,
+    window: u64,
+    buffer: f64,
+) -> Result<Option<Share>> {
+    let Some(share) = view.share_in(source)? else { return Ok(None) };
+    if window < share.window.saturating_add(share.window / 4) {
+        return Ok(None);
+    }
+    // Cut because a request was refused: what the provider takes counts more than what we are told it does.
+    if let Some(before) = view.share().and_then(|seq| seq.checked_sub(1))
+        && before > 0
+        && source.head(before)?.kind == Kind::Lost
+    {
+        return Ok(None);
+    }
+    let shares = Shares::of(&share, window);
+    let slices = recut(view, source, meter, &share, &shares, buffer, Moments::Grown)?;
+    Ok((slices != share.slices).then_some(Share { window, slices, ..share }))
+}
+
 /// The share with smaller slices, when `window` cannot hold those in force.
-pub(crate) fn smaller<S: Source<Error = komado_store::Error> + ?Sized>(
+fn smaller<S: Source<Error = komado_store::Error> + ?Sized>(
     view: &View,
     source: &S,
     meter: Meter,
@@ -139,6 +189,8 @@ pub(crate) fn smaller<S: Source<Error = komado_store::Error> + ?Sized>(
 pub(crate) enum Moments {
     /// Those in force; a slice that fits its share stays as it is.
     Same,
+    /// Those in force; a slice that would be smaller stays as it is.
+    Grown,
     /// What those threads see now.
     Present,
 }
@@ -154,37 +206,29 @@ pub(crate) fn recut<S: Source<Error = komado_store::Error> + ?Sized>(
     moments: Moments,
 ) -> Result<Vec<Slice>> {
     let within = |thread: &ThreadId| share.is_within(thread);
-    let mut tools = Tools::above(own_setup(view, source)?.as_ref());
+    let mut tools = Tools::above(view.own_setup(source)?.as_ref());
     let mut slices = Vec::with_capacity(share.slices.len());
     // From the thread's parent up: the tools of the nearest one are offered.
     for (slice, protected) in share.slices.iter().zip(&shares.above).rev() {
         let above = source.above(&slice.thread)?;
         let most = most(protected.share, buffer);
-        let at = if moments == Moments::Same { slice.at } else { above.last() };
+        let at = if moments == Moments::Present { above.last() } else { slice.at };
         slices.push(if moments == Moments::Same && protected.used <= most {
             slice.clone()
         } else {
             let head = slice.head.clone();
             let wanted =
                 Cut { thread: &slice.thread, at, ratio: slice.ratio, most, head, tools, within: &within };
-            cut(&*above, meter, wanted)??
+            match cut(&*above, meter, wanted)? {
+                Ok(new) if moments != Moments::Grown || new.tokens > slice.tokens => new,
+                Err(why) if moments != Moments::Grown => return Err(why.into()),
+                _ => slice.clone(),
+            }
         });
-        if own_setup(&View::fold(&*above, at)?, &*above)?.is_some_and(|setup| setup.tools.is_some()) {
+        if View::fold(&*above, at)?.own_setup(&*above)?.is_some_and(|setup| setup.tools.is_some()) {
             tools = Tools::Left;
         }
     }
     slices.reverse();
     Ok(slices)
-}
-
-/// The setup that a thread itself says.
-pub(crate) fn own_setup<S: Source<Error = komado_store::Error> + ?Sized>(
-    view: &View,
-    source: &S,
-) -> Result<Option<Setup>> {
-    let Some(seq) = view.setup() else { return Ok(None) };
-    Ok(match source.record(seq)?.entry {
-        Entry::Setup(setup) => Some(setup),
-        _ => None,
-    })
 }

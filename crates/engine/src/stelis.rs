@@ -21,8 +21,9 @@ mod tell;
 mod tend;
 mod tree;
 
+pub(crate) use anchor::gist;
 pub use child::Child;
-pub use chronicle::Telling;
+pub use chronicle::{Retold, Telling};
 pub use finish::{Finish, Finished};
 pub use life::Resume;
 pub use recover::Recovered;

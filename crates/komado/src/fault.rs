@@ -130,6 +130,8 @@ impl From<Engine> for Fault {
             | Engine::TooDeep { .. }
             | Engine::AnchorCap { .. }
             | Engine::NotSpawned { .. }
+            | Engine::NeverBegun { .. }
+            | Engine::Crowded { .. }
             | Engine::NotClosed { .. }
             | Engine::NoListener { .. }
             | Engine::ParentEnded { .. }

@@ -102,7 +102,7 @@ mod tests {
 
     fn slice(thread: &str, tokens: u32) -> Slice {
         let (thread, ratio) = (ThreadId::new(thread).unwrap(), Ratio::new(0.8).unwrap());
-        Slice { thread, at: 3, ratio, keep: Vec::new(), head: String::new(), tokens }
+        Slice { thread, at: 3, ratio, keep: Vec::new(), replace: Vec::new(), head: String::new(), tokens }
     }
 
     #[test]

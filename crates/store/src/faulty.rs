@@ -215,6 +215,11 @@ impl Journal for FaultyJournal {
         self.inner.rewrite(change)
     }
 
+    fn relabel(&mut self, label: Option<&str>) -> Result<()> {
+        self.count.call()?;
+        self.inner.relabel(label)
+    }
+
     fn above(&self, thread: &ThreadId) -> Result<Box<dyn Journal>> {
         self.count.call()?;
         let inner = self.inner.above(thread)?;

@@ -216,6 +216,9 @@ pub trait Journal: Send {
     /// line must have the same number, kind, operands and tokens. Gives the number of lines changed.
     fn rewrite(&mut self, change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>) -> Result<u64>;
 
+    /// Gives the thread another label; the one way to take a secret out of its header.
+    fn relabel(&mut self, label: Option<&str>) -> Result<()>;
+
     /// Another thread of the session, to look: one that this thread was spawned from.
     fn above(&self, thread: &ThreadId) -> Result<Box<dyn Journal>>;
 

@@ -384,6 +384,20 @@ impl Journal for MemoryJournal {
         Ok(count)
     }
 
+    fn relabel(&mut self, label: Option<&str>) -> Result<()> {
+        if self.writers.is_none() {
+            return Err(Error::ReadOnly);
+        }
+        self.header.label = label.map(str::to_owned);
+        let now = &self.header;
+        self.store.with(&now.session, |room| {
+            if let Some((header, _)) = room.threads.get_mut(&now.thread) {
+                header.label.clone_from(&now.label);
+            }
+            Ok(())
+        })
+    }
+
     fn above(&self, thread: &ThreadId) -> Result<Box<dyn Journal>> {
         self.store.open(&self.header.session, thread, Mode::Read)
     }

@@ -30,6 +30,8 @@ use fact::Section;
 use gather::{Gathered, Touch};
 use words::Language;
 
+/// What the outcome of a child thread weighs: more than any sentence with a word of decision.
+const CHILD: u32 = 600;
 /// Characters of earlier prose that are kept.
 const PROSE: usize = 24_000;
 
@@ -76,6 +78,12 @@ impl Digest {
         self.cover(seq, seq);
         self.messages += 1;
         self.gathered.take(seq, message);
+    }
+
+    /// What came of a thread that was spawned from this one: told in few words by whoever knows it.
+    pub fn child(&mut self, seq: Seq, told: &str) {
+        let fact = Fact::new(FactKind::Decision, told, seq).weighing(CHILD);
+        self.gathered.decisions.put(scan::fold(told), fact);
     }
 
     /// The digest, at most `limit` tokens long. Empty only when nothing was taken; no limit below 64 is promised

@@ -241,6 +241,8 @@ struct SliceOut<'a> {
     at: Seq,
     ratio: Ratio,
     keep: Vec<[Seq; 2]>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    replace: &'a [Replace],
     head: &'a str,
     tokens: u32,
 }
@@ -252,6 +254,7 @@ impl<'a> SliceOut<'a> {
             at: slice.at,
             ratio: slice.ratio,
             keep: slice.keep.iter().map(|span| [span.from, span.to]).collect(),
+            replace: &slice.replace,
             head: &slice.head,
             tokens: slice.tokens,
         }
@@ -384,6 +387,7 @@ fn decode_slice(i: usize, json: &RawValue) -> Result<Slice, BadLine> {
             at: need(&object, "at")?,
             ratio: need(&object, "ratio")?,
             keep: spans(need(&object, "keep")?),
+            replace: object.read::<Vec<Replace>>("replace")?.unwrap_or_default(),
             head: need(&object, "head")?,
             tokens: need(&object, "tokens")?,
         })

@@ -4,6 +4,7 @@
 //! of journals that never change. A slice names what is shown, not how it was chosen: choosing is done once, by
 //! [`slice`](mod@crate::slice), and a later choice is a later entry.
 
+use super::Replace;
 use crate::{Seq, Span, ThreadId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -97,6 +98,8 @@ pub struct Slice {
     pub ratio: Ratio,
     /// The items of its view at that moment that are shown: messages by their own number, a summary by its edit's.
     pub keep: Vec<Span>,
+    /// Of those, the ones that are shown with other content, because they were too large.
+    pub replace: Vec<Replace>,
     /// Says, before them, whose they are.
     pub head: String,
     /// Tokens of all that: heading, items, and its part of the system prompt and the tools.
@@ -125,5 +128,10 @@ impl Slice {
     pub fn keeps(&self, item: Seq) -> bool {
         let i = self.keep.partition_point(|span| span.to < item);
         self.keep.get(i).is_some_and(|span| span.holds(item))
+    }
+
+    /// What is shown in place of the item with this number; none for one that is shown as it is.
+    pub fn replaced(&self, item: Seq) -> Option<&Replace> {
+        self.replace.iter().find(|swap| swap.seq == item)
     }
 }

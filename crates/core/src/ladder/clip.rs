@@ -84,7 +84,7 @@ fn level(items: &[Item], room: u64) -> u64 {
 }
 
 /// The message with as much of its words as `cap` tokens hold, or with a placeholder when that is nothing.
-pub(super) fn clipped(meter: Meter, seq: Seq, message: &Message, cap: u64) -> Replace {
+pub(crate) fn clipped(meter: Meter, seq: Seq, message: &Message, cap: u64) -> Replace {
     let words = message.words();
     let output = message.outcome().and_then(|outcome| outcome.output_ref.as_ref());
     let own = format!("@{seq}");

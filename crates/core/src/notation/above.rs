@@ -2,7 +2,7 @@
 
 use super::{ink, item, write};
 use crate::head::Source;
-use crate::journal::{Anchor, Entry, Record, Share};
+use crate::journal::{Anchor, Entry, Record, Share, Slice};
 use crate::view::Item;
 use crate::{ThreadId, View};
 
@@ -38,7 +38,7 @@ pub(super) fn slices<S: Source + ?Sized>(
         let mut found = Ok(());
         view.each_item(&*above, |shown| {
             if found.is_ok() && slice.keeps(shown.seq) {
-                found = seen(share, &slice.thread, &shown, &*above, width).map(&mut *each);
+                found = seen(share, slice, &shown, &*above, width).map(&mut *each);
             }
         })?;
         found?;
@@ -46,18 +46,23 @@ pub(super) fn slices<S: Source + ?Sized>(
     Ok(())
 }
 
-/// One item of a thread above; an anchor of the thread's own line in brief.
+/// One item of a thread above, in part where the slice says so; an anchor of the thread's own line in brief.
 fn seen<S: Source + ?Sized>(
     share: &Share,
-    thread: &ThreadId,
+    slice: &Slice,
     shown: &Item,
     source: &S,
     width: usize,
 ) -> Result<String, S::Error> {
+    let thread = &slice.thread;
     let left = left(thread, width);
     let record = source.record(shown.seq)?;
-    let line = match &record.entry {
-        Entry::Anchor(Anchor { thread: child, brief: Some(text), .. }) if share.is_within(child) => {
+    let line = match (&record.entry, slice.replaced(shown.seq)) {
+        (Entry::Message(message, _), Some(swap)) => {
+            let now = message.saying(&swap.text);
+            ink(&write::replaced(record.seq, &now, "clip".into(), swap.tokens), left)
+        }
+        (Entry::Anchor(Anchor { thread: child, brief: Some(text), .. }), _) if share.is_within(child) => {
             let (child, text) = (child.clone(), text.clone());
             let brief = Anchor { thread: child, label: None, ending: None, text, brief: None, first: None };
             // The tokens of the entry are those of what others see.

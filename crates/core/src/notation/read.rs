@@ -167,8 +167,14 @@ fn slice(cursor: &mut Cursor<'_>) -> Found<Slice> {
     };
     let ratio = Ratio::new(number).or_else(|bad| cursor.fail(bad.to_string()))?;
     let keep = if cursor.eat("keep") { spans(cursor)? } else { Vec::new() };
+    let mut replace = Vec::new();
+    while cursor.eat("clip") {
+        let seq = cursor.number("an entry's number")?;
+        let text = cursor.text("what the entry says there")?;
+        replace.push(Replace { seq, text, tokens: cursor.tokens()? });
+    }
     let head = cursor.text("the heading of the slice")?;
-    Ok(Slice { thread, at, ratio, keep, head, tokens: cursor.tokens()? })
+    Ok(Slice { thread, at, ratio, keep, replace, head, tokens: cursor.tokens()? })
 }
 
 fn chronicle(cursor: &mut Cursor<'_>) -> Found<Entry> {

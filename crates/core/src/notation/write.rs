@@ -299,6 +299,9 @@ impl<'a> Line<'a> {
         if !slice.keep.is_empty() {
             self.word("keep").word(spans(&slice.keep));
         }
+        for swap in &slice.replace {
+            self.word("clip").word(swap.seq.to_string()).text(&swap.text).tokens(swap.tokens);
+        }
         self.text(&slice.head).tokens(slice.tokens)
     }
 

@@ -21,6 +21,15 @@ impl View {
         })
     }
 
+    /// The setup that the thread itself says.
+    pub fn own_setup<S: Source + ?Sized>(&self, source: &S) -> Result<Option<Setup>, S::Error> {
+        let Some(seq) = self.setup() else { return Ok(None) };
+        Ok(match source.record(seq)?.entry {
+            Entry::Setup(setup) => Some(setup),
+            _ => None,
+        })
+    }
+
     /// System prompt, tools and parameters in force, those of the threads above included.
     pub fn setup_in<S: Source + ?Sized>(&self, source: &S) -> Result<Setup, S::Error> {
         let mut setup = Setup::default();
@@ -28,10 +37,10 @@ impl View {
             for slice in &share.slices {
                 let above = source.above(&slice.thread)?;
                 let view = Self::fold(&*above, slice.at)?;
-                join(&mut setup, own_setup(&view, &*above)?);
+                join(&mut setup, view.own_setup(&*above)?.unwrap_or_default());
             }
         }
-        join(&mut setup, own_setup(self, source)?);
+        join(&mut setup, self.own_setup(source)?.unwrap_or_default());
         Ok(setup)
     }
 
@@ -47,7 +56,10 @@ impl View {
             let above = source.above(&slice.thread)?;
             let view = Self::fold(&*above, slice.at)?;
             let (mut found, mut swaps) = (Ok(()), Swaps::default());
-            let mut onto = |_: Seq, message: &Message| pour.message(seq, message);
+            let mut onto = |item: Seq, message: &Message| match slice.replaced(item) {
+                Some(swap) => pour.message(seq, &message.saying(&swap.text)),
+                None => pour.message(seq, message),
+            };
             view.each_item(&*above, |item| {
                 if found.is_ok() && slice.keeps(item.seq) {
                     let within = |thread: &ThreadId| share.is_within(thread);
@@ -58,15 +70,6 @@ impl View {
         }
         Ok(())
     }
-}
-
-/// The setup that a thread itself says.
-fn own_setup<S: Source + ?Sized>(view: &View, source: &S) -> Result<Setup, S::Error> {
-    let Some(seq) = view.setup() else { return Ok(Setup::default()) };
-    Ok(match source.record(seq)?.entry {
-        Entry::Setup(setup) => setup,
-        _ => Setup::default(),
-    })
 }
 
 /// Takes in the setup of a thread further down.

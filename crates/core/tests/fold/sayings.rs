@@ -1,7 +1,7 @@
 //! Random things to say, as odd as what real clients send.
 
 use crate::dice::Dice;
-use komado_core::journal::{Cause, Chronicle, Entry, Ratio, Reply, Setup, Share, Slice, Usage};
+use komado_core::journal::{Cause, Chronicle, Entry, Ratio, Replace, Reply, Setup, Share, Slice, Usage};
 use komado_core::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, OutputRef, Part, Role};
 use komado_core::raw::Raw;
 use komado_core::{Seq, Span, ThreadId};
@@ -197,6 +197,10 @@ pub(crate) fn share(dice: &mut Dice, seq: Seq) -> Share {
     }
 }
 
+fn swap(dice: &mut Dice, seq: Seq) -> Replace {
+    Replace { seq, text: words(dice, seq), tokens: dice.below(9) }
+}
+
 fn slice(dice: &mut Dice, seq: Seq) -> Slice {
     let mut last = dice.below(3);
     let mut keep = Vec::new();
@@ -213,6 +217,7 @@ fn slice(dice: &mut Dice, seq: Seq) -> Slice {
         at: dice.below(40),
         ratio: Ratio::new(f64::from(dice.between(10_000, 990_000)) / 1e6).unwrap(),
         keep,
+        replace: (0..dice.below(3)).map(|i| swap(dice, i)).collect(),
         head: words(dice, seq),
         tokens: dice.below(500),
     }

@@ -6,7 +6,8 @@ use crate::stage::{self, go_on};
 use komado_core::grammar::{self, Shape};
 use komado_core::head::Source;
 use komado_core::journal::{Entry, Ratio, Setup, Slice};
-use komado_core::slice::{Cut, TooMuch, Tools, cut};
+use komado_core::notation;
+use komado_core::slice::{Cut, TooMuch, Tools, counted, cut};
 use komado_core::view::{Item, What};
 use komado_core::{Kind, Message, Meter, Role, Seq, ThreadId, View};
 use std::cell::Cell;
@@ -66,6 +67,37 @@ fn cut_at(play: &Play, meter: Meter, at: Seq, most: u64) -> Result<Slice, TooMuc
     slice
 }
 
+/// The newest request is there, whole or in part, unless not even a line in its place fits. Gives how many are in part,
+/// and counts them as they are shown.
+fn check_request(
+    play: &Play,
+    meter: Meter,
+    units: &mut [Unit],
+    slice: &Slice,
+    before: u64,
+    most: u64,
+) -> usize {
+    let room = most - before - units.iter().filter(|unit| unit.must).map(|unit| unit.tokens).sum::<u64>();
+    let Some(request) = units.iter_mut().rfind(|unit| unit.is_user) else { return slice.replace.len() };
+    let Ok(record) = play.book.rows().record(request.items[0]);
+    let Entry::Message(message, _) = record.entry else { panic!("{record:?}") };
+    if !slice.keeps(request.items[0]) {
+        let line = u64::from(meter.message(&message.saying(&"x".repeat(100))));
+        assert!(request.tokens > room && line > room, "the request is not there: {room} {request:?}");
+    }
+    match &slice.replace[..] {
+        [] => {}
+        [swap] => {
+            assert_eq!(vec![swap.seq], request.items);
+            assert!(!request.must && request.tokens > room, "it fits whole: {room} {request:?}");
+            assert_eq!(swap.tokens, meter.message(&message.saying(&swap.text)));
+            request.tokens = u64::from(swap.tokens);
+        }
+        more => panic!("{more:?}"),
+    }
+    slice.replace.len()
+}
+
 /// What is taken, unit by unit, newest first and whole.
 fn check_choice(units: &[Unit], slice: &Slice, before: u64, most: u64) {
     let taken = |unit: &Unit| slice.keeps(unit.items[0]);
@@ -92,7 +124,7 @@ fn check_choice(units: &[Unit], slice: &Slice, before: u64, most: u64) {
 
 #[test]
 fn a_slice_is_never_too_large_and_holds_what_must_stay_and_the_newest_whole() {
-    let (cuts, refused) = (Cell::new(0), Cell::new(0));
+    let (cuts, refused, clips) = (Cell::new(0), Cell::new(0), Cell::new(0));
     each(20_000_000, 20_000, |play| {
         let meter = Meter::Bytes4;
         let length = play.dice.between(1, 30);
@@ -101,11 +133,12 @@ fn a_slice_is_never_too_large_and_holds_what_must_stay_and_the_newest_whole() {
         let at = if play.dice.chance(50) { play.last() } else { play.dice.below(play.last() + 1) };
         let view = play.book.view_at(at);
         let most = u64::from(play.dice.below(u32::try_from(view.tokens()).unwrap() * 2 + 40));
-        let units = units(play, &view);
+        let mut units = units(play, &view);
         let setup = own_setup(&play.book, &view).map_or(0, |setup| meter.setup(&setup));
         let before = u64::from(setup + meter.said("[ここまでの会話]"));
         match cut_at(play, meter, at, most) {
             Ok(slice) => {
+                clips.set(clips.get() + check_request(play, meter, &mut units, &slice, before, most));
                 check_choice(&units, &slice, before, most);
                 cuts.set(cuts.get() + 1);
             }
@@ -120,6 +153,7 @@ fn a_slice_is_never_too_large_and_holds_what_must_stay_and_the_newest_whole() {
         }
     });
     assert!(cuts.get() > 5_000 && refused.get() > 1_000, "{} cuts, {} refused", cuts.get(), refused.get());
+    assert!(clips.get() > 20, "{} requests in part", clips.get());
 }
 
 /// System prompt and tools, each thread's part counted by itself; the tools of the nearest thread that has any.
@@ -214,6 +248,52 @@ fn one_huge_output_does_not_leave_the_child_blind() {
         assert!(slice.keeps(last) && !slice.keeps(huge), "{slice:?}");
         assert!(slice.keeps(plan) && slice.keeps(request) && slice.keeps(old), "{slice:?}");
         assert_eq!(slice.keep.len(), 2, "{:?}", slice.keep);
+    });
+}
+
+#[test]
+fn a_request_larger_than_the_share_is_shown_in_part_and_what_is_newer_beside_it() {
+    each(24_000_000, 1, |play| {
+        let meter = Meter::Bytes4;
+        let mut say = |role, text: &str| {
+            let message = Message::text(role, text);
+            let tokens = meter.message(&message);
+            play.push(Entry::Message(message, None), tokens).unwrap()
+        };
+        let words = |n: u32| format!("part {n} of what is asked for\n");
+        let request = say(Role::User, &(0..4_000).map(words).collect::<String>());
+        let answer = say(Role::Assistant, &"y".repeat(4_000));
+        let slice = cut_at(play, meter, answer, 4_000).unwrap();
+        assert!(slice.keeps(request) && slice.keeps(answer), "{slice:?}");
+        let [swap] = &slice.replace[..] else { panic!("{slice:?}") };
+        assert!(swap.seq == request && swap.text.starts_with("part 0 of"), "{swap:?}");
+        assert!(swap.text.contains(&format!("@{request}")), "it does not say where the rest is: {swap:?}");
+        assert!((1_000..=2_000).contains(&swap.tokens), "{}", swap.tokens);
+        assert!(slice.tokens <= 4_000, "{}", slice.tokens);
+        let whole = cut_at(play, meter, answer, 1_000_000).unwrap();
+        assert!(whole.keeps(request) && whole.replace.is_empty(), "{whole:?}");
+    });
+}
+
+#[test]
+fn a_child_reads_the_part_of_the_request_and_it_is_counted_as_it_is_sent() {
+    each(25_000_000, 1, |play| {
+        let meter = Meter::Bytes4;
+        let request = Message::text(Role::User, (0..4_000).map(|n| format!("行 {n}\n")).collect::<String>());
+        let tokens = meter.message(&request);
+        play.push(Entry::Message(request, None), tokens).unwrap();
+        let mut line = Line::new(10_000);
+        line.descend(play, meter, Ratio::new(0.8).unwrap()).unwrap();
+        check_seen(&line, play);
+        check_count(&line, play, meter);
+        let share = share(&play.book).unwrap();
+        let swap = &share.slices[0].replace[0];
+        let all = poured(&play.book, play.book.view());
+        assert!(all.iter().any(|(_, message)| message.words() == swap.text), "{all:?}");
+        let Ok(items) = notation::items(play.book.view(), play.book.rows());
+        assert!(items.contains("root@1 user clip \"行 0"), "{items}");
+        let Ok(counted) = counted(play.book.rows(), meter, &share, Tools::Offered);
+        assert_eq!(counted, share.slices);
     });
 }
 

@@ -18,6 +18,7 @@ fn share(slices: &[(Ratio, u64)]) -> Share {
         at: 1,
         ratio,
         keep: Vec::new(),
+        replace: Vec::new(),
         head: String::new(),
         tokens: u32::try_from(tokens).unwrap(),
     };

@@ -164,7 +164,10 @@ fn read_facts<S: Source + ?Sized>(
 /// What an item tells a digest. What is carried over word for word is not among it: it stays.
 fn note(digest: &mut Digest, item: &Item) {
     match item {
-        Item::Said { seq, message, original } => digest.take(*seq, original.as_ref().unwrap_or(message)),
+        Item::Said { seq, message, original, child } => {
+            digest.take(*seq, original.as_ref().unwrap_or(message));
+            child.iter().for_each(|child| digest.child(*seq, child));
+        }
         Item::Earlier { show } => {
             let told = show.iter().filter(|show| show.kind != ShowKind::Retain);
             told.for_each(|show| digest.earlier(marker::strip(&show.text)));

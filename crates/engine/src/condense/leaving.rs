@@ -3,8 +3,9 @@
 //! A pinned message stays, a message hidden before does not come back for this, and what an earlier edit shows goes
 //! when the place where it stands is hidden. Counting reads no message at all.
 
+use crate::stelis::gist;
 use komado_core::head::{Kind, Source};
-use komado_core::journal::{Edit, Entry, Show};
+use komado_core::journal::{Anchor, Edit, Entry, Show};
 use komado_core::message::{Message, Role};
 use komado_core::view::{Piece, Swaps, subtract};
 use komado_core::{Seq, Span, View};
@@ -33,6 +34,8 @@ pub(super) enum Item {
         message: Message,
         /// As it was said, when that is something else.
         original: Option<Message>,
+        /// For the anchor of a child thread: which one, and what came of it.
+        child: Option<String>,
     },
     /// What an earlier edit shows.
     Earlier {
@@ -159,11 +162,15 @@ impl Items<'_> {
 }
 
 fn read<S: Source + ?Sized>(source: &S, piece: Piece, swaps: &mut Swaps) -> Result<Option<Item>, S::Error> {
-    let said = |seq, message| Some(Item::Said { seq, message, original: None });
+    let said = |seq, message| Some(Item::Said { seq, message, original: None, child: None });
+    let anchor = |seq, anchor: Anchor| {
+        let child = anchor.ending.is_some().then(|| gist(&anchor));
+        Some(Item::Said { seq, message: Message::text(Role::System, anchor.text), original: None, child })
+    };
     Ok(match piece {
         Piece::Run(Span { from: seq, .. }) => match source.record(seq)?.entry {
             Entry::Message(message, _) => said(seq, message),
-            Entry::Anchor(anchor) => said(seq, Message::text(Role::System, anchor.text)),
+            Entry::Anchor(now) => anchor(seq, now),
             _ => None,
         },
         Piece::Shown { edit, .. } => match source.record(edit)?.entry {
@@ -172,12 +179,12 @@ fn read<S: Source + ?Sized>(source: &S, piece: Piece, swaps: &mut Swaps) -> Resu
         },
         Piece::Replaced { seq, by, .. } => match source.record(seq)?.entry {
             Entry::Anchor(_) => match source.record(by)?.entry {
-                Entry::Anchor(now) => said(seq, Message::text(Role::System, now.text)),
+                Entry::Anchor(now) => anchor(seq, now),
                 _ => None,
             },
             Entry::Message(message, _) => {
                 let text = swaps.text(source, seq, by)?;
-                Some(Item::Said { seq, message: message.saying(text), original: Some(message) })
+                Some(Item::Said { seq, message: message.saying(text), original: Some(message), child: None })
             }
             _ => None,
         },

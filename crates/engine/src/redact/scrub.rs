@@ -59,7 +59,10 @@ impl<'a> Scrub<'a> {
             Entry::Lost(reply) => self.reply(reply),
             Entry::Close(close) => self.maybe(&mut close.result),
             Entry::Share(share) => {
-                share.slices.iter_mut().for_each(|slice| self.text(&mut slice.head));
+                for slice in &mut share.slices {
+                    self.text(&mut slice.head);
+                    slice.replace.iter_mut().for_each(|swap| self.text(&mut swap.text));
+                }
                 self.maybe(&mut share.chronicle_prompt);
             }
             Entry::Chronicle(chronicle) => {
@@ -222,7 +225,10 @@ pub(super) fn emptied(mut record: Record) -> Option<Record> {
             anchor.brief = anchor.brief.as_ref().map(|_| empty());
         }
         Entry::Share(share) => {
-            share.slices.iter_mut().for_each(|slice| slice.head = empty());
+            for slice in &mut share.slices {
+                slice.head = empty();
+                slice.replace.iter_mut().for_each(|swap| swap.text = empty());
+            }
             share.chronicle_prompt = None;
         }
         Entry::Chronicle(chronicle) => chronicle.text = empty(),

@@ -8,7 +8,7 @@ use super::ANCHOR_CAP;
 use crate::condense::{Language, cut_prefix, cut_split};
 use crate::error::Result;
 use komado_core::head::Source;
-use komado_core::journal::{Close, Ending, Entry, Share};
+use komado_core::journal::{Anchor, Close, Ending, Entry, Share};
 use komado_core::message::Role;
 use komado_core::notation::tamed;
 use komado_core::{Kind, Meter, Seq, ThreadId, View};
@@ -126,7 +126,9 @@ impl Tale {
     /// Tokens of the lines that are never cut, at their longest.
     pub(super) fn least(&self, language: Language, meter: Meter) -> u64 {
         let close = Close { ending: Ending::Aborted, result: None };
-        let ended = Self { close: Some((close, self.started.clone())), messages: u64::MAX, ..self.clone() };
+        let chronicle = Some(("@1".to_owned(), Extent::Partial));
+        let close = Some((close, self.started.clone()));
+        let ended = Self { close, messages: u64::MAX, chronicle, ..self.clone() };
         u64::from(meter.said(&ended.head(Words::of(language), language, meter, 0)))
     }
 
@@ -139,7 +141,7 @@ impl Tale {
         let name = self.shown_label().unwrap_or_else(|| self.thread.to_string());
         let mut lines = vec![
             format!("[{}: {name}]", words.thread),
-            format!("- ID: {}", self.thread),
+            format!("- ID: {}{}", self.thread, self.whose(language)),
             format!("- {}: {}", words.start, time(&self.started)),
             format!("- {}: {}", words.end, self.end(words, language)),
         ];
@@ -153,6 +155,18 @@ impl Tale {
             }
         }
         lines.join("\n")
+    }
+
+    /// Whose entries are meant where numbers of entries stand in what the child did or said.
+    fn whose(&self, language: Language) -> String {
+        let mut told =
+            self.chronicle.iter().map(|(text, _)| text).chain(self.last.iter().map(|(_, said)| said));
+        let id = &self.thread;
+        match language {
+            _ if !told.any(|text| has_number(text)) => String::new(),
+            Language::English => format!(" (an @N below is {id}@N)"),
+            Language::Japanese => format!("（以下の @N は {id}@N）"),
+        }
     }
 
     fn end(&self, words: &Words, language: Language) -> String {
@@ -205,6 +219,34 @@ impl Tale {
 pub(super) fn language(text: &str) -> Language {
     if text.starts_with(JAPANESE.open) { Language::Japanese } else { Language::English }
 }
+
+/// An anchor in one line, for who keeps facts: which thread, its result, and how its chronicle begins.
+pub(crate) fn gist(anchor: &Anchor) -> String {
+    let words = Words::of(language(&anchor.text));
+    let name = anchor.label.as_deref().map(|label| one_line(label, LABEL)).filter(|label| !label.is_empty());
+    let mut told = match name {
+        Some(name) => format!("{} {name} ({})", words.thread, anchor.thread),
+        None => format!("{} {}", words.thread, anchor.thread),
+    };
+    let said = |line: &str| {
+        let line = line.strip_prefix("- ")?;
+        let mut titles = [words.result, words.reason].into_iter();
+        titles.find_map(|title| line.strip_prefix(title)?.strip_prefix(": ")).map(str::to_owned)
+    };
+    let result = anchor.text.lines().take_while(|line| !line.starts_with("## ")).find_map(said);
+    let chronicle = anchor.text.split_once(words.chronicle).map_or("", |(_, told)| told);
+    let mut chronicle = chronicle.lines().skip(1).take_while(|line| *line != words.last);
+    // What a digest says of itself, and its headings, tell nothing.
+    let first = chronicle.find(|line| !line.trim().is_empty() && !line.starts_with(['#', '[']));
+    let first = first.map(|line| one_line(line.trim_start_matches("- "), GIST));
+    for part in result.map(|result| one_line(&result, GIST)).into_iter().chain(first) {
+        told = format!("{told}: {part}");
+    }
+    told
+}
+
+/// Characters of a result, or of the first line of a chronicle, that are kept as a fact.
+const GIST: usize = 160;
 
 /// The fixed words of an anchor.
 struct Words {
@@ -276,9 +318,22 @@ fn time(stamp: &str) -> String {
     stamp.chars().take(19).map(|c| if c == 'T' { ' ' } else { c }).collect()
 }
 
-/// The first characters of a text, on one line.
+/// True for a text with an entry's number: an `@` before a digit, and no name of a thread before that.
+fn has_number(text: &str) -> bool {
+    let chars = || text.chars();
+    let before = std::iter::once(' ').chain(chars());
+    let mut places = before.zip(chars()).zip(chars().skip(1));
+    places.any(|((before, at), digit)| {
+        at == '@'
+            && digit.is_ascii_digit()
+            && !(before.is_ascii_alphanumeric() || matches!(before, '_' | '-'))
+    })
+}
+
+/// The first characters of a text, on one line and without control characters.
 pub(super) fn one_line(text: &str, most: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
+    let line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
     if line.chars().count() <= most {
         return line;
     }

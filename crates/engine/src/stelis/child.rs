@@ -4,6 +4,7 @@
 //! tell of it. Dropping never fails and never panics: what cannot be written now stays marked in the table of threads and
 //! is put right when the session is next opened for writing.
 
+use super::chronicle::Telling;
 use super::finish::{Finish, Finished};
 use crate::error::Result;
 use crate::thread::Thread;
@@ -34,15 +35,21 @@ impl<'e> Child<'e> {
     }
 
     /// Ends the thread and tells its parent. A handle on another thread is no reason not to end it: the parent is then told
-    /// when it is next at work.
-    pub fn end(mut self, parent: &mut Thread<'_>, finish: Finish<'_>) -> Result<Finished> {
+    /// when it is next at work. Words for its parent that are none are no reason either: the digest tells in their place,
+    /// and why is said in [`Finished::declined`].
+    pub fn end(mut self, parent: &mut Thread<'_>, mut finish: Finish<'_>) -> Result<Finished> {
+        let wordless = finish.telling.check().err().map(|why| why.to_string());
+        if wordless.is_some() {
+            finish.telling = Telling::Digest;
+        }
         let finished = self.thread.finish(finish)?;
         self.hold = Hold::Released;
         let (session, thread) = (self.thread.session().clone(), self.thread.id().clone());
         drop(self);
         let tended = if *parent.session() == session { parent.tend()? } else { Vec::new() };
         let is_told = tended.iter().any(|tended| tended.thread == thread);
-        Ok(Finished { is_told, ..finished })
+        let declined = finished.declined.or(wordless);
+        Ok(Finished { is_told, declined, ..finished })
     }
 
     /// Breaks the thread off, with what the digest can tell of it, and tells its parent.
@@ -60,6 +67,7 @@ impl<'e> Child<'e> {
     pub fn detach(mut self) -> Result<Thread<'e>> {
         self.let_go()?;
         self.hold = Hold::Released;
+        self.thread.settle()?;
         let (id, thread) = (self.thread.session().clone(), self.thread.id().clone());
         let (engine, manner) = (self.thread.engine(), self.thread.manner());
         drop(self);

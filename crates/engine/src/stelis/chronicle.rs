@@ -63,6 +63,15 @@ impl Telling<'_> {
     }
 }
 
+/// A chronicle that was written anew.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Retold {
+    /// What it says.
+    pub chronicle: Chronicle,
+    /// Why it is the digest's and not that of the summariser that was asked.
+    pub declined: Option<String>,
+}
+
 /// A chronicle, and why it is not the one that was asked for.
 #[derive(Default)]
 pub(super) struct Written {
@@ -221,12 +230,15 @@ fn reason(why: &Declined) -> String {
     }
 }
 
+/// How a chronicle ends that could not be had. Another word than that of a summary: it says nothing about those.
+const UNTOLD: &str = "untold";
+
 fn in_vain(asked: Seq, model: &str, why: &Declined) -> Reply {
     Reply {
         to: Some(asked),
         model: Some(model.to_owned()),
         usage: why.usage(),
-        finish: "declined".into(),
+        finish: UNTOLD.into(),
         error: Some(reason(why)),
         heard: None,
     }

@@ -61,7 +61,7 @@ impl Thread<'_> {
         self.put_row()
     }
 
-    fn parent_away(&self, error: Error, parent: &ThreadId) -> Error {
+    pub(super) fn parent_away(&self, error: Error, parent: &ThreadId) -> Error {
         if is_passed_over(&error) && !matches!(error, Error::Store(StoreError::Io { .. })) {
             return Error::ParentBusy { thread: self.id().to_string(), parent: parent.to_string() };
         }

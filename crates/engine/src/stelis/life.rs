@@ -3,14 +3,16 @@
 //! Each verb opens the child, does its work there, and lets the parent look after its anchor. A parent that someone else
 //! writes is told later; that is no failure.
 
-use super::chronicle::{Partial, Telling};
+use super::anchor::{self, Tale};
+use super::chronicle::{Partial, Retold, Telling, Written};
 use super::finish::{Finish, Finished};
+use super::spawn::push_anchor;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::share::{Moments, check_room, recut};
 use crate::thread::Thread;
 use komado_core::admit::Refusal;
-use komado_core::journal::{Chronicle, Entry, Share};
+use komado_core::journal::{Entry, Ratio, Share};
 use komado_core::share::Shares;
 use komado_core::thread::Status;
 use komado_core::{Seq, SessionId, ThreadId};
@@ -23,12 +25,14 @@ pub struct Resume {
     pub window: u64,
     /// Share of the window kept free for what no counter sees.
     pub buffer: f64,
+    /// What it gets of its parent's window; as before while absent.
+    pub ratio: Option<Ratio>,
 }
 
 impl Resume {
     /// In a window of `window` tokens, with the usual buffer.
     pub const fn new(window: u64) -> Self {
-        Self { window, buffer: 0.1 }
+        Self { window, buffer: 0.1, ratio: None }
     }
 }
 
@@ -57,6 +61,10 @@ impl Engine {
         if !above.status()?.is_open() {
             return Err(Error::ParentEnded { thread: thread.to_string(), parent: parent.to_string() });
         }
+        child.resumed_share(resume)?;
+        if above.anchor_of(child.header())?.is_some_and(|first| !above.view().shows(first)) {
+            self.anchor_again(&child)?;
+        }
         drop(above);
         let seq = child.go_on(resume)?;
         drop(child);
@@ -64,17 +72,36 @@ impl Engine {
         Ok(seq)
     }
 
+    /// Gives a child another anchor, at the present of its parent: what stood for it there has left the view.
+    fn anchor_again(&self, child: &Thread<'_>) -> Result<()> {
+        let parent = Self::parent_of(child)?;
+        let mut above = self
+            .open_as_left(child.session(), &parent, Mode::Write)
+            .map_err(|error| child.parent_away(error, &parent))?;
+        let Some(first) = above.anchor_of(child.header())? else { return Ok(()) };
+        let language = match above.record(first)?.entry {
+            Entry::Anchor(before) => anchor::language(&before.text),
+            _ => child.speaks()?,
+        };
+        let header = child.header();
+        let tale = Tale::begun(header.thread.clone(), header.label.clone(), header.timestamp.clone());
+        let cap = anchor::cap(child.share()?.as_ref());
+        let mut staged = above.stage();
+        push_anchor(&mut staged, &tale, language, &above, cap)?;
+        let work = staged.finish();
+        // Whatever becomes of the child now, the new anchor will say it.
+        child.put_row()?;
+        above.commit(work)?;
+        above.settle()
+    }
+
     /// Writes the chronicle of a spawned thread anew, by hand or by whoever tells; its parent's anchor follows.
-    pub fn write_chronicle(
-        &self,
-        id: &SessionId,
-        thread: &ThreadId,
-        telling: Telling<'_>,
-    ) -> Result<Chronicle> {
+    pub fn write_chronicle(&self, id: &SessionId, thread: &ThreadId, telling: Telling<'_>) -> Result<Retold> {
         let mut child = self.open_as_left(id, thread, Mode::Write)?;
         let parent = Self::parent_of(&child)?;
         let partial = if child.status()? == Status::Completed { Partial::No } else { Partial::Yes };
-        let Some(chronicle) = child.write_story(telling, partial)?.chronicle else {
+        let Written { chronicle, declined } = child.write_story(telling, partial)?;
+        let Some(chronicle) = chronicle else {
             let why = "nothing was said in the thread that could be told; write the chronicle yourself";
             return Err(Refusal::NoEffect { why }.into());
         };
@@ -84,7 +111,7 @@ impl Engine {
         child.settle()?;
         drop(child);
         self.tell_parent(id, &parent)?;
-        Ok(chronicle)
+        Ok(Retold { chronicle, declined })
     }
 }
 
@@ -108,11 +135,14 @@ impl Thread<'_> {
     /// The share with which the thread goes on; refused, before anything is written, when it would have no room.
     fn resumed_share(&self, resume: &Resume) -> Result<Share> {
         let name = self.id().to_string();
-        let Some(share) = self.share()? else { return Err(Error::NotSpawned { thread: name }) };
+        let Some(share) = self.share()? else { return Err(self.shareless()) };
         if self.view().closed().is_none() && share.held_by.is_none() {
             return Err(Error::NotClosed { thread: name });
         }
         let mut share = Share { thread: self.id().clone(), window: resume.window, held_by: None, ..share };
+        if let (Some(ratio), Some(slice)) = (resume.ratio, share.slices.last_mut()) {
+            slice.ratio = ratio;
+        }
         let shares = Shares::of(&share, resume.window);
         let (view, source) = (self.view(), self.source());
         share.slices = recut(view, source, self.meter(), &share, &shares, resume.buffer, Moments::Present)?;

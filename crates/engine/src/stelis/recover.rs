@@ -56,6 +56,12 @@ impl Engine {
                 opened.finish(Finish::aborted(Some(why)))?;
             }
         }
+        if let Some(row) = rows.iter().find(|row| row.thread == *opened.id())
+            && let (0, Some(moment)) = (opened.last(), opened.header().parent.clone())
+        {
+            let parent = self.open_as_left(opened.session(), &moment.thread, Mode::Read)?;
+            opened.break_off_unbegun(&parent, row)?;
+        }
         self.recover_rows(&rows)?;
         opened.tend().map(|_| ())
     }
@@ -113,7 +119,8 @@ impl Engine {
         if !thread.status()?.is_open() {
             return Ok(false);
         }
-        if share.held_by.is_some() {
+        // The share that a fork has from the thread it left does not say who holds the fork.
+        if share.held_by.is_some() && thread.view().share() > Some(thread.header().base_seq()) {
             return Ok(true);
         }
         let Some(moment) = &thread.header().parent else { return Ok(false) };

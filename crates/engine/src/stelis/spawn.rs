@@ -5,18 +5,19 @@
 //! share, and the row again. The parent is never worked on in the child's place: what cannot be spawned is an error.
 
 use super::ANCHOR_CAP;
-use super::anchor::Tale;
+use super::anchor::{self, Tale};
 use super::child::Child;
 use crate::condense::Language;
 use crate::error::{Error, Result};
-use crate::share::{check_room, most, own_setup};
+use crate::share::{check_room, most};
 use crate::staged::{Staged, Work};
 use crate::thread::Thread;
 use komado_core::journal::{Anchor, Entry, Ratio, Setup, Share, Slice};
-use komado_core::share::windows;
+use komado_core::ladder::Blocks;
+use komado_core::share::{Shares, windows};
 use komado_core::slice::{Cut, Tools, counted, cut};
 use komado_core::thread::{Branch, Header, Moment, Status};
-use komado_core::{Kind, Seq, ThreadId};
+use komado_core::{Kind, Seq, Span, ThreadId};
 use komado_store::{Mode, Which};
 use std::collections::BTreeSet;
 
@@ -128,6 +129,7 @@ impl<'e> Thread<'e> {
         check_cap(&tale, language, self, spawn.anchor_cap)?;
         let mut staged = self.stage();
         let at = push_anchor(&mut staged, &tale, language, self, spawn.anchor_cap)?;
+        self.check_crowd(&staged, above.as_ref(), spawn.window)?;
         let mut share = Share {
             thread: thread.clone(),
             window: spawn.window,
@@ -157,6 +159,60 @@ impl<'e> Thread<'e> {
             return Ok(());
         }
         Err(Error::TooDeep { thread: self.id().to_string(), depth, most })
+    }
+
+    /// Refuses one more anchor where what must stay would then be more than this thread can show: an anchor of a thread
+    /// that has not ended cannot leave.
+    fn check_crowd(&self, staged: &Staged<'_>, share: Option<&Share>, window: u64) -> Result<()> {
+        let room = share.map_or(window, |share| Shares::of(share, window).room());
+        // A twentieth is the least that is left for an answer.
+        let most = room - room / 20;
+        let blocks = Blocks::of(staged.view(), staged.source())?;
+        let (setup, anchors) = (staged.view().weight().setup, blocks.anchors);
+        let pinned = blocks.pinned + blocks.system;
+        let must = setup + pinned + anchors;
+        if must <= most {
+            return Ok(());
+        }
+        Err(Error::Crowded { thread: self.id().to_string(), room, most, must, setup, pinned, anchors })
+    }
+
+    /// The share of a thread whose own was never written: what its row and its parent still say, and of its parent the
+    /// anchor alone.
+    pub(super) fn least_share(&self, parent: &Thread<'_>, row: &Branch) -> Result<Share> {
+        let Some(moment) = &self.header().parent else { return Err(self.shareless()) };
+        let above = parent.share()?;
+        let language = match parent.record(moment.seq)?.entry {
+            Entry::Anchor(anchor) => anchor::language(&anchor.text),
+            _ => parent.speaks()?,
+        };
+        let window = match &above {
+            Some(share) => share.window,
+            None => {
+                let known = self.engine().session(self.session())?.meta.config.context_length;
+                known.map_or_else(|| parent.view().tokens(), u64::from)
+            }
+        };
+        let mut share = Share {
+            thread: self.id().clone(),
+            window,
+            lends: above.as_ref().is_none_or(|share| share.lends),
+            slices: above.map_or_else(Vec::new, |share| share.slices),
+            anchor_tokens: None,
+            chronicle_prompt: None,
+            held_by: None,
+        };
+        share.slices.push(Slice {
+            replace: Vec::new(),
+            thread: parent.id().clone(),
+            at: moment.seq,
+            ratio: Ratio::new(row.window_ratio).unwrap_or_default(),
+            keep: vec![Span::new(moment.seq, moment.seq)],
+            head: heading(parent.id(), language),
+            tokens: 0,
+        });
+        share.slices = counted(self.source(), self.meter(), &share, Tools::Offered)?;
+        Ok(share)
     }
 
     /// The name asked for, or the next free one below this thread: `stelis_1`, and below that `stelis_1_1`.
@@ -213,7 +269,7 @@ impl<'e> Thread<'e> {
         setup: Option<&Setup>,
     ) -> Result<Vec<Slice>> {
         let Some(share) = above else { return Ok(Vec::new()) };
-        let own = Tools::above(own_setup(self.view(), self.source())?.as_ref());
+        let own = Tools::above(self.view().own_setup(self.source())?.as_ref());
         let tools = if own == Tools::Left { own } else { Tools::above(setup) };
         // A fork sees the anchor of the thread it left in brief; its children see its own so.
         let share = Share { thread: self.id().clone(), ..share };

@@ -246,9 +246,15 @@ impl Thread<'_> {
         self.append(Entry::Anchor(update)).map(Some)
     }
 
-    /// The first anchor of a child, if it stands in the present of this thread.
+    /// The first anchor of a child, if it stands in the present of this thread; the newest one, where it got another
+    /// when it was resumed.
     pub(super) fn anchor_of(&self, child: &Header) -> Result<Option<Seq>> {
         let Some(Moment { thread, seq }) = &child.parent else { return Ok(None) };
+        if thread == self.id()
+            && let Some(again) = self.find_anchor(&child.thread)?.filter(|again| again > seq)
+        {
+            return Ok(Some(again));
+        }
         let stands = thread == self.id()
             && self.view().on_path(*seq)
             && *seq <= self.last()
@@ -277,9 +283,18 @@ impl Thread<'_> {
     /// A child that has a journal and nothing in it.
     fn end_unbegun(&mut self, row: &Branch) -> Result<Look> {
         let mut child = self.engine().open_as_left(&row.session, &row.thread, Mode::Write)?;
-        let why = Some("it was never begun: the process that spawned it ended".to_owned());
-        child.finish(Finish::aborted(why))?;
+        child.break_off_unbegun(self, row)?;
         Ok(Look::Again)
+    }
+
+    /// Closes a thread in which nothing was ever written; first it gets the share that it was to have, as far as that is
+    /// still known, so that it can be resumed like any other.
+    pub(super) fn break_off_unbegun(&mut self, parent: &Thread<'_>, row: &Branch) -> Result<()> {
+        let share = self.least_share(parent, row)?;
+        self.append(Entry::Share(share))?;
+        let why = Some("it was never begun: the process that spawned it ended".to_owned());
+        self.finish(Finish::aborted(why))?;
+        Ok(())
     }
 
     /// The anchor in the present of this thread that names `child`.

@@ -91,7 +91,9 @@ fn a_smaller_window_first_costs_the_thread_and_then_cuts_the_slices_from_the_sam
         let budget = child.budget(policy(), 10_000, &[]).unwrap();
         let (fitted, kept_to) = fit(&mut child, Budget::new(policy(), 10_000, &[])).unwrap();
         assert_eq!(kept_to, budget);
-        let seq = fitted.share.expect("the slices were cut");
+        let cut = fitted.share.expect("the slices were cut");
+        let seq = cut.seq;
+        assert_eq!((cut.window, cut.before, cut.after), (10_000, first.tokens(), share(&child).tokens()));
         assert!(matches!(child.record(seq).unwrap().entry, Entry::Share(_)));
         let now = share(&child);
         assert_eq!((now.window, now.slices[0].at), (10_000, first.slices[0].at));
@@ -100,9 +102,20 @@ fn a_smaller_window_first_costs_the_thread_and_then_cuts_the_slices_from_the_sam
         assert!(kept.lines().all(|line| before.contains(line)) && kept.len() < before.len());
         assert!(kept.contains("root asks 59") && kept.contains("stelis_1"), "{kept}");
         assert_eq!(counted(room, &child), child.view().tokens());
-        // Once is enough, and back in the larger window nothing is done at all.
-        assert_eq!(fit(&mut child, Budget::new(policy(), 10_000, &[])).unwrap().0.share, None);
+        // Once is enough, and a window that is a little larger or smaller changes nothing.
+        for window in [10_000, 12_400, 8_100] {
+            assert_eq!(fit(&mut child, Budget::new(policy(), window, &[])).unwrap().0.share, None);
+        }
         assert_eq!(child.cut_to(WINDOW, 0.1).unwrap(), None);
+        // Back in the larger one they are what they were, and once is enough again.
+        let budget = child.budget(policy(), WINDOW, &[]).unwrap();
+        let (fitted, kept_to) = fit(&mut child, Budget::new(policy(), WINDOW, &[])).unwrap();
+        assert_eq!(kept_to, budget);
+        let grown = fitted.share.expect("there is room again");
+        assert_eq!((grown.before, grown.after), (now.tokens(), first.tokens()));
+        assert_eq!((share(&child), words_above(&child)), (first, before));
+        assert_eq!(fit(&mut child, Budget::new(policy(), WINDOW, &[])).unwrap().0.share, None);
+        assert_eq!(counted(room, &child), child.view().tokens());
     });
 }
 
@@ -118,6 +131,6 @@ fn a_plan_cuts_nothing_and_says_what_would_be_cut() {
     let settings = komado_engine::condense::Settings::default();
     let mut ladder = komado_engine::fit::Ladder { budget, settings, by: &mut by };
     let planned = child.plan(&mut ladder).unwrap();
-    assert_eq!(planned.share, Some(last + 1));
+    assert_eq!(planned.share.map(|cut| cut.seq), Some(last + 1));
     assert_eq!((child.last(), share(&child)), (last, first));
 }

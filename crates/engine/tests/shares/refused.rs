@@ -49,6 +49,13 @@ fn slices_that_the_true_window_cannot_hold_are_cut_and_the_child_is_answered() {
     let shares =
         (1..=child.last()).filter(|seq| matches!(child.record(*seq).unwrap().entry, Entry::Share(_)));
     assert_eq!(shares.count(), said);
+    // Whoever insists on the larger window is not refused in every turn.
+    let last = child.last();
+    child.say(Message::text(Role::User, "go on")).unwrap();
+    ladder.budget = child.budget(Preset::Komado.policy(), BELIEVED, &[]).unwrap();
+    let (turned, told) = turn(&mut child, &talk.asking, &mut ladder);
+    assert!(!turned.unwrap().is_ours && told.too_large.is_empty());
+    assert!((last..=child.last()).all(|seq| !matches!(child.record(seq).unwrap().entry, Entry::Share(_))));
 }
 
 #[test]

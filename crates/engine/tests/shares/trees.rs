@@ -42,7 +42,11 @@ fn expected(room: &Room, thread: &Thread<'_>) -> Vec<Message> {
                 continue;
             }
             let mut pour = |_: Seq, message: &Message| -> komado_store::Result<()> {
-                all.push(message.clone());
+                all.push(
+                    slice
+                        .replaced(item.seq)
+                        .map_or_else(|| message.clone(), |swap| message.saying(&swap.text)),
+                );
                 Ok(())
             };
             view.pour_item(above.source(), item, &mut pour).unwrap();

@@ -127,13 +127,16 @@ fn a_chronicle_is_written_anew_by_hand_or_told_again_and_the_anchor_follows() {
         child.end(&mut root, done("first words")).unwrap();
         drop(root);
         let name = thread_id("stelis_1");
-        let edited =
-            room.engine.write_chronicle(&id, &name, Telling::Words("  better words ".into())).unwrap();
+        let edited = room
+            .engine
+            .write_chronicle(&id, &name, Telling::Words("  better words ".into()))
+            .unwrap()
+            .chronicle;
         assert_eq!((edited.text.as_str(), edited.model.as_deref()), ("better words", Some("by_hand")));
         let text = anchor(&room.look(&id, "root"), "stelis_1");
         assert!(text.contains("better words") && !text.contains("first words"), "{text}");
         assert_eq!(row(&room.engine, &id, "stelis_1").chronicle_summary.as_deref(), Some("better words"));
-        let again = room.engine.write_chronicle(&id, &name, Telling::Digest).unwrap();
+        let again = room.engine.write_chronicle(&id, &name, Telling::Digest).unwrap().chronicle;
         assert!(again.text.contains("/etc/motd") && !again.partial, "{}", again.text);
         assert!(anchor(&room.look(&id, "root"), "stelis_1").contains("/etc/motd"));
         for bad in [Telling::Words("  ".into()), Telling::Nothing] {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod again;
 mod anchors;
 mod chronicle;
 mod crash;
@@ -10,6 +11,7 @@ mod kit;
 mod later;
 mod life;
 mod many;
+mod redacted;
 #[path = "../engine/room.rs"]
 #[allow(dead_code)]
 mod room;

@@ -156,6 +156,7 @@ pub(super) fn row(talk: &Talk, conversed: &Conversed, answer: &Answer) -> Value 
         "turns": conversed.turns,
         "attempts": conversed.attempts,
         "edits": answer.edits,
+        "slices": answer.slices,
         "ours": turned.is_ours,
     })
 }

@@ -12,7 +12,7 @@ use komado_core::ladder::Rung;
 use komado_core::session::Session;
 use komado_engine::Thread;
 use komado_engine::engine::Found;
-use komado_engine::fit::{Done, Fitted, Ladder};
+use komado_engine::fit::{Done, Fitted, Ladder, Resliced};
 use komado_provider::Cancel;
 use komado_store::Mode;
 use serde_json::{Value, json};
@@ -119,10 +119,28 @@ pub(super) fn json(found: &Found, fitted: &Fitted) -> Value {
         "thread": found.thread.as_str(),
         "verdict": fitted.verdict,
         "edits": edits,
+        "slices": fitted.share.iter().map(slices_json).collect::<Vec<_>>(),
         "declined": fitted.declined,
         "tokens_before": fitted.verdict.tokens,
         "tokens_after": fitted.after,
     })
+}
+
+/// Slices that were cut anew, as JSON.
+pub(super) fn slices_json(cut: &Resliced) -> Value {
+    json!({
+        "seq": cut.seq,
+        "window": cut.window,
+        "tokens_before": cut.before,
+        "tokens_after": cut.after,
+    })
+}
+
+/// The same, in one line.
+pub(super) fn slices_line(cut: &Resliced) -> String {
+    let (before, after) = (number(u64::from(cut.before)), number(u64::from(cut.after)));
+    let window = number(cut.window);
+    format!("slices of the threads above: {before} → {after} tokens for a window of {window} (@{})", cut.seq)
 }
 
 pub(super) fn edit_json(found: &Found, done: &Done) -> Value {
@@ -145,6 +163,9 @@ pub(super) fn edit_json(found: &Found, done: &Done) -> Value {
 pub(super) fn tell(app: &mut App, found: &Found, fitted: &Fitted, dry_run: bool) -> Outcome {
     app.paper.line(format!("{}: {}", fitted.verdict.rule.name(), fitted.verdict.numbers()))?;
     fitted.declined.iter().for_each(|why| say(format!("komado: no summary: {why}")));
+    if let Some(cut) = &fitted.share {
+        say(slices_line(cut));
+    }
     for done in &fitted.done {
         app.paper.line(line(done))?;
     }
@@ -154,7 +175,7 @@ pub(super) fn tell(app: &mut App, found: &Found, fitted: &Fitted, dry_run: bool)
             say(format!("undo: komado revert {}@{}", change::name(found), done.seq));
         }
     }
-    if fitted.done.is_empty() {
+    if fitted.done.is_empty() && fitted.share.is_none() {
         let nothing = match fitted.verdict.rule {
             Rule::Fits => "there is room",
             Rule::HardGate => "nothing more can leave; the answer has less room than it should",

@@ -8,6 +8,7 @@ mod run;
 mod settings;
 mod shares;
 mod siblings;
+mod slices;
 mod table;
 
 use run::Place;

@@ -456,6 +456,30 @@ impl Journal for FileJournal {
     }
 
     fn rewrite(&mut self, change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>) -> Result<u64> {
+        self.write_again(&self.header.clone(), change)
+    }
+
+    fn relabel(&mut self, label: Option<&str>) -> Result<()> {
+        let header = Header { label: label.map(str::to_owned), ..self.header.clone() };
+        self.write_again(&header, &mut |_, _| None).map(|_| ())
+    }
+
+    fn above(&self, thread: &ThreadId) -> Result<Box<dyn Journal>> {
+        Ok(Box::new(self.opener.open(&self.header.session, thread, Mode::Read)?))
+    }
+
+    fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+}
+
+impl FileJournal {
+    /// Replaces the journal by one with this header and changed lines; gives the number of lines changed.
+    fn write_again(
+        &mut self,
+        header: &Header,
+        change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>,
+    ) -> Result<u64> {
         if self.poisoned {
             return Err(Error::Poisoned);
         }
@@ -464,8 +488,9 @@ impl Journal for FileJournal {
         }
         let path = self.folder.journal();
         let temp = self.folder.unfinished_journal();
-        let (changed, first) = match self.write_changed(&temp, change) {
+        let (changed, first) = match self.write_changed(&temp, header, change) {
             Ok((changed, Some(first))) => (changed, first),
+            Ok((0, None)) if *header != self.header => (0, self.base_seq() + 1),
             unchanged => {
                 let _ = std::fs::remove_file(&temp);
                 return unchanged.map(|(changed, _)| changed);
@@ -488,27 +513,18 @@ impl Journal for FileJournal {
         Ok(changed)
     }
 
-    fn above(&self, thread: &ThreadId) -> Result<Box<dyn Journal>> {
-        Ok(Box::new(self.opener.open(&self.header.session, thread, Mode::Read)?))
-    }
-
-    fn notes(&self) -> &[Note] {
-        &self.notes
-    }
-}
-
-impl FileJournal {
     /// Writes the journal as it is to be; gives the number of lines changed, and the first of them.
     fn write_changed(
         &self,
         temp: &std::path::Path,
+        header: &Header,
         change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>,
     ) -> Result<(u64, Option<Seq>)> {
         let mut options = OpenOptions::new();
         let file =
             options.write(true).create(true).truncate(true).mode(0o600).open(temp).tried("make", temp)?;
         let mut out = std::io::BufWriter::new(file);
-        out.write_all(&self.header.encode()).tried("write", temp)?;
+        out.write_all(&header.encode()).tried("write", temp)?;
         let (mut changed, mut first) = (0, None);
         for seq in self.base_seq() + 1..=self.tail.0 {
             let line = self.line(seq)?;

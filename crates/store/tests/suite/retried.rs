@@ -222,6 +222,10 @@ impl<S: Store + 'static> Journal for RetriedJournal<S> {
         self.store.go(|| self.journal.rewrite(change))
     }
 
+    fn relabel(&mut self, label: Option<&str>) -> Result<()> {
+        self.store.go(|| self.journal.relabel(label))
+    }
+
     fn above(&self, thread: &ThreadId) -> Result<Box<dyn Journal>> {
         let journal = self.store.go(|| self.journal.above(thread))?;
         Ok(Box::new(Self { journal, store: Arc::clone(&self.store) }))

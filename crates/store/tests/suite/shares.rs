@@ -23,6 +23,7 @@ pub(crate) fn slice(thread: &str, at: Seq, keep: &[(Seq, Seq)]) -> Slice {
         at,
         ratio: Ratio::new(0.8).unwrap(),
         keep: keep.iter().map(|(from, to)| Span::new(*from, *to)).collect(),
+        replace: Vec::new(),
         head: format!("[{thread} から]"),
         tokens: 40,
     }

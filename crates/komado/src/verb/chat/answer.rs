@@ -36,6 +36,8 @@ pub(crate) struct Answer {
     fault: Option<Fault>,
     /// Edits that were made, as `komado fit --json` tells them.
     pub(crate) edits: Vec<Value>,
+    /// Slices of the threads above that were cut anew, told alike.
+    pub(crate) slices: Vec<Value>,
     /// Tokens of the view when all was said.
     pub(crate) tokens: u64,
     /// True when the question is in the journal.
@@ -55,6 +57,7 @@ impl Answer {
             at_start: true,
             fault: None,
             edits: Vec::new(),
+            slices: Vec::new(),
             tokens: 0,
             is_kept: false,
         }
@@ -101,6 +104,10 @@ impl Answer {
     fn fitted(&mut self, fitted: &Fitted) {
         for why in &fitted.declined {
             self.tell(&format!("no summary: {why}"));
+        }
+        if let Some(cut) = &fitted.share {
+            self.slices.push(fit::slices_json(cut));
+            self.tell(&fit::slices_line(cut));
         }
         for done in &fitted.done {
             self.edits.push(fit::edit_json(&self.found, done));

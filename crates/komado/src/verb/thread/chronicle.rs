@@ -50,11 +50,11 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let write = |app: &App, telling: Telling<'_>| {
         Ok(app.engine.write_chronicle(&found.session, &found.thread, telling)?)
     };
-    match words {
-        Some(words) => drop(write(app, Telling::Words(words))?),
-        None if args.again => drop(args.teller.tell(app, &found, write)?),
+    let declined = match words {
+        Some(words) => write(app, Telling::Words(words))?.declined,
+        None if args.again => args.teller.tell(app, &found, write)?.declined,
         None => return show(app, &found, before),
-    }
+    };
     let undo = before
         .as_ref()
         .map(|(seq, _)| format!("komado thread chronicle {} --restore {seq}", change::name(&found)));
@@ -63,9 +63,11 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     if app.paper.json {
         let mut row = row(&found, seq, &chronicle);
         row["undo"] = json!(undo);
+        row["declined"] = json!(declined);
         return app.paper.json(&row);
     }
     app.paper.line(format!("@{seq} chronicle of {}", ended::covers(&chronicle)))?;
+    declined.iter().for_each(|why| say(format!("komado: no chronicle by a model: {why}")));
     undo.iter().for_each(|undo| say(format!("undo: {undo}")));
     Ok(())
 }

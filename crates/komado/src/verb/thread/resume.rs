@@ -1,6 +1,7 @@
 //! `komado thread resume`: let a child thread go on, also days after its end.
 
 use super::child;
+use super::spawned::ratio;
 use crate::app::App;
 use crate::fault::Outcome;
 use crate::paper::{number, say};
@@ -8,7 +9,7 @@ use crate::share::Portion;
 use crate::verb::{change, fit};
 use clap::Args as ClapArgs;
 use komado_core::Address;
-use komado_core::journal::{Close, Entry};
+use komado_core::journal::{Close, Entry, Ratio};
 use komado_core::thread::Status;
 use komado_engine::engine::Found;
 use komado_engine::stelis::Resume;
@@ -22,13 +23,16 @@ pub(crate) struct Args {
     /// The model's window in tokens, in place of the session's own
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     window: Option<u32>,
+    /// What it gets of its parent's window, between 0.01 and 0.99; as before when left out
+    #[arg(long, value_name = "RATIO", value_parser = ratio)]
+    ratio: Option<Ratio>,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = child(app, &args.address)?;
     let window = u64::from(fit::window(app, &app.session(&found.session)?, args.window)?);
     let undo = undo(app, &found)?;
-    let resume = Resume { window, buffer: app.config.policy(None).buffer };
+    let resume = Resume { window, buffer: app.config.policy(None).buffer, ratio: args.ratio };
     let seq = app.engine.resume_child(&found.session, &found.thread, &resume)?;
     let thread = app.engine.open(&found.session, &found.thread, Mode::Read)?;
     let portion = thread.share()?.map(|share| Portion::new(share, Some(window)));
