@@ -4,6 +4,8 @@
 
 mod balance;
 mod budget;
+#[path = "../../../store/tests/suite/dice.rs"]
+#[allow(dead_code)]
 mod chance;
 mod kit;
 mod refused;
