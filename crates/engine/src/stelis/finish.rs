@@ -83,11 +83,9 @@ impl Thread<'_> {
 
     /// Breaks off every open thread below this one, those further down first. Gives their names.
     pub(super) fn abort_below(&mut self) -> Result<Vec<ThreadId>> {
-        let rows = self.store().branches(self.session(), Which::All)?;
+        let rows = self.store().branches(self.session(), Which::Under(self.id().clone()))?;
         let mut aborted = Vec::new();
-        for row in
-            rows.into_iter().filter(|row| row.parent.as_ref() == Some(self.id()) && row.status.is_open())
-        {
+        for row in rows.into_iter().filter(|row| row.status.is_open()) {
             aborted.extend(self.engine().abort_branch(row)?);
         }
         self.tend()?;
@@ -96,11 +94,9 @@ impl Thread<'_> {
 
     /// Marks the threads below this one that someone still has open: whoever looks after the session next ends them.
     fn mark_below(&self) -> Result<()> {
-        let rows = self.store().branches(self.session(), Which::All)?;
-        for row in rows {
-            if row.parent.as_ref() == Some(self.id()) && row.status.is_open() {
-                self.store().put_branch(&Branch { told: false, ..row })?;
-            }
+        let rows = self.store().branches(self.session(), Which::Under(self.id().clone()))?;
+        for row in rows.into_iter().filter(|row| row.status.is_open()) {
+            self.store().put_branch(&Branch { told: false, ..row })?;
         }
         Ok(())
     }

@@ -15,6 +15,7 @@ use crate::lineage;
 use crate::thread::Thread;
 use komado_core::journal::{Anchor, Entry};
 use komado_core::thread::{Branch, Header, Moment, Status, branch};
+use komado_core::view::Piece;
 use komado_core::{Kind, Seq, SessionId, Span, ThreadId};
 use komado_store::{Error as StoreError, Journal, Mode, Which};
 
@@ -160,27 +161,32 @@ impl Thread<'_> {
 
     /// Refuses an edit that takes the anchor of a child out of the view that has not ended: how it ended would not be seen.
     pub(crate) fn check_anchors(&self, hide: &[Span]) -> Result<()> {
-        if hide.is_empty() {
-            return Ok(());
-        }
-        let rows = self.store().branches(self.session(), Which::All)?;
-        let own = rows.iter().filter(|row| row.parent.as_ref() == Some(self.id()) && row.status.is_open());
-        let mut open = Vec::new();
-        for row in own {
-            match self.store().open(&row.session, &row.thread, Mode::Read).map_err(Error::from) {
-                Ok(journal) => open.extend(self.anchor_of(journal.header())?.zip(Some(&row.thread))),
-                Err(error) if is_passed_over(&error) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        open.extend(self.elders.iter().flatten().map(|elder| (elder.first, &elder.child)));
-        for (seq, child) in open {
-            let leaves = hide.iter().any(|span| span.holds(seq));
-            if leaves && self.view().shows(seq) && !self.view().is_pinned(seq) && self.says_open(seq)? {
-                return Err(Error::OpenAnchor { seq, thread: child.to_string() });
+        for piece in self.view().pieces() {
+            let run = match *piece {
+                Piece::Run(run) => run,
+                Piece::Replaced { seq, .. } => Span::new(seq, seq),
+                Piece::Shown { .. } => continue,
+            };
+            for span in hide.iter().filter(|span| span.meets(run)) {
+                for seq in span.from.max(run.from)..=span.to.min(run.to) {
+                    self.check_anchor(seq)?;
+                }
             }
         }
         Ok(())
+    }
+
+    fn check_anchor(&self, seq: Seq) -> Result<()> {
+        if self.source().head(seq)?.kind != Kind::Anchor
+            || self.view().is_pinned(seq)
+            || !self.says_open(seq)?
+        {
+            return Ok(());
+        }
+        match self.record(seq)?.entry {
+            Entry::Anchor(anchor) => Err(Error::OpenAnchor { seq, thread: anchor.thread.to_string() }),
+            _ => Ok(()),
+        }
     }
 
     /// Has every child looked at again: after a rewind, anchors may say what was true then.
