@@ -338,7 +338,7 @@ impl Budget {
     /// The same room on top of `above` tokens that count and are not for it to touch: what a spawned thread sees of the
     /// threads above it.
     #[must_use]
-    pub fn raised(&self, above: u64) -> Self {
+    fn raised(&self, above: u64) -> Self {
         Self {
             window: self.window + above,
             above: self.above + above,
@@ -398,8 +398,9 @@ fn is_none(tokens: &u64) -> bool {
     *tokens == 0
 }
 
+/// A part of `whole`, rounded down.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
-pub(crate) fn share(whole: u64, of: f64) -> u64 {
+pub fn share(whole: u64, of: f64) -> u64 {
     // A hair above, so that 0.7 of 100 is 70 and not 69.
     (whole as f64 * of + 1e-6).floor().max(0.0) as u64
 }

@@ -8,12 +8,12 @@
 
 use crate::error::{Error, Result};
 use crate::thread::Thread;
-use komado_core::budget::{Budget, Policy, Preset};
+use komado_core::budget::{self, Budget, Policy, Preset};
 use komado_core::head::Source;
-use komado_core::journal::{Entry, Share, Slice};
+use komado_core::journal::{Share, Slice};
 use komado_core::share::Shares;
 use komado_core::slice::{Cut, Tools, cut};
-use komado_core::{Kind, Meter, Seq, ThreadId, View};
+use komado_core::{Kind, Meter, ThreadId, View};
 use std::fmt;
 
 /// The fewest tokens that a thread can work in, beside its answer and its buffer.
@@ -96,16 +96,6 @@ impl Thread<'_> {
         check_budget(&share, &shares, &budget)?;
         Ok(budget)
     }
-
-    /// Cuts the slices of the threads above smaller when `window` is smaller than the one that was shared out, and too
-    /// small for them: from the same moments, so that only what was seen is seen. Gives the entry that says so, if one was
-    /// needed.
-    pub fn cut_to(&mut self, window: u64, buffer: f64) -> Result<Option<Seq>> {
-        match smaller(self.view(), self.source(), self.meter(), window, buffer)? {
-            Some(share) => self.append(Entry::Share(share)).map(Some),
-            None => Ok(None),
-        }
-    }
 }
 
 /// Refuses a budget in which the thread could not say anything.
@@ -124,9 +114,8 @@ pub(crate) fn check_room(share: &Share, window: u64, buffer: f64) -> Result<()> 
 }
 
 /// Most tokens of a slice whose thread has `share` tokens of a window: the buffer stays free in every part of it.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
 pub(crate) fn most(share: u64, buffer: f64) -> u64 {
-    (share as f64 * (1.0 - buffer) + 1e-6).floor().max(0.0) as u64
+    budget::share(share, 1.0 - buffer)
 }
 
 /// The share with other slices, when `window` cannot hold those in force, or has room for larger ones again.
@@ -137,51 +126,26 @@ pub(crate) fn moved<S: Source<Error = komado_store::Error> + ?Sized>(
     window: u64,
     buffer: f64,
 ) -> Result<Option<Share>> {
-    match smaller(view, source, meter, window, buffer)? {
-        Some(share) => Ok(Some(share)),
-        None => larger(view, source, meter, window, buffer),
-    }
-}
-
-/// The share with larger slices, when `window` is larger by a quarter than the one that was shared out.
-fn larger<S: Source<Error = komado_store::Error> + ?Sized>(
-    view: &View,
-    source: &S,
-    meter: Meter,
-    window: u64,
-    buffer: f64,
-) -> Result<Option<Share>> {
-    let Some(share) = view.share_in(source)? else { return Ok(None) };
-    if window < share.window.saturating_add(share.window / 4) {
-        return Ok(None);
-    }
-    // Cut because a request was refused: what the provider takes counts more than what we are told it does.
-    if let Some(before) = view.share().and_then(|seq| seq.checked_sub(1))
-        && before > 0
-        && source.head(before)?.kind == Kind::Lost
-    {
-        return Ok(None);
-    }
-    let shares = Shares::of(&share, window);
-    let slices = recut(view, source, meter, &share, &shares, buffer, Moments::Grown)?;
-    Ok((slices != share.slices).then_some(Share { window, slices, ..share }))
-}
-
-/// The share with smaller slices, when `window` cannot hold those in force.
-fn smaller<S: Source<Error = komado_store::Error> + ?Sized>(
-    view: &View,
-    source: &S,
-    meter: Meter,
-    window: u64,
-    buffer: f64,
-) -> Result<Option<Share>> {
     let Some(share) = view.share_in(source)? else { return Ok(None) };
     let shares = Shares::of(&share, window);
-    if window >= share.window || shares.owed == 0 || shares.room() >= shares.own / 2 {
-        return Ok(None);
+    let too_small = window < share.window && shares.owed > 0 && shares.room() < shares.own / 2;
+    let is_larger = window >= share.window.saturating_add(share.window / 4);
+    let moments = match (too_small, is_larger && !was_refused(view, source)?) {
+        (true, _) => Moments::Same,
+        (_, true) => Moments::Grown,
+        _ => return Ok(None),
+    };
+    let slices = recut(view, source, meter, &share, &shares, buffer, moments)?;
+    Ok((too_small || slices != share.slices).then_some(Share { window, slices, ..share }))
+}
+
+/// True when the slices were cut because a request was refused: what the provider takes counts more than what we are told
+/// it does.
+fn was_refused<S: Source<Error = komado_store::Error> + ?Sized>(view: &View, source: &S) -> Result<bool> {
+    match view.share().and_then(|seq| seq.checked_sub(1)) {
+        Some(before @ 1..) => Ok(source.head(before)?.kind == Kind::Lost),
+        _ => Ok(false),
     }
-    let slices = recut(view, source, meter, &share, &shares, buffer, Moments::Same)?;
-    Ok(Some(Share { window, slices, ..share }))
 }
 
 /// Which moments of the threads above slices are cut from.

@@ -83,8 +83,8 @@ pub enum Declined {
     },
     /// The summariser failed.
     #[error(
-        "{by} failed on part {part}: {why}; try again, \
-         choose another model, or take the digest, which needs none"
+        "{by} failed on part {part}: {why}; nothing was changed; try again, \
+         choose another model, or condense with the digest, which needs none"
     )]
     Failed {
         /// Who was asked.

@@ -220,11 +220,17 @@ fn chronicle(composed: condense::Composed, covers: [Seq; 2], partial: Partial) -
     }
 }
 
-/// Why there is no chronicle; a view that would not get smaller is none of its concern.
+/// Why there is no chronicle; what becomes of a view is none of its concern.
 fn reason(why: &Declined) -> String {
     match why {
         Declined::Larger { shown, limit, .. } => {
             format!("the chronicle has {shown} tokens and {limit} are allowed; ask for a shorter one")
+        }
+        // The thread ends all the same, with what the digest tells.
+        Declined::Failed { by, part, why, .. } => {
+            format!(
+                "{by} failed on part {part}: {why}; try again, choose another model, or take the digest, which needs none"
+            )
         }
         other => other.to_string(),
     }

@@ -82,7 +82,9 @@ fn a_failing_summariser_leaves_every_visible_byte_as_it_was() {
             let fitted = fit_by(&mut root, &budget, &mut by);
             assert!(fitted.done.is_empty() && fitted.after == tokens, "{fitted:?}");
             assert_eq!(fitted.declined.len(), 1);
-            assert!(fitted.declined[0].contains("HTTP 529") && fitted.declined[0].contains("try again"));
+            assert!(
+                fitted.declined[0].contains("HTTP 529") && fitted.declined[0].contains("nothing was changed")
+            );
             assert_eq!((request(&root), root.view().tokens()), (seen.clone(), tokens));
             // The attempt is in the journal, with what it cost, and in no request.
             assert_eq!(root.last(), last + 2);

@@ -106,7 +106,6 @@ fn a_smaller_window_first_costs_the_thread_and_then_cuts_the_slices_from_the_sam
         for window in [10_000, 12_400, 8_100] {
             assert_eq!(fit(&mut child, Budget::new(policy(), window, &[])).unwrap().0.share, None);
         }
-        assert_eq!(child.cut_to(WINDOW, 0.1).unwrap(), None);
         // Back in the larger one they are what they were, and once is enough again.
         let budget = child.budget(policy(), WINDOW, &[]).unwrap();
         let (fitted, kept_to) = fit(&mut child, Budget::new(policy(), WINDOW, &[])).unwrap();
