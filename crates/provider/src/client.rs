@@ -6,7 +6,8 @@
 //! redirect is never followed, because a conversation goes where its owner sent it or nowhere.
 
 use crate::cancel::Cancel;
-use crate::provider::{Provider, check, shown};
+use crate::provider::{Provider, check, check_whole, shown};
+use crate::splice::Splice;
 use error::Fault;
 use feed::{Feed, Pace, Source};
 use futures_util::future::{Either, select};
@@ -81,6 +82,21 @@ pub enum Body<'a> {
     },
     /// These bytes.
     Bytes(Vec<u8>),
+    /// These pieces.
+    Spliced(Splice),
+}
+
+/// A request of someone else, to be sent on once, as it is.
+#[derive(Clone, Debug)]
+pub struct Forward<'a> {
+    /// How.
+    pub method: Method,
+    /// Where to, path and query included.
+    pub url: &'a str,
+    /// Its headers, all of them but those of the connection itself.
+    pub headers: &'a [(String, String)],
+    /// Its body.
+    pub body: Body<'a>,
 }
 
 /// A try failed, and there will be another.
@@ -165,6 +181,27 @@ impl Client {
     ) -> Result<Incoming, SendError> {
         let source = Source::from(body);
         block::on(&self.core.handle, unless(cancel, self.tries(to, &source, cancel, tell)))
+    }
+
+    /// Sends a request on, once, with its own headers and no others: only the address, the length, and an `accept` of
+    /// anything where the request has none, which says the same. Whatever the status, an answer is an answer; a redirect
+    /// is one, too.
+    pub fn forward(&self, request: Forward<'_>, cancel: &Cancel) -> Result<Incoming, SendError> {
+        let source = Source::from(request.body);
+        let sending = async {
+            check_whole(request.url)?;
+            let mut headers = headers::forwarded(request.headers)?;
+            let has_body = [Method::POST, Method::PUT, Method::PATCH].contains(&request.method);
+            if has_body || source.len() > 0 {
+                headers.insert(CONTENT_LENGTH, source.len().into());
+            }
+            let sent = self.core.routes.request(request.method, request.url)?.headers(headers);
+            match self.sent(sent, request.url, &source, Pace::Even, cancel).await {
+                Ok(incoming) => Ok(incoming),
+                Err(Fault::Passing { error, .. } | Fault::Lasting(error)) => Err(error),
+            }
+        };
+        block::on(&self.core.handle, unless(cancel, sending))
     }
 
     /// Waits after try number `tries` of a request whose answer began, and then said that the provider is busy: only who
@@ -271,7 +308,26 @@ impl Client {
         }
     }
 
+    /// Sends a request. To be sent elsewhere is a failure.
     async fn once(
+        &self,
+        request: RequestBuilder,
+        url: &str,
+        source: &Source,
+        pace: Pace,
+        cancel: &Cancel,
+    ) -> Result<Incoming, Fault> {
+        let incoming = self.sent(request, url, source, pace, cancel).await?;
+        match route::redirect(&incoming) {
+            Some(to) => {
+                let status = incoming.status;
+                Err(Fault::Lasting(SendError::Redirected { url: shown(url), status, to: shown(&to) }))
+            }
+            None => Ok(incoming),
+        }
+    }
+
+    async fn sent(
         &self,
         request: RequestBuilder,
         url: &str,
@@ -289,10 +345,6 @@ impl Client {
                 return Err(Fault::of(error::sending(url, error, self.patience.connect), feed.is_amid()));
             }
         };
-        if let Some(to) = route::redirect(&answer) {
-            let status = answer.status().as_u16();
-            return Err(Fault::Lasting(SendError::Redirected { url: shown(url), status, to: shown(&to) }));
-        }
         if !answer.status().is_success() {
             feed.hold();
         }

@@ -6,16 +6,19 @@
 
 use crate::ask::{Ask, Asked, BadRequest};
 use crate::event::Event;
-use komado_core::message::Message;
+use komado_core::message::{Call, Message};
 use komado_core::openai::Blobs;
 use std::io::{self, Write};
+pub use tail::Tail;
 use told::Told;
 
 pub mod chat;
 mod json;
 pub mod messages;
 pub mod ollama;
+mod parting;
 pub mod responses;
+mod tail;
 mod told;
 mod tools;
 
@@ -80,6 +83,23 @@ impl Dialect {
         }
     }
 
+    /// Reads elements of a transcript that follow on others, as JSON texts. `open` are the calls made before them that
+    /// wait for an answer, in order: without them some dialects cannot tell what an answer answers.
+    pub fn read_elements(self, elements: &[&str], open: &[Call]) -> Result<Tail, BadRequest> {
+        tail::read(self, elements, open)
+    }
+
+    /// Writes messages as elements of a transcript, comma between them, as they stand in a request. Neighbours are
+    /// joined where the dialect wants it, and a system message is an element like any other.
+    pub fn write_elements(self, messages: &[Message], blobs: &mut dyn Blobs) -> io::Result<Vec<u8>> {
+        tail::write(self, messages, blobs)
+    }
+
+    /// The tools of `setup` as a JSON array in this dialect's form; `None` when it names none that this one knows.
+    pub fn tools(self, setup: &komado_core::journal::Setup) -> Option<String> {
+        tools::tools(setup, self)
+    }
+
     /// Decodes an answer.
     pub fn decoder(self, form: Form) -> Box<dyn Decode> {
         match self {
@@ -131,6 +151,10 @@ pub trait Decode: Send {
 }
 
 /// An answer being written.
+///
+/// It may be made of several answers, one after the other: a second [`Event::Begun`] says that the next one comes. The
+/// client sees one, with the first one's id; what is open is closed, and indexes go on. Of [`Event::Usage`] and
+/// [`Event::Finished`] only the last answer's are to be told.
 pub trait Encode: Send {
     /// Adds the bytes of one event to `out`.
     fn event(&mut self, event: &Event, out: &mut Vec<u8>);

@@ -16,13 +16,23 @@ pub mod lines;
 pub mod overflow;
 pub mod probe;
 pub mod provider;
+pub mod refusal;
 pub mod registry;
+pub mod same;
 pub mod scripted;
+pub mod skim;
+pub mod splice;
 
 pub use ask::{Ask, Asked, BadRequest, Tools};
 pub use cancel::Cancel;
-pub use client::{Body, Client, ClientError, Incoming, IsFinal, Method, Patience, SendError, Step, Waiting};
+pub use client::{
+    Body, Client, ClientError, Forward, Incoming, IsFinal, Method, Patience, SendError, Step, Waiting,
+};
 pub use dialect::{Dialect, Form};
 pub use event::{Event, Failed};
 pub use heard::Heard;
 pub use provider::{Auth, BadKey, BadUrl, Key, Provider, ROWS, Row, row};
+pub use refusal::{Refusal, RefusalKind};
+pub use same::same_words;
+pub use skim::{By, Element, Skim, Skimmer};
+pub use splice::{Piece, Splice};

@@ -12,7 +12,7 @@ mod key;
 mod rows;
 
 pub use address::BadUrl;
-pub(crate) use address::{check, is_loopback, shown};
+pub(crate) use address::{check, check_whole, is_loopback, shown};
 pub use key::{BadKey, Key};
 pub use rows::{ROWS, Row, row};
 
@@ -33,6 +33,15 @@ impl Auth {
         match dialect {
             Dialect::Messages => Self::Header("x-api-key"),
             Dialect::Chat | Dialect::Responses | Dialect::Ollama => Self::Bearer,
+        }
+    }
+
+    /// The header that carries `key`, and what stands in it.
+    pub fn header(self, key: &str) -> Option<(&'static str, String)> {
+        match self {
+            Self::None => None,
+            Self::Bearer => Some(("authorization", format!("Bearer {key}"))),
+            Self::Header(name) => Some((name, key.to_owned())),
         }
     }
 }
@@ -99,6 +108,11 @@ impl Provider {
     /// The same, asked by the owner of `key`.
     pub fn with_key(self, key: Key) -> Self {
         Self { key: Some(key), ..self }
+    }
+
+    /// The header that says who asks, where there is a key; its value is secret.
+    pub fn credential(&self) -> Option<(&'static str, String)> {
+        self.auth.header(self.key.as_ref()?.reveal())
     }
 
     /// `text` without the key, should someone have repeated it: some servers do when they refuse one.

@@ -4,6 +4,7 @@
 //! while it is sent, ends the connection before the request is whole, so that no provider ever acts on a part of it.
 
 use super::{Body, SendError};
+use crate::splice::Splice;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use std::fs::File;
@@ -18,8 +19,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, spawn_blocking, yield_now};
 use tokio::time::{Instant, sleep};
 
-/// What is read and sent at a time.
-const PIECE: usize = 128 << 10;
+/// What is read and sent at a time. Three of them are held for a request: one is read, one waits, one is written.
+const PIECE: usize = 32 << 10;
 /// How long a server that broke off the last time may say no before it is sent the whole request again.
 const LISTEN: Duration = Duration::from_secs(1);
 
@@ -27,6 +28,7 @@ const LISTEN: Duration = Duration::from_secs(1);
 pub(super) enum Source {
     File { path: PathBuf, len: u64 },
     Bytes(Bytes),
+    Spliced(Splice),
 }
 
 /// How a request is sent.
@@ -44,6 +46,7 @@ impl From<Body<'_>> for Source {
         match body {
             Body::File { path, len } => Self::File { path: path.to_owned(), len },
             Body::Bytes(bytes) => Self::Bytes(bytes.into()),
+            Body::Spliced(splice) => Self::Spliced(splice),
         }
     }
 }
@@ -53,6 +56,7 @@ impl Source {
         match self {
             Self::File { len, .. } => *len,
             Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Spliced(splice) => splice.len(),
         }
     }
 
@@ -61,6 +65,9 @@ impl Source {
         let len = self.len();
         let (path, reader) = match self {
             Self::Bytes(bytes) => (PathBuf::new(), Reader::Bytes(bytes.clone())),
+            Self::Spliced(splice) => {
+                (PathBuf::from("the request"), Reader::Spliced { splice: splice.clone(), at: 0 })
+            }
             Self::File { path, .. } => {
                 let fault = |error: io::Error| SendError::Body { path: path.clone(), why: error.to_string() };
                 let file = File::open(path).map_err(fault)?;
@@ -140,17 +147,26 @@ struct Feeder {
 }
 
 impl Feeder {
+    /// The next piece; from a disk on a thread that may wait.
+    async fn read(&mut self) -> io::Result<Bytes> {
+        let left = self.left;
+        if let Reader::Bytes(_) = self.reader {
+            return self.reader.piece(left);
+        }
+        let mut reader = std::mem::replace(&mut self.reader, Reader::Bytes(Bytes::new()));
+        let read = spawn_blocking(move || reader.piece(left).map(|piece| (piece, reader)));
+        let (piece, reader) = read.await.map_err(io::Error::other).flatten()?;
+        self.reader = reader;
+        Ok(piece)
+    }
+
     async fn run(mut self, pace: Pace) {
         if let Pace::Listening = pace {
             sleep(LISTEN).await;
         }
         while self.left > 0 {
-            let read = spawn_blocking(move || self.reader.piece(self.left).map(|piece| (piece, self.reader)));
-            let piece = match read.await.map_err(io::Error::other).flatten() {
-                Ok((piece, reader)) => {
-                    self.reader = reader;
-                    piece
-                }
+            let piece = match self.read().await {
+                Ok(piece) => piece,
                 Err(error) => {
                     // The first one stays, and there is only one.
                     let _ = self.state.fault.set(error.to_string());
@@ -180,6 +196,7 @@ impl Feeder {
 enum Reader {
     File { file: File, len: u64 },
     Bytes(Bytes),
+    Spliced { splice: Splice, at: u64 },
 }
 
 impl Reader {
@@ -188,6 +205,18 @@ impl Reader {
         let size = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
         match self {
             Self::Bytes(bytes) => Ok(bytes.split_to(size)),
+            Self::Spliced { splice, at } => {
+                let mut piece = vec![0; size];
+                let mut filled = 0;
+                while filled < size {
+                    match splice.read_at(*at + filled as u64, &mut piece[filled..])? {
+                        0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                        read => filled += read,
+                    }
+                }
+                *at += filled as u64;
+                Ok(piece.into())
+            }
             Self::File { file, len } => {
                 let mut piece = vec![0; size];
                 let read = file.read_exact(&mut piece);

@@ -50,6 +50,31 @@ pub(super) fn of(provider: &Provider) -> Result<HeaderMap, SendError> {
     Ok(headers)
 }
 
+/// These belong to the connection alone: what a client said of its own means nothing on ours.
+const OF_CONNECTION: &[&str] = &[
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// The headers of a request that is sent on, in their order; a name given twice stands twice.
+pub(super) fn forwarded(given: &[(String, String)]) -> Result<HeaderMap, SendError> {
+    let mut headers = HeaderMap::with_capacity(given.len() + 1);
+    for (name, value) in given {
+        if !OF_CONNECTION.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+            put(&mut headers, name, value, Given::Again)?;
+        }
+    }
+    Ok(headers)
+}
+
 /// Adds what the owner wants said: a name takes the place of what stands there, and given twice it stands twice.
 fn own(headers: &mut HeaderMap, given: &[(String, String)]) -> Result<(), SendError> {
     for (at, (name, value)) in given.iter().enumerate() {

@@ -59,6 +59,11 @@ impl Incoming {
         ["text/event-stream", "application/x-ndjson"].iter().any(|stream| kind.eq_ignore_ascii_case(stream))
     }
 
+    /// Where it came from.
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// The first header called `name`, in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())

@@ -3,10 +3,10 @@
 //! A way is made when it is first taken. So a machine without a single certificate can still speak to the server beside
 //! it, and whoever speaks only to that one never waits for certificates to be read.
 
-use super::SendError;
 use super::error::chain;
+use super::{Incoming, SendError};
 use crate::provider::{is_loopback, shown};
-use reqwest::{ClientBuilder, Method, RequestBuilder, Response, Url};
+use reqwest::{ClientBuilder, Method, RequestBuilder, Url};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -88,8 +88,8 @@ fn trust_ring() {
 }
 
 /// Where an answer points to, if it sends us away.
-pub(super) fn redirect(answer: &Response) -> Option<String> {
-    let to = answer.headers().get(reqwest::header::LOCATION)?.to_str().ok()?;
-    let whole = answer.url().join(to).map_or_else(|_| to.to_owned(), String::from);
-    answer.status().is_redirection().then_some(whole)
+pub(super) fn redirect(answer: &Incoming) -> Option<String> {
+    let to = answer.header("location").filter(|_| (300..400).contains(&answer.status))?;
+    let whole = Url::parse(answer.url()).and_then(|url| url.join(to));
+    Some(whole.map_or_else(|_| to.to_owned(), String::from))
 }

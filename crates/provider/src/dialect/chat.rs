@@ -17,5 +17,5 @@ mod write;
 
 pub use decode::Decoder;
 pub use encode::Encoder;
-pub(super) use read::{leading_system, read};
+pub(super) use read::{leading_system, read, read_elements};
 pub use write::Writer;

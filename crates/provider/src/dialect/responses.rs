@@ -13,7 +13,7 @@ mod write;
 
 pub(in crate::dialect) use decode::Answer;
 pub use encode::Encoder;
-pub(super) use read::read;
+pub(super) use read::{read, read_elements};
 pub use write::Writer;
 
 /// The dialect's name in what is kept for it alone.

@@ -50,8 +50,17 @@ pub enum BadUrl {
     },
 }
 
-/// Reads an address.
+/// Reads an address that others are made from.
 pub(crate) fn check(text: &str) -> Result<Url, BadUrl> {
+    let url = check_whole(text)?;
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(BadUrl::Query { given: shown(text) });
+    }
+    Ok(url)
+}
+
+/// Reads an address that is used as it is, query included.
+pub(crate) fn check_whole(text: &str) -> Result<Url, BadUrl> {
     let text = text.trim();
     let given = shown(text);
     if text.is_empty() {
@@ -67,9 +76,6 @@ pub(crate) fn check(text: &str) -> Result<Url, BadUrl> {
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(BadUrl::Credentials { given });
-    }
-    if url.query().is_some() || url.fragment().is_some() {
-        return Err(BadUrl::Query { given });
     }
     Ok(url)
 }

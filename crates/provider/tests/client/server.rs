@@ -73,6 +73,10 @@ pub(crate) fn nobody() -> u16 {
 pub(crate) struct Peer(BufReader<TcpStream>);
 
 impl Peer {
+    pub(crate) fn of(stream: TcpStream) -> Self {
+        Self(BufReader::new(stream))
+    }
+
     pub(crate) fn say(&mut self, text: &str) {
         self.0.get_mut().write_all(text.as_bytes()).unwrap();
     }
@@ -113,6 +117,11 @@ impl Peer {
         read
     }
 
+    /// Reads until the other side ends, and keeps it.
+    pub(crate) fn read_to_end(&mut self, text: &mut Vec<u8>) {
+        let _ = self.0.read_to_end(text);
+    }
+
     /// Ends the connection at once, whatever is still to be read.
     pub(crate) fn hang_up(&mut self) {
         let _ = self.0.get_mut().shutdown(Shutdown::Both);
@@ -125,6 +134,10 @@ pub(crate) struct Head(Vec<String>);
 impl Head {
     pub(crate) fn line(&self) -> &str {
         &self.0[0]
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.0.clone()
     }
 
     pub(crate) fn all(&self, name: &str) -> Vec<&str> {

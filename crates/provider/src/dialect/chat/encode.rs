@@ -3,6 +3,7 @@
 //! What has no place in this API (a seal on a thought, parts of other dialects) is left out.
 
 use super::{fault, thought, usage};
+use crate::dialect::parting::Parting;
 use crate::dialect::tools::fields::{Fields, list, quoted};
 use crate::dialect::{Encode, Form, Stamp};
 use crate::event::Event;
@@ -22,6 +23,9 @@ pub struct Encoder {
     begun: bool,
     refused: bool,
     failed: bool,
+    parting: Parting,
+    /// Calls so far.
+    made: usize,
 }
 
 impl Encoder {
@@ -35,12 +39,17 @@ impl Encoder {
             begun: false,
             refused: false,
             failed: false,
+            parting: Parting::default(),
+            made: 0,
         }
     }
 }
 
 impl Encode for Encoder {
     fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+        let Some(event) = self.parting.told(event) else { return };
+        let named = self.named(&event);
+        let event = named.as_ref().unwrap_or(&event);
         self.note(event);
         match (self.form, event) {
             (_, Event::Failed(failed)) => {
@@ -72,6 +81,14 @@ impl Encode for Encoder {
 }
 
 impl Encoder {
+    /// A call that came without an id, with one: a client pairs by it.
+    fn named(&mut self, event: &Event) -> Option<Event> {
+        let Event::Call { index, id, name, kind } = event else { return None };
+        self.made += 1;
+        let id = if id.is_empty() { format!("call_{}", self.made - 1) } else { return None };
+        Some(Event::Call { index: *index, id, name: name.clone(), kind: *kind })
+    }
+
     /// Remembers what later bytes depend on.
     fn note(&mut self, event: &Event) {
         match event {
@@ -154,8 +171,7 @@ impl Encoder {
                 let at = self.calls.len() - 1;
                 let mut call = Fields::default();
                 call.put("index", at.to_string());
-                let made = format!("call_{at}");
-                put_call(&mut call, if id.is_empty() { &made } else { id }, name, "", *kind);
+                put_call(&mut call, id, name, "", *kind);
                 delta.put("tool_calls", list([call.json().as_str()]));
             }
             Event::Arguments { index, text } => {

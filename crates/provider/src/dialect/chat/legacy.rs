@@ -17,6 +17,11 @@ pub(super) struct Pairing {
 }
 
 impl Pairing {
+    /// Goes on where the calls `open` wait; the last one is who is answered.
+    pub(super) fn after(open: &[Call]) -> Self {
+        Self { made: 0, open: open.last().map(|call| call.id.clone()) }
+    }
+
     /// Reads a message of the old form; `None` when it is not one.
     pub(super) fn read(&mut self, text: &str) -> Option<Result<Message, BadMessage>> {
         let object = Object::parse(text).ok()?;

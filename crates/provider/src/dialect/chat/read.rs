@@ -4,9 +4,10 @@ use super::legacy::{self, Pairing};
 use super::thought;
 use crate::ask::{Asked, BadRequest};
 use crate::dialect::Dialect;
+use crate::dialect::tail::Read;
 use crate::dialect::tools::fields::Fields;
 use komado_core::journal::Setup;
-use komado_core::message::{Message, Part, Role};
+use komado_core::message::{Call, Message, Part, Role};
 use komado_core::openai;
 use komado_core::raw::{self, Object, Raw};
 use serde_json::value::RawValue;
@@ -48,12 +49,22 @@ fn limit(object: &Object<'_>, key: &str) -> Result<Option<u64>, BadRequest> {
 }
 
 fn read_messages(raws: &[&RawValue]) -> Result<Vec<Message>, BadRequest> {
-    let mut pairing = Pairing::default();
-    let mut messages = Vec::with_capacity(raws.len());
-    for (i, raw) in raws.iter().enumerate() {
-        let read = pairing.read(raw.get()).unwrap_or_else(|| openai::read(raw.get()));
+    let texts: Vec<&str> = raws.iter().map(|raw| raw.get()).collect();
+    read_texts(&texts, Pairing::default())
+}
+
+/// Reads messages that follow on others, of whose calls `open` wait for an answer.
+pub(in crate::dialect) fn read_elements(elements: &[&str], open: &[Call]) -> Result<Read, BadRequest> {
+    let became = (0..elements.len()).map(|at| at..at + 1).collect();
+    Ok(Read { messages: read_texts(elements, Pairing::after(open))?, became })
+}
+
+fn read_texts(texts: &[&str], mut pairing: Pairing) -> Result<Vec<Message>, BadRequest> {
+    let mut messages = Vec::with_capacity(texts.len());
+    for (i, text) in texts.iter().enumerate() {
+        let read = pairing.read(text).unwrap_or_else(|| openai::read(text));
         messages.push(thought::parted(read.map_err(|bad| {
-            let (inside, why) = inside(raw.get()).unwrap_or_else(|| (String::new(), bad.to_string()));
+            let (inside, why) = inside(text).unwrap_or_else(|| (String::new(), bad.to_string()));
             BadRequest::new(format!("messages[{i}]{inside}"), why)
         })?));
     }

@@ -38,6 +38,11 @@ impl Writer {
         Ok(Self { begun, is_strict, joins, open: false, tail: tail(ask) })
     }
 
+    /// Writes messages alone.
+    pub(in crate::dialect) fn of_elements() -> Self {
+        Self { begun: false, is_strict: false, joins: false, open: false, tail: String::new() }
+    }
+
     /// Writes a text of the user and leaves it open, or goes on with the one before.
     fn join(&mut self, text: &str, out: &mut dyn Write) -> io::Result<()> {
         let quoted = quoted(text);

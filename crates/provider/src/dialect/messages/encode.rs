@@ -27,6 +27,10 @@ pub struct Encoder {
     next: usize,
     open: Open,
     calls: Vec<OpenCall>,
+    /// True when an answer has said that it begins: another one goes on with it.
+    told: bool,
+    /// Calls so far.
+    made: usize,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -70,7 +74,7 @@ impl OpenCall {
 impl Encoder {
     pub(in crate::dialect) fn new(form: Form, stamp: Stamp) -> Self {
         let (heard, calls) = (Heard::default(), Vec::new());
-        Self { form, stamp, heard, begun: false, next: 0, open: Open::Nothing, calls }
+        Self { form, stamp, heard, begun: false, next: 0, open: Open::Nothing, calls, told: false, made: 0 }
     }
 
     fn begin(&mut self, out: &mut Vec<u8>) {
@@ -173,10 +177,19 @@ impl Encoder {
 
     fn call(&mut self, index: usize, (id, name): (&str, &str), kind: CallKind, out: &mut Vec<u8>) {
         self.settle(out);
-        // A client pairs by the id, so there must be one.
-        let id = if id.is_empty() { format!("toolu_{}_{index}", self.stamp.created) } else { id.to_owned() };
+        let id = self.id(id);
         let call = Call { id, name: name.to_owned(), arguments: String::new(), kind, extra: None };
         self.calls.push(OpenCall { index, block: None, call, sent: 0 });
+    }
+
+    /// The id of the next call: a client pairs by it, so there must be one.
+    fn id(&mut self, given: &str) -> String {
+        self.made += 1;
+        if given.is_empty() {
+            format!("toolu_{}_{}", self.stamp.created, self.made - 1)
+        } else {
+            given.to_owned()
+        }
     }
 
     fn arguments(&mut self, index: usize, text: &str, out: &mut Vec<u8>) {
@@ -258,9 +271,16 @@ impl Encoder {
 
 impl Encode for Encoder {
     fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
-        match self.form {
-            Form::Stream => self.stream(event, out),
-            Form::Whole => self.heard.take(event),
+        let again = matches!(event, Event::Begun { .. }) && std::mem::replace(&mut self.told, true);
+        match (self.form, event) {
+            (Form::Stream, _) if again => self.close_all(out),
+            (Form::Stream, _) => self.stream(event, out),
+            (Form::Whole, _) if again => self.heard.take(&Event::PartDone(None)),
+            (Form::Whole, Event::Call { index, id, name, kind }) => {
+                let (index, id, name, kind) = (*index, self.id(id), name.clone(), *kind);
+                self.heard.take(&Event::Call { index, id, name, kind });
+            }
+            (Form::Whole, _) => self.heard.take(event),
         }
     }
 

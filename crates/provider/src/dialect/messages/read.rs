@@ -8,6 +8,7 @@ use super::block::arguments;
 use super::system;
 use crate::ask::{Asked, BadRequest};
 use crate::dialect::json::{call_extra, kept, object, opaque, rest, text};
+use crate::dialect::tail::Read;
 use komado_core::journal::Setup;
 use komado_core::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, Part, Role};
 use komado_core::raw::{self, Object, Raw};
@@ -35,6 +36,17 @@ pub(in crate::dialect) fn read(body: &str) -> Result<Asked, BadRequest> {
         max_tokens: request.read("max_tokens").map_err(bad)?,
         stream: request.read("stream").map_err(bad)?.unwrap_or(false),
     })
+}
+
+/// Reads messages that follow on others.
+pub(in crate::dialect) fn read_elements(elements: &[&str]) -> Result<Read, BadRequest> {
+    let mut read = Read::default();
+    for (i, element) in elements.iter().enumerate() {
+        let from = read.messages.len();
+        read_message(element, &format!("messages[{i}]"), &mut read.messages)?;
+        read.became.push(from..read.messages.len());
+    }
+    Ok(read)
 }
 
 /// A system prompt that is a list of blocks is kept as it came among the parameters, beside its words.
@@ -73,6 +85,7 @@ fn read_message(json: &str, place: &str, messages: &mut Vec<Message>) -> Result<
     // The role of a system message stays among its fields: that is how the writer knows that this API had it so.
     let known: &[&str] = if role == Role::System { &["content"] } else { &["role", "content"] };
     let mut extra = kept(&rest(&message, known), NAME);
+    let before = messages.len();
     let mut parts = Vec::new();
     for (i, block) in blocks(&message, place)?.into_iter().enumerate() {
         let place = format!("{place}.content[{i}]");
@@ -88,7 +101,7 @@ fn read_message(json: &str, place: &str, messages: &mut Vec<Message>) -> Result<
             }
         }
     }
-    let answered = messages.last().is_some_and(|last| last.role == Role::Tool) && role == Role::User;
+    let answered = messages.len() > before;
     if parts.is_empty() && answered && extra.is_none() {
         return Ok(());
     }

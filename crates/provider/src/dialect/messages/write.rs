@@ -33,6 +33,8 @@ pub struct Writer {
     tail: String,
     /// True when someone has marked what shall be cached.
     marked: bool,
+    /// True when only elements are written: who speaks before them is not known.
+    alone: bool,
 }
 
 /// Whose message it is on the wire.
@@ -65,7 +67,18 @@ impl Writer {
         let list = system::raw_list(ask.setup);
         let marked =
             [Some(&tail), tools.as_ref(), list.as_ref()].into_iter().flatten().any(|s| s.contains(MARK));
-        Ok(Self { system, begun: false, open: None, tail, marked })
+        Ok(Self { system, begun: false, open: None, tail, marked, alone: false })
+    }
+
+    /// Writes messages alone.
+    pub(in crate::dialect) fn of_elements() -> Self {
+        let (system, tail) = (System::Absent, String::new());
+        Self { system, begun: true, open: None, tail, marked: true, alone: true }
+    }
+
+    /// Writes what closes the last message.
+    pub(in crate::dialect) fn close(&self, out: &mut dyn Write) -> io::Result<()> {
+        if self.open.is_some() { out.write_all(b"]}") } else { Ok(()) }
     }
 
     fn begin_messages(&mut self, out: &mut dyn Write) -> io::Result<()> {
@@ -81,7 +94,7 @@ impl Writer {
         if self.open == Some(wire) {
             return out.write_all(b",");
         }
-        if self.open.is_none() && wire == Wire::Assistant {
+        if self.open.is_none() && wire == Wire::Assistant && !self.alone {
             self.next_block(Wire::User, None, out)?;
             block::write_text(OPENER, None, out)?;
         }
@@ -101,13 +114,18 @@ impl Writer {
         out.write_all(b",\"content\":[")
     }
 
+    /// True when the API takes a system message here. Among elements alone it was there, so it was taken.
+    fn may_instruct(&self) -> bool {
+        matches!(self.open, Some(Wire::User | Wire::System)) || self.alone && self.open.is_none()
+    }
+
     /// Whose message it becomes. A system message in the middle stays one where this API had it so and would take it
     /// again, right after the user's.
     fn wire(&self, message: &Message) -> Wire {
         let native = || of(message.extra.as_ref(), NAME).is_some_and(is_native);
         match message.role {
             Role::Assistant => Wire::Assistant,
-            Role::System if matches!(self.open, Some(Wire::User | Wire::System)) && native() => Wire::System,
+            Role::System if self.may_instruct() && native() => Wire::System,
             _ => Wire::User,
         }
     }

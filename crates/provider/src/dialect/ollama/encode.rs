@@ -5,6 +5,7 @@
 
 use super::{DIALECT, arguments};
 use crate::dialect::chat::fault;
+use crate::dialect::parting::Parting;
 use crate::dialect::tools::fields::{Fields, list};
 use crate::dialect::{Encode, Form, Stamp};
 use crate::event::Event;
@@ -18,17 +19,20 @@ pub struct Encoder {
     stamp: Stamp,
     heard: Heard,
     failed: bool,
+    parting: Parting,
 }
 
 impl Encoder {
     /// An encoder for an answer in `form`.
     pub(in crate::dialect) fn new(form: Form, stamp: Stamp) -> Self {
-        Self { form, stamp, heard: Heard::default(), failed: false }
+        Self { form, stamp, heard: Heard::default(), failed: false, parting: Parting::default() }
     }
 }
 
 impl Encode for Encoder {
     fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+        let Some(event) = self.parting.told(event) else { return };
+        let event = event.as_ref();
         if let Event::Failed(failed) = event {
             self.failed = true;
             let mut error = Fields::default();

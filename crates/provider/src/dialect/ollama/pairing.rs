@@ -3,6 +3,7 @@
 //! Older versions name neither, so a call is named by its place in the conversation, and a result answers the first
 //! open call of its tool.
 
+use komado_core::message::Call;
 use std::collections::HashSet;
 
 /// The calls of a conversation, in order.
@@ -14,9 +15,11 @@ pub(super) struct Pairing {
 }
 
 impl Pairing {
-    /// Knows the ids that are given somewhere, so that none is made up twice.
-    pub(super) fn new(taken: HashSet<String>) -> Self {
-        Self { taken, ..Self::default() }
+    /// Goes on where the calls `open` wait. Knows the ids that are given somewhere, so that none is made up twice.
+    pub(super) fn after(open: &[Call], mut taken: HashSet<String>) -> Self {
+        taken.extend(open.iter().map(|call| call.id.clone()));
+        let open = open.iter().map(|call| (call.id.clone(), call.name.clone())).collect();
+        Self { taken, made: 0, open }
     }
 
     /// Whoever speaks now, calls of before wait no longer.
@@ -60,7 +63,7 @@ mod tests {
 
     #[test]
     fn results_answer_the_first_open_call_of_their_tool() {
-        let mut pairing = Pairing::new(HashSet::from(["call_1".to_owned()]));
+        let mut pairing = Pairing::after(&[], HashSet::from(["call_1".to_owned()]));
         let ids = ["read", "grep", "read"].map(|name| pairing.call(None, name));
         assert_eq!(ids, ["call_0", "call_2", "call_3"]);
         let mut answers = |name: &str| pairing.result(None, Some(name.into())).0;

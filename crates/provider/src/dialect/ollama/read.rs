@@ -4,6 +4,7 @@ use super::pairing::Pairing;
 use super::{DIALECT, arguments};
 use crate::ask::{Asked, BadRequest};
 use crate::dialect::chat::leading_system;
+use crate::dialect::tail::Read;
 use komado_core::journal::Setup;
 use komado_core::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, Part, Role};
 use komado_core::raw::{self, Object, Raw};
@@ -57,10 +58,22 @@ fn limit(object: &Object<'_>) -> Result<Option<u64>, BadRequest> {
 }
 
 fn read_messages(raws: &[&RawValue]) -> Result<Vec<Message>, BadRequest> {
-    let mut pairing = Pairing::new(raws.iter().flat_map(|raw| given_ids(raw.get())).collect());
-    let read =
-        |(i, raw): (usize, &&RawValue)| read_message(raw.get(), &format!("messages[{i}]"), &mut pairing);
-    raws.iter().enumerate().map(read).collect()
+    let texts: Vec<&str> = raws.iter().map(|raw| raw.get()).collect();
+    read_texts(&texts, &[])
+}
+
+/// Reads messages that follow on others, of whose calls `open` wait for an answer. Calls without an id get one that is
+/// new among those and here.
+pub(in crate::dialect) fn read_elements(elements: &[&str], open: &[Call]) -> Result<Read, BadRequest> {
+    let became = (0..elements.len()).map(|at| at..at + 1).collect();
+    Ok(Read { messages: read_texts(elements, open)?, became })
+}
+
+fn read_texts(texts: &[&str], open: &[Call]) -> Result<Vec<Message>, BadRequest> {
+    let given = texts.iter().flat_map(|text| given_ids(text)).collect();
+    let mut pairing = Pairing::after(open, given);
+    let read = |(i, text): (usize, &&str)| read_message(text, &format!("messages[{i}]"), &mut pairing);
+    texts.iter().enumerate().map(read).collect()
 }
 
 /// The ids that a message's calls bring along.

@@ -32,6 +32,11 @@ impl Writer {
         }
         Ok(Self { begun: ask.setup.system.is_some(), tail: tail(ask), open: Vec::new() })
     }
+
+    /// Writes messages alone.
+    pub(in crate::dialect) fn of_elements() -> Self {
+        Self { begun: false, tail: String::new(), open: Vec::new() }
+    }
 }
 
 impl WriteRequest for Writer {

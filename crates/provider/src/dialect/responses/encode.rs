@@ -24,6 +24,10 @@ pub struct Encoder {
     items: Vec<Option<String>>,
     open: Open,
     calls: Vec<OpenCall>,
+    /// True when an answer has said that it begins: another one goes on with it.
+    told: bool,
+    /// Calls so far.
+    made: usize,
 }
 
 #[derive(Debug)]
@@ -51,6 +55,8 @@ impl Encoder {
             items: Vec::new(),
             open: Open::Nothing,
             calls: Vec::new(),
+            told: false,
+            made: 0,
         }
     }
 
@@ -182,7 +188,9 @@ impl Encoder {
     fn call(&mut self, index: usize, (id, name): (&str, &str), kind: CallKind, out: &mut Vec<u8>) {
         self.settle(None, out);
         // A client pairs by the id, so there must be one.
-        let id = if id.is_empty() { format!("call_{}_{index}", self.stamp.created) } else { id.to_owned() };
+        let made = format!("call_{}_{}", self.stamp.created, self.made);
+        self.made += 1;
+        let id = if id.is_empty() { made } else { id.to_owned() };
         let call = Call { id, name: name.to_owned(), arguments: String::new(), kind, extra: None };
         let item = call_item(&self.item_id(short(kind), self.items.len()), "in_progress", &call);
         let place = self.add(&item, out);
@@ -251,6 +259,10 @@ impl Encoder {
 
 impl Encode for Encoder {
     fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+        let again = matches!(event, Event::Begun { .. }) && std::mem::replace(&mut self.told, true);
+        if again {
+            self.close_all(out);
+        }
         match event {
             // The id must stay what it was.
             Event::Begun { model, .. } if self.begun => {

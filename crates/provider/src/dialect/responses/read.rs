@@ -8,10 +8,15 @@ use super::NAME;
 use super::item::{Tie, beside, call_kind, kind, tie, words};
 use crate::ask::{Asked, BadRequest};
 use crate::dialect::json::{call_extra, kept, opaque, rest, text};
+use crate::dialect::tail::Read;
 use komado_core::journal::Setup;
 use komado_core::message::{Call, ImageSource, Message, Outcome, Part, Role};
 use komado_core::raw::{self, BadField, Object, Raw};
 use serde_json::value::RawValue;
+use std::ops::Range;
+
+/// The type of an output that need not be told.
+const OUTPUT: &str = "function_call_output";
 
 const KNOWN: [&str; 6] = ["model", "input", "instructions", "tools", "max_output_tokens", "stream"];
 
@@ -49,19 +54,49 @@ fn read_input(request: &Object<'_>) -> Result<Vec<Message>, BadRequest> {
         return Ok(vec![Message::text(Role::User, text)]);
     }
     let items: Vec<&RawValue> = serde_json::from_str(input.get()).map_err(|_| wrong())?;
-    let mut reader = Reader::default();
-    for (i, item) in items.into_iter().enumerate() {
-        reader.item(item.get(), &format!("input[{i}]"))?;
+    let items = items.into_iter().map(RawValue::get);
+    Ok(read_items(items, Reader::default())?.messages)
+}
+
+/// Reads items that follow on others, of whose calls `open` wait for an answer. An input that is a text is one.
+pub(in crate::dialect) fn read_elements(items: &[&str], open: &[Call]) -> Result<Read, BadRequest> {
+    if let [text] = items
+        && let Ok(text) = serde_json::from_str::<String>(text)
+    {
+        let (messages, sole) = (vec![Message::text(Role::User, text)], 0..1);
+        return Ok(Read { messages, became: Vec::from([sole]) });
     }
-    Ok(reader.messages)
+    let open = open.iter().map(|call| call.id.clone()).collect();
+    read_items(items.iter().copied(), Reader { open, ..Reader::default() })
+}
+
+fn read_items<'a>(items: impl Iterator<Item = &'a str>, mut reader: Reader) -> Result<Read, BadRequest> {
+    for (i, item) in items.enumerate() {
+        reader.item(item, &format!("input[{i}]"))?;
+        match reader.touched.take() {
+            Some(at) => reader.became.push(at..at + 1),
+            None => reader.became.push(0..0),
+        }
+        reader.say_late();
+    }
+    reader.open.clear();
+    reader.say_late();
+    Ok(Read { messages: reader.messages, became: reader.became })
 }
 
 #[derive(Default)]
 struct Reader {
     messages: Vec<Message>,
-    /// Calls without an output so far, and the message that made them.
+    /// Which message each item became, or became a part of.
+    became: Vec<Range<usize>>,
+    /// The message that the item at hand has become a part of.
+    touched: Option<usize>,
+    /// Calls without an output so far, and the message that made them; `None` when it was read before.
     open: Vec<String>,
-    batch: usize,
+    batch: Option<usize>,
+    /// What is neither call nor output and came while calls of a message wait that was read before: it can neither
+    /// join that message nor stand between its calls and their outputs.
+    late: Vec<(usize, Role, Part)>,
     /// Items that may be answered, and the message that holds them.
     asked: Vec<(String, usize)>,
     /// A message that holds answers: what the model says next is a new turn.
@@ -87,39 +122,76 @@ impl Reader {
     }
 
     /// Adds what the model said, called or thought.
-    fn model(&mut self, part: Part) -> usize {
+    fn model(&mut self, part: Part) -> Option<usize> {
         let last = self.messages.len().checked_sub(1);
         let goes_on = last.filter(|at| self.messages[*at].role == Role::Assistant && self.answered != last);
         let at = match goes_on {
             Some(at) => at,
             // While calls wait, whatever comes belongs to them: no one else may speak.
-            None if !self.open.is_empty() => self.batch,
+            None if !self.open.is_empty() => match self.batch {
+                Some(at) => at,
+                None => {
+                    self.late.push((self.became.len(), Role::Assistant, part));
+                    return None;
+                }
+            },
             None => {
                 self.messages.push(Message::of(Role::Assistant, Vec::new()));
                 self.messages.len() - 1
             }
         };
         self.messages[at].parts.push(part);
-        at
+        self.touched = Some(at);
+        Some(at)
+    }
+
+    /// Adds a message of its own.
+    fn push(&mut self, message: Message) {
+        self.touched = Some(self.messages.len());
+        self.messages.push(message);
+    }
+
+    /// Says what had to wait until no call does.
+    fn say_late(&mut self) {
+        if self.late.is_empty() || !self.open.is_empty() {
+            return;
+        }
+        for (item, role, part) in std::mem::take(&mut self.late) {
+            match self.messages.last_mut() {
+                Some(last) if last.role == role && role == Role::Assistant => last.parts.push(part),
+                _ => self.messages.push(Message::of(role, vec![part])),
+            }
+            let at = self.messages.len() - 1;
+            if let Some(became) = self.became.get_mut(item) {
+                *became = at..at + 1;
+            }
+        }
     }
 
     /// Keeps an item that only this API knows.
     fn whole(&mut self, item: &Object<'_>, part: Part) {
         match tie(item) {
             Tie::Asks(id) => {
-                let at = self.model(part);
-                self.asked.push((id, at));
+                if let Some(at) = self.model(part) {
+                    self.asked.push((id, at));
+                }
             }
             Tie::Answers(id) => match self.asked.iter().rev().find(|(asked, _)| *asked == id) {
                 Some((_, at)) => {
                     self.messages[*at].parts.push(part);
-                    self.answered = Some(*at);
+                    (self.answered, self.touched) = (Some(*at), Some(*at));
                 }
-                None if self.open.is_empty() => self.messages.push(Message::of(Role::User, vec![part])),
-                None => self.messages[self.batch].parts.push(part),
+                None if self.open.is_empty() => self.push(Message::of(Role::User, vec![part])),
+                None => match self.batch {
+                    Some(at) => {
+                        self.messages[at].parts.push(part);
+                        self.touched = Some(at);
+                    }
+                    None => self.late.push((self.became.len(), Role::User, part)),
+                },
             },
             Tie::Free if text(item, "role").is_some_and(|role| role != "assistant") => {
-                self.messages.push(Message::of(Role::User, vec![part]));
+                self.push(Message::of(Role::User, vec![part]));
             }
             Tie::Free => {
                 self.model(part);
@@ -157,7 +229,7 @@ impl Reader {
         if role == Role::Assistant {
             parts.into_iter().for_each(|part| _ = self.model(part));
         } else {
-            self.messages.push(Message { role, name: None, parts, extra: kept(&fields, NAME) });
+            self.push(Message { role, name: None, parts, extra: kept(&fields, NAME) });
         }
         Ok(true)
     }
@@ -168,9 +240,11 @@ impl Reader {
         let (id, name, arguments) = (need("call_id")?, need("name")?, need(field)?);
         let fields = rest(item, &["type", "call_id", "name", field]);
         let extra = call_extra(&fields, NAME);
-        let at = self.model(Part::Call(Call { id: id.clone(), name, arguments, kind, extra }));
-        self.batch = at;
-        self.open.push(id);
+        let call = Part::Call(Call { id: id.clone(), name, arguments, kind, extra });
+        if let Some(at) = self.model(call) {
+            self.batch = Some(at);
+            self.open.push(id);
+        }
         Ok(true)
     }
 
@@ -194,13 +268,13 @@ impl Reader {
             duration_ms: None,
             interrupted: false,
         };
-        let extra = kept(&rest(item, &["type", "call_id", "output"]), NAME);
-        self.messages.push(Message {
-            role: Role::Tool,
-            name: None,
-            parts: vec![Part::Result(outcome)],
-            extra,
-        });
+        let mut fields = rest(item, &["type", "call_id", "output"]);
+        if kind(item) != OUTPUT {
+            // The call may be far away when this is written again.
+            fields.say("type", &kind(item));
+        }
+        let extra = kept(&fields, NAME);
+        self.push(Message { role: Role::Tool, name: None, parts: vec![Part::Result(outcome)], extra });
         Ok(true)
     }
 }

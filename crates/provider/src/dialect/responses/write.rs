@@ -4,7 +4,7 @@ use super::NAME;
 use super::item::{apart, call_words, is_hollow};
 use crate::ask::{Ask, Tools};
 use crate::dialect::json::{call_fields, of, splice, text, write_string};
-use crate::dialect::tools::fields::quoted;
+use crate::dialect::tools::fields::{Fields, quoted};
 use crate::dialect::{Dialect, WriteRequest, tools};
 use komado_core::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, Part, Role};
 use komado_core::openai::Blobs;
@@ -37,6 +37,11 @@ impl Writer {
         out.write_all(b",\"input\":[")?;
         let (tail, stores) = tail(ask, tools.is_some());
         Ok(Self { begun: false, stores, custom: Vec::new(), tail })
+    }
+
+    /// Writes items alone. What the server keeps is not known here, so no thought is taken for hollow.
+    pub(in crate::dialect) fn of_elements() -> Self {
+        Self { begun: false, stores: true, custom: Vec::new(), tail: String::new() }
     }
 
     fn next_item(&mut self, out: &mut dyn Write) -> io::Result<()> {
@@ -109,8 +114,10 @@ impl Writer {
     ) -> io::Result<()> {
         let kind = if self.custom.contains(&outcome.call_id) { CallKind::Custom } else { CallKind::Function };
         self.next_item(out)?;
-        let (kind, id) = (call_words(kind).0, quoted(&outcome.call_id));
-        write!(out, "{{\"type\":\"{kind}_output\",\"call_id\":{id},\"output\":")?;
+        let mut fields = Fields::of(of(extra, NAME).unwrap_or_default());
+        let told = fields.take("type");
+        let (kind, id) = (quoted(&format!("{}_output", call_words(kind).0)), quoted(&outcome.call_id));
+        write!(out, "{{\"type\":{},\"call_id\":{id},\"output\":", told.unwrap_or(kind))?;
         let own = |part: &&Part| matches!(part, Part::Opaque(opaque) if opaque.dialect == NAME);
         let shown: Vec<&Part> = outcome.content.iter().filter(|p| is_content(p) || own(p)).collect();
         match shown.as_slice() {
@@ -124,7 +131,7 @@ impl Writer {
                 out.write_all(b"]")?;
             }
         }
-        splice(of(extra, NAME), out)?;
+        splice(Some(&fields.json()), out)?;
         out.write_all(b"}")
     }
 }

@@ -1,0 +1,223 @@
+//! What an element of a transcript says, as a digest that does not depend on how it is written.
+//!
+//! What goes into it is compact JSON with a comma after every value, so no two elements that differ can read alike.
+//! Left out are cache marks, thoughts, and what a server says of an item rather than the item itself. A block of the
+//! content goes in apart from what is around it, once it is known whether it counts; its type, and that of the element,
+//! stand at the end, wherever they were written. A name that stands twice counts twice.
+
+use super::pen::Pen;
+use super::{By, Element};
+use crate::dialect::Dialect;
+use std::borrow::Cow;
+
+/// The longest type or role that is looked at. A longer one is words like any other.
+pub(super) const LONGEST: usize = 64;
+/// Before a block, and before an id: no JSON holds such a byte.
+const BLOCK: u8 = 1;
+const ID: u8 = 2;
+
+/// A short text that decides something, as it is written.
+#[derive(Debug, Default)]
+pub(super) struct Word {
+    raw: Vec<u8>,
+    is_long: bool,
+}
+
+impl Word {
+    /// Takes more of it in. False when it has become too long, and is none any more.
+    pub(super) fn push(&mut self, bytes: &[u8], most: usize) -> bool {
+        self.is_long |= self.raw.len() + bytes.len() > most;
+        if !self.is_long {
+            self.raw.extend_from_slice(bytes);
+        }
+        !self.is_long
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.raw.clear();
+        self.is_long = false;
+    }
+
+    pub(super) const fn is_long(&self) -> bool {
+        self.is_long
+    }
+
+    /// As it is written.
+    pub(super) fn raw(&self) -> &[u8] {
+        &self.raw
+    }
+
+    /// What it says; nothing when it is too long, or no text.
+    pub(super) fn said(&self) -> Option<Cow<'_, str>> {
+        if self.is_long {
+            return None;
+        }
+        let raw = std::str::from_utf8(&self.raw).ok()?;
+        if !raw.contains('\\') {
+            return Some(Cow::Borrowed(raw));
+        }
+        serde_json::from_str(&format!("\"{raw}\"")).ok().map(Cow::Owned)
+    }
+}
+
+/// Where what passes is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Page {
+    Element,
+    /// A block of its content.
+    Block,
+    /// Its id, of which it is not known yet whether it counts.
+    Id,
+}
+
+/// The element that passes, and what all before it come to.
+#[derive(Debug)]
+pub(super) struct Digester {
+    dialect: Dialect,
+    salt: [u8; 32],
+    running: [u8; 32],
+    element: Pen,
+    block: Pen,
+    id: Pen,
+    page: Page,
+    has_id: bool,
+    has_call: bool,
+    has_role: bool,
+    /// True when a block answers a call.
+    answers: bool,
+    pub(super) role: Word,
+    pub(super) kind: Word,
+    pub(super) block_kind: Word,
+}
+
+impl Digester {
+    pub(super) fn new(dialect: Dialect, salt: &[u8]) -> Self {
+        let mut pen = Pen::default();
+        pen.write(b"komado transcript 1\0");
+        pen.write(salt);
+        let salt = pen.digest();
+        Self {
+            dialect,
+            salt,
+            running: salt,
+            element: pen,
+            block: Pen::default(),
+            id: Pen::default(),
+            page: Page::Element,
+            has_id: false,
+            has_call: false,
+            has_role: false,
+            answers: false,
+            role: Word::default(),
+            kind: Word::default(),
+            block_kind: Word::default(),
+        }
+    }
+
+    /// A list begins: what was before belongs to another.
+    pub(super) fn begin_list(&mut self) {
+        self.running = self.salt;
+    }
+
+    pub(super) fn begin(&mut self) {
+        self.element.clear();
+        self.element.write(&self.running);
+        self.turn(Page::Element);
+        (self.has_id, self.has_call, self.has_role, self.answers) = (false, false, false, false);
+        self.role.clear();
+        self.kind.clear();
+    }
+
+    pub(super) fn turn(&mut self, page: Page) {
+        self.page = page;
+    }
+
+    pub(super) const fn page(&self) -> Page {
+        self.page
+    }
+
+    pub(super) fn write(&mut self, bytes: &[u8]) {
+        match self.page {
+            Page::Element => self.element.write(bytes),
+            Page::Block => self.block.write(bytes),
+            Page::Id => self.id.write(bytes),
+        }
+    }
+
+    /// The element has a field of this name, which is being written.
+    pub(super) fn note(&mut self, key: &str) {
+        match key {
+            "call_id" => self.has_call = true,
+            "role" => self.has_role = true,
+            _ => {}
+        }
+    }
+
+    /// The id comes, apart from the rest.
+    pub(super) fn begin_id(&mut self) {
+        self.id.clear();
+        self.has_id = true;
+        self.turn(Page::Id);
+    }
+
+    pub(super) fn begin_block(&mut self) {
+        self.block.clear();
+        self.block_kind.clear();
+        self.turn(Page::Block);
+    }
+
+    /// The block is whole: it joins the element unless it is a thought.
+    pub(super) fn end_block(&mut self) {
+        let kind = self.block_kind.said().unwrap_or_default();
+        self.answers |= kind == "tool_result";
+        self.page = Page::Element;
+        if matches!(&*kind, "thinking" | "redacted_thinking" | "reasoning") {
+            return self.block.clear();
+        }
+        let is_text = matches!(&*kind, "text" | "input_text" | "output_text");
+        self.block.write(if is_text { b"text" } else { kind.as_bytes() });
+        self.block.pour(BLOCK, &mut self.element);
+    }
+
+    /// The element is whole.
+    pub(super) fn end(&mut self, span: std::ops::Range<u64>) -> Element {
+        let kind = self.kind.said().unwrap_or_default();
+        let counts = self.dialect != Dialect::Responses || kind != "reasoning";
+        if counts {
+            if self.has_id && !self.has_call && !self.has_role {
+                self.id.pour(ID, &mut self.element);
+            }
+            let unsaid = self.has_role && kind == "message";
+            self.element.write(if unsaid { b"" } else { kind.as_bytes() });
+            self.running = self.element.digest();
+        }
+        let mut digest = [0; 16];
+        digest.copy_from_slice(&self.running[..16]);
+        let by = self.by(&kind);
+        Element { span, by, digest }
+    }
+
+    fn by(&self, kind: &str) -> By {
+        let role = self.role.said().unwrap_or_default();
+        let role = if self.dialect == Dialect::Ollama { role.to_lowercase().into() } else { role };
+        match &*role {
+            "system" | "developer" => By::System,
+            "user" if self.answers => By::Tool,
+            "user" => By::User,
+            "assistant" => By::Model,
+            "tool" | "function" => By::Tool,
+            "" if self.dialect == Dialect::Responses && !self.has_role => by_kind(kind),
+            _ => By::Other,
+        }
+    }
+}
+
+/// Whose an item without a role is: what answers something is a tool's, and the rest the model made.
+fn by_kind(kind: &str) -> By {
+    match kind {
+        "" => By::Other,
+        "mcp_approval_response" => By::Tool,
+        kind if kind.ends_with("_output") => By::Tool,
+        _ => By::Model,
+    }
+}
