@@ -298,6 +298,56 @@ pub struct Sent {
     /// What for, when not for the conversation itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
+    /// How far the client's own transcript went, for a request that a client sent through the gateway.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<Mark>,
+}
+
+/// Where a client's transcript stood when it was sent, and which of its elements are which entries.
+///
+/// A client sends everything each time. The mark says how much of it is known: by it the next request is placed, and by it
+/// the client's own bytes are found again for what is still shown.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Mark {
+    /// The first element that was taken in with this request. Those before it, from where the mark before ended, are the
+    /// reply as the client tells it.
+    pub from: u32,
+    /// Elements of the transcript, all in all.
+    pub elements: u32,
+    /// Running digest over them, by which the request is found again. Empty where the elements are not the whole
+    /// transcript (they follow on a `previous_response_id`): such a mark is never found by it.
+    pub digest: String,
+    /// How the elements from `from` on became entries, in order: so many elements are so many entries, so many times.
+    /// The entries are the messages of this thread since the reply before, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<Group>,
+    /// True for a request that only the gateway knows of: it answered calls of its own tools.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub inner: bool,
+}
+
+/// Elements of a client's transcript that are entries of the journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(from = "[u32; 3]", into = "[u32; 3]")]
+pub struct Group {
+    /// Elements; 0 for entries that the client does not know of.
+    pub elements: u32,
+    /// Entries.
+    pub entries: u32,
+    /// How often in a row.
+    pub times: u32,
+}
+
+impl From<[u32; 3]> for Group {
+    fn from([elements, entries, times]: [u32; 3]) -> Self {
+        Self { elements, entries, times }
+    }
+}
+
+impl From<Group> for [u32; 3] {
+    fn from(group: Group) -> Self {
+        [group.elements, group.entries, group.times]
+    }
 }
 
 /// What came back for a request.
@@ -321,6 +371,10 @@ pub struct Reply {
     /// What had been said when it broke off. Kept, and not shown to the model: it was never finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heard: Option<String>,
+    /// The name by which the gateway finds the reply again when a client only names it: a digest of the provider's own id
+    /// and of who asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
 }
 
 /// How a thread ended.

@@ -18,7 +18,7 @@
 //! 12 unpin 3..5
 //! 13 anchor work "Coding session" "A thread works on this." brief="This thread began here." ~20
 //! 14 anchor work completed first=13 "Done: …" ~60
-//! 15 sent gpt-4o digest=ab12 4500 for=condense
+//! 15 sent gpt-4o digest=ab12 4500 for=condense mark=4..7/1:1:3/inner@9f3a
 //! 16 lost timeout to=15 used=100+0+5w+900r "no answer in 60 s"
 //! 17 close completed "done"
 //! 18 share stelis_1_1 window=100000 lends of root@12 0.8 keep 1..3,7 clip 7 "Fix…" ~90 "[root]" ~1200 of stelis_1@9 0.8 "[stelis_1]" ~9 prompt="Sum up." anchor=500 held=p1
@@ -40,6 +40,8 @@
 //!   the tokens. It has as many tokens as its slices, unless `total ~N` says otherwise. `held=` is the process that ends the
 //!   thread by ending.
 //! - A chronicle says what it covers, `partial` when the thread did not come to its end, and who wrote it.
+//! - `mark=` says how far a client's transcript went: the first element taken in, how many there are, each group of elements
+//!   with its entries (and how often), and the running digest.
 //! - `used=` is what a provider counted: input`+`output, then what it wrote to its cache (`w`) and read from it (`r`).
 //!
 //! [`entry`] leaves nothing out but the timestamp, and [`parse`] reads it back: raw JSON (tool definitions, what only

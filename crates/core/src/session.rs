@@ -168,6 +168,9 @@ pub struct MetaConfig {
     /// What is said for its spawned threads, in place of the settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stelis_config: Option<StelisConfig>,
+    /// The name by which the gateway finds the session again: a digest of the name that a client gave it, and of who did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alias: Option<String>,
 }
 
 /// What may be said for the spawned threads of a session or a persona; what is left out is as elsewhere.

@@ -5,6 +5,7 @@
 
 use crate::lesson::{Learning, Lessons};
 use crate::letter::Letter;
+use crate::places::{Places, Spot};
 use crate::shelf::{Filter, Hit, Mark, Sheet, Shelf, Sought, Tally};
 use crate::tree::{Mail, Tree, Which};
 use crate::{BlobRef, Blobs, Change, Error, Journal, Mode, Note, Query, ReadSeek, Result, Row, Store, Swept};
@@ -88,6 +89,18 @@ impl<S: Store> Lessons for Faulty<S> {
     fn learn(&self, about: &str, learning: &mut Learning<'_>) -> Result<()> {
         self.count.call()?;
         self.inner.learn(about, learning)
+    }
+}
+
+impl<S: Store> Places for Faulty<S> {
+    fn note(&self, spots: &[Spot]) -> Result<()> {
+        self.count.call()?;
+        self.inner.note(spots)
+    }
+
+    fn spots(&self, name: &str) -> Result<Vec<Spot>> {
+        self.count.call()?;
+        self.inner.spots(name)
     }
 }
 

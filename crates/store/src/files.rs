@@ -14,6 +14,7 @@ mod lease;
 mod opener;
 mod place;
 mod rebuild;
+mod spots;
 mod tasks;
 mod tree;
 

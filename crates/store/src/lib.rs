@@ -10,6 +10,7 @@ pub mod files;
 pub mod lesson;
 pub mod letter;
 pub mod memory;
+pub mod places;
 pub mod shelf;
 pub mod tree;
 
@@ -19,6 +20,7 @@ pub use files::FileStore;
 pub use lesson::Lessons;
 pub use letter::Letter;
 pub use memory::MemoryStore;
+pub use places::{Places, Spot};
 pub use shelf::Shelf;
 pub use tree::{Mail, Tree, Which};
 
@@ -127,7 +129,7 @@ pub trait Blobs: Send + Sync {
 }
 
 /// Sessions and threads.
-pub trait Store: Blobs + Lessons + Tree {
+pub trait Store: Blobs + Lessons + Places + Tree {
     /// Makes a session with an empty root thread.
     fn create(&self, meta: &Meta) -> Result<()>;
 

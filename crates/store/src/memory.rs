@@ -6,6 +6,7 @@ use crate::error::Holder;
 use crate::files::copy_blob;
 use crate::lesson::{Learning, Lessons};
 use crate::letter::Letter;
+use crate::places::{Places, Signposts, Spot};
 use crate::shelf::{Shelf, SqlShelf};
 use crate::tree::{Grove, Mail, Tree, Which};
 use crate::{
@@ -24,6 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct MemoryStore {
     rooms: Arc<Mutex<BTreeMap<SessionId, Room>>>,
     lessons: Arc<Mutex<BTreeMap<String, String>>>,
+    signposts: Arc<Mutex<Signposts>>,
 }
 
 /// A thread's rows, shared by all who have it open.
@@ -114,6 +116,17 @@ impl Lessons for MemoryStore {
             lessons.insert(about.to_owned(), new);
         }
         Ok(())
+    }
+}
+
+impl Places for MemoryStore {
+    fn note(&self, spots: &[Spot]) -> Result<()> {
+        locked(&self.signposts).note(spots);
+        Ok(())
+    }
+
+    fn spots(&self, name: &str) -> Result<Vec<Spot>> {
+        Ok(locked(&self.signposts).spots(name))
     }
 }
 
@@ -212,6 +225,7 @@ impl Store for MemoryStore {
             return Err(Error::Busy { session: id.clone(), holder: here() });
         }
         rooms.remove(id);
+        locked(&self.signposts).forget(id);
         Ok(())
     }
 

@@ -80,6 +80,11 @@ impl<'a> Line<'a> {
         self.push(format!("{key}="), Some(Body::Text(value.into())))
     }
 
+    /// `key="value"`, for a value that is made on the way.
+    pub(super) fn owned_attr(&mut self, key: &str, value: String) -> &mut Self {
+        self.push(format!("{key}="), Some(Body::Text(value.into())))
+    }
+
     /// `key=value`, when there is a value.
     pub(super) fn attr(&mut self, key: &str, value: Option<&'a str>) -> &mut Self {
         match value {

@@ -4,8 +4,8 @@ use super::BadNotation;
 use super::cursor::Cursor;
 use super::write::{AFTER_PARTS, AFTER_TOOL, SHOWS, edit_tokens, show_name};
 use crate::journal::{
-    Anchor, Cause, Chronicle, Close, Edit, EditKind, Ending, Entry, Ratio, Replace, Reply, Sent, Setup,
-    Share, Show, Slice, Usage,
+    Anchor, Cause, Chronicle, Close, Edit, EditKind, Ending, Entry, Group, Mark, Ratio, Replace, Reply, Sent,
+    Setup, Share, Show, Slice, Usage,
 };
 use crate::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, OutputRef, Part, Role};
 use crate::{Seq, Span, ThreadId};
@@ -195,7 +195,42 @@ fn sent(cursor: &mut Cursor<'_>) -> Found<Entry> {
     let model = cursor.name("the model's name")?;
     let Some(digest) = cursor.attr("digest")? else { return cursor.expected("digest=…") };
     let context_tokens = cursor.maybe_number()?.unwrap_or(0);
-    Ok(Entry::Sent(Sent { digest, model, context_tokens, purpose: cursor.attr("for")? }))
+    let purpose = cursor.attr("for")?;
+    Ok(Entry::Sent(Sent { digest, model, context_tokens, purpose, mark: mark(cursor)? }))
+}
+
+/// `mark=FROM..ELEMENTS/1:1:3/2:1/inner@DIGEST`: each group as elements, entries and, unless once, how often.
+fn mark(cursor: &mut Cursor<'_>) -> Found<Option<Mark>> {
+    let Some(text) = cursor.attr("mark")? else { return Ok(None) };
+    match read_mark(&text) {
+        Some(mark) => Ok(Some(mark)),
+        None => cursor.fail(format!("mark must look like 4..7/1:1:3/2:1/inner@DIGEST: {text}")),
+    }
+}
+
+fn read_mark(text: &str) -> Option<Mark> {
+    let (places, digest) = text.split_once('@')?;
+    let mut pieces = places.split('/');
+    let (from, elements) = pieces.next()?.split_once("..")?;
+    let (from, elements) = (from.parse().ok()?, elements.parse().ok()?);
+    let mut mark = Mark { from, elements, digest: digest.to_owned(), groups: Vec::new(), inner: false };
+    for piece in pieces {
+        match piece {
+            _ if mark.inner => return None,
+            "inner" => mark.inner = true,
+            group => mark.groups.push(read_group(group)?),
+        }
+    }
+    Some(mark)
+}
+
+fn read_group(text: &str) -> Option<Group> {
+    let numbers: Vec<u32> = text.split(':').map(|digits| digits.parse().ok()).collect::<Option<_>>()?;
+    match numbers[..] {
+        [elements, entries] => Some(Group { elements, entries, times: 1 }),
+        [elements, entries, times] => Some(Group { elements, entries, times }),
+        _ => None,
+    }
 }
 
 fn reply(cursor: &mut Cursor<'_>) -> Found<Reply> {
@@ -208,6 +243,7 @@ fn reply(cursor: &mut Cursor<'_>) -> Found<Reply> {
         model: cursor.attr("model")?,
         usage: usage(cursor)?,
         finish,
+        id: cursor.attr("id")?,
         heard: cursor.attr("heard")?,
         error: cursor.maybe_text()?,
     })

@@ -2,7 +2,8 @@
 
 use super::line::{Line, is_bare, is_wild};
 use crate::journal::{
-    Anchor, Cause, Chronicle, Edit, Entry, Record, Reply, Sent, Setup, Share, ShowKind, Slice, Usage,
+    Anchor, Cause, Chronicle, Edit, Entry, Group, Mark, Record, Reply, Sent, Setup, Share, ShowKind, Slice,
+    Usage,
 };
 use crate::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, OutputRef, Part};
 use crate::{Seq, Span};
@@ -317,7 +318,27 @@ impl<'a> Line<'a> {
     fn sent(&mut self, sent: &'a Sent) -> &mut Self {
         self.word("sent").name(&sent.model).attr("digest", Some(&sent.digest));
         self.maybe_word((sent.context_tokens > 0).then(|| sent.context_tokens.to_string()));
-        self.attr("for", sent.purpose.as_deref())
+        self.attr("for", sent.purpose.as_deref());
+        match &sent.mark {
+            Some(mark) => self.mark(mark),
+            None => self,
+        }
+    }
+
+    fn mark(&mut self, mark: &Mark) -> &mut Self {
+        let mut text = format!("{}..{}", mark.from, mark.elements);
+        for Group { elements, entries, times } in &mark.groups {
+            text.push_str(&format!("/{elements}:{entries}"));
+            if *times != 1 {
+                text.push_str(&format!(":{times}"));
+            }
+        }
+        if mark.inner {
+            text.push_str("/inner");
+        }
+        text.push('@');
+        text.push_str(&mark.digest);
+        if is_bare(&text) { self.word(format!("mark={text}")) } else { self.owned_attr("mark", text) }
     }
 
     fn reply(&mut self, reply: &'a Reply) -> &mut Self {
@@ -328,6 +349,7 @@ impl<'a> Line<'a> {
         }
         self.maybe_word(reply.to.map(|to| format!("to={to}")));
         self.attr("model", reply.model.as_deref()).used(reply.usage.as_ref());
+        self.attr("id", reply.id.as_deref());
         if let Some(heard) = &reply.heard {
             self.quoted_attr("heard", heard);
         }

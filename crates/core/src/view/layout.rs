@@ -112,6 +112,16 @@ impl View {
         Ok(weight)
     }
 
+    /// Tokens there would be without any edit: everything said on the path, and what stands before it.
+    pub fn unedited<S: Source + ?Sized>(&self, source: &S) -> Result<u64, S::Error> {
+        let mut tokens = self.weight.setup + self.weight.above;
+        for span in &self.path {
+            let (before, after) = (source.head(span.from - 1)?, source.head(span.to)?);
+            tokens += after.sums.iter().sum::<u64>() - before.sums.iter().sum::<u64>();
+        }
+        Ok(tokens)
+    }
+
     /// True when entry `seq` itself is shown, as said or with other content.
     pub fn shows(&self, seq: Seq) -> bool {
         let end = |piece: &Piece| match *piece {

@@ -312,6 +312,7 @@ fn aside(book: &Book, dice: &mut Dice) -> (Entry, u32) {
             model: (*dice.pick(&["gpt-4o", "my model"]).unwrap()).into(),
             context_tokens: dice.roll() >> 48,
             purpose: if dice.chance(30) { Some("condense".into()) } else { None },
+            mark: sayings::mark(dice),
         }),
         7..9 => Entry::Lost(sayings::reply(dice, seq)),
         _ => Entry::Close(Close {

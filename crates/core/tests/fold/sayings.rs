@@ -1,7 +1,9 @@
 //! Random things to say, as odd as what real clients send.
 
 use crate::dice::Dice;
-use komado_core::journal::{Cause, Chronicle, Entry, Ratio, Replace, Reply, Setup, Share, Slice, Usage};
+use komado_core::journal::{
+    Cause, Chronicle, Entry, Group, Mark, Ratio, Replace, Reply, Setup, Share, Slice, Usage,
+};
 use komado_core::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, OutputRef, Part, Role};
 use komado_core::raw::Raw;
 use komado_core::{Seq, Span, ThreadId};
@@ -161,7 +163,23 @@ pub(crate) fn reply(dice: &mut Dice, seq: Seq) -> Reply {
         finish: (*dice.pick(&["", "stop", "tool_calls", "odd finish"]).unwrap()).into(),
         error: maybe(dice, 20, |d| words(d, seq)),
         heard: maybe(dice, 20, |d| words(d, seq)),
+        id: maybe(dice, 20, |d| (*d.pick(&["9f3a", "an id", ""]).unwrap()).into()),
     }
+}
+
+/// Where a client's transcript stood, perhaps.
+pub(crate) fn mark(dice: &mut Dice) -> Option<Mark> {
+    maybe(dice, 50, |dice| {
+        let from = dice.below(50);
+        let group = |d: &mut Dice| Group { elements: d.below(3), entries: d.below(3), times: d.below(4) };
+        Mark {
+            from,
+            elements: from + dice.below(9),
+            digest: (*dice.pick(&["9f3a0c", "", "a b@c/d\"窓"]).unwrap()).into(),
+            groups: (0..dice.below(4)).map(|_| group(dice)).collect(),
+            inner: dice.chance(20),
+        }
+    })
 }
 
 pub(crate) fn cause(dice: &mut Dice, seq: Seq) -> Cause {

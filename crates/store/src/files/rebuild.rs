@@ -117,6 +117,13 @@ pub enum Finding {
         /// The threads.
         threads: String,
     },
+    /// Requests of clients that the journals name were not in the table.
+    SpotsNoted {
+        /// The session.
+        session: String,
+        /// How many.
+        count: u64,
+    },
     /// An anchor leads nowhere.
     LostChild {
         /// The anchor.
@@ -172,6 +179,9 @@ impl std::fmt::Display for Finding {
                     f,
                     "session {session}: these threads stand on one another in a circle: {threads}; the first lines of their journals must be put right by hand"
                 )
+            }
+            Self::SpotsNoted { session, count } => {
+                write!(f, "session {session}: the table of places lacked {count} that its journals name")
             }
             Self::LostChild { place, child } => {
                 write!(
@@ -232,6 +242,7 @@ impl FileStore {
         self.check_shelf(id)?;
         self.check_row(id)?;
         self.check_tree(id)?;
+        self.check_spots(id)?;
         unreadable.map_or(Ok(()), Err)
     }
 
@@ -344,6 +355,16 @@ impl FileStore {
         Ok(())
     }
 
+    fn check_spots(&self, id: &SessionId) -> Result<()> {
+        let alias = self.with_tasks(|tasks| tasks.get(id))?.and_then(|row| row.meta.config.alias);
+        let spots = self.spots_of(id, alias.as_deref())?;
+        let count = self.with_tasks(|tasks| tasks.note_spots(&spots))? as u64;
+        if count > 0 {
+            self.opener.note(Finding::SpotsNoted { session: id.to_string(), count });
+        }
+        Ok(())
+    }
+
     /// Every session with a folder.
     pub fn folders(&self) -> Result<Vec<SessionId>> {
         let mut ids: Vec<SessionId> = self.base().folders()?.into_iter().map(|(id, _, _)| id).collect();
@@ -369,6 +390,7 @@ impl FileStore {
                 }
             }
         }
+        self.fill_spots(tasks)?;
         Ok(done)
     }
 

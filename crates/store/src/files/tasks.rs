@@ -3,7 +3,7 @@
 //! An index like the others: it can be lost and made again from the folders. Writes are tried three times, because
 //! another process may hold the table for a moment.
 
-use super::branches;
+use super::{branches, spots};
 use crate::error::Tried;
 use crate::{Change, Error, Query, Result};
 use komado_core::SessionId;
@@ -44,7 +44,8 @@ CREATE TABLE IF NOT EXISTS tasks (
     meter TEXT,
     window_from TEXT,
     persona TEXT,
-    stelis_config TEXT
+    stelis_config TEXT,
+    alias TEXT
 );
 CREATE INDEX IF NOT EXISTS idx_tasks_status ON tasks(status);
 CREATE INDEX IF NOT EXISTS idx_tasks_created_at ON tasks(created_at);
@@ -55,12 +56,12 @@ CREATE INDEX IF NOT EXISTS idx_tasks_user ON tasks(user);
 const VERSION: u32 = 1;
 
 /// Columns that a table from before them does not have; whoever does not know them passes them over.
-const LATER: [&str; 3] = ["window_from", "persona", "stelis_config"];
+const LATER: [&str; 4] = ["window_from", "persona", "stelis_config", "alias"];
 
 const COLUMNS: &str = "uuid, task_source, owner, repo, task_type, task_id, status, created_at, started_at, \
     completed_at, process_id, hostname, llm_provider, model, context_length, llm_call_count, tool_call_count, \
     total_tokens, compression_count, error_message, user, updated_at, compression_threshold, meter, window_from, \
-    persona, stelis_config";
+    persona, stelis_config, alias";
 
 /// How often a refused write is tried in all.
 const TRIES: u32 = 3;
@@ -120,7 +121,8 @@ impl Tasks {
     /// A table in memory, for who may not write the one on disk. It takes rows from folders and no changes.
     pub(super) fn copy(path: &Path) -> Result<Self> {
         let db = Connection::open_in_memory().map_err(|e| refused(path, &e, 1))?;
-        db.execute_batch(SCHEMA).and_then(|()| branches::prepare(&db)).map_err(|e| refused(path, &e, 1))?;
+        let made = db.execute_batch(SCHEMA).and_then(|()| branches::prepare(&db));
+        made.and_then(|()| spots::prepare(&db)).map_err(|e| refused(path, &e, 1))?;
         Ok(Self { db, path: path.to_owned(), copy: true })
     }
 
@@ -149,14 +151,19 @@ impl Tasks {
         retry(&self.path, run)
     }
 
+    /// Runs a statement that is prepared once: many sessions are written at a time, and the table is one.
+    pub(super) fn run(&self, sql: &str, values: impl rusqlite::Params) -> rusqlite::Result<usize> {
+        self.db.prepare_cached(sql)?.execute(values)
+    }
+
     pub(super) fn told<T>(&self, result: rusqlite::Result<T>) -> Result<T> {
         result.map_err(|e| refused(&self.path, &e, 1))
     }
 
     pub(super) fn put(&self, session: &Session) -> Result<()> {
-        let marks = vec!["?"; 27].join(", ");
+        let marks = vec!["?"; 28].join(", ");
         let sql = format!("INSERT OR REPLACE INTO tasks ({COLUMNS}) VALUES ({marks})");
-        self.retry(|| self.db.execute(&sql, params_from_iter(values(session)))).map(|_| ())
+        self.retry(|| self.run(&sql, params_from_iter(values(session)))).map(|_| ())
     }
 
     pub(super) fn change(&self, id: &SessionId, change: &Change) -> Result<()> {
@@ -177,7 +184,7 @@ impl Tasks {
                            compression_count = compression_count + ?5, updated_at = ?6 WHERE uuid = ?1";
                 let n = [by.llm_call_count, by.tool_call_count, by.total_tokens, by.compression_count];
                 let [a, b, c, d] = n.map(|n| n as i64);
-                self.retry(|| self.db.execute(sql, params![id, a, b, c, d, at]))?
+                self.retry(|| self.run(sql, params![id, a, b, c, d, at]))?
             }
         };
         if changed == 0 { Err(Error::Table(format!("it has no row for session {id}"))) } else { Ok(()) }
@@ -186,19 +193,21 @@ impl Tasks {
     pub(super) fn remove(&self, id: &SessionId) -> Result<()> {
         self.may_change()?;
         self.forget_branches(id)?;
+        self.forget_spots(id)?;
         self.retry(|| self.db.execute("DELETE FROM tasks WHERE uuid = ?1", [id.as_str()])).map(|_| ())
     }
 
     pub(super) fn get(&self, id: &SessionId) -> Result<Option<Session>> {
         let sql = format!("SELECT {COLUMNS} FROM tasks WHERE uuid = ?1");
-        self.told(self.db.query_row(&sql, [id.as_str()], read).optional())
+        let mut statement = self.told(self.db.prepare_cached(&sql))?;
+        self.told(statement.query_row([id.as_str()], read).optional())
     }
 
     pub(super) fn list(&self, query: &Query) -> Result<Vec<Session>> {
         let (clause, values) = clauses(query);
         let limit = if query.limit == 0 { String::new() } else { format!(" LIMIT {}", query.limit) };
         let sql = format!("SELECT {COLUMNS} FROM tasks WHERE {clause} ORDER BY created_at, uuid{limit}");
-        let mut statement = self.told(self.db.prepare(&sql))?;
+        let mut statement = self.told(self.db.prepare_cached(&sql))?;
         let rows = self.told(statement.query_map(params_from_iter(values), read))?;
         self.told(rows.collect::<rusqlite::Result<Vec<_>>>())
     }
@@ -243,6 +252,7 @@ fn prepare(path: &Path) -> rusqlite::Result<(Connection, u32)> {
         add_columns(&db)?;
     }
     branches::prepare(&db)?;
+    spots::prepare(&db)?;
     // A table of the same name with other columns is refused here, not at the first write.
     db.prepare(&format!("SELECT {COLUMNS} FROM tasks LIMIT 0"))?;
     Ok((db, version))
@@ -324,6 +334,7 @@ fn values(session: &Session) -> Vec<Value> {
         maybe(&meta.config.window_from),
         maybe(&meta.config.persona),
         Value::from(meta.config.stelis_config.and_then(|config| serde_json::to_string(&config).ok())),
+        maybe(&meta.config.alias),
     ]
 }
 
@@ -356,6 +367,7 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Session> {
                 stelis_config: row
                     .get::<_, Option<String>>(26)?
                     .and_then(|text| serde_json::from_str(&text).ok()),
+                alias: row.get(27)?,
             },
             user: row.get(20)?,
             queued: status == State::Queued,

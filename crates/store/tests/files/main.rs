@@ -18,6 +18,7 @@ mod room;
 mod shares;
 mod shelf;
 mod spawned;
+mod spots;
 mod table;
 mod torn;
 mod tree;

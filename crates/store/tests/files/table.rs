@@ -7,7 +7,7 @@ use komado_core::session::{Counters, Meta, Session, State, StelisConfig};
 use komado_core::thread::Branch;
 use komado_core::{Book, Message, Role, ThreadId};
 use komado_store::files::Finding;
-use komado_store::{Change, Error, FileStore, Mode, Query, Store, Tree, Which};
+use komado_store::{Change, Error, FileStore, Mode, Places, Query, Store, Tree, Which};
 use rusqlite::Connection;
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -64,7 +64,7 @@ fn indexes(db: &Connection) -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_table_has_the_columns_and_indexes_people_know_and_six_more() {
+fn the_table_has_the_columns_and_indexes_people_know_and_seven_more() {
     let room = Room::new();
     let (ours, seed) = (db(&room), Connection::open_in_memory().unwrap());
     seed.execute_batch(SEED).unwrap();
@@ -73,13 +73,13 @@ fn the_table_has_the_columns_and_indexes_people_know_and_six_more() {
     let more: Vec<&str> = found[known.len()..].iter().map(|column| column.0.as_str()).collect();
     assert_eq!(
         more,
-        ["updated_at", "compression_threshold", "meter", "window_from", "persona", "stelis_config"]
+        ["updated_at", "compression_threshold", "meter", "window_from", "persona", "stelis_config", "alias"]
     );
     assert!(found[known.len()..].iter().all(|column| !column.2 && !column.4));
     assert_eq!(indexes(&ours), indexes(&seed));
     let tables: u32 =
         ours.query_row("SELECT count(*) FROM sqlite_master WHERE type = 'table'", [], |r| r.get(0)).unwrap();
-    assert_eq!(tables, 3, "sessions, spawned threads, words between them");
+    assert_eq!(tables, 4, "sessions, spawned threads, words between them, places");
     let row = ours.query_row(
         "SELECT uuid || ' ' || task_source || ' ' || owner || ' ' || repo || ' ' || task_type || ' ' || task_id || ' ' || \
          status || ' ' || process_id || ' ' || hostname || ' ' || llm_provider || ' ' || model || ' ' || \
@@ -98,6 +98,7 @@ fn a_table_from_before_the_last_columns_gets_them_and_keeps_its_rows() {
     let room = Room::new();
     let base = room.base().to_owned();
     for change in [
+        "ALTER TABLE tasks DROP COLUMN alias; DROP TABLE places",
         "ALTER TABLE tasks DROP COLUMN stelis_config; ALTER TABLE tasks DROP COLUMN persona",
         "ALTER TABLE tasks DROP COLUMN window_from; DROP TABLE stelis_threads; DROP TABLE stelis_mail",
     ] {
@@ -106,6 +107,7 @@ fn a_table_from_before_the_last_columns_gets_them_and_keeps_its_rows() {
         let found = again.sessions(&Query::default()).unwrap();
         assert_eq!((found.len(), &found[0].meta.config), (1, &meta("s").config));
         assert_eq!(again.branches(&room.id, Which::All).unwrap(), []);
+        assert_eq!(again.spots("n").unwrap(), []);
         assert!(again.take_findings().is_empty(), "nothing had to be made again");
     }
 }

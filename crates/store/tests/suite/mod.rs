@@ -6,6 +6,7 @@ pub(crate) mod blobs;
 pub(crate) mod entries;
 pub(crate) mod folding;
 pub(crate) mod letters;
+pub(crate) mod places;
 pub(crate) mod retried;
 pub(crate) mod sessions;
 pub(crate) mod shelves;

@@ -3,8 +3,8 @@
 use crate::dice::Dice;
 use komado_core::head::Source;
 use komado_core::journal::{
-    Anchor, Cause, Chronicle, Close, Edit, EditKind, Ending, Entry, Replace, Reply, Sent, Setup, Show,
-    ShowKind, Usage, encode,
+    Anchor, Cause, Chronicle, Close, Edit, EditKind, Ending, Entry, Group, Mark, Replace, Reply, Sent, Setup,
+    Show, ShowKind, Usage, encode,
 };
 use komado_core::message::{Call, CallKind, Outcome, OutputRef, Part};
 use komado_core::{Book, Message, Role, Seq, Span, ThreadId};
@@ -100,14 +100,26 @@ fn propose(book: &Book, dice: &mut Dice) -> (Entry, u32) {
         92..95 => {
             (Entry::Setup(Setup { system: Some(words(dice, seq)), ..Setup::default() }), dice.below(200))
         }
-        95..96 => {
-            (Entry::Sent(Sent { digest: "d".into(), model: "m".into(), context_tokens: 9, purpose: None }), 0)
-        }
+        95..96 => (
+            Entry::Sent(Sent {
+                digest: "d".into(),
+                model: "m".into(),
+                context_tokens: 9,
+                purpose: None,
+                mark: seq.is_multiple_of(2).then(|| mark(seq)),
+            }),
+            0,
+        ),
         96..97 => (kin(dice, seq), 0),
         97..98 => (Entry::Lost(Reply { finish: "lost".into(), ..Reply::default() }), 0),
         98..99 => (said(Role::System, &words(dice, seq)), dice.below(99)),
         _ => (Entry::Close(Close { ending: *dice.pick(&Ending::ALL).unwrap(), result: None }), 0),
     }
+}
+
+fn mark(seq: Seq) -> Mark {
+    let groups = (0..seq % 3).map(|n| Group { elements: 1, entries: n, times: 1 + n }).collect();
+    Mark { from: seq, elements: seq + 5, digest: format!("9f3a{seq}"), groups, inner: seq.is_multiple_of(4) }
 }
 
 /// What passes between threads.

@@ -9,8 +9,8 @@ use komado_core::{Head, Seq, SessionId, ThreadId, View};
 use komado_store::lesson::Learning;
 use komado_store::shelf::{Filter, Hit, Mark, Sheet, Sought, Tally};
 use komado_store::{
-    BlobRef, Blobs, Change, Error, Faulty, Journal, Lessons, Letter, Mail, Mode, Note, Query, ReadSeek,
-    Result, Row, Shelf, Store, Swept, Tree, Which,
+    BlobRef, Blobs, Change, Error, Faulty, Journal, Lessons, Letter, Mail, Mode, Note, Places, Query,
+    ReadSeek, Result, Row, Shelf, Spot, Store, Swept, Tree, Which,
 };
 use std::io::Read;
 use std::sync::{Arc, Mutex};
@@ -74,6 +74,9 @@ fn everything(store: &dyn Store) -> Vec<String> {
         for to in ["a", "z", "to"] {
             all.push(format!("{:?}", store.mail(&id, &ThreadId::new(to).unwrap()).unwrap()));
         }
+        for name in ["n", "n2"] {
+            all.push(format!("{:?}", store.spots(name).unwrap()));
+        }
         let blobs = Mutex::new(Vec::new());
         let keep = |blob: &str| {
             blobs.lock().unwrap().push(blob.to_owned());
@@ -115,6 +118,16 @@ impl<S: Store + 'static> Lessons for Retried<S> {
 
     fn learn(&self, about: &str, learning: &mut Learning<'_>) -> Result<()> {
         self.0.go(|| self.0.store.learn(about, learning))
+    }
+}
+
+impl<S: Store + 'static> Places for Retried<S> {
+    fn note(&self, spots: &[Spot]) -> Result<()> {
+        self.0.go(|| self.0.store.note(spots))
+    }
+
+    fn spots(&self, name: &str) -> Result<Vec<Spot>> {
+        self.0.go(|| self.0.store.spots(name))
     }
 }
 
