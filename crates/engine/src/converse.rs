@@ -130,11 +130,11 @@ impl Thread<'_> {
     }
 }
 
-fn enough() -> Told {
+pub(crate) fn enough() -> Told {
     Told { text: ENOUGH.to_owned(), is_error: true }
 }
 
-fn result(call: &Call, told: Told) -> Message {
+pub(crate) fn result(call: &Call, told: Told) -> Message {
     Message::of(
         Role::Tool,
         vec![Part::Result(Outcome {

@@ -7,6 +7,7 @@ use komado_core::session::{Counters, Meta, Session, State};
 use komado_core::{Address, Meter, Seq, SessionId, ThreadId};
 use komado_store::{Change, Mode, Query, Store};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Tells the time.
 pub trait Clock: Send + Sync {
@@ -21,6 +22,8 @@ pub struct Engine {
     clock: Arc<dyn Clock>,
     /// Threads that end with this process carry it, for people: whether their holder lives is told by the store's lock.
     name: Arc<str>,
+    /// Names given to sessions so far: no two are the same, though they come at the same time.
+    given: Arc<AtomicU64>,
 }
 
 /// Where an address leads.
@@ -38,12 +41,18 @@ impl Engine {
     /// An engine on `store`.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
         let name = format!("{}-{}", std::process::id(), clock.now()).into();
-        Self { store, clock, name }
+        Self { store, clock, name, given: Arc::default() }
     }
 
     /// The name by which threads that end with this engine know it.
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// A name for a session to be made. It needs no chance: no other engine has this one's name.
+    pub(crate) fn fresh(&self, seed: &str) -> Result<SessionId> {
+        let nth = self.given.fetch_add(1, Ordering::SeqCst);
+        session_of(&format!("{}\n{nth}\n{}\n{seed}", self.name, self.now()))
     }
 
     /// The store.
@@ -194,4 +203,11 @@ fn only(what: &'static str, given: &str, mut fits: Vec<String>, hint: &'static s
         1 => Ok(fits.swap_remove(0)),
         _ => Err(Error::Ambiguous { given: given.to_owned(), fits }),
     }
+}
+
+/// The name of a session that follows from `seed`, formed like a UUID of the kind that leaves its digits to its maker.
+pub(crate) fn session_of(seed: &str) -> Result<SessionId> {
+    let hex = blake3::hash(seed.as_bytes()).to_hex();
+    let name = [&hex[..8], "-", &hex[8..12], "-8", &hex[13..16], "-a", &hex[17..20], "-", &hex[20..32]];
+    Ok(SessionId::new(name.concat())?)
 }

@@ -248,6 +248,7 @@ fn asked(view: &View, model: &str) -> Sent {
         model: model.to_owned(),
         context_tokens: view.tokens(),
         purpose: Some("condense".into()),
+        mark: None,
     }
 }
 
@@ -263,6 +264,7 @@ fn lost(asked: Seq, model: &str, why: &Declined) -> Reply {
         finish: DECLINED.into(),
         error: Some(why.to_string()),
         heard: None,
+        id: None,
     }
 }
 

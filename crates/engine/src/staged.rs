@@ -35,6 +35,18 @@ pub struct Work {
     pub(crate) at: Option<String>,
 }
 
+impl Work {
+    /// The lines as they will stand in the journal, in order.
+    pub fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        self.rows.iter().map(|row| row.line.as_slice())
+    }
+
+    /// Tokens of the view once it is durable.
+    pub fn tokens(&self) -> u64 {
+        self.view.tokens()
+    }
+}
+
 /// A batch as it was, to go back to.
 pub(crate) struct Mark {
     rows: usize,

@@ -418,6 +418,17 @@ impl<'e> Thread<'e> {
         Ok(lineage::shared(&self.engine.store().threads(self.session())?, now(self), now(other)))
     }
 
+    /// What the table of sessions has not heard of yet, for whoever settles later through another handle.
+    pub(crate) fn debt(&mut self) -> (Counters, Option<String>) {
+        (std::mem::take(&mut self.counters), self.untold.take())
+    }
+
+    /// Takes over what another handle had not told the table of sessions.
+    pub(crate) fn owe(&mut self, counters: Counters, at: Option<String>) {
+        self.counters += counters;
+        self.untold = self.untold.take().or(at);
+    }
+
     /// Brings counters and everything derived up to date.
     pub fn settle(&mut self) -> Result<()> {
         self.journal.settle(&self.view)?;
@@ -479,6 +490,17 @@ impl Batch<'_> {
         let entry = Entry::Message(message, reply);
         let tokens = self.thread.tokens(&entry);
         Ok(self.staged.push(entry, tokens, self.thread.engine.now())??)
+    }
+
+    /// Takes in an entry that is no message, in its place among them.
+    pub(crate) fn enter(&mut self, entry: Entry) -> Result<Seq> {
+        let tokens = self.thread.tokens(&entry);
+        Ok(self.staged.push(entry, tokens, self.thread.engine.now())??)
+    }
+
+    /// The view with the batch so far.
+    pub(crate) fn view(&self) -> &View {
+        self.staged.view()
     }
 
     /// Bytes that wait to be written.

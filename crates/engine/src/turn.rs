@@ -23,7 +23,7 @@ mod history;
 mod honest;
 pub(crate) mod listen;
 pub(crate) mod render;
-mod room;
+pub(crate) mod room;
 
 pub use listen::Why;
 use listen::{Answered, TooLarge, listen};
@@ -242,7 +242,13 @@ impl Thread<'_> {
         let Written { file, bytes, digest, uncertain } = self.write_letter(asking, max_tokens)?;
         let tokens = self.view().tokens();
         let model = asking.model.clone();
-        let sent = self.append(Entry::Sent(Sent { digest, model, context_tokens: tokens, purpose: None }))?;
+        let sent = self.append(Entry::Sent(Sent {
+            digest,
+            model,
+            context_tokens: tokens,
+            purpose: None,
+            mark: None,
+        }))?;
         news(News::Sent { seq: sent, tokens, bytes });
         let mut answered = listen(asking, Body::File { path: file.path(), len: bytes }, news);
         if let Answered::TooLarge(why) = &mut answered {
@@ -258,7 +264,7 @@ impl Thread<'_> {
     }
 
     /// A request whose process ended before the answer came is given up: the journal says so before the next one.
-    fn give_up_earlier(&mut self) -> Result<()> {
+    pub(crate) fn give_up_earlier(&mut self) -> Result<()> {
         for seq in (1..=self.last()).rev() {
             if !self.view().on_path(seq) {
                 continue;
@@ -299,6 +305,7 @@ impl Thread<'_> {
             finish: heard.finish.clone().unwrap_or_default(),
             error: None,
             heard: None,
+            id: None,
         };
         let seq = match self.reply(message, reply.clone()) {
             Ok(seq) => seq,
@@ -328,7 +335,7 @@ impl Thread<'_> {
     }
 
     /// Journals that a request brought no message, and what had been heard of one.
-    fn lose(
+    pub(crate) fn lose(
         &mut self,
         sent: Seq,
         model: &str,
@@ -343,10 +350,11 @@ impl Thread<'_> {
             finish: finish.to_owned(),
             error: Some(why.to_owned()),
             heard: heard.and_then(Heard::message).map(|message| listen::words(&message)),
+            id: None,
         }))
     }
 
-    fn learn_refusal(&self, asking: &Asking, size: Size, why: &TooLarge) -> Result<()> {
+    pub(crate) fn learn_refusal(&self, asking: &Asking, size: Size, why: &TooLarge) -> Result<()> {
         let learned = lesson::learn(self.store(), &asking.about(), |lesson| {
             lesson.refused(size, why.refusal(), asking.probed);
         });

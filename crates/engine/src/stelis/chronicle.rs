@@ -126,6 +126,7 @@ impl Thread<'_> {
             model: model.clone(),
             context_tokens: self.view().tokens(),
             purpose: Some(PURPOSE.into()),
+            mark: None,
         };
         let asked = self.append(Entry::Sent(sent))?;
         match self.told(by, &settings)? {
@@ -247,5 +248,6 @@ fn in_vain(asked: Seq, model: &str, why: &Declined) -> Reply {
         finish: UNTOLD.into(),
         error: Some(reason(why)),
         heard: None,
+        id: None,
     }
 }

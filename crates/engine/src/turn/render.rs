@@ -54,7 +54,7 @@ impl Thread<'_> {
 }
 
 /// Tokens of a part that a provider may leave out, or count in its own way.
-fn doubt(part: &Part, meter: Meter) -> u64 {
+pub(crate) fn doubt(part: &Part, meter: Meter) -> u64 {
     match part {
         Part::Reasoning { text, .. } => meter.text(text),
         Part::Opaque(opaque) => meter.text(opaque.json.get()),

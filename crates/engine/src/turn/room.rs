@@ -17,19 +17,19 @@ const USUAL: u64 = 8_192;
 const NAMES: [&str; 3] = ["max_completion_tokens", "max_tokens", "max_output_tokens"];
 
 /// What the next request may take.
-pub(super) struct Room {
-    pub(super) budget: Budget,
+pub(crate) struct Room {
+    pub(crate) budget: Budget,
     /// The longest answer the provider has room for, as it said.
     lowered: Option<u64>,
 }
 
 impl Room {
-    pub(super) fn new(budget: Budget) -> Self {
+    pub(crate) fn new(budget: Budget) -> Self {
         Self { budget, lowered: None }
     }
 
     /// The longest answer to ask for: as wished, as far as there is room. `None` leaves it to the provider.
-    pub(super) fn max_tokens(
+    pub(crate) fn max_tokens(
         &self,
         thread: &Thread<'_>,
         asking: &Asking,
@@ -54,7 +54,7 @@ impl Room {
     }
 
     /// Makes the next request smaller: first the room for the answer, where that was the complaint.
-    pub(super) fn shrink(
+    pub(crate) fn shrink(
         &mut self,
         why: &TooLarge,
         asking: &Asking,

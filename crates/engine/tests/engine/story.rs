@@ -38,7 +38,13 @@ pub(crate) fn tell(room: &Room, name: &str) -> SessionId {
     root.say(model("ok")).unwrap();
     root.revert(9).unwrap();
     root.truncate(vec![Span::new(3, 6)], "[…]", "by_hand").unwrap();
-    let sent = Sent { digest: "d".into(), model: "gpt-4o".into(), context_tokens: 9, purpose: None };
+    let sent = Sent {
+        digest: "d".into(),
+        model: "gpt-4o".into(),
+        context_tokens: 9,
+        purpose: None,
+        mark: Some(mark()),
+    };
     let sent = root.append(Entry::Sent(sent)).unwrap();
     root.append(Entry::Lost(Reply {
         to: Some(sent),
@@ -87,4 +93,10 @@ fn tell_forks(room: &Room, id: &SessionId) {
     c.say(result("a", "c's")).unwrap();
     c.settle().unwrap();
     room.thread(id, "idle").settle().unwrap();
+}
+
+/// Where a client's transcript stood.
+fn mark() -> komado_core::journal::Mark {
+    let groups = vec![[1, 1, 2].into(), [2, 1, 1].into()];
+    komado_core::journal::Mark { from: 3, elements: 7, digest: "9f3a".into(), groups, inner: false }
 }

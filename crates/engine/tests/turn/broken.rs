@@ -147,6 +147,7 @@ fn a_request_that_a_crash_left_behind_is_given_up_before_the_next() {
         model: "m".into(),
         context_tokens: 9,
         purpose: None,
+        mark: None,
     };
     let sent = thread.append(Entry::Sent(sent)).unwrap();
     drop(thread);

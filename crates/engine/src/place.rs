@@ -1,0 +1,161 @@
+//! Which thread does this transcript belong to?
+//!
+//! A client of the gateway sends its whole transcript each time, and mostly without a name for it. It is placed by a running
+//! digest: the longest beginning that some thread has been sent before is what is known, the rest is new. `docs/placing.md`
+//! tells the rules. Nothing is written here, and what is known is not read again: only the last reply, as the client tells
+//! it, is compared with the journal.
+
+mod name;
+mod scope;
+mod search;
+mod strand;
+mod tale;
+
+pub use name::{alias, reply_name};
+
+use crate::engine::Engine;
+use crate::error::Result;
+use komado_core::{Seq, SessionId, ThreadId};
+use komado_provider::Skim;
+use scope::{Scope, scope};
+use search::{Found, Search};
+use strand::Strand;
+use tale::Tale;
+
+/// Who sent a transcript, as far as the wire tells.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Caller {
+    /// What parts this caller from all others: a key's name, a digest of the credentials. Goes into the salt of the skim.
+    pub salt: String,
+    /// The session, by our own header; it must exist or be a fit name for a new one.
+    pub session: Option<SessionId>,
+    /// The name that the client gives its session, by a header of its own, with the header's name.
+    pub named: Option<String>,
+    /// Whose sessions these are.
+    pub user: Option<String>,
+    /// What the client calls itself.
+    pub agent: Option<String>,
+}
+
+/// How a transcript stands to what is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum How {
+    /// Nothing is known: a new session.
+    New,
+    /// It goes on.
+    Extends,
+    /// The same again; the last request was not answered, or the client did not like the answer.
+    Again,
+    /// It is shorter than what is known: the thread goes back to where it still agrees.
+    Rewinds,
+    /// Its past is another from some point on: a fork.
+    Forks,
+    /// A request beside the conversation (a title, a summary), or one that came while another was under way: a fork that
+    /// leaves the thread alone.
+    Beside,
+}
+
+impl How {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Extends => "extends",
+            Self::Again => "again",
+            Self::Rewinds => "rewinds",
+            Self::Forks => "forks",
+            Self::Beside => "beside",
+        }
+    }
+}
+
+/// Where a transcript belongs. Nothing has been done about it yet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Placed {
+    /// How.
+    pub how: How,
+    /// The session; for a new one its name to be.
+    pub session: SessionId,
+    /// The thread it goes on from.
+    pub thread: ThreadId,
+    /// The entry after which it goes on; 0 for the beginning. For [`How::Extends`] the thread's last entry; else the moment to
+    /// rewind to or to fork at: the `Sent` with the deepest mark, or the end of the reply to it where the client tells the
+    /// same. So that mark is on the path of what goes on, and nothing after it that the client does not tell.
+    pub at: Seq,
+    /// Elements that are known: the first that is new, the reply as the client tells it included in what is known.
+    pub known: u32,
+    /// The name that the client gave, as it is to be noted for a new session (`Meta.alias`, and a spot at 0).
+    pub alias: Option<String>,
+    /// The name of the thread to be made, for [`How::Forks`] and [`How::Beside`]: the first of its row that is free. Also for a
+    /// new session whose first request is one beside the conversation.
+    pub fork: Option<ThreadId>,
+}
+
+/// Finds where a transcript belongs. `is_busy` tells of a thread whether a request is under way in it.
+pub fn place(
+    engine: &Engine,
+    skim: &Skim,
+    body: &std::fs::File,
+    caller: &Caller,
+    is_busy: &dyn Fn(&SessionId, &ThreadId) -> bool,
+) -> Result<Placed> {
+    let tale = Tale { skim, body };
+    let scope = scope(engine, caller)?;
+    let search = Search { engine, tale, caller, within: scope.session(), is_busy };
+    match (search.find()?, scope) {
+        (Some(found), _) => placed(engine, &tale, found, is_busy),
+        (None, Scope::Within(session)) => unmatched(engine, &tale, session, is_busy),
+        (None, Scope::Anywhere) => Ok(begun(engine.fresh(&caller.salt)?, None)),
+        (None, Scope::New { session, alias }) => {
+            // Agents that name their sessions bring tools; what comes before them without any is a title, and the root is theirs.
+            let aside = alias.is_some() && !skim.has_tools();
+            let fork = aside.then(|| name::side(1)).transpose()?;
+            Ok(Placed { fork, ..begun(session, alias) })
+        }
+    }
+}
+
+fn begun(session: SessionId, alias: Option<String>) -> Placed {
+    Placed { how: How::New, session, thread: ThreadId::root(), at: 0, known: 0, alias, fork: None }
+}
+
+/// A request beside the conversation, or beside another one that is under way, leaves the thread alone.
+fn placed(
+    engine: &Engine,
+    tale: &Tale<'_>,
+    found: Found,
+    is_busy: &dyn Fn(&SessionId, &ThreadId) -> bool,
+) -> Result<Placed> {
+    let Found { mut how, strand, mut at, known, apart, .. } = found;
+    let (session, thread) = (strand.session().clone(), strand.thread().clone());
+    let busy = is_busy(&session, &thread);
+    if busy || tale.is_aside(&strand)? {
+        how = How::Beside;
+        // Whatever else goes on in the thread is not this client's.
+        at = if busy { apart } else { at };
+    }
+    let fork = name::fork(engine, &session, how)?;
+    Ok(Placed { how, session, thread, at, known: known as u32, alias: None, fork })
+}
+
+/// A session that was named, and of which the transcript tells nothing: the client began anew, or made its own summary.
+fn unmatched(
+    engine: &Engine,
+    tale: &Tale<'_>,
+    session: SessionId,
+    is_busy: &dyn Fn(&SessionId, &ThreadId) -> bool,
+) -> Result<Placed> {
+    let thread = ThreadId::root();
+    let root = Strand::open(engine, &session, &thread)?;
+    let Some(root) = root else { return Ok(begun(session, None)) };
+    let busy = is_busy(&session, &thread);
+    let how = match root.is_blank()? {
+        true if busy => How::Beside,
+        true => How::Extends,
+        false if tale.is_aside(&root)? => How::Beside,
+        false => How::Forks,
+    };
+    let at = if how == How::Extends { root.last() } else { 0 };
+    let fork = name::fork(engine, &session, how)?;
+    Ok(Placed { how, session, thread, at, known: 0, alias: None, fork })
+}

@@ -1,0 +1,256 @@
+//! A client's request on its way through: placed, journaled, made to fit, sent on, and what comes back handed on.
+//!
+//! The gateway's turn. Under budget the bytes that arrive are the bytes that leave; over budget the edits of the ladder are
+//! put into them and nothing else is. It blocks, on a thread of its own for each request. What goes wrong on our side
+//! before the answer begins is a [`Fault`]: the caller then sends the request on untouched ([`untouched`]), or stops, as it
+//! was told. `docs/gateway.md` tells the whole story.
+
+use crate::condense::{Settings, Summariser};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::place::Caller;
+use crate::turn::Asking;
+use komado_core::budget::Policy;
+use komado_core::session::MetaConfig;
+use komado_core::{Meter, SessionId, ThreadId};
+use komado_provider::client::SendError;
+use komado_provider::{Body, Cancel, Dialect, Forward, Method, Skim, Splice};
+use std::fs::File;
+use std::sync::Arc;
+
+mod atlas;
+mod claim;
+mod compact;
+mod exchange;
+mod fields;
+mod idle;
+mod intake;
+mod letter;
+mod listen;
+mod mouth;
+mod offer;
+mod refusal;
+mod request;
+mod visit;
+
+use claim::Claims;
+use idle::Idle;
+use visit::Visit;
+
+/// A request that arrived.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// Its skim, in the client's dialect.
+    pub skim: Arc<Skim>,
+    /// Its body.
+    pub body: Arc<File>,
+    /// Who sent it.
+    pub caller: Caller,
+}
+
+impl Arrival {
+    /// How the client speaks.
+    pub fn dialect(&self) -> Dialect {
+        self.skim.dialect
+    }
+}
+
+/// Where a request goes.
+#[derive(Clone)]
+pub struct Upstream {
+    /// The provider (with its dialect), the model as the provider calls it, and how large its window is: 0 while nobody
+    /// knows. Its `cancel` is said when the client has gone.
+    pub asking: Asking,
+    /// The exact address, query included, for a request in the client's own dialect.
+    pub url: String,
+    /// The headers to send, complete: the client's own without those of the connection, with the key that is to be used.
+    pub headers: Vec<(String, String)>,
+    /// The model's name is another for the provider than the client wrote: the name is replaced in the body.
+    pub renames: bool,
+}
+
+/// Finds who writes summaries for a session; `None` for the digest.
+pub type Summarising<'a> = dyn Fn(&SessionId, Meter, &Cancel) -> Option<Box<dyn Summariser>> + Sync + 'a;
+
+/// How requests are handled; the same for all of one gateway.
+pub struct Manner<'a> {
+    /// When something must leave the view.
+    pub policy: Policy,
+    /// How summaries are written.
+    pub settings: Settings,
+    /// Who writes them, for a session; `None` for the digest.
+    pub summariser: &'a Summarising<'a>,
+    /// Whether the tools that lead back to what left the view are offered to the model once something has left.
+    pub offer: Offer,
+    /// Makes the attributes of a new session, but for its name.
+    pub meta: &'a (dyn Fn(&SessionId, &Caller, MetaConfig) -> komado_core::session::Meta + Sync),
+    /// How tokens are counted for a model.
+    pub meter: &'a (dyn Fn(&str) -> Meter + Sync),
+}
+
+/// Whether the tools that lead back are offered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Offer {
+    /// Once the view names something that only they can read.
+    #[default]
+    WhenNeeded,
+    /// Never.
+    Never,
+}
+
+/// What was done with a request, for headers, log and metrics.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Notes {
+    /// The session.
+    pub session: Option<SessionId>,
+    /// The thread.
+    pub thread: Option<ThreadId>,
+    /// How it was placed.
+    pub placed: &'static str,
+    /// Tokens of what the client sent, as we count.
+    pub before: u64,
+    /// Tokens of what was sent on.
+    pub after: u64,
+    /// Edits that were made for this request.
+    pub edits: u32,
+    /// Requests that were sent for it.
+    pub attempts: u32,
+    /// True when the bytes that left are the bytes that arrived.
+    pub untouched: bool,
+    /// Why the answer broke off: the provider hung up, or the client did. What was handed on is not whole.
+    pub cut: Option<String>,
+    /// The server read far less than was sent, and did not say so: tokens it read, and tokens that were sent.
+    pub truncated: Option<(u64, u64)>,
+    /// What went wrong on our side.
+    pub fault: Option<String>,
+}
+
+/// The client's end.
+pub trait Outlet {
+    /// The answer begins. Called once, before any bytes.
+    fn begin(&mut self, status: u16, headers: &[(String, String)], notes: &Notes);
+
+    /// More of the body. An error says that the client has gone.
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Gone>;
+
+    /// Something is known only now: said to log and metrics.
+    fn end(&mut self, notes: &Notes);
+}
+
+/// Nobody listens any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gone;
+
+/// Why a request could not be handled before its answer began.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Something of ours: the request can go on untouched.
+    Ours(Error),
+    /// The provider could not be reached, or hung up before it answered.
+    Theirs(SendError),
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Ours(error)
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Ours(error) => error.fmt(f),
+            Self::Theirs(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// What a gateway keeps between requests: who is at work, and what is still to be tidied up.
+pub struct Relay {
+    engine: Engine,
+    claims: Claims,
+    idle: Idle,
+}
+
+impl Relay {
+    /// For the sessions of `engine`.
+    pub fn new(engine: Engine) -> Self {
+        Self { engine, claims: Claims::default(), idle: Idle::default() }
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// True while a request is under way in a thread.
+    pub fn is_busy(&self, session: &SessionId, thread: &ThreadId) -> bool {
+        self.claims.is_busy(session, thread)
+    }
+
+    /// Handles a request. Once [`Outlet::begin`] was called there is no fault any more: what goes wrong then is journaled
+    /// if it can be, and told to [`Outlet::end`].
+    pub fn relay(
+        &self,
+        arrival: &Arrival,
+        upstream: &Upstream,
+        manner: &Manner<'_>,
+        outlet: &mut dyn Outlet,
+    ) -> Result<(), Fault> {
+        Visit::enter(self, arrival, upstream, manner)?.answer(outlet)
+    }
+
+    /// Condenses a transcript and answers with what is left of it, as `POST /v1/responses/compact` does. The provider is
+    /// not asked.
+    pub fn compact(
+        &self,
+        arrival: &Arrival,
+        upstream: &Upstream,
+        manner: &Manner<'_>,
+        outlet: &mut dyn Outlet,
+    ) -> Result<(), Fault> {
+        Visit::enter(self, arrival, upstream, manner)?.compact(outlet)
+    }
+
+    /// Brings what is derived up to date in threads that rested during the last `rounds` calls of this function; 0 for
+    /// all of them, as before the end. Gives how many there were. What cannot be done now is tried again next time.
+    pub fn settle_idle(&self, rounds: u32) -> usize {
+        self.idle.settle(self, rounds)
+    }
+}
+
+/// Why an answer broke off when nobody listened any more.
+const GONE: &str = "the client has gone";
+
+/// Sends a request on as it came, and hands back what comes, byte for byte. Nothing is journaled.
+pub fn untouched(
+    arrival: &Arrival,
+    upstream: &Upstream,
+    outlet: &mut dyn Outlet,
+    mut notes: Notes,
+) -> Result<(), SendError> {
+    let body = Body::Spliced(Splice::whole(Arc::clone(&arrival.body), arrival.skim.len));
+    let forward = Forward { method: Method::POST, url: &upstream.url, headers: &upstream.headers, body };
+    let mut incoming = upstream.asking.client.forward(forward, &upstream.asking.cancel)?;
+    notes.untouched = true;
+    outlet.begin(incoming.status, &incoming.headers, &notes);
+    loop {
+        match incoming.chunk() {
+            Ok(Some(bytes)) if outlet.write(&bytes).is_ok() => {}
+            Ok(Some(_)) => {
+                notes.cut = Some(GONE.to_owned());
+                break;
+            }
+            Ok(None) => break,
+            Err(error) => {
+                notes.cut = Some(error.to_string());
+                break;
+            }
+        }
+    }
+    outlet.end(&notes);
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! What is new in a transcript becomes entries, before anything is sent.
+//!
+//! Only elements behind the known ones are read, a stretch at a time. When nothing stands between them and the wire, the
+//! announcement of the request goes into the same append: one write, one sync.
+
+use super::letter;
+use super::request::{differs, elements, unreadable};
+use super::visit::Visit;
+use crate::error::Result;
+use crate::place::Placed;
+use crate::thread::Batch;
+use komado_core::journal::{Entry, Group, Mark, Sent};
+use komado_core::{Kind, Seq, View};
+use komado_provider::{By, Skim};
+use std::ops::Range;
+
+/// How much of a transcript is read at a time.
+const STRETCH: u64 = 8 << 20;
+
+/// Groups, as they are gathered: neighbours of one shape are counted.
+#[derive(Default)]
+struct Groups(Vec<Group>);
+
+impl Groups {
+    fn push(&mut self, elements: u32, entries: u32, times: u32) {
+        if elements + entries == 0 {
+            return;
+        }
+        match self.0.last_mut() {
+            Some(last) if (last.elements, last.entries) == (elements, entries) => last.times += times,
+            _ => self.0.push(Group { elements, entries, times }),
+        }
+    }
+}
+
+impl Visit<'_> {
+    /// Takes in what the journal does not know yet.
+    pub(super) fn take_in(&mut self, placed: &Placed) -> Result<()> {
+        let skim = &self.arrival.skim;
+        let mut groups = Groups::default();
+        groups.push(0, self.unknown_to_client()?, 1);
+        let all = u32::try_from(skim.elements.len()).unwrap_or(u32::MAX);
+        let mut stretches = stretches(skim, placed.known.min(all)..all).into_iter().peekable();
+        let mut setup = self.changed_setup()?;
+        loop {
+            let stretch = stretches.next();
+            let is_last = stretches.peek().is_none();
+            let mut batch = self.thread.batch();
+            if let Some(setup) = setup.take() {
+                batch.enter(Entry::Setup(setup))?;
+            }
+            if let Some(stretch) = stretch {
+                self.read_in(&mut batch, stretch, &mut groups)?;
+            }
+            let mut announced = None;
+            if is_last {
+                // What follows on something that only the server knows is no beginning of anything.
+                let digest =
+                    skim.digest(all as usize).filter(|_| skim.previous.is_none()).unwrap_or_default();
+                let groups = std::mem::take(&mut groups.0);
+                self.mark = Mark { from: placed.known.min(all), elements: all, digest, groups, inner: false };
+                announced = announce(self, &mut batch)?;
+            }
+            let (_, work) = batch.finish();
+            self.thread.commit(work)?;
+            if is_last {
+                self.announced = announced;
+                break;
+            }
+        }
+        self.notes.before = self.thread.view().unedited(self.thread.source())?;
+        match self.announced {
+            Some(seq) => self.noted(seq),
+            None => Ok(()),
+        }
+    }
+
+    /// The announcement is in the journal: the next one has nothing new to tell.
+    pub(super) fn noted(&mut self, seq: Seq) -> Result<()> {
+        if !self.mark.digest.is_empty() && !self.mark.inner {
+            self.note(self.mark.digest.clone(), seq)?;
+        }
+        self.mark.from = self.mark.elements;
+        self.mark.groups.clear();
+        Ok(())
+    }
+
+    fn changed_setup(&self) -> Result<Option<komado_core::journal::Setup>> {
+        let new = &self.request.setup;
+        Ok(differs(&self.thread.setup()?, new).then(|| new.clone()))
+    }
+
+    /// Reads a stretch of elements into a batch.
+    fn read_in(&self, batch: &mut Batch<'_>, stretch: Range<u32>, groups: &mut Groups) -> Result<()> {
+        let texts = elements(&self.arrival.skim, &self.arrival.body, stretch)?;
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let open = &batch.view().open().calls;
+        let open: Vec<_> = open.iter().map(|call| letter::waiting(&call.id, &call.name)).collect();
+        let tail = self.arrival.dialect().read_elements(&texts, &open).map_err(unreadable)?;
+        let mut messages = tail.messages.into_iter();
+        for group in tail.groups.iter().flat_map(|group| (0..group.times).map(move |_| group)) {
+            // Calls that the client left without an answer are answered before anyone else speaks.
+            for (i, message) in messages.by_ref().take(group.entries as usize).enumerate() {
+                let before = batch.view().last();
+                let seq = batch.say(message, None)?;
+                if i == 0 {
+                    groups.push(0, seq - before - 1, 1);
+                }
+            }
+            groups.push(group.elements, group.entries, 1);
+        }
+        Ok(())
+    }
+
+    /// Entries behind the last reply that the client does not tell: answers of our own tools, for one.
+    fn unknown_to_client(&self) -> Result<u32> {
+        let (view, source) = (self.thread.view(), self.thread.source());
+        let (mut items, mut first) = (0, None);
+        for seq in (1..=self.thread.last()).rev().filter(|seq| view.on_path(*seq)) {
+            let kind = source.head(seq)?.kind;
+            if kind.is_item() {
+                (items, first) = (items + 1, Some(seq));
+            }
+            if kind == Kind::Sent
+                && matches!(self.thread.record(seq)?.entry, Entry::Sent(sent) if sent.mark.is_some())
+            {
+                let reply = first.map(|first| self.thread.record(first)).transpose()?;
+                let is_reply =
+                    |entry: &Entry| matches!(entry, Entry::Message(_, Some(reply)) if reply.to == Some(seq));
+                return Ok(items - u32::from(reply.is_some_and(|record| is_reply(&record.entry))));
+            }
+        }
+        Ok(items)
+    }
+
+    /// True when the client's bytes can go out as they are, with this view.
+    fn goes_as_it_is(&self, view: &View) -> Result<bool> {
+        if self.translates()
+            || self.upstream.renames
+            || view.edits().next().is_some()
+            || self.sets_window()?
+        {
+            return Ok(false);
+        }
+        let lesson = self.lesson()?;
+        let window = self.window(&lesson);
+        if window == 0 {
+            return Ok(true);
+        }
+        let tokens = view.tokens();
+        let room = window.saturating_sub(lesson.theirs(tokens).max(tokens) + window / 50);
+        let has_room = self.request.wish.is_none_or(|wish| wish <= room);
+        Ok(has_room && !self.budget(window, &lesson).will_manage(view).will_manage)
+    }
+}
+
+/// Announces the client's own bytes, where nothing has to be done to them.
+fn announce(visit: &Visit<'_>, batch: &mut Batch<'_>) -> Result<Option<Seq>> {
+    // With calls open nothing can be announced; that is said when it is tried for good.
+    if !batch.view().open().calls.is_empty() || !visit.goes_as_it_is(batch.view())? {
+        return Ok(None);
+    }
+    let sent = Sent {
+        digest: letter::digest(&letter::whole(visit.arrival))?,
+        model: visit.upstream.asking.model.clone(),
+        context_tokens: batch.view().tokens(),
+        purpose: None,
+        mark: Some(visit.mark.clone()),
+    };
+    batch.enter(Entry::Sent(sent)).map(Some)
+}
+
+/// Elements in stretches that can be read alone: each begins where a user speaks.
+fn stretches(skim: &Skim, which: Range<u32>) -> Vec<Range<u32>> {
+    let mut stretches = Vec::new();
+    let (mut from, mut bytes) = (which.start, 0);
+    for at in which.clone() {
+        let Some(element) = skim.elements.get(at as usize) else { break };
+        if bytes > STRETCH && element.by == By::User {
+            stretches.push(from..at);
+            (from, bytes) = (at, 0);
+        }
+        bytes += element.span.end - element.span.start;
+    }
+    if from < which.end {
+        stretches.push(from..which.end);
+    }
+    stretches
+}

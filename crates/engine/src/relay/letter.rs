@@ -1,0 +1,305 @@
+//! From the view to what is sent on: the client's own bytes wherever they still say what the view shows.
+//!
+//! An element that is shown whole is kept where it lies. One that is shown in part, or with other words, is read from
+//! the client's bytes of this request (marks and fields may have moved since it was journaled), changed and written
+//! again. What only we know is written from the journal. For another dialect the whole view is written.
+
+use super::atlas::{Atlas, Block};
+use super::fields::{Patch, names_window};
+use super::request::{elements, unreadable};
+use super::visit::Visit;
+use crate::error::{Error, Result};
+use crate::turn::render::{Digested, Stored, Written};
+use komado_core::journal::Entry;
+use komado_core::message::{Call, CallKind, Message};
+use komado_core::view::{Item, Swaps, What};
+use komado_core::{Kind, Role, Seq};
+use komado_provider::{Ask, Body, Dialect, Piece, Splice, Tools};
+use komado_store::Letter;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What is read at a time to take a digest.
+const BLOCK: usize = 128 << 10;
+
+/// A request, ready to be sent on.
+pub(super) struct Parcel {
+    pub(super) freight: Freight,
+    pub(super) digest: String,
+    /// The longest answer that is asked for.
+    pub(super) max_tokens: Option<u64>,
+    /// True when our own tools are among those it names.
+    pub(super) offers: bool,
+}
+
+/// What is sent.
+pub(super) enum Freight {
+    /// The client's request, in pieces.
+    Spliced(Splice),
+    /// A request in another dialect.
+    Written(Letter, u64),
+}
+
+impl Freight {
+    pub(super) fn body(&self) -> Body<'_> {
+        match self {
+            Self::Spliced(splice) => Body::Spliced(splice.clone()),
+            Self::Written(letter, len) => Body::File { path: letter.path(), len: *len },
+        }
+    }
+
+    /// True when it is the client's request, byte for byte.
+    pub(super) fn is_untouched(&self, len: u64) -> bool {
+        matches!(self, Self::Spliced(splice) if *splice.pieces() == [Piece::Kept(0..len)])
+    }
+}
+
+/// A stretch of the list of elements.
+enum Page {
+    Kept(Range<u32>),
+    New(Vec<Message>),
+}
+
+/// The pages of a list, neighbours joined.
+#[derive(Default)]
+struct Pages(Vec<Page>);
+
+impl Pages {
+    fn keep(&mut self, range: Range<u32>) {
+        match self.0.last_mut() {
+            Some(Page::Kept(before)) if before.end == range.start => before.end = range.end,
+            _ => self.0.push(Page::Kept(range)),
+        }
+    }
+
+    fn say(&mut self, messages: Vec<Message>) {
+        match self.0.last_mut() {
+            Some(Page::New(before)) => before.extend(messages),
+            _ => self.0.push(Page::New(messages)),
+        }
+    }
+
+    fn is_all(&self, elements: usize) -> bool {
+        matches!(self.0.as_slice(), [Page::Kept(range)] if range.start == 0 && range.end as usize == elements)
+    }
+}
+
+impl Visit<'_> {
+    /// Writes the request as it is to be sent on; `most` is the longest answer that there is room for.
+    pub(super) fn parcel(&mut self, most: Option<u64>) -> Result<Parcel> {
+        let offers = self.offers_now();
+        let max_tokens = self.limit(most);
+        if self.translates() {
+            let Written { file, bytes, digest, .. } = self.write_view(max_tokens, offers)?;
+            return Ok(Parcel { freight: Freight::Written(file, bytes), digest, max_tokens, offers });
+        }
+        let splice = self.splice(max_tokens, offers)?;
+        let digest = digest(&splice)?;
+        Ok(Parcel { freight: Freight::Spliced(splice), digest, max_tokens, offers })
+    }
+
+    /// The client's request with what the view shows.
+    fn splice(&self, max_tokens: Option<u64>, offers: bool) -> Result<Splice> {
+        let (skim, body) = (&*self.arrival.skim, &self.arrival.body);
+        let mut patch = Patch::new(skim, body);
+        if self.has_edits() {
+            self.list(&mut patch)?;
+        }
+        if self.upstream.renames {
+            patch.model(&self.upstream.asking.model)?;
+        }
+        if let Some(definitions) = self.definitions(skim.dialect).filter(|_| offers) {
+            patch.tools(&definitions);
+        }
+        if let Some(most) = max_tokens.filter(|most| self.request.wish.is_none_or(|wish| *most < wish)) {
+            patch.limit(most)?;
+        }
+        if self.sets_window()? {
+            patch.option("num_ctx", self.upstream.asking.window)?;
+        }
+        Ok(patch.finish())
+    }
+
+    /// True when Ollama is to be told how large the window is, because its client does not.
+    pub(super) fn sets_window(&self) -> Result<bool> {
+        let (asking, arrival) = (&self.upstream.asking, self.arrival);
+        let may = arrival.dialect() == Dialect::Ollama && asking.is_given && asking.window > 0;
+        Ok(may && !names_window(&arrival.skim, &arrival.body)?)
+    }
+
+    /// Puts what the view shows in place of the list.
+    fn list(&self, patch: &mut Patch<'_>) -> Result<()> {
+        let (skim, body) = (&*self.arrival.skim, &*self.arrival.body);
+        let Some(list) = skim.list() else { return Ok(()) };
+        let pages = self.pages()?;
+        if pages.is_all(skim.elements.len()) && skim.previous.is_none() {
+            return Ok(());
+        }
+        let is_list = super::request::text(body, &(list.start..list.start + 1))? == "[";
+        let mut pieces = vec![Piece::New(b"[".to_vec())];
+        for (i, page) in pages.0.into_iter().enumerate() {
+            if i > 0 {
+                pieces.push(Piece::New(b",".to_vec()));
+            }
+            pieces.push(match page {
+                // A text in place of a list is one element, and no element of a list.
+                Page::Kept(range) if is_list => {
+                    let (first, last) = (range.start as usize, range.end as usize - 1);
+                    Piece::Kept(skim.elements[first].span.start..skim.elements[last].span.end)
+                }
+                Page::Kept(range) => Piece::New(self.write(&self.read(&range, &[])?)?),
+                Page::New(messages) => Piece::New(self.write(&messages)?),
+            });
+        }
+        pieces.push(Piece::New(b"]".to_vec()));
+        patch.put(list, pieces);
+        if skim.previous.is_some() {
+            patch.set("previous_response_id", "null")?;
+        }
+        Ok(())
+    }
+
+    fn write(&self, messages: &[Message]) -> Result<Vec<u8>> {
+        let mut blobs = Stored { store: self.thread.store(), session: self.thread.session() };
+        Ok(self.arrival.dialect().write_elements(messages, &mut blobs)?)
+    }
+
+    fn read(&self, range: &Range<u32>, open: &[Call]) -> Result<Vec<Message>> {
+        let texts = elements(&self.arrival.skim, &self.arrival.body, range.clone())?;
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        Ok(self.arrival.dialect().read_elements(&texts, open).map_err(unreadable)?.messages)
+    }
+
+    /// The calls that entries answer: without them some dialects cannot tell what an answer is.
+    fn answered(&self, entries: &[Seq]) -> Result<Vec<Call>> {
+        let mut calls = Vec::new();
+        for &seq in entries {
+            if self.thread.source().head(seq)?.kind != Kind::Tool {
+                continue;
+            }
+            if let Entry::Message(message, _) = self.thread.record(seq)?.entry
+                && let Some(outcome) = message.outcome()
+            {
+                calls.push(waiting(&outcome.call_id, outcome.name.as_deref().unwrap_or_default()));
+            }
+        }
+        Ok(calls)
+    }
+
+    /// What the view shows, element by element.
+    fn pages(&self) -> Result<Pages> {
+        let (view, source) = (self.thread.view(), self.thread.source());
+        let items = view.items(source)?;
+        let mut atlas = Atlas::new(&self.thread, &self.mark, self.floor);
+        let (mut pages, mut swaps, mut at) = (Pages::default(), Swaps::default(), 0);
+        while let Some(item) = items.get(at) {
+            if item.what == What::Shown {
+                pages.say(self.journaled(*item)?);
+                at += 1;
+                continue;
+            }
+            let block = atlas.block(item.seq)?;
+            let own = |item: &&Item| item.what != What::Shown && block.entries.contains(&item.seq);
+            let run = &items[at..at + items[at..].iter().take_while(own).count().max(1)];
+            let is_whole =
+                run.len() == block.entries.len() && run.iter().all(|item| matches!(item.what, What::Said(_)));
+            let answers = block.is_tied && run[0].what == What::Said(Kind::Tool);
+            match &block.elements {
+                Some(range) if is_whole && !answers => pages.keep(range.clone()),
+                _ => pages.say(self.rewritten(&block, run, &mut swaps)?),
+            }
+            at += run.len();
+        }
+        Ok(pages)
+    }
+
+    /// What the journal has for an item.
+    fn journaled(&self, item: Item) -> Result<Vec<Message>> {
+        let mut messages = Vec::new();
+        self.thread.view().pour_item(self.thread.source(), item, &mut |_, message: &Message| {
+            messages.push(message.clone());
+            Ok::<(), Error>(())
+        })?;
+        Ok(messages)
+    }
+
+    /// A part of a block, or all of it with other words: from the client's bytes where they can be read alone.
+    fn rewritten(&self, block: &Block, run: &[Item], swaps: &mut Swaps) -> Result<Vec<Message>> {
+        let told = match &block.elements {
+            Some(range) => self.read(range, &self.answered(&block.entries)?)?,
+            None => Vec::new(),
+        };
+        let mut messages = Vec::new();
+        for item in run {
+            let place = block.entries.iter().position(|seq| *seq == item.seq);
+            let told = place.and_then(|at| told.get(at)).filter(|_| told.len() == block.entries.len());
+            let kind = self.thread.source().head(item.seq)?.kind;
+            match (told.filter(|told| is_of(told.role, kind)), item.what) {
+                (Some(told), What::Replaced(by)) => {
+                    messages.push(told.saying(swaps.text(self.thread.source(), item.seq, by)?));
+                }
+                (Some(told), _) => messages.push(told.clone()),
+                (None, _) => messages.extend(self.journaled(*item)?),
+            }
+        }
+        Ok(messages)
+    }
+
+    /// The whole view as a request in the provider's dialect.
+    fn write_view(&self, max_tokens: Option<u64>, offers: bool) -> Result<Written> {
+        let asking = &self.upstream.asking;
+        let setup = if offers { self.offered(&self.request.setup) } else { self.request.setup.clone() };
+        let ask = Ask {
+            model: &asking.model,
+            setup: &setup,
+            max_tokens,
+            stream: self.arrival.skim.stream,
+            window: Some(asking.window).filter(|window| *window > 0),
+            tools: Tools::AsSetUp,
+            is_strict: asking.provider.is_strict,
+            joins: asking.provider.joins,
+        };
+        let mut out = Digested::new(self.thread.source().letter()?);
+        let mut writer = asking.provider.dialect.writer(&ask, &mut out)?;
+        let mut blobs = Stored { store: self.thread.store(), session: self.thread.session() };
+        self.thread.view().pour_said(self.thread.source(), &mut |_, message: &Message| {
+            writer.message(message, &mut blobs, &mut out).map_err(Error::from)
+        })?;
+        writer.end(&mut out)?;
+        out.seal()
+    }
+}
+
+/// A call that waits for its answer, as far as that matters.
+pub(super) fn waiting(id: &str, name: &str) -> Call {
+    let (id, name) = (id.to_owned(), name.to_owned());
+    Call { id, name, arguments: String::new(), kind: CallKind::Function, extra: None }
+}
+
+fn is_of(role: Role, kind: Kind) -> bool {
+    let own = match role {
+        Role::System | Role::Developer => Kind::System,
+        Role::User => Kind::User,
+        Role::Assistant => Kind::Assistant,
+        Role::Tool => Kind::Tool,
+    };
+    own == kind
+}
+
+/// Digest of all bytes.
+pub(super) fn digest(splice: &Splice) -> Result<String> {
+    let (mut hasher, mut bytes, mut at) = (blake3::Hasher::new(), vec![0; BLOCK], 0);
+    loop {
+        let read = splice.read_at(at, &mut bytes)?;
+        if read == 0 {
+            return Ok(hasher.finalize().to_hex().to_string());
+        }
+        hasher.update(&bytes[..read]);
+        at += read as u64;
+    }
+}
+
+/// The client's request, untouched.
+pub(super) fn whole(arrival: &super::Arrival) -> Splice {
+    Splice::whole(Arc::clone(&arrival.body), arrival.skim.len)
+}

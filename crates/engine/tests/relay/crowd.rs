@@ -1,0 +1,85 @@
+//! Many at once: on files, no word is lost or mixed, and a request beside another leaves the thread alone.
+
+use super::kit::{Agent, Ear, World, words};
+use komado_core::Role;
+use komado_core::journal::Entry;
+use komado_provider::Dialect;
+use komado_provider::scripted::{Options, Step};
+use komado_store::{FileStore, Holder};
+use std::sync::{Arc, Barrier};
+
+fn on_files(folder: &std::path::Path, window: u64) -> World {
+    let holder =
+        Holder { pid: 7, host: "host".into(), program: "test".into(), since: "2026-01-15T10:00:00Z".into() };
+    let store = Arc::new(FileStore::new(folder, holder));
+    World::on(store, Dialect::Chat, window, Options { window: Some(window), ..Options::default() })
+}
+
+#[test]
+fn many_conversations_at_once_are_kept_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = on_files(folder.path(), 3_000);
+    std::thread::scope(|scope| {
+        for who in 0..6 {
+            let world = &world;
+            scope.spawn(move || {
+                let mut agent = Agent::new(Dialect::Chat);
+                // All of them begin with the same words, and some with the same key.
+                agent.salt = format!("key {}", who % 2);
+                let (mut said, mut session) = (Vec::new(), None);
+                for n in 0..8 {
+                    let text = if n == 0 { "hello".to_owned() } else { format!("{who}: {}", words(n)) };
+                    let (message, ear) = agent.turn(world, &text);
+                    said.extend([text, message.words()]);
+                    assert!(
+                        ear.notes.fault.is_none() && ear.notes.placed != "beside",
+                        "{}",
+                        ear.notes.placed
+                    );
+                    session = Some(ear.notes);
+                }
+                let thread = world.thread(&session.unwrap());
+                let journaled: Vec<String> = (1..=thread.last())
+                    .filter(|seq| thread.view().on_path(*seq))
+                    .filter_map(|seq| match thread.record(seq).unwrap().entry {
+                        Entry::Message(message, _) if message.role != Role::System => Some(message.words()),
+                        _ => None,
+                    })
+                    .collect();
+                assert_eq!(journaled, said, "{who}");
+            });
+        }
+        for _ in 0..20 {
+            world.relay.settle_idle(0);
+        }
+    });
+    world.relay.settle_idle(0);
+}
+
+#[test]
+fn two_requests_of_one_conversation_at_once_are_both_answered_and_one_is_beside() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = on_files(folder.path(), 50_000);
+    let mut agent = Agent::new(Dialect::Chat);
+    agent.turn(&world, "hello");
+    for text in ["Make a title.", "What now?"] {
+        world.server.add(Step { delay_ms: 90, ..Step::say("ok").when_contains(text) });
+    }
+    let together = Barrier::new(2);
+    let placed: Vec<&str> = std::thread::scope(|scope| {
+        let ask = |text: &'static str| {
+            let (world, together, mut agent) = (&world, &together, agent.clone());
+            scope.spawn(move || {
+                agent.say(text);
+                let mut ear = Ear::default();
+                together.wait();
+                agent.send(world, &mut ear).unwrap();
+                assert_eq!(ear.status, 200);
+                ear.notes.placed
+            })
+        };
+        let both = [ask("Make a title."), ask("What now?")];
+        both.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert!(placed.contains(&"extends") && placed.contains(&"beside"), "{placed:?}");
+}

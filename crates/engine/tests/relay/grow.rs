@@ -1,0 +1,164 @@
+//! Conversations that outgrow the window: the client never hears of it, and what is kept is kept byte for byte.
+
+use super::kit::{Agent, Ear, World, seen_list, words};
+use komado_core::journal::Entry;
+use komado_engine::lesson;
+use komado_provider::Dialect;
+use komado_provider::scripted::{OnOverflow, Options, Seen, Step};
+
+fn window(tokens: u64, overflow: OnOverflow) -> Options {
+    Options { window: Some(tokens), overflow, ..Options::default() }
+}
+
+/// The longest beginning that two lists share.
+fn shared(a: &[String], b: &[String]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+fn grow(dialect: Dialect, stream: bool, believed: u64, overflow: OnOverflow) -> (u32, u32) {
+    let world = World::new(dialect, believed, window(4_096, overflow));
+    let mut agent = Agent::new(dialect);
+    agent.stream = stream;
+    let (mut edits, mut refused) = (0, 0);
+    let mut before: Option<Seen> = None;
+    for n in 1..=40 {
+        agent.say(&words(n));
+        let sent = agent.elements.clone();
+        let (_, ear) = agent.ask(&world);
+        edits += ear.notes.edits;
+        refused += ear.notes.attempts - 1;
+        let seen = world.last_seen();
+        assert_eq!(seen.status, 200);
+        let list = seen_list(&seen);
+        // Whatever is not the client's own is a summary or a marker.
+        let own = list.iter().filter(|element| sent.contains(element)).count();
+        assert!(own + 4 >= list.len(), "{dialect:?} {n}: {own} of {}", list.len());
+        assert_eq!(list.last(), sent.last(), "{dialect:?} {n}: the question stays as it is");
+        if let Some(before) = before.filter(|_| ear.notes.edits == 0) {
+            let old = seen_list(&before);
+            assert_eq!(shared(&old, &list), old.len(), "{dialect:?} {n}: the prefix is stable");
+        }
+        before = Some(seen);
+    }
+    (edits, refused)
+}
+
+#[test]
+fn a_conversation_outgrows_its_window_in_every_dialect_and_form() {
+    for dialect in Dialect::ALL {
+        for stream in [true, false] {
+            let (edits, refused) = grow(dialect, stream, 4_096, OnOverflow::Refuse);
+            assert!(edits > 0, "{dialect:?}");
+            assert_eq!(refused, 0, "{dialect:?}: it fits before it is sent");
+        }
+    }
+}
+
+#[test]
+fn a_window_smaller_than_believed_is_learned_and_the_client_never_hears_of_it() {
+    for dialect in Dialect::ALL {
+        for overflow in [OnOverflow::Refuse, OnOverflow::RefuseInStream] {
+            let (edits, refused) = grow(dialect, true, 16_384, overflow);
+            assert!(edits > 0 && (1..=4).contains(&refused), "{dialect:?} {overflow:?}: {refused}");
+        }
+    }
+}
+
+#[test]
+fn a_window_that_nobody_knows_is_learned_from_the_first_refusal() {
+    let (edits, refused) = grow(Dialect::Chat, true, 0, OnOverflow::Refuse);
+    assert!(edits > 0 && (1..=3).contains(&refused), "{refused}");
+}
+
+#[test]
+fn when_nothing_helps_the_client_hears_the_words_it_knows() {
+    for dialect in Dialect::ALL {
+        for stream in [true, false] {
+            let world = World::new(dialect, 50_000, Options::default());
+            let mut agent = Agent::new(dialect);
+            agent.stream = stream;
+            (1..=6).for_each(|n| drop(agent.turn(&world, &words(n))));
+            (0..4).for_each(|_| world.server.add(Step::overflow()));
+            agent.say("What now?");
+            let mut ear = Ear::default();
+            agent.send(&world, &mut ear).unwrap();
+            let text = ear.text();
+            let known = ["context_length_exceeded", "prompt is too long", "context"];
+            assert!(known.iter().any(|words| text.contains(words)), "{dialect:?}: {text}");
+            if dialect != Dialect::Responses || !stream {
+                assert_eq!(ear.status, 400, "{dialect:?}");
+            }
+            assert!(ear.ended);
+            // And it goes on.
+            world.server.add(Step::say("better"));
+            let (message, _) = agent.ask(&world);
+            assert_eq!(message.words(), "better");
+        }
+    }
+}
+
+#[test]
+fn less_room_for_the_answer_comes_before_less_of_the_conversation() {
+    let world = World::new(Dialect::Chat, 16_384, window(4_096, OnOverflow::Refuse));
+    let mut agent = Agent::new(Dialect::Chat);
+    agent.max_tokens = Some(3_000);
+    let mut lowered = false;
+    for n in 1..=12 {
+        let (_, ear) = agent.turn(&world, &words(n));
+        let seen: serde_json::Value = serde_json::from_slice(&world.last_seen().body).unwrap();
+        let most = seen["max_tokens"].as_u64().unwrap();
+        assert!(most <= 3_000);
+        lowered |= most < 3_000 && ear.notes.edits == 0;
+    }
+    assert!(lowered);
+}
+
+#[test]
+fn a_silent_truncation_is_noticed() {
+    let world = World::new(Dialect::Ollama, 100_000, window(2_048, OnOverflow::Truncate));
+    let mut agent = Agent::new(Dialect::Ollama);
+    let mut seen = 0;
+    for n in 1..=40 {
+        let (_, ear) = agent.turn(&world, &words(n));
+        seen += usize::from(ear.notes.truncated.is_some());
+    }
+    assert!(seen > 0);
+    let lesson = lesson::known(world.relay.engine().store(), &world.asking.about()).unwrap();
+    assert!(lesson.window.is_some_and(|window| window <= 2_100), "{lesson:?}");
+}
+
+#[test]
+fn every_refusal_is_in_the_journal_and_the_edits_with_their_reasons() {
+    let world = World::new(Dialect::Messages, 16_384, window(4_096, OnOverflow::Refuse));
+    let mut agent = Agent::new(Dialect::Messages);
+    let (mut refused, mut last) = (0, None);
+    for n in 1..=30 {
+        let (_, ear) = agent.turn(&world, &words(n));
+        refused += ear.notes.attempts - 1;
+        last = Some(ear.notes);
+    }
+    let thread = world.thread(&last.unwrap());
+    let count = |is: &dyn Fn(&Entry) -> bool| {
+        (1..=thread.last()).filter(|seq| is(&thread.record(*seq).unwrap().entry)).count()
+    };
+    let lost = count(&|entry| matches!(entry, Entry::Lost(reply) if reply.finish == "overflow"));
+    assert_eq!(lost as u32, refused);
+    assert!(count(&|entry| matches!(entry, Entry::Edit(edit) if edit.cause.after < edit.cause.before)) > 0);
+}
+
+#[test]
+fn a_compacted_transcript_is_smaller_and_goes_on_as_another() {
+    let world = World::new(Dialect::Responses, 100_000, Options::default());
+    let mut agent = Agent::new(Dialect::Responses).whole();
+    (1..=20).for_each(|n| drop(agent.turn(&world, &words(n))));
+    let mut ear = Ear::default();
+    agent.compact(&world, &mut ear).unwrap();
+    let body: serde_json::Value = serde_json::from_slice(&ear.body).unwrap();
+    assert_eq!(body["object"], "response.compaction");
+    let output = body["output"].as_array().unwrap();
+    assert!(!output.is_empty() && output.len() < agent.elements.len(), "{}", output.len());
+    assert!(ear.notes.after < ear.notes.before && ear.notes.edits == 1);
+    agent.elements = output.iter().map(ToString::to_string).collect();
+    let (_, ear) = agent.turn(&world, "go on");
+    assert!(ear.notes.untouched);
+}

@@ -1,0 +1,14 @@
+//! The gateway's turn against the scripted server: real HTTP, real counts, a window that is enforced.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod across;
+mod crowd;
+mod cut;
+mod faithful;
+mod faults;
+mod grow;
+mod kit;
+mod own;
+mod params;
+mod random;
