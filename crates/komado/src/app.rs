@@ -12,9 +12,8 @@ use komado_core::{Address, SessionId};
 use komado_engine::engine::Found;
 use komado_engine::{Clock, Engine, Thread};
 use komado_store::{FileStore, Holder, MemoryStore, Mode, Store};
-use std::cell::RefCell;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Options that every verb takes.
 #[derive(clap::Args, Clone, Debug)]
@@ -41,7 +40,7 @@ pub(crate) struct App {
     /// The file store, when that is the one in use.
     pub(crate) files: Option<Arc<FileStore>>,
     /// The thread that was last opened to be changed, for whoever has to say how it is opened again.
-    changing: RefCell<Option<Found>>,
+    changing: Mutex<Option<Found>>,
 }
 
 impl App {
@@ -51,7 +50,34 @@ impl App {
         let (store, files) = open_store(&config)?;
         let engine = Engine::new(store, Arc::new(SystemClock));
         let paper = Paper::new(options.json);
-        Ok(Self { config, engine, paper, files, changing: RefCell::new(None) })
+        Ok(Self { config, engine, paper, files, changing: Mutex::default() })
+    }
+
+    /// Over an engine of a test's own.
+    #[cfg(test)]
+    pub(crate) fn over(engine: Engine, config: Config) -> Self {
+        Self { config, engine, paper: Paper::new(false), files: None, changing: Mutex::default() }
+    }
+
+    /// The same for threads of its own, which serve many at once.
+    pub(crate) fn shared(&self) -> Arc<Self> {
+        Arc::new(self.onto(Paper::new(self.paper.json)))
+    }
+
+    /// The same, with other paper.
+    pub(crate) fn onto(&self, paper: Paper) -> Self {
+        Self {
+            config: self.config.clone(),
+            engine: self.engine.clone(),
+            paper,
+            files: self.files.clone(),
+            changing: Mutex::default(),
+        }
+    }
+
+    /// The same for one call through another door: what its verbs print is kept.
+    pub(crate) fn desk(&self) -> Self {
+        self.onto(Paper::kept())
     }
 
     /// The file store; verbs about folders need it.
@@ -73,7 +99,7 @@ impl App {
         }
         let mut thread = self.engine.open(&found.session, &found.thread, mode)?;
         if mode != Mode::Read {
-            self.changing.replace(Some(found.clone()));
+            *self.changing.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.clone());
             let limits = self.limits(&thread)?;
             thread = thread.clipping(limits);
         }
@@ -123,7 +149,7 @@ impl App {
 
     /// What went wrong; where it is that a thread was closed, with the command that opens it again.
     pub(crate) fn explained(&self, fault: Fault) -> Fault {
-        match &*self.changing.borrow() {
+        match &*self.changing.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(found) if fault.is_closed() => {
                 let verb = if found.thread.is_root() { "resume" } else { "thread resume" };
                 fault.and(format!("`komado {verb} {}` opens it again", crate::verb::name(found)))
@@ -237,3 +263,9 @@ fn short(arg: &str) -> String {
 pub(crate) fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
+
+/// The gateway shares it between threads.
+const _: () = {
+    const fn is_shared<T: Send + Sync>() {}
+    is_shared::<App>();
+};

@@ -45,6 +45,12 @@ verbs! {
     Ask => ask,
     /// Talk with a model at the terminal
     Chat => chat,
+    /// Serve agents: the gateway, the HTTP API and MCP
+    Serve => serve,
+    /// Make, list and revoke the keys of whoever may reach `komado serve`
+    Key => key,
+    /// Be an MCP server on standard input and output
+    Mcp => mcp,
     /// List the entries of a journal
     Log => log,
     /// Print what the model sees

@@ -4,7 +4,7 @@
 //! environment. A window that nobody knows is an error here, before anything is sent; none is ever guessed. With nothing
 //! configured at all the built-in model answers, and says that it is one.
 
-mod provider;
+pub(crate) mod provider;
 mod summary;
 
 use crate::app::App;
@@ -26,7 +26,7 @@ use komado_provider::{
 use std::time::Duration;
 
 /// The window of the built-in model, unless another is wished for.
-const SMALL: u32 = 4_096;
+pub(crate) const SMALL: u32 = 4_096;
 
 /// Who is to be asked, as far as the command line says.
 #[derive(ClapArgs, Clone, Debug, Default)]
@@ -62,6 +62,11 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    /// A connection that others hold open.
+    pub(crate) fn over(asking: Asking, window: Window) -> Self {
+        Self { asking, window, server: None }
+    }
+
     /// True when the built-in model answers.
     pub(crate) fn is_scripted(&self) -> bool {
         self.server.is_some()
@@ -83,6 +88,28 @@ impl Connection {
         let Asking { provider, model, .. } = &self.asking;
         let Window { tokens, told } = self.window;
         format!("{model} at {}, window {} tokens ({told})", provider.name, number(tokens))
+    }
+}
+
+/// What is known of a model, but for what was learned.
+pub(crate) struct Known {
+    /// Who is asked; its window is as yet 0.
+    pub(crate) asking: Asking,
+    given: Option<u64>,
+    limits: Option<Listed>,
+    /// Why its server said nothing of its window.
+    silent: Option<SendError>,
+}
+
+impl Known {
+    /// The window, with what was learned.
+    pub(crate) fn window(&self, lesson: &Lesson) -> Option<Window> {
+        Window::known(self.given, lesson, self.asking.probed, self.limits)
+    }
+
+    /// True when its server was asked and did not answer.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.silent.is_some()
     }
 }
 
@@ -108,30 +135,12 @@ impl App {
             .final_if(|status, body| overflow::classify(status, body).overflow);
         let mut asking = Asking::new(client, whom.provider, whom.model, 0);
         asking.known_as = whom.server.as_ref().map(|_| format!("{SCRIPTED}:"));
-        let llm = self.config.llm(&name);
-        let longest = wishes.max_tokens.or_else(|| llm.and_then(|llm| llm.max_tokens));
-        asking.max_tokens = longest.map(u64::from);
         asking.form = if wishes.no_stream { Form::Whole } else { Form::Stream };
-        asking.shrink = self.config.retry_shrink;
-        asking.tries = self.config.overflow_tries;
-        asking.history = self.config.max_history;
-        // A model on one's own machine has the window that its server was started with, whatever it is called.
-        let registry = self.registry()?;
-        let listed = registry.get(&name, &asking.model).or_else(|| registry.find(&asking.model)).cloned();
-        let chooses = asking.provider.is_local || asking.provider.dialect == Dialect::Ollama;
-        let listed = listed.filter(|_| !chooses);
-        asking.output = listed.as_ref().and_then(|model| model.output);
-        asking.max_tokens = longest_answer(&asking, listed.as_ref());
-        let lesson = self.lesson(&asking)?;
-        let given = self.given(own, wishes, &asking).map(u64::from);
-        let mut silent = None;
-        asking.probed = match (given, &whom.server) {
-            (Some(_), _) => None,
-            (None, Some(_)) => Some(u64::from(built_in_window(own, wishes))),
-            (None, None) => self.probe(&asking, &mut silent),
-        };
-        let limits = listed.as_ref().map(|model| Listed { context: model.context, input: model.input });
-        let window = Window::known(given, &lesson, asking.probed, limits);
+        let built_in = whom.server.as_ref().map(|_| built_in_window(own, wishes));
+        let known = self.known(asking, own, wishes, built_in, &self.registry()?);
+        let lesson = self.lesson(&known.asking)?;
+        let window = known.window(&lesson);
+        let Known { mut asking, silent, .. } = known;
         let window = window.ok_or_else(|| unknown(&asking, silent))?;
         (asking.window, asking.is_given) = (window.tokens, window.told == Told::Given);
         if let (Told::Given, Some(said)) = (window.told, lesson.window.filter(|said| *said < window.tokens)) {
@@ -143,6 +152,40 @@ impl App {
             ));
         }
         Ok(Connection { asking, window, server: whom.server })
+    }
+
+    /// Everything that is known of a model but what was learned: from the settings, from the table of models, from its
+    /// server. `built_in` is the window of the built-in model, where it is the one.
+    pub(crate) fn known(
+        &self,
+        mut asking: Asking,
+        own: &MetaConfig,
+        wishes: &Wishes,
+        built_in: Option<u32>,
+        registry: &Registry,
+    ) -> Known {
+        let name = asking.provider.name.clone();
+        let llm = self.config.llm(&name);
+        let longest = wishes.max_tokens.or_else(|| llm.and_then(|llm| llm.max_tokens));
+        asking.max_tokens = longest.map(u64::from);
+        asking.shrink = self.config.retry_shrink;
+        asking.tries = self.config.overflow_tries;
+        asking.history = self.config.max_history;
+        // A model on one's own machine has the window that its server was started with, whatever it is called.
+        let listed = registry.get(&name, &asking.model).or_else(|| registry.find(&asking.model)).cloned();
+        let chooses = asking.provider.is_local || asking.provider.dialect == Dialect::Ollama;
+        let listed = listed.filter(|_| !chooses);
+        asking.output = listed.as_ref().and_then(|model| model.output);
+        asking.max_tokens = longest_answer(&asking, listed.as_ref());
+        let given = self.given(own, wishes, &asking).map(u64::from);
+        let mut silent = None;
+        asking.probed = match (given, built_in) {
+            (Some(_), _) => None,
+            (None, Some(window)) => Some(u64::from(window)),
+            (None, None) => self.probe(&asking, &mut silent),
+        };
+        let limits = listed.as_ref().map(|model| Listed { context: model.context, input: model.input });
+        Known { asking, given, limits, silent }
     }
 
     /// What was learned about the model that is asked.
@@ -188,7 +231,8 @@ impl App {
         Ok(thread.budget(self.config.policy(None), window, &[model, &provider.name])?)
     }
 
-    fn patience(&self, provider: &str) -> Patience {
+    /// How long a provider is waited for.
+    pub(crate) fn patience(&self, provider: &str) -> Patience {
         let mut patience = Patience {
             tries: self.config.tries,
             delay: Duration::from_secs(u64::from(self.config.delay_seconds)),

@@ -45,6 +45,8 @@ pub(crate) struct Fault {
     message: String,
     /// True when a thread was closed, and nothing else is wrong.
     closed: bool,
+    /// True when the place where things are kept could not be used.
+    away: bool,
 }
 
 /// What verbs give back.
@@ -52,7 +54,7 @@ pub(crate) type Outcome<T = ()> = Result<T, Fault>;
 
 impl Fault {
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), closed: false }
+        Self { exit, message: message.into(), closed: false, away: false }
     }
 
     /// A wrong command line.
@@ -68,6 +70,16 @@ impl Fault {
     /// True when whoever read the output went away.
     pub(crate) fn is_gone(&self) -> bool {
         self.message == GONE
+    }
+
+    /// What kind of failure it is.
+    pub(crate) fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    /// True when the place where things are kept could not be used; the same call may work later.
+    pub(crate) fn is_away(&self) -> bool {
+        self.away
     }
 
     /// The words.
@@ -129,6 +141,7 @@ impl From<Engine> for Fault {
             | Engine::TooMuch(_)
             | Engine::TooDeep { .. }
             | Engine::AnchorCap { .. }
+            | Engine::OpenAnchor { .. }
             | Engine::NotSpawned { .. }
             | Engine::NeverBegun { .. }
             | Engine::Crowded { .. }
@@ -161,7 +174,11 @@ impl From<Store> for Fault {
             }
             _ => Exit::Failed,
         };
-        Self::new(exit, error.to_string())
+        let away = matches!(
+            error,
+            Store::Io { .. } | Store::Table(_) | Store::Shelf(_) | Store::Poisoned | Store::Injected(_)
+        );
+        Self { away, ..Self::new(exit, error.to_string()) }
     }
 }
 

@@ -12,6 +12,7 @@ mod gauge;
 mod heap;
 mod paper;
 mod progress;
+mod server;
 mod share;
 mod table;
 mod verb;

@@ -3,17 +3,55 @@
 use crate::fault::Outcome;
 use komado_core::notation::width as width_of;
 use serde::Serialize;
-use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Columns of a page that is no terminal's: enough for a line that says something.
+const PAGE_WIDTH: usize = 160;
 
 /// Where a verb prints its data. Talk goes to standard error.
 pub(crate) struct Paper {
-    out: BufWriter<StdoutLock<'static>>,
+    out: BufWriter<Sheet>,
     /// True when the reader is a program.
     pub(crate) json: bool,
     /// Columns of the terminal.
     pub(crate) width: usize,
     colour: bool,
     terminal: bool,
+}
+
+/// What is under the pen.
+enum Sheet {
+    Out(Stdout),
+    Held(Page),
+}
+
+/// A page that is kept instead of printed: for doors that answer with what a verb says.
+#[derive(Clone, Default)]
+pub(crate) struct Page(Arc<Mutex<Vec<u8>>>);
+
+impl Page {
+    /// What was written on it, in words.
+    pub(crate) fn text(&self) -> String {
+        let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+impl Write for Sheet {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Out(out) => out.write(bytes),
+            Self::Held(page) => page.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Out(out) => out.flush(),
+            Self::Held(_) => Ok(()),
+        }
+    }
 }
 
 /// Colours with a meaning.
@@ -38,7 +76,37 @@ impl Paper {
         let stdout = io::stdout();
         let terminal = stdout.is_terminal();
         let colour = terminal && std::env::var_os("NO_COLOR").is_none();
-        Self { width: width(), out: BufWriter::new(stdout.lock()), json, colour, terminal }
+        Self { width: width(), out: BufWriter::new(Sheet::Out(stdout)), json, colour, terminal }
+    }
+
+    /// Paper that ends up on `page`, without colours.
+    pub(crate) fn onto(page: &Page, json: bool) -> Self {
+        let out = BufWriter::new(Sheet::Held(page.clone()));
+        Self { width: PAGE_WIDTH, out, json, colour: false, terminal: false }
+    }
+
+    /// What a door that is not the command line prints: kept, until it is taken.
+    pub(crate) fn kept() -> Self {
+        Self::onto(&Page::default(), true)
+    }
+
+    /// What was kept so far; of paper that is printed, nothing.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        let flushed = self.out.flush();
+        match self.out.get_ref() {
+            Sheet::Held(page) if flushed.is_ok() => {
+                std::mem::take(&mut *page.0.lock().unwrap_or_else(PoisonError::into_inner))
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Another pen for the same paper. What the first one wrote must have been flushed.
+    pub(crate) fn another(&self) -> Self {
+        match self.out.get_ref() {
+            Sheet::Out(_) => Self::new(self.json),
+            Sheet::Held(page) => Self::onto(page, self.json),
+        }
     }
 
     /// Prints a line.

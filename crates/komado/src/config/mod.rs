@@ -18,6 +18,7 @@ mod ladder;
 mod mask;
 pub(crate) mod origin;
 mod reference;
+mod server;
 mod suggest;
 pub(crate) mod table;
 #[cfg(test)]
@@ -36,6 +37,7 @@ use table::{Named, PERSONA, PROVIDER, SETTINGS};
 pub(crate) use error::ConfigError;
 pub(crate) use ladder::LadderWishes;
 pub(crate) use reference::reference;
+pub(crate) use server::{OnFault, ServerWishes};
 pub(crate) use suggest::nearest_name;
 
 /// Everything the configuration may look at; the binary fills it from the process.
@@ -94,6 +96,8 @@ pub(crate) struct Config {
     pub(crate) tries: u32,
     /// Seconds before the second of these.
     pub(crate) delay_seconds: u32,
+    /// How the server serves.
+    pub(crate) server: ServerWishes,
     /// How a window is kept.
     pub(crate) ladder: LadderWishes,
     /// What a person should know although nothing is wrong, such as a key that is not set.
@@ -109,6 +113,8 @@ pub(crate) struct Config {
 pub(crate) struct Llm {
     /// The model's name, as its provider spells it.
     pub(crate) model: Option<String>,
+    /// Models that lead to it at the gateway: names, or beginnings that end in `*`.
+    pub(crate) models: Vec<String>,
     /// The model's window, in tokens.
     pub(crate) context_length: Option<u32>,
     /// The key; shown nowhere.
@@ -145,6 +151,11 @@ impl Config {
     /// One provider's settings; `None` when nothing was said about it.
     pub(crate) fn llm(&self, name: &str) -> Option<&Llm> {
         self.llms.get(name)
+    }
+
+    /// The providers of which something was said.
+    pub(crate) fn llms(&self) -> impl Iterator<Item = (&str, &Llm)> {
+        self.llms.iter().map(|(name, llm)| (name.as_str(), llm))
     }
 
     /// Every setting with its value and origin, in the table's order, secrets hidden.
@@ -191,6 +202,7 @@ impl Config {
             // A bare `file:` is the default store, whose place base_dir already names.
             ("store.url", Some(Value::Text(v))) => self.store_url = Some(v).filter(|v| v != "file:"),
             (key, Some(value)) if key.starts_with("threads.") => self.threads.apply(key, value),
+            (key, Some(value)) if key.starts_with("server.") => self.server.apply(key, value),
             ("session.max_history", Some(Value::Count(v))) => self.max_history = Some(v),
             ("session.user", Some(Value::Text(v))) => self.user = Some(v),
             ("session.meter", Some(Value::Text(v))) => self.meter = v,
@@ -259,6 +271,7 @@ impl Llm {
     fn apply(&mut self, leaf: &str, value: Option<Value>) {
         match (leaf, value) {
             ("model", Some(Value::Text(v))) => self.model = Some(v),
+            ("models", Some(Value::Lines(v))) => self.models = v,
             ("context_length", Some(Value::Count(v))) => self.context_length = Some(v),
             ("api_key", Some(Value::Text(v))) => self.api_key = Some(v),
             ("base_url", Some(Value::Text(v))) => self.base_url = Some(v),
@@ -276,6 +289,7 @@ impl fmt::Debug for Llm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Llm")
             .field("model", &self.model)
+            .field("models", &self.models)
             .field("context_length", &self.context_length)
             .field("api_key", &self.api_key.as_ref().map(|_| mask::SET))
             .field("base_url", &self.base_url.as_deref().map(mask::url))

@@ -68,7 +68,8 @@ pub(super) fn known_providers<'a>() -> impl Iterator<Item = &'a str> {
 pub(crate) const SCRIPTED: &str = "scripted";
 
 /// Variables that begin with `KOMADO_` and are not settings.
-pub(super) const RESERVED: [&str; 4] = ["KOMADO_CONFIG", "KOMADO_DATA", "KOMADO_LOG", "KOMADO_PYTHON"];
+pub(super) const RESERVED: [&str; 5] =
+    ["KOMADO_CONFIG", "KOMADO_DATA", "KOMADO_LOG", "KOMADO_PYTHON", "KOMADO_SESSION"];
 
 /// Stands in a path for the name of a provider.
 pub(super) const PROVIDER: &str = "<provider>";
@@ -78,6 +79,8 @@ pub(super) const PERSONA: &str = "<persona>";
 const STORES: &[&str] = &["file:", "memory:", "redis://", "rediss://", "postgres://", "postgresql://"];
 const METERS: &[&str] = &["o200k", "cl100k", "chars4", "bytes4", "o200k-1.5"];
 const DIALECTS: &[&str] = &["openai", "responses", "anthropic", "ollama"];
+const ON_FAULT: &[&str] = &["pass", "stop"];
+const RECALL: &[&str] = &["when_needed", "never"];
 const PRESETS: &[&str] = &["komado", "seed000", "seed001", "seed002"];
 const TOKENS: Kind = Kind::Count { min: 0, max: 1_000_000_000 };
 const DEPTH: Kind = Kind::Count { min: 0, max: 100 };
@@ -416,8 +419,81 @@ pub(crate) static SETTINGS: &[Setting] = &[
         about: "The tokeniser that counts.",
         ..PLAIN
     },
+    Setting {
+        path: "server.listen",
+        default: Some("127.0.0.1:4141"),
+        about: "Where `komado serve` listens; beyond this machine only with keys.",
+        ..PLAIN
+    },
+    Setting {
+        path: "server.upstream",
+        about: "The provider that is asked where neither path nor model name one; unset: as is found.",
+        ..PLAIN
+    },
+    Setting {
+        path: "server.on_fault",
+        kind: Kind::Choice(ON_FAULT),
+        default: Some("pass"),
+        about: "What happens to a request when something of ours fails: it goes through untouched, or is refused.",
+        ..PLAIN
+    },
+    Setting {
+        path: "server.recall",
+        kind: Kind::Choice(RECALL),
+        default: Some("when_needed"),
+        about: "Whether the model is offered the tools that lead back to what left its window.",
+        ..PLAIN
+    },
+    Setting {
+        path: "server.forward_other",
+        kind: Kind::Bool,
+        default: Some("true"),
+        about: "Whether other paths under /v1 (embeddings, files) go to the provider as they come.",
+        ..PLAIN
+    },
+    Setting {
+        path: "server.body_limit_mb",
+        kind: Kind::Count { min: 1, max: 4_095 },
+        default: Some("256"),
+        about: "The largest request that is taken, in megabytes.",
+        ..PLAIN
+    },
+    Setting {
+        path: "server.concurrency",
+        kind: Kind::Count { min: 1, max: 100_000 },
+        default: Some("512"),
+        about: "How many requests are under way at once; one more is told to come again.",
+        ..PLAIN
+    },
+    Setting {
+        path: "server.rate",
+        kind: Kind::Count { min: 0, max: 1_000_000 },
+        default: Some("0"),
+        about: "Requests a second of one key, or of one address where there are no keys; 0: as many as come.",
+        ..PLAIN
+    },
+    Setting {
+        path: "server.timeout_seconds",
+        kind: Kind::Count { min: 1, max: 86_400 },
+        default: Some("60"),
+        about: "Seconds to wait for a client's headers, and for each next piece of its request.",
+        ..PLAIN
+    },
+    Setting {
+        path: "server.grace_seconds",
+        kind: Kind::Count { min: 0, max: 86_400 },
+        default: Some("20"),
+        about: "Seconds that answers under way may still take when the server is to stop.",
+        ..PLAIN
+    },
     Setting { path: "llm.provider", default: Some("openai"), about: "The model provider to call.", ..PLAIN },
     Setting { path: "llm.<provider>.model", about: "The model's name, as its provider spells it.", ..PLAIN },
+    Setting {
+        path: "llm.<provider>.models",
+        kind: Kind::Lines,
+        about: "Models for which the gateway asks this provider: names, or beginnings that end in *.",
+        ..PLAIN
+    },
     Setting {
         path: "llm.<provider>.context_length",
         kind: Kind::Count { min: 1, max: 1_000_000_000 },

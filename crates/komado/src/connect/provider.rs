@@ -14,6 +14,17 @@ use std::path::Path;
 /// The name of a provider that has only an address.
 const CUSTOM: &str = "custom";
 
+/// Where the key of a provider comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Held {
+    /// The settings, or the file they name.
+    Settings,
+    /// The variable that the provider's own tools read.
+    Environment,
+    /// There is none.
+    Nowhere,
+}
+
 impl App {
     /// Which provider is meant.
     pub(super) fn provider_name(&self, own: &MetaConfig, wishes: &Wishes) -> String {
@@ -65,6 +76,31 @@ impl App {
             ))),
             (None, _) => Ok(provider),
         }
+    }
+
+    /// A provider as the gateway asks it: without a key it may still be asked, with the client's own.
+    pub(crate) fn upstream(&self, name: &str) -> Outcome<(Provider, Held)> {
+        let provider = self.address(name, None)?;
+        let llm = self.config.llm(name);
+        let is_set = llm.is_some_and(|llm| llm.api_key.is_some() || llm.api_key_file.is_some());
+        Ok(match self.key(name, true)? {
+            Some(key) if is_set => (provider.with_key(key), Held::Settings),
+            Some(key) => (provider.with_key(key), Held::Environment),
+            None => (provider, Held::Nowhere),
+        })
+    }
+
+    /// Providers whose key is in the environment; of two that share one, the first.
+    pub(crate) fn keyed(&self) -> Vec<&'static str> {
+        let mut seen = Vec::new();
+        let mut names = Vec::new();
+        for row in ROWS {
+            if let Some((variable, _)) = variable(row).filter(|(variable, _)| !seen.contains(variable)) {
+                seen.push(variable);
+                names.push(row.name);
+            }
+        }
+        names
     }
 
     /// A provider as yet without its key.

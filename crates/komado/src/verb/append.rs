@@ -30,30 +30,30 @@ const BATCH: usize = 1 << 18;
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// The session, or SESSION/THREAD
-    address: Address,
+    pub(crate) address: Address,
     /// The words; standard input when left out
-    text: Vec<String>,
+    pub(crate) text: Vec<String>,
     /// Read the words from FILE
     #[arg(long, value_name = "FILE", conflicts_with_all = ["text", "jsonl"])]
-    file: Option<PathBuf>,
+    pub(crate) file: Option<PathBuf>,
     /// Who speaks: system, developer, user, assistant or tool
     #[arg(long, default_value = "user")]
-    role: String,
+    pub(crate) role: String,
     /// The call that a tool's message answers
     #[arg(long, value_name = "ID")]
-    call: Option<String>,
+    pub(crate) call: Option<String>,
     /// The message is a tool's error
     #[arg(long)]
-    error: bool,
+    pub(crate) error: bool,
     /// Read chat messages, one JSON object per line, from FILE or - for standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["text", "call", "error"])]
-    jsonl: Option<PathBuf>,
+    pub(crate) jsonl: Option<PathBuf>,
     /// Pass over lines that cannot be taken in, and say which
     #[arg(long, requires = "jsonl")]
-    skip_bad: bool,
+    pub(crate) skip_bad: bool,
     /// Refuse a message while calls wait, instead of answering them as interrupted
     #[arg(long)]
-    strict: bool,
+    pub(crate) strict: bool,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
@@ -88,7 +88,7 @@ fn append_text(app: &App, mut thread: Thread<'_>, found: &Found, args: &Args) ->
     let window = share::window(&thread, given)?;
     // Calls that were answered for it go back, too.
     let undo = change::rewind_to(found, before);
-    let mut paper = crate::paper::Paper::new(app.paper.json);
+    let mut paper = app.paper.another();
     if paper.json {
         paper.json(&json!({
             "session": found.session.as_str(),
@@ -247,7 +247,7 @@ impl Lines {
 
 fn append_lines(app: &App, mut thread: Thread<'_>, path: &Path, skip_bad: bool) -> Outcome {
     let mut lines = Lines::open(path)?;
-    let mut paper = crate::paper::Paper::new(app.paper.json);
+    let mut paper = app.paper.another();
     let bar = progress::spinner("entries");
     let (mut skipped, mut told) = (0u64, true);
     let outcome = loop {

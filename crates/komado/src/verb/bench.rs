@@ -9,6 +9,7 @@ mod child;
 mod costs;
 pub(in crate::verb) mod dice;
 mod digest;
+mod gateway;
 mod machine;
 mod open;
 mod peers;
@@ -41,6 +42,8 @@ enum What {
     Plan(plan::Args),
     /// Sending a long conversation: memory and bytes copied, beside a Python client
     Request(request::Args),
+    /// The way through the gateway, many conversations at once, and a journal that grows
+    Gateway(gateway::Args),
     /// One process of `bench open`
     #[command(hide = true)]
     OpenChild(child::Args),
@@ -58,6 +61,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         What::Open(args) => open::run(app, args),
         What::Digest(args) => digest::run(app, args),
         What::Plan(args) => plan::run(app, args),
+        What::Gateway(args) => gateway::run(app, args),
         What::OpenChild(args) => child::run(app, args),
         What::PlanChild(args) => plan::run_deed(app, args),
         What::Request(args) => request::run(app, args),

@@ -12,10 +12,10 @@ use serde_json::json;
 pub(crate) struct Args {
     /// Sessions that ended before so many days; context_storage.cleanup_days when left out
     #[arg(long)]
-    days: Option<u32>,
+    pub(crate) days: Option<u32>,
     /// Only say what would be removed
     #[arg(long)]
-    dry_run: bool,
+    pub(crate) dry_run: bool,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {

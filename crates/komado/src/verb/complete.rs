@@ -9,9 +9,9 @@ use komado_core::Address;
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// The session
-    address: Address,
+    pub(crate) address: Address,
     /// Its result, for people
-    result: Option<String>,
+    pub(crate) result: Option<String>,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {

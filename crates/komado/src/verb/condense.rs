@@ -12,14 +12,14 @@ use komado_core::Address;
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// The session, or SESSION/THREAD
-    address: Address,
+    pub(crate) address: Address,
     /// The entries to hide, such as 3..50 or 3..10,12..50; left out: all but what is kept, in a summary written now
-    span: Option<Spans>,
+    pub(crate) span: Option<Spans>,
     /// The summary for the span; standard input when left out
     #[arg(long, requires = "span")]
-    text: Option<String>,
+    pub(crate) text: Option<String>,
     #[command(flatten)]
-    room: Room,
+    pub(crate) room: Room,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {

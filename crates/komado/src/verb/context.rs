@@ -15,10 +15,10 @@ use serde_json::json;
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// The session, SESSION/THREAD, or a moment SESSION@SEQ
-    address: Address,
+    pub(crate) address: Address,
     /// The model's window in tokens, in place of the session's own
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
-    window: Option<u32>,
+    pub(crate) window: Option<u32>,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {

@@ -77,6 +77,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
             meter: config.meter.clone(),
             persona: None,
             stelis_config: None,
+            alias: None,
         },
         user: Some(config.user.clone().unwrap_or_else(|| "demo".into())),
         queued: false,

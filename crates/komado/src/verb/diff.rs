@@ -12,9 +12,9 @@ use serde_json::json;
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// The earlier moment, SESSION@SEQ
-    before: Address,
+    pub(crate) before: Address,
     /// The later moment; now when left out
-    after: Option<Address>,
+    pub(crate) after: Option<Address>,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
@@ -49,6 +49,8 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
             app.paper.line(line)?;
         }
     }
-    say(format!("{} → {} tokens", number(before.tokens()), number(after.tokens())));
+    if !app.paper.json {
+        say(format!("{} → {} tokens", number(before.tokens()), number(after.tokens())));
+    }
     Ok(())
 }

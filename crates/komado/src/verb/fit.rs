@@ -22,26 +22,26 @@ use super::change;
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// The session, or SESSION/THREAD
-    address: Address,
+    pub(crate) address: Address,
     /// Only say what would be done
     #[arg(long)]
-    dry_run: bool,
+    pub(crate) dry_run: bool,
     /// First take back edits for which the window has room again
     #[arg(long)]
-    relax: bool,
+    pub(crate) relax: bool,
     #[command(flatten)]
-    room: Room,
+    pub(crate) room: Room,
 }
 
 /// Which window, and by which rule.
 #[derive(ClapArgs, Debug)]
-pub(super) struct Room {
+pub(crate) struct Room {
     /// The model's window in tokens, in place of the session's own
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
-    window: Option<u32>,
+    pub(crate) window: Option<u32>,
     /// The rule by which the window is kept: komado, seed000, seed001 or seed002; else as the settings say
     #[arg(long, value_parser = preset)]
-    preset: Option<Preset>,
+    pub(crate) preset: Option<Preset>,
 }
 
 /// The window of a session in tokens as we count them: `given`, else its own.

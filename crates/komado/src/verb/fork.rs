@@ -11,12 +11,12 @@ use serde_json::json;
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// The moment to go on from, SESSION@SEQ; now when SEQ is left out
-    address: Address,
+    pub(crate) address: Address,
     /// The new thread's name; one is made up when left out
-    name: Option<String>,
+    pub(crate) name: Option<String>,
     /// What it is about, for people
     #[arg(long)]
-    label: Option<String>,
+    pub(crate) label: Option<String>,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {

@@ -19,7 +19,9 @@ pub(crate) mod fail;
 pub(crate) mod fit;
 pub(crate) mod fork;
 pub(crate) mod import;
+pub(crate) mod key;
 pub(crate) mod log;
+pub(crate) mod mcp;
 pub(crate) mod model_server;
 pub(crate) mod models;
 pub(crate) mod new;
@@ -32,6 +34,7 @@ pub(crate) mod replay;
 pub(crate) mod resume;
 pub(crate) mod revert;
 pub(crate) mod rewind;
+pub(crate) mod serve;
 pub(crate) mod sessions;
 pub(crate) mod setup;
 pub(crate) mod show;
@@ -44,7 +47,7 @@ pub(crate) mod unpin;
 
 mod change;
 mod ending;
-mod span;
+pub(crate) mod span;
 mod talks;
 
 pub(crate) use change::name;

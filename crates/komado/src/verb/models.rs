@@ -91,7 +91,8 @@ fn price(model: &Model) -> String {
     )
 }
 
-fn unknown(registry: &Registry, name: &str) -> Fault {
+/// That a name is not known, and which are like it.
+pub(crate) fn unknown(registry: &Registry, name: &str) -> Fault {
     let wanted = name.to_lowercase();
     let close = registry.models().iter().filter(|model| model.id.to_lowercase().contains(&wanted));
     let close: Vec<&str> = close.map(|model| model.id.as_str()).take(5).collect();
@@ -133,7 +134,8 @@ fn cells(model: &Model) -> Vec<String> {
     ]
 }
 
-fn row(model: &Model) -> Value {
+/// A model for programs.
+pub(crate) fn row(model: &Model) -> Value {
     let mut row = json!(model);
     row["input_limit"] = json!(model.input_limit());
     for field in ["input", "output", "price"] {

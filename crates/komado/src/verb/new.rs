@@ -1,6 +1,6 @@
 //! `komado new`: make a session.
 
-mod stelis;
+pub(crate) mod stelis;
 
 use crate::app::{App, hostname};
 use crate::fault::{Exit, Fault, Outcome};
@@ -18,37 +18,37 @@ use serde_json::json;
 pub(crate) struct Args {
     /// The session's id; a new UUID when left out
     #[arg(long)]
-    id: Option<String>,
+    pub(crate) id: Option<String>,
     /// The model it will talk to
     #[arg(long)]
-    model: Option<String>,
+    pub(crate) model: Option<String>,
     /// The provider of the model, as in the settings
     #[arg(long)]
-    provider: Option<String>,
+    pub(crate) provider: Option<String>,
     /// The model's window in tokens
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
-    window: Option<u32>,
+    pub(crate) window: Option<u32>,
     /// Whose session it is
     #[arg(long)]
-    user: Option<String>,
+    pub(crate) user: Option<String>,
     /// What it works on, such as github:ann/tool/issue/27
     #[arg(long, value_name = "KEY")]
-    task: Option<String>,
+    pub(crate) task: Option<String>,
     /// How tokens are counted: o200k, cl100k, chars4, bytes4 or o200k-1.5
     #[arg(long)]
-    meter: Option<String>,
+    pub(crate) meter: Option<String>,
     /// The system prompt
     #[arg(long, value_name = "TEXT")]
-    system: Option<String>,
+    pub(crate) system: Option<String>,
     /// Make it wait in a queue
     #[arg(long)]
-    queued: bool,
+    pub(crate) queued: bool,
     /// Who speaks in it: the name of a persona in the settings
     #[arg(long, value_name = "NAME")]
-    persona: Option<String>,
+    pub(crate) persona: Option<String>,
     /// What its child threads get, such as {"default_window_ratio":0.7,"max_depth":2,"enabled":true}
     #[arg(long, value_name = "JSON", value_parser = stelis::parse)]
-    stelis: Option<StelisConfig>,
+    pub(crate) stelis: Option<StelisConfig>,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
@@ -118,6 +118,7 @@ fn meta(app: &App, args: &Args, id: &SessionId) -> Outcome<Meta> {
             compression_threshold: Some(app.config.compression_threshold),
             persona: args.persona.clone(),
             stelis_config: args.stelis,
+            alias: None,
         },
         user: args.user.clone(),
         task: args.task.as_deref(),

@@ -25,43 +25,43 @@ use std::io;
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// The session, or SESSION/THREAD
-    address: Address,
+    pub(crate) address: Address,
     /// The output: its id or a beginning of it, or @SEQ for an entry; a list of the outputs when left out
     #[arg(value_name = "REF")]
-    reference: Option<String>,
+    pub(crate) reference: Option<String>,
     /// First line to read, or to search
     #[arg(long, value_name = "N", conflicts_with = "line")]
-    offset: Option<u64>,
+    pub(crate) offset: Option<u64>,
     /// Lines to read at most [default: 200]
     #[arg(long, value_name = "N", conflicts_with_all = ["grep", "line"])]
-    limit: Option<u64>,
+    pub(crate) limit: Option<u64>,
     /// Search for this text
     #[arg(long, value_name = "PATTERN", conflicts_with = "line")]
-    grep: Option<String>,
+    pub(crate) grep: Option<String>,
     /// The pattern is a regular expression
     #[arg(long, requires = "grep")]
-    regex: bool,
+    pub(crate) regex: bool,
     /// Lines to show before each match
     #[arg(long, value_name = "N", requires = "grep")]
-    before: Option<u64>,
+    pub(crate) before: Option<u64>,
     /// Lines to show after each match
     #[arg(long, value_name = "N", requires = "grep")]
-    after: Option<u64>,
+    pub(crate) after: Option<u64>,
     /// Matches to show at most [default: 50]
     #[arg(long, value_name = "N", requires = "grep")]
-    max_matches: Option<u64>,
+    pub(crate) max_matches: Option<u64>,
     /// Read a part of this line
     #[arg(long, value_name = "N")]
-    line: Option<u64>,
+    pub(crate) line: Option<u64>,
     /// Characters of the line to pass over
     #[arg(long, value_name = "N")]
-    char_offset: Option<u64>,
+    pub(crate) char_offset: Option<u64>,
     /// Characters to read at most [default: 2000]
     #[arg(long, value_name = "N", requires = "line")]
-    char_limit: Option<u64>,
+    pub(crate) char_limit: Option<u64>,
     /// Copy the bytes to standard output
     #[arg(long, conflicts_with_all = ["offset", "limit", "grep", "line", "char_offset"])]
-    raw: bool,
+    pub(crate) raw: bool,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
@@ -125,7 +125,7 @@ fn next(call: Call) -> Outcome<Value> {
 }
 
 /// The whole id of an output, of which a beginning may have been given.
-fn complete(app: &App, found: &Found, reference: Reference) -> Outcome<Reference> {
+pub(crate) fn complete(app: &App, found: &Found, reference: Reference) -> Outcome<Reference> {
     let Reference::Blob(given) = &reference else { return Ok(reference) };
     if app.engine.store().blob(&found.session, given).is_ok() {
         return Ok(reference);
@@ -145,7 +145,7 @@ fn complete(app: &App, found: &Found, reference: Reference) -> Outcome<Reference
 }
 
 /// Every output that an entry up to `end` names.
-fn list(app: &mut App, thread: &Thread<'_>, end: Seq) -> Outcome {
+pub(crate) fn list(app: &mut App, thread: &Thread<'_>, end: Seq) -> Outcome {
     let heading = ["ref", "bytes", "lines", "tool", "entry"].map(str::to_owned).to_vec();
     let mut rows = vec![heading];
     for seq in 1..=end {
@@ -173,7 +173,8 @@ fn list(app: &mut App, thread: &Thread<'_>, end: Seq) -> Outcome {
     Ok(())
 }
 
-fn fault(error: Error) -> Fault {
+/// What went wrong in a reading, with its exit code.
+pub(crate) fn fault(error: Error) -> Fault {
     let exit = match error {
         Error::Engine(error) => return error.into(),
         Error::Io(error) => return error.into(),

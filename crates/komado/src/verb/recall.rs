@@ -20,43 +20,43 @@ use std::ops::Range;
 pub(crate) struct Args {
     /// The session, SESSION/THREAD or SESSION@SEQ, and what to look for; with --user or --all only that
     #[arg(required = true, num_args = 1.., value_names = ["ADDRESS", "QUERY"])]
-    words: Vec<String>,
+    pub(crate) words: Vec<String>,
     /// At most so many results
     #[arg(short = 'k', long = "limit", value_name = "N", default_value_t = 10)]
-    k: usize,
+    pub(crate) k: usize,
     /// Look for the text as it stands, the last entry first
     #[arg(long, conflicts_with = "regex")]
-    exact: bool,
+    pub(crate) exact: bool,
     /// Look for a regular expression, the last entry first
     #[arg(long)]
-    regex: bool,
+    pub(crate) regex: bool,
     /// Only what this speaker said: system, developer, user, assistant or tool
     #[arg(long)]
-    role: Option<String>,
+    pub(crate) role: Option<String>,
     /// Only calls and results of this tool
     #[arg(long)]
-    tool: Option<String>,
+    pub(crate) tool: Option<String>,
     /// Only calls and results about this file or folder
     #[arg(long)]
-    file: Option<String>,
+    pub(crate) file: Option<String>,
     /// Only what was said then or later: 2024-01-15, 2024-01-15T10:30:00Z, or 3h, 2d, 1w ago
     #[arg(long, value_name = "TIME")]
-    since: Option<String>,
+    pub(crate) since: Option<String>,
     /// Only what was said then or earlier
     #[arg(long, value_name = "TIME")]
-    until: Option<String>,
+    pub(crate) until: Option<String>,
     /// As many results as fit into so many tokens
     #[arg(long, value_name = "TOKENS")]
-    budget: Option<u64>,
+    pub(crate) budget: Option<u64>,
     /// Also show so many entries before and after each result
     #[arg(long, alias = "neighbors", value_name = "N", default_value_t = 0)]
-    neighbours: u32,
+    pub(crate) neighbours: u32,
     /// Search all sessions of this user
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
-    user: Option<String>,
+    pub(crate) user: Option<String>,
     /// Search every session
     #[arg(long)]
-    all: bool,
+    pub(crate) all: bool,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {

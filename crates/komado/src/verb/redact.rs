@@ -6,27 +6,43 @@ use crate::paper::{count, say};
 use clap::Args as ClapArgs;
 use komado_core::Address;
 use komado_engine::redact::What;
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// One entry, SESSION@SEQ; or a session with --text or --pattern
-    address: Address,
+    pub(crate) address: Address,
     /// Take out every occurrence of this text
     #[arg(long, conflicts_with = "pattern")]
-    text: Option<String>,
+    pub(crate) text: Option<String>,
     /// Take out everything that matches this regular expression
     #[arg(long)]
-    pattern: Option<String>,
+    pub(crate) pattern: Option<String>,
     /// Why; kept with each changed entry
     #[arg(long)]
-    reason: String,
+    pub(crate) reason: String,
     /// Do it: what is taken out cannot be brought back
     #[arg(long)]
-    yes: bool,
+    pub(crate) yes: bool,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+    let (row, left) = take_out(app, args)?;
+    if app.paper.json {
+        app.paper.json(&row)?;
+        return complain(&left);
+    }
+    app.paper.line(format!(
+        "changed {} of the journal and {}",
+        count(row["entries"].as_u64().unwrap_or(0), "line"),
+        count(row["blobs"].as_u64().unwrap_or(0), "output")
+    ))?;
+    say("undo: none; the entries say when and why");
+    complain(&left)
+}
+
+/// Takes it out; tells what was changed, and where it still stands.
+pub(crate) fn take_out(app: &App, args: Args) -> Outcome<(Value, Vec<String>)> {
     let found = app.find(&args.address)?;
     let what = match (found.seq, args.text, args.pattern) {
         (None, Some(text), _) if !text.is_empty() => What::Matching(pattern(&regex::escape(&text))?),
@@ -49,27 +65,18 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         What::Matching(pattern) => app.engine.redact_leaves(&found.session, pattern)?,
         What::Entry(..) => Vec::new(),
     };
-    if app.paper.json {
-        app.paper.json(&json!({
-            "session": found.session.as_str(),
-            "entries": done.entries,
-            "blobs": done.blobs,
-            "left": left,
-            "undo": null,
-        }))?;
-        return complain(&left);
-    }
-    app.paper.line(format!(
-        "changed {} of the journal and {}",
-        count(done.entries, "line"),
-        count(done.blobs, "output")
-    ))?;
-    say("undo: none; the entries say when and why");
-    complain(&left)
+    let row = json!({
+        "session": found.session.as_str(),
+        "entries": done.entries,
+        "blobs": done.blobs,
+        "left": left,
+        "undo": null,
+    });
+    Ok((row, left))
 }
 
 /// A secret that is still somewhere is a failure, whatever else was done.
-fn complain(left: &[String]) -> Outcome {
+pub(crate) fn complain(left: &[String]) -> Outcome {
     if left.is_empty() {
         return Ok(());
     }

@@ -11,7 +11,7 @@ use komado_store::Mode;
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// The edit (or the revert) to undo, SESSION@SEQ
-    address: Address,
+    pub(crate) address: Address,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {

@@ -9,7 +9,7 @@ use komado_core::Address;
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// The moment to go back to, SESSION@SEQ
-    address: Address,
+    pub(crate) address: Address,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {

@@ -8,21 +8,21 @@ use clap::Args as ClapArgs;
 use komado_core::Address;
 use komado_core::session::{Session, State};
 use komado_store::{Mode, Query};
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// List this session's threads
-    address: Option<Address>,
+    pub(crate) address: Option<Address>,
     /// Only sessions in this state: queued, running, paused, completed, failed or stopped
     #[arg(long)]
-    status: Option<String>,
+    pub(crate) status: Option<String>,
     /// Only this user's
     #[arg(long)]
-    user: Option<String>,
+    pub(crate) user: Option<String>,
     /// At most so many, the newest
     #[arg(short = 'n', long, default_value_t = 50)]
-    limit: usize,
+    pub(crate) limit: usize,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
@@ -31,34 +31,55 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     }
     let status = args.status.as_deref().map(state).transpose()?;
     let query = Query { status, user: args.user, ..Query::default() };
+    let newest = newest(app, query, args.limit, |_| true)?;
+    if app.paper.json {
+        return newest.iter().try_for_each(|session| app.paper.json(&as_json(session)));
+    }
+    lines(&newest).into_iter().try_for_each(|line| app.paper.fit(&line))
+}
+
+/// The newest sessions of a query, among those that `sees` lets pass.
+pub(crate) fn newest(
+    app: &App,
+    query: Query,
+    limit: usize,
+    sees: impl Fn(&Session) -> bool,
+) -> Outcome<Vec<Session>> {
     let mut newest = std::collections::VecDeque::new();
     app.engine.each_session(query, |session| {
-        newest.push_back(session.clone());
-        if newest.len() > args.limit {
+        if sees(session) {
+            newest.push_back(session.clone());
+        }
+        if newest.len() > limit {
             newest.pop_front();
         }
         Ok(())
     })?;
-    if app.paper.json {
-        return newest.iter().try_for_each(|session| {
-            let mut row = json!(session);
-            row["session"] = json!(session.meta.uuid);
-            app.paper.json(&row)
-        });
-    }
-    if newest.is_empty() {
-        return app.paper.line("no sessions");
+    Ok(newest.into())
+}
+
+/// A session for programs.
+pub(crate) fn as_json(session: &Session) -> Value {
+    let mut row = json!(session);
+    row["session"] = json!(session.meta.uuid);
+    row
+}
+
+/// Sessions for people, in a table.
+pub(crate) fn lines(sessions: &[Session]) -> Vec<String> {
+    if sessions.is_empty() {
+        return vec!["no sessions".to_owned()];
     }
     let mut rows = vec![
         ["session", "status", "user", "task", "model", "calls", "tools", "tokens", "created"]
             .map(str::to_owned)
             .to_vec(),
     ];
-    rows.extend(newest.iter().map(row));
-    table(&rows, &[5, 6, 7]).into_iter().try_for_each(|line| app.paper.fit(&line))
+    rows.extend(sessions.iter().map(row));
+    table(&rows, &[5, 6, 7])
 }
 
-pub(super) fn state(name: &str) -> Outcome<State> {
+pub(crate) fn state(name: &str) -> Outcome<State> {
     State::named(name).ok_or_else(|| {
         let known = State::ALL.map(State::name).join(", ");
         Fault::usage(format!("unknown state: {name:?}; known are {known}"))

@@ -8,6 +8,7 @@ use komado_core::Address;
 use komado_core::journal::{Entry, Setup};
 use komado_core::raw::Raw;
 use komado_engine::Thread;
+use komado_engine::engine::Found;
 use std::path::{Path, PathBuf};
 
 #[derive(ClapArgs, Debug)]
@@ -15,48 +16,52 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Given {
     /// The system prompt
     #[arg(long, value_name = "TEXT")]
-    system: Option<String>,
+    pub(crate) system: Option<String>,
     /// Tool definitions: a file with a JSON array
     #[arg(long, value_name = "FILE")]
-    tools: Option<PathBuf>,
+    pub(crate) tools: Option<PathBuf>,
     /// Other parameters of the request: a file with a JSON object
     #[arg(long, value_name = "FILE")]
-    params: Option<PathBuf>,
+    pub(crate) params: Option<PathBuf>,
 }
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// The session, or SESSION/THREAD
-    address: Address,
+    pub(crate) address: Address,
     #[command(flatten)]
-    given: Given,
+    pub(crate) given: Given,
     /// Whose form tools and parameters have
     #[arg(long, default_value = "openai")]
-    dialect: String,
+    pub(crate) dialect: String,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = app.find_now(&args.address)?;
     let tools = args.given.tools.as_deref().map(read_tools).transpose()?;
     let params = args.given.params.as_deref().map(|path| read(path, '{', "a JSON object")).transpose()?;
-    let system = args.given.system;
     let dialect = (tools.is_some() || params.is_some()).then_some(args.dialect);
+    apply(app, &found, Setup { system: args.given.system, tools, params, dialect })
+}
+
+/// Sets up what is given; what is not given stays.
+pub(crate) fn apply(app: &mut App, found: &Found, given: Setup) -> Outcome {
     change::make(
         app,
-        &found,
+        found,
         |thread| {
             let before = current(thread)?;
             thread.set_up(Setup {
-                system: system.or(before.system),
-                tools: tools.or(before.tools),
-                params: params.or(before.params),
-                dialect: dialect.or(before.dialect),
+                system: given.system.or(before.system),
+                tools: given.tools.or(before.tools),
+                params: given.params.or(before.params),
+                dialect: given.dialect.or(before.dialect),
             })
         },
         |seq| Change {
             op: "setup",
             what: "set up; what was not given stays".into(),
-            undo: Some(change::rewind_before(&found, seq)),
+            undo: Some(change::rewind_before(found, seq)),
         },
     )
 }

@@ -45,9 +45,9 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 }
 
 /// Pictures from the session's blobs.
-struct Inline<'a> {
-    store: &'a dyn Store,
-    session: &'a SessionId,
+pub(crate) struct Inline<'a> {
+    pub(crate) store: &'a dyn Store,
+    pub(crate) session: &'a SessionId,
 }
 
 impl Blobs for Inline<'_> {

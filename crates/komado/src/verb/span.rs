@@ -6,11 +6,11 @@ use std::str::FromStr;
 
 /// One or more spans.
 #[derive(Clone, Debug)]
-pub(super) struct Spans(pub(super) Vec<Span>);
+pub(crate) struct Spans(pub(crate) Vec<Span>);
 
 impl Spans {
     /// Entries in all of them.
-    pub(super) fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.0.iter().map(|span| u64::from(span.to.saturating_sub(span.from)) + 1).sum()
     }
 }

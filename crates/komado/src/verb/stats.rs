@@ -15,10 +15,10 @@ use std::collections::{BTreeMap, VecDeque};
 pub(crate) struct Args {
     /// Only this user's
     #[arg(long)]
-    user: Option<String>,
+    pub(crate) user: Option<String>,
     /// How many running and failed sessions to list
     #[arg(short = 'n', long, default_value_t = 10)]
-    limit: usize,
+    pub(crate) limit: usize,
 }
 
 #[derive(Default)]

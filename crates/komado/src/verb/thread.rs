@@ -3,18 +3,18 @@
 //! A child has a share of its parent's window and works there as long as it likes; the parent keeps one anchor of it.
 //! Each of the verbs here has a file of the same shape as those above them.
 
-mod abort;
-mod balance;
-mod chronicle;
-mod end;
+pub(crate) mod abort;
+pub(crate) mod balance;
+pub(crate) mod chronicle;
+pub(crate) mod end;
 pub(crate) mod ended;
-mod pause;
-mod resume;
+pub(crate) mod pause;
+pub(crate) mod resume;
 mod run;
-mod spawned;
-mod start;
-mod tell;
-mod tree;
+pub(crate) mod spawned;
+pub(crate) mod start;
+pub(crate) mod tell;
+pub(crate) mod tree;
 
 use crate::app::App;
 use crate::fault::{Fault, Outcome};

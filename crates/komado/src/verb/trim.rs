@@ -10,12 +10,12 @@ use komado_core::Address;
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// The session, or SESSION/THREAD
-    address: Address,
+    pub(crate) address: Address,
     /// The entries, such as 7 or 7,9,12
-    span: Spans,
+    pub(crate) span: Spans,
     /// The placeholder; one that names the entry when left out
     #[arg(long)]
-    text: Option<String>,
+    pub(crate) text: Option<String>,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {

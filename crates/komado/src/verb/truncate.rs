@@ -10,12 +10,12 @@ use komado_core::Address;
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// The session, or SESSION/THREAD
-    address: Address,
+    pub(crate) address: Address,
     /// The entries to hide, such as 3..50 or 3..10,12..50
-    span: Spans,
+    pub(crate) span: Spans,
     /// The marker; one that counts the entries when left out
     #[arg(long)]
-    text: Option<String>,
+    pub(crate) text: Option<String>,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {

@@ -143,14 +143,14 @@ fn a_list_or_mapping_is_no_value_and_a_value_is_no_section() {
     check(
         "llm:\n  openai: gpt-4o\n",
         "komado.yaml:2:11: llm.openai must be a mapping, not a single value; \
-         keys that may stand in it: model, context_length, threshold, api_key, api_key_file, base_url, \
+         keys that may stand in it: model, models, context_length, threshold, api_key, api_key_file, base_url, \
          dialect, max_tokens, timeout_seconds",
     );
     check(
         "- a\n",
         "komado.yaml:1:1: the file must be a mapping, not a list; \
          keys that may stand in it: context_storage, budget, tool_output_cache, compaction, overflow, retry, store, \
-         threads, personas, session, llm",
+         threads, personas, session, server, llm",
     );
 }
 

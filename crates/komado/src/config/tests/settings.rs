@@ -21,6 +21,8 @@ pub(super) fn another_value(setting: &Setting) -> &'static str {
         Kind::Url(starts) if starts.contains(&"memory:") => "memory:",
         Kind::Url(_) => "http://localhost:1234/",
         Kind::Choice(words) if words.contains(&"anthropic") => "anthropic",
+        Kind::Choice(words) if words.contains(&"stop") => "stop",
+        Kind::Choice(words) if words.contains(&"never") => "never",
         Kind::Choice(_) => "chars4",
         Kind::Text | Kind::Path | Kind::Secret => "値",
     }
@@ -63,7 +65,9 @@ fn every_setting_of_the_table_reaches_its_field() {
     assert_eq!((config.tries, config.delay_seconds), (42, 42));
     check_ladder(&config);
     check_threads(&config);
-    assert_eq!(SETTINGS.len(), 58, "a new setting needs a line in this test");
+    check_server(&config.server);
+    assert_eq!(llm.models, ["値", "値"]);
+    assert_eq!(SETTINGS.len(), 69, "a new setting needs a line in this test");
 }
 
 /// What the settings of child threads come to.
@@ -76,6 +80,15 @@ fn check_threads(config: &super::super::Config) {
         (persona.enabled, persona.default_window_ratio, persona.max_depth),
         (Some(false), Some(0.25), Some(42))
     );
+}
+
+/// What the settings of the server come to.
+fn check_server(server: &super::super::ServerWishes) {
+    use komado_engine::relay::Offer;
+    assert_eq!((server.listen.as_str(), server.upstream.as_deref()), ("値", Some("値")));
+    assert_eq!((server.on_fault, server.recall), (super::super::OnFault::Stop, Offer::Never));
+    let counts = [server.body_limit_mb, server.concurrency, server.rate, server.timeout_seconds];
+    assert_eq!((counts, server.grace_seconds, server.forward_other), ([42; 4], 42, false));
 }
 
 /// What the settings of the ladder come to.

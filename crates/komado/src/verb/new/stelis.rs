@@ -10,7 +10,7 @@ use serde_json::Value;
 const DEEPEST: u64 = 100;
 
 /// Reads a `stelis_config`, bare or under that name.
-pub(super) fn parse(text: &str) -> Result<StelisConfig, String> {
+pub(crate) fn parse(text: &str) -> Result<StelisConfig, String> {
     let value: Value = serde_json::from_str(text)
         .map_err(|error| format!("not JSON: {error}; write such as {{\"default_window_ratio\":0.7}}"))?;
     let inner = value.get("stelis_config").unwrap_or(&value);

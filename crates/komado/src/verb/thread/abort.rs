@@ -10,9 +10,9 @@ use komado_core::thread::Status;
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// The thread, SESSION/THREAD
-    address: Address,
+    pub(crate) address: Address,
     /// Why, for people
-    why: Option<String>,
+    pub(crate) why: Option<String>,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {

@@ -18,16 +18,16 @@ use serde_json::json;
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// The thread, SESSION/THREAD; those below it follow
-    address: Address,
+    pub(crate) address: Address,
     /// What it gets of its parent's window, from 0.01 to 0.99; as before when left out
     #[arg(long, value_name = "RATIO", value_parser = ratio)]
-    ratio: Option<Ratio>,
+    pub(crate) ratio: Option<Ratio>,
     /// Cut what it sees of the threads above anew, from what they see now
     #[arg(long)]
-    refresh: bool,
+    pub(crate) refresh: bool,
     /// The model's window in tokens, in place of the session's own
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
-    window: Option<u32>,
+    pub(crate) window: Option<u32>,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {

@@ -18,21 +18,21 @@ use std::path::PathBuf;
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// The thread, SESSION/THREAD
-    address: Address,
+    pub(crate) address: Address,
     /// Write it by hand
     #[arg(long, value_name = "TEXT", group = "what")]
-    text: Option<String>,
+    pub(crate) text: Option<String>,
     /// The same from a file
     #[arg(long, value_name = "FILE", group = "what")]
-    file: Option<PathBuf>,
+    pub(crate) file: Option<PathBuf>,
     /// Have it told again
     #[arg(long, group = "what")]
-    again: bool,
+    pub(crate) again: bool,
     /// Say again what entry SEQ said
     #[arg(long, value_name = "SEQ", group = "what")]
-    restore: Option<Seq>,
+    pub(crate) restore: Option<Seq>,
     #[command(flatten)]
-    teller: Teller,
+    pub(crate) teller: Teller,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {

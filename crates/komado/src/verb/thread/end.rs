@@ -16,27 +16,27 @@ use komado_store::Mode;
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// The thread, SESSION/THREAD
-    address: Address,
+    pub(crate) address: Address,
     /// Its result, for people
-    result: Option<String>,
+    pub(crate) result: Option<String>,
     #[command(flatten)]
-    teller: Teller,
+    pub(crate) teller: Teller,
 }
 
 /// Who tells what was done.
 #[derive(ClapArgs, Clone, Debug, Default)]
-pub(super) struct Teller {
+pub(crate) struct Teller {
     /// Write no chronicle
     #[arg(long, conflicts_with_all = ["chronicle", "by"])]
-    no_chronicle: bool,
+    pub(crate) no_chronicle: bool,
     /// The chronicle itself
     #[arg(long, value_name = "TEXT", conflicts_with = "by")]
-    chronicle: Option<String>,
+    pub(crate) chronicle: Option<String>,
     /// Who writes it: model, digest, or as the settings of compaction say when left out
     #[arg(long, value_parser = ["model", "digest"])]
-    by: Option<String>,
+    pub(crate) by: Option<String>,
     #[command(flatten)]
-    wishes: Wishes,
+    pub(crate) wishes: Wishes,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {

@@ -19,13 +19,13 @@ use serde_json::json;
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// The thread, SESSION/THREAD
-    address: Address,
+    pub(crate) address: Address,
     /// The model's window in tokens, in place of the session's own
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
-    window: Option<u32>,
+    pub(crate) window: Option<u32>,
     /// What it gets of its parent's window, between 0.01 and 0.99; as before when left out
     #[arg(long, value_name = "RATIO", value_parser = ratio)]
-    ratio: Option<Ratio>,
+    pub(crate) ratio: Option<Ratio>,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {

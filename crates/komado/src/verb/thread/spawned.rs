@@ -12,28 +12,28 @@ use std::path::PathBuf;
 
 /// What the command line says.
 #[derive(ClapArgs, Clone, Debug)]
-pub(super) struct Wanted {
+pub(crate) struct Wanted {
     /// Its name; stelis_1, stelis_2, … when left out
     #[arg(long)]
-    name: Option<String>,
+    pub(crate) name: Option<String>,
     /// What it gets of its parent's window, from 0.01 to 0.99
     #[arg(long, value_name = "RATIO", value_parser = ratio)]
-    ratio: Option<Ratio>,
+    pub(crate) ratio: Option<Ratio>,
     /// How deep threads may nest
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100))]
-    pub(super) max_depth: Option<u32>,
+    pub(crate) max_depth: Option<u32>,
     /// A system prompt of its own, after those of the threads above
     #[arg(long, value_name = "TEXT")]
-    pub(super) system: Option<String>,
+    pub(crate) system: Option<String>,
     /// Tool definitions of its own, in place of those above: a file with a JSON array
     #[arg(long, value_name = "FILE")]
-    pub(super) tools: Option<PathBuf>,
+    pub(crate) tools: Option<PathBuf>,
     /// What is asked of whoever tells, at the end, what was done
     #[arg(long, value_name = "TEXT")]
-    chronicle_prompt: Option<String>,
+    pub(crate) chronicle_prompt: Option<String>,
     /// Do not lend it what the threads above leave of their shares
     #[arg(long)]
-    no_lending: bool,
+    pub(crate) no_lending: bool,
 }
 
 /// A part of a window on the command line.

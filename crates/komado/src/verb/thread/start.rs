@@ -8,30 +8,37 @@ use crate::share::Portion;
 use crate::verb::{change, fit};
 use clap::Args as ClapArgs;
 use komado_core::Address;
+use komado_core::journal::Setup;
 use komado_store::Mode;
 use serde_json::json;
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// The session, or SESSION/THREAD: the thread it is started from
-    address: Address,
+    pub(crate) address: Address,
     /// What it is about, for people and for the model
-    label: Option<String>,
+    pub(crate) label: Option<String>,
     #[command(flatten)]
-    wanted: Wanted,
+    pub(crate) wanted: Wanted,
     /// The model's window in tokens, in place of the session's own
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
-    window: Option<u32>,
+    pub(crate) window: Option<u32>,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+    let setup = args.wanted.setup()?;
+    begin(app, args, setup)
+}
+
+/// The same with a setup that was read elsewhere.
+pub(crate) fn begin(app: &mut App, args: Args, setup: Option<Setup>) -> Outcome {
     let found = app.find_now(&args.address)?;
     let session = app.session(&found.session)?;
     let own = &session.meta.config;
     // Whether it may be started at all is said before a missing window is.
     app.config.threads(own).check()?;
     let window = u64::from(fit::window(app, &session, args.window)?);
-    let spawn = args.wanted.spawn(app, own, window, args.label.clone(), args.wanted.setup()?)?;
+    let spawn = args.wanted.spawn(app, own, window, args.label.clone(), setup)?;
     let mut parent = app.open(&found, Mode::Write)?;
     let refused = |error| app.config.refused(own, error, args.wanted.max_depth);
     let mut child = parent.spawn_free(&spawn).map_err(refused)?;

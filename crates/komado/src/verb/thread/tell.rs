@@ -14,11 +14,11 @@ use serde_json::json;
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// Who speaks: the session, or SESSION/THREAD
-    from: Address,
+    pub(crate) from: Address,
     /// Who is to hear it: a thread of the same session, by name, or SESSION/THREAD
-    to: String,
+    pub(crate) to: String,
     /// The words; standard input when left out
-    words: Vec<String>,
+    pub(crate) words: Vec<String>,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {

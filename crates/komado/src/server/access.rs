@@ -1,0 +1,177 @@
+//! Who may come in, and what they may see.
+//!
+//! Without keys the server serves whoever reaches it, and for that reason only this machine can. A key is shown once and kept
+//! as a digest; it belongs to a user, and leads to sessions. Refused: a guess at who someone is. Where the keys cannot be
+//! read nobody comes in, because nobody can be told from anybody else.
+
+pub(crate) mod door;
+pub(crate) mod keys;
+
+use super::House;
+use crate::fault::{Fault, Outcome};
+use axum::extract::connect_info::ConnectInfo;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use door::Away;
+use http::HeaderMap;
+use keys::{Key, Keys, PREFIX, Stamp};
+use komado_core::session::Session;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// The header that carries a key of ours beside whatever is meant for the upstream.
+pub(crate) const KEY: &str = "x-komado-key";
+
+/// The keys, and what is asked of whom.
+#[derive(Debug, Default)]
+pub(crate) struct Access {
+    /// The file; `None` where there are no keys at all.
+    path: Option<PathBuf>,
+    held: RwLock<Held>,
+}
+
+/// The file as it was last read.
+#[derive(Debug, Default)]
+struct Held {
+    stamp: Option<Stamp>,
+    keys: Keys,
+    /// Why it could not be read.
+    wrong: Option<String>,
+}
+
+/// Who is at the door.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Guest {
+    /// The name of the key; `None` where none is asked for.
+    pub(crate) key: Option<String>,
+    /// Whose sessions are made.
+    pub(crate) user: Option<String>,
+    /// True when all sessions may be seen, not only the user's own.
+    pub(crate) sees_all: bool,
+    /// Sessions that may be seen beside the user's own.
+    pub(crate) sessions: Vec<String>,
+    /// Requests a second, at most.
+    pub(crate) rate: Option<u32>,
+    /// Requests at a time, at most.
+    pub(crate) concurrency: Option<u32>,
+}
+
+impl Guest {
+    /// Whoever may do everything: the owner of the machine.
+    pub(crate) fn owner() -> Self {
+        Self { sees_all: true, ..Self::default() }
+    }
+
+    /// True when this session may be seen and changed.
+    pub(crate) fn may_see(&self, session: &Session) -> bool {
+        self.sees_all
+            || self.user.is_some() && session.meta.user == self.user
+            || self.sessions.contains(&session.meta.uuid)
+    }
+
+    fn of(key: &Key) -> Self {
+        Self {
+            key: Some(key.name.clone()),
+            user: key.user.clone(),
+            sees_all: key.sees == keys::Sees::All,
+            sessions: key.sessions.clone(),
+            rate: key.rate,
+            concurrency: key.concurrency,
+        }
+    }
+}
+
+impl Access {
+    /// The keys in `base_dir`. A file that cannot be read is an error here, before anything is served.
+    pub(crate) fn open(base_dir: &Path) -> Outcome<Self> {
+        let access = Self { path: Some(keys::place(base_dir)), held: RwLock::default() };
+        access.refresh();
+        let wrong = access.read().wrong.clone();
+        match wrong {
+            Some(why) => Err(Fault::input(why)),
+            None => Ok(access),
+        }
+    }
+
+    /// True when a key is asked for. So it is where the keys cannot be read.
+    pub(crate) fn has_keys(&self) -> bool {
+        self.refresh();
+        let held = self.read();
+        held.wrong.is_some() || !held.keys.is_empty()
+    }
+
+    /// Reads the file again when it is another one than before. A look at the file is cheap, and makes a revoked key
+    /// useless with the next request.
+    fn refresh(&self) {
+        let Some(path) = &self.path else { return };
+        let stamp = Stamp::of(path);
+        if self.read().stamp == stamp {
+            return;
+        }
+        let (keys, wrong) = match Keys::read(path) {
+            Ok(keys) => (keys, None),
+            Err(fault) => (Keys::default(), Some(fault.message().to_owned())),
+        };
+        *self.held.write().unwrap_or_else(PoisonError::into_inner) = Held { stamp, keys, wrong };
+    }
+
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, Held> {
+        self.held.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who sends a request that comes from `peer`; what is ours is taken out of its headers, so that no key of ours is
+    /// ever sent on.
+    pub(crate) fn admit(
+        &self,
+        headers: &mut HeaderMap,
+        path: &str,
+        peer: Option<SocketAddr>,
+    ) -> Result<Guest, Away> {
+        self.refresh();
+        let given = door::take_key(headers);
+        let held = self.read();
+        if held.wrong.is_some() {
+            return Err(Away::closed());
+        }
+        if let Some(given) = given {
+            let now = crate::clock::stamp(jiff::Timestamp::now());
+            return match held.keys.find(&given) {
+                Some(key) if key.is_expired(&now) => Err(Away::expired(&key.name)),
+                Some(key) => Ok(Guest::of(key)),
+                None => Err(Away::unknown()),
+            };
+        }
+        if !held.keys.is_empty() {
+            return Err(Away::no_key());
+        }
+        if !peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback()) {
+            return Err(Away::stranger());
+        }
+        door::check_browser(headers, path)?;
+        Ok(Guest::owner())
+    }
+}
+
+/// Lets in who may come in; a [`Guest`] is among the request's extensions from here on.
+pub(crate) async fn gate(State(house): State<Arc<House>>, mut request: Request, next: Next) -> Response {
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
+    let path = request.uri().path().to_owned();
+    match house.access.admit(request.headers_mut(), &path, peer) {
+        Ok(guest) => {
+            request.extensions_mut().insert(guest);
+            next.run(request).await
+        }
+        Err(away) => away.respond(&path),
+    }
+}
+
+/// True for a text that has the form of a key of ours.
+fn is_ours(text: &str) -> bool {
+    text.starts_with(PREFIX)
+}
+
+#[cfg(test)]
+#[path = "access/tests.rs"]
+mod tests;

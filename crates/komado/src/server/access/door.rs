@@ -1,0 +1,160 @@
+//! What is read at the door, and what is said to whoever is turned away.
+//!
+//! Each kind of client is answered in the form it knows: problem+json for the API, and for the gateway the error of the dialect
+//! that is spoken at that path. Refused: words that tell a stranger more than that a key is needed.
+
+use super::{KEY, is_ours};
+use crate::server::api::problem::Problem;
+use axum::response::{IntoResponse, Response};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, ORIGIN, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use komado_provider::{Dialect, Refusal};
+
+/// The header that some clients send their key in.
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+
+/// Someone who does not come in, and why.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Away {
+    /// The status.
+    pub(crate) status: StatusCode,
+    /// Why, and what to do.
+    pub(crate) detail: String,
+}
+
+impl Away {
+    fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self { status, detail: detail.into() }
+    }
+
+    pub(super) fn no_key() -> Self {
+        Self::new(
+            StatusCode::UNAUTHORIZED,
+            "a key is needed: send it as Authorization: Bearer kmd_…, x-api-key or x-komado-key; `komado key add NAME` makes one",
+        )
+    }
+
+    pub(super) fn unknown() -> Self {
+        Self::new(
+            StatusCode::UNAUTHORIZED,
+            "this key is not known, or was revoked; `komado key list` shows which there are",
+        )
+    }
+
+    pub(super) fn expired(name: &str) -> Self {
+        Self::new(
+            StatusCode::UNAUTHORIZED,
+            format!("key {name} has expired; `komado key add` makes another one"),
+        )
+    }
+
+    pub(super) fn closed() -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the keys cannot be read, so nobody comes in; the owner of the server finds out why with `komado key list`",
+        )
+    }
+
+    pub(super) fn stranger() -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "there are no keys, so only this machine is served; `komado key add NAME` makes one for others",
+        )
+    }
+
+    /// The answer, in the form that whoever asks at `path` knows.
+    pub(crate) fn respond(self, path: &str) -> Response {
+        if is_api(path) {
+            return self.problem();
+        }
+        let refusal = Refusal::of(self.status.as_u16(), self.detail.as_str());
+        let (_, body) = dialect_at(path).refusal(&refusal);
+        self.challenge((self.status, [(CONTENT_TYPE, "application/json")], body).into_response())
+    }
+
+    fn problem(self) -> Response {
+        let response = Problem::new(self.status, self.detail.clone()).into_response();
+        self.challenge(response)
+    }
+
+    fn challenge(&self, mut response: Response) -> Response {
+        if self.status == StatusCode::UNAUTHORIZED {
+            response
+                .headers_mut()
+                .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"komado\""));
+        }
+        response
+    }
+}
+
+/// How an agent speaks that asks at `path`.
+fn dialect_at(path: &str) -> Dialect {
+    match path {
+        _ if path.contains("/messages") => Dialect::Messages,
+        _ if path.contains("/responses") => Dialect::Responses,
+        _ if path.contains("/api/") => Dialect::Ollama,
+        _ => Dialect::Chat,
+    }
+}
+
+/// True for the paths that are Komado's own and not an agent's.
+fn is_api(path: &str) -> bool {
+    ["/api/v1", "/mcp"]
+        .iter()
+        .any(|own| path.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+}
+
+/// Takes every key of ours out of the headers, and gives the first: one that was sent for us alone, else the one that stands
+/// where the upstream's would.
+pub(super) fn take_key(headers: &mut HeaderMap) -> Option<String> {
+    let own = headers.remove(KEY).map(|value| value.to_str().unwrap_or_default().trim().to_owned());
+    let bearer = ours(headers, &AUTHORIZATION, |text| {
+        let (scheme, key) = text.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then_some(key)
+    });
+    let api = ours(headers, &API_KEY, |text| Some(text));
+    own.or(bearer).or(api)
+}
+
+fn ours(headers: &mut HeaderMap, name: &HeaderName, read: fn(&str) -> Option<&str>) -> Option<String> {
+    let key = |value: &HeaderValue| Some(read(value.to_str().ok()?.trim())?.trim().to_owned());
+    let found = headers.get_all(name).iter().filter_map(key).find(|key| is_ours(key))?;
+    headers.remove(name);
+    Some(found)
+}
+
+/// Without keys a browser on this machine could be led here by any page: by a name that leads to this machine, or by a form.
+/// A program sends neither.
+pub(super) fn check_browser(headers: &HeaderMap, path: &str) -> Result<(), Away> {
+    let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("?").to_owned());
+    // Agents reach the gateway by any name that leads to this machine.
+    if let Some(host) = text(HOST).filter(|host| is_api(path) && !is_local(host)) {
+        return Err(Away::new(
+            StatusCode::FORBIDDEN,
+            format!("Host {host:?} is not this machine: ask for localhost or 127.0.0.1, or use a key"),
+        ));
+    }
+    let is_foreign = |origin: &String| match origin.split_once("://") {
+        Some((_, host)) if is_local(host) => false,
+        Some(("http" | "https", _)) => true,
+        // An application with a page of its own is no stranger's page.
+        _ => is_api(path),
+    };
+    if let Some(origin) = text(ORIGIN).filter(is_foreign) {
+        return Err(Away::new(
+            StatusCode::FORBIDDEN,
+            format!("a page of {origin:?} may not ask here without a key"),
+        ));
+    }
+    Ok(())
+}
+
+/// True for `localhost`, `127.0.0.1:4141`, `[::1]` and the like.
+fn is_local(host: &str) -> bool {
+    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((name, _)) => name,
+        None => host.split(':').next().unwrap_or(host),
+    };
+    let address = name.parse::<std::net::IpAddr>();
+    name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+}

@@ -1,0 +1,201 @@
+//! The keys: who made them for whom, and the digest of each.
+//!
+//! A key is 256 random bits, so its digest needs no salt and no slow hash: those make guessing dear where people choose the
+//! secret, and here there is nothing to guess. It is looked up by its digest; how long that takes tells of the digest, which
+//! nobody can steer. The file is replaced whole, under a lock, and readable by its owner alone.
+
+use crate::fault::{Exit, Fault, Outcome};
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// How a key begins, so that one can be told from an upstream's, and found by whoever looks for secrets in files.
+pub(crate) const PREFIX: &str = "kmd_";
+
+/// Which sessions a key leads to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Sees {
+    /// The user's own, and those that are listed.
+    #[default]
+    Own,
+    /// Every session.
+    All,
+}
+
+/// A key, without its secret.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Key {
+    /// Its name.
+    pub(crate) name: String,
+    /// The digest of the secret.
+    pub(crate) digest: String,
+    /// Whose sessions are made with it.
+    pub(crate) user: Option<String>,
+    /// Which sessions it leads to.
+    #[serde(default)]
+    pub(crate) sees: Sees,
+    /// Sessions it leads to beside the user's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) sessions: Vec<String>,
+    /// Requests a second, at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rate: Option<u32>,
+    /// Requests at a time, at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) concurrency: Option<u32>,
+    /// When it is of no more use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) expires: Option<String>,
+    /// When it was made.
+    pub(crate) created_at: String,
+}
+
+impl Key {
+    /// True when its time is over at `now`; times of one length compare as text.
+    pub(crate) fn is_expired(&self, now: &str) -> bool {
+        self.expires.as_deref().is_some_and(|end| end <= now)
+    }
+}
+
+/// All keys, in the order they were made.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Keys {
+    keys: Vec<Key>,
+}
+
+/// Where the keys of a base folder are.
+pub(crate) fn place(base_dir: &Path) -> PathBuf {
+    base_dir.join("keys.json")
+}
+
+/// A new secret.
+pub(crate) fn secret() -> Outcome<String> {
+    let mut bytes = [0u8; 32];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("{PREFIX}{hex}"))
+}
+
+/// The digest under which a secret is kept.
+pub(crate) fn digest(secret: &str) -> String {
+    blake3::hash(secret.as_bytes()).to_hex().to_string()
+}
+
+impl Keys {
+    /// The keys in a file; none where there is no file.
+    pub(crate) fn read(path: &Path) -> Outcome<Self> {
+        let wrong = |why: String| {
+            Fault::input(format!(
+                "{}: {why}; mend the file or restore it: while it cannot be read, nobody is let in",
+                path.display()
+            ))
+        };
+        match std::fs::read_to_string(path) {
+            Ok(text) => serde_json::from_str(&text).map_err(|e| wrong(format!("not a list of keys: {e}"))),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(wrong(error.to_string())),
+        }
+    }
+
+    /// True when there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Each of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Key> {
+        self.keys.iter()
+    }
+
+    /// The key whose secret this is.
+    pub(crate) fn find(&self, secret: &str) -> Option<&Key> {
+        let digest = digest(secret);
+        self.keys.iter().find(|key| key.digest == digest)
+    }
+
+    fn add(&mut self, key: Key) -> Outcome {
+        if self.keys.iter().any(|other| other.name == key.name) {
+            return Err(Fault::new(
+                Exit::Refused,
+                format!(
+                    "there is a key {0} already; choose another name, or `komado key revoke {0}` first",
+                    key.name
+                ),
+            ));
+        }
+        self.keys.push(key);
+        Ok(())
+    }
+
+    fn revoke(&mut self, name: &str) -> Outcome {
+        let before = self.keys.len();
+        self.keys.retain(|key| key.name != name);
+        if self.keys.len() == before {
+            return Err(Fault::new(
+                Exit::NotFound,
+                format!("there is no key {name:?}; `komado key list` shows which there are"),
+            ));
+        }
+        Ok(())
+    }
+
+    fn write(&self, path: &Path) -> Outcome {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        serde_json::to_writer_pretty(&mut file, self)?;
+        file.write_all(b"\n")?;
+        file.as_file().sync_all()?;
+        file.persist(path).map_err(|error| error.error)?;
+        Ok(File::open(folder)?.sync_all()?)
+    }
+}
+
+/// Adds a key.
+pub(crate) fn add(base_dir: &Path, key: Key) -> Outcome {
+    change(base_dir, |keys| keys.add(key))
+}
+
+/// Takes a key back.
+pub(crate) fn revoke(base_dir: &Path, name: &str) -> Outcome {
+    change(base_dir, |keys| keys.revoke(name))
+}
+
+/// Two that change the keys at once are both heard.
+fn change(base_dir: &Path, op: impl FnOnce(&mut Keys) -> Outcome) -> Outcome {
+    std::fs::create_dir_all(base_dir)?;
+    let path = place(base_dir);
+    let mut options = OpenOptions::new();
+    let lock =
+        options.write(true).create(true).truncate(false).mode(0o600).open(path.with_extension("lock"))?;
+    lock.lock()?;
+    let mut keys = Keys::read(&path)?;
+    op(&mut keys)?;
+    keys.write(&path)
+}
+
+/// Which file it is: another one after each change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Stamp {
+    inode: u64,
+    size: u64,
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+impl Stamp {
+    /// `None` where there is no file.
+    pub(super) fn of(path: &Path) -> Option<Self> {
+        let meta = std::fs::metadata(path).ok()?;
+        Some(Self {
+            inode: meta.ino(),
+            size: meta.size(),
+            seconds: meta.mtime(),
+            nanoseconds: meta.mtime_nsec(),
+        })
+    }
+}

@@ -1,0 +1,148 @@
+//! The HTTP API under `/api/v1`: every verb, for programs.
+//!
+//! One file per resource; each handler decodes, finds its session through the desk (`call::Desk`), calls what the command line
+//! calls, and answers the same JSON. Which sessions exist for a guest is decided in one place, `Desk::session`. Refused:
+//! settings, which hold keys, and anything that is not in the document at `/api/v1/openapi.json`.
+
+mod answers;
+mod call;
+mod document;
+mod events;
+mod journal;
+mod model;
+mod output;
+mod page;
+pub(crate) mod problem;
+mod search;
+mod session;
+mod shape;
+mod stream;
+mod tag;
+mod take;
+#[cfg(test)]
+mod tests;
+mod thread;
+mod transfer;
+mod view;
+
+use super::House;
+use answers::Answers;
+use axum::extract::DefaultBodyLimit;
+use axum::http::Uri;
+use axum::middleware::from_fn;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get};
+use axum::{Extension, Json, Router};
+use call::Shared;
+use document::{Table, Top, finish, known};
+use http::header::CONTENT_TYPE;
+use http::{Method, StatusCode};
+use problem::Problem;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// Bytes of a JSON body.
+const BODY: usize = 32 << 20;
+
+/// Its routes.
+pub(crate) fn routes(house: &Arc<House>) -> Router<Arc<House>> {
+    let (router, document) = routed().split_for_parts();
+    let document = Arc::new(finish(&document));
+    let table = Arc::new(Table::of(&document));
+    let answers = house.app.files.as_ref().map(|_| Answers::at(&house.app.config.base_dir));
+    let shared = Arc::new(Shared::new(answers.unwrap_or_default()));
+    let text = document.to_string();
+    router
+        .route(
+            "/api/v1/openapi.json",
+            get(move || async move { ([(CONTENT_TYPE, "application/json")], text) }),
+        )
+        .route("/api/v1", get(index))
+        .route("/api/v1/", get(index))
+        .method_not_allowed_fallback(wrong_method)
+        .route("/api/v1/{*rest}", any(nowhere))
+        .layer(DefaultBodyLimit::max(BODY))
+        .layer(from_fn(known))
+        .layer(Extension(table))
+        .layer(Extension(shared))
+}
+
+/// Every route that is in the document.
+fn routed() -> OpenApiRouter<Arc<House>> {
+    OpenApiRouter::with_openapi(Top::openapi())
+        .routes(routes!(session::list, session::create))
+        .routes(routes!(session::one, session::remove))
+        .routes(routes!(session::complete))
+        .routes(routes!(session::fail))
+        .routes(routes!(session::stop))
+        .routes(routes!(session::pause))
+        .routes(routes!(session::resume))
+        .routes(routes!(session::stats))
+        .routes(routes!(session::cleanup))
+        .routes(routes!(thread::list))
+        .routes(routes!(thread::tree))
+        .routes(routes!(thread::start))
+        .routes(routes!(thread::end))
+        .routes(routes!(thread::abort))
+        .routes(routes!(thread::pause))
+        .routes(routes!(thread::resume))
+        .routes(routes!(thread::tell))
+        .routes(routes!(thread::balance))
+        .routes(routes!(thread::chronicle, thread::write_chronicle))
+        .routes(routes!(thread::fork))
+        .routes(routes!(journal::list, journal::append))
+        .routes(routes!(journal::one))
+        .routes(routes!(view::view))
+        .routes(routes!(view::context))
+        .routes(routes!(view::plan))
+        .routes(routes!(view::fit))
+        .routes(routes!(view::condense))
+        .routes(routes!(view::truncate))
+        .routes(routes!(view::trim))
+        .routes(routes!(view::revert))
+        .routes(routes!(view::rewind))
+        .routes(routes!(view::pin))
+        .routes(routes!(view::unpin))
+        .routes(routes!(view::set_up))
+        .routes(routes!(output::list))
+        .routes(routes!(output::read))
+        .routes(routes!(output::whole))
+        .routes(routes!(search::recall))
+        .routes(routes!(search::recall_all))
+        .routes(routes!(search::diff))
+        .routes(routes!(search::redact))
+        .routes(routes!(transfer::export))
+        .routes(routes!(transfer::import))
+        .routes(routes!(model::list))
+        .routes(routes!(model::lesson))
+        .routes(routes!(events::of_session))
+        .routes(routes!(events::of_all))
+}
+
+/// Where to begin.
+async fn index() -> Json<Value> {
+    Json(json!({
+        "name": "komado",
+        "version": env!("CARGO_PKG_VERSION"),
+        "links": {
+            "document": "/api/v1/openapi.json",
+            "sessions": "/api/v1/sessions",
+            "recall": "/api/v1/recall",
+            "stats": "/api/v1/stats",
+            "events": "/api/v1/events",
+            "models": "/api/v1/models",
+        },
+    }))
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> Response {
+    let detail = format!("{method} does not go with {}; the header allow says what does", uri.path());
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail).into_response()
+}
+
+async fn nowhere(uri: Uri) -> Problem {
+    Problem::missing(format!("there is no {}; /api/v1/openapi.json lists every route", uri.path()))
+}

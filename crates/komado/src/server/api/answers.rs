@@ -1,0 +1,143 @@
+//! Idempotency keys: what a call was answered, so that the same call again is answered the same and done once.
+//!
+//! A row is durable before the entries are written, and names the first of their lines by its digest. So a crash in between
+//! loses nothing: whoever asks again finds the row, looks whether that very line stands in the journal, and knows whether it
+//! was done. Rows are kept for a week. Refused: a key that comes with another body (422), or while its first call runs (409).
+
+use super::problem::{Answer, Problem};
+use komado_core::Seq;
+use rusqlite::{Connection, OptionalExtension, params};
+use serde_json::Value;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// The longest key.
+const LONGEST: usize = 255;
+
+/// The rows, and which calls are running.
+#[derive(Default)]
+pub(super) struct Answers {
+    /// The table; in memory where sessions are, too.
+    path: Option<PathBuf>,
+    table: Mutex<Option<Connection>>,
+    running: Mutex<HashSet<String>>,
+}
+
+/// What was written down before the entries were.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Planned {
+    /// The first entry that says what was sent.
+    pub(super) seq: Seq,
+    /// The digest of its line.
+    pub(super) line: String,
+    /// What is answered once it is there.
+    pub(super) answer: Value,
+}
+
+/// A call that runs; another with the same key waits for nothing and is refused.
+pub(super) struct Running<'a> {
+    answers: &'a Answers,
+    name: String,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.answers.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
+    }
+}
+
+impl Answers {
+    /// The table in `base_dir`.
+    pub(super) fn at(base_dir: &Path) -> Self {
+        Self { path: Some(base_dir.join("answers.db")), ..Self::default() }
+    }
+
+    /// The name of a key at a place; the key itself is not kept.
+    pub(super) fn name(place: &str, key: &[u8]) -> Answer<String> {
+        if key.is_empty() || key.len() > LONGEST {
+            return Err(Problem::bad(format!("Idempotency-Key must have 1 to {LONGEST} characters")));
+        }
+        let mut digest = blake3::Hasher::new();
+        digest.update(place.as_bytes()).update(b"\0").update(key);
+        Ok(digest.finalize().to_hex().to_string())
+    }
+
+    /// Begins a call.
+    pub(super) fn begin(&self, name: &str) -> Answer<Running<'_>> {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if !running.insert(name.to_owned()) {
+            return Err(Problem::busy(
+                "a call with this Idempotency-Key is running; ask again when it has ended",
+            ));
+        }
+        Ok(Running { answers: self, name: name.to_owned() })
+    }
+
+    /// What was planned under this name with this body.
+    pub(super) fn find(&self, name: &str, body: &str) -> Answer<Option<Planned>> {
+        let row = self.with(|table| {
+            let mut find =
+                table.prepare_cached("SELECT body, seq, line, answer FROM answers WHERE name = ?1")?;
+            let read = |row: &rusqlite::Row<'_>| {
+                Ok((row.get::<_, String>(0)?, row.get(1)?, row.get(2)?, row.get::<_, String>(3)?))
+            };
+            find.query_row(params![name], read).optional()
+        })?;
+        let Some((of, seq, line, answer)) = row else { return Ok(None) };
+        if of != body {
+            return Err(Problem::unusable(
+                "this Idempotency-Key came with another body before; send the same body, or another key",
+            ));
+        }
+        Ok(Some(Planned { seq, line, answer: serde_json::from_str(&answer)? }))
+    }
+
+    /// Writes down what will be done; durable when it returns.
+    pub(super) fn plan(&self, name: &str, body: &str, planned: &Planned, now: &str) -> Answer<()> {
+        let Planned { seq, line, answer } = planned;
+        self.with(|table| {
+            table.execute(
+                "INSERT OR REPLACE INTO answers (name, body, seq, line, answer, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                params![name, body, seq, line, answer.to_string(), now],
+            )
+        })
+        .map(|_| ())
+    }
+
+    /// Forgets what is older than `before`.
+    pub(super) fn forget(&self, before: &str) -> Answer<()> {
+        self.with(|table| table.execute("DELETE FROM answers WHERE at < ?1", params![before])).map(|_| ())
+    }
+
+    fn with<T>(&self, op: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Answer<T> {
+        let mut held = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let away = |error: rusqlite::Error| {
+            Problem::new(
+                http::StatusCode::SERVICE_UNAVAILABLE,
+                format!("answers.db: {error}; try again, or leave the key out"),
+            )
+        };
+        if held.is_none() {
+            *held = Some(self.open().map_err(away)?);
+        }
+        match held.as_ref() {
+            Some(table) => op(table).map_err(away),
+            None => Err(Problem::ours("answers.db is not open")),
+        }
+    }
+
+    fn open(&self) -> rusqlite::Result<Connection> {
+        let table = match &self.path {
+            Some(path) => Connection::open(path)?,
+            None => Connection::open_in_memory()?,
+        };
+        table.busy_timeout(std::time::Duration::from_secs(5))?;
+        table.execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+             CREATE TABLE IF NOT EXISTS answers (name TEXT PRIMARY KEY, body TEXT NOT NULL, seq INTEGER NOT NULL,
+                 line TEXT NOT NULL, answer TEXT NOT NULL, at TEXT NOT NULL) WITHOUT ROWID;",
+        )?;
+        Ok(table)
+    }
+}

@@ -1,0 +1,140 @@
+//! How a request is read: names in the path, parameters, a JSON body.
+//!
+//! Whatever does not fit is a problem that names it. Unknown parameters are refused for all routes at once, by what the document
+//! lists (`document::Table`); unknown fields by the types themselves.
+
+use super::problem::{Answer, Problem};
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// Names in the path.
+pub(super) struct Named<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Named<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
+        match Path::<T>::from_request_parts(parts, state).await {
+            Ok(Path(names)) => Ok(Self(names)),
+            Err(error) => Err(Problem::bad(error.body_text())),
+        }
+    }
+}
+
+/// Parameters after the question mark.
+pub(super) struct Params<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Answer<Self> {
+        match Query::<T>::try_from_uri(&parts.uri) {
+            Ok(Query(params)) => Ok(Self(params)),
+            Err(error) => Err(Problem::bad(error.body_text())),
+        }
+    }
+}
+
+/// A JSON body that must be there.
+pub(super) struct Body<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Answer<Self> {
+        check_type(&request)?;
+        parse(&bytes(request, state).await?).map(Self)
+    }
+}
+
+/// A JSON body that may be left out where nothing is to be said.
+pub(super) struct Maybe<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for Maybe<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Answer<Self> {
+        let typed = check_type(&request);
+        let bytes = bytes(request, state).await?;
+        if bytes.is_empty() || typed.is_ok() && bytes.trim_ascii() == b"null" {
+            return Ok(Self(T::default()));
+        }
+        typed?;
+        parse(&bytes).map(Self)
+    }
+}
+
+/// The bytes of a JSON body, for a call that also digests them.
+pub(super) async fn json_bytes(request: Request) -> Answer<Bytes> {
+    check_type(&request)?;
+    bytes(request, &()).await
+}
+
+/// Reads a body, as far as bodies may be large.
+pub(super) async fn bytes<S: Send + Sync>(request: Request, state: &S) -> Answer<Bytes> {
+    Bytes::from_request(request, state).await.map_err(|error| match error {
+        BytesRejection::FailedToBufferBody(inner) if inner.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+            Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large; send less at a time")
+        }
+        other => Problem::bad(other.body_text()),
+    })
+}
+
+/// A JSON object of the form the document gives. A list is none, though a list of its fields could be read as one.
+pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
+    let wrong = |why: String| Problem::bad(format!("the body does not fit: {why}"));
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| wrong(format!("it is not UTF-8: byte {} is wrong", error.valid_up_to() + 1)))?;
+    if !text.trim_start().starts_with('{') {
+        return Err(wrong("it is not a JSON object".to_owned()));
+    }
+    serde_json::from_str(text).or_else(|error| {
+        let mut value: Value = serde_json::from_str(text).map_err(|_| wrong(error.to_string()))?;
+        settle(&mut value);
+        serde_json::from_str(&value.to_string()).map_err(|_| wrong(error.to_string()))
+    })
+}
+
+/// JSON knows one kind of number: 12.0 is 12, also where a whole number is asked for.
+fn settle(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            let whole = number.as_f64().filter(|float| float.fract() == 0.0 && (0.0..1e15).contains(float));
+            if let (Some(float), None) = (whole, number.as_u64()) {
+                *value = Value::from(float as u64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(settle),
+        Value::Object(fields) => fields.values_mut().for_each(settle),
+        _ => {}
+    }
+}
+
+/// Refuses what is no object among things that must be.
+pub(super) fn check_objects(name: &str, given: &[Box<RawValue>]) -> Answer<()> {
+    match given.iter().position(|one| !one.get().trim_start().starts_with('{')) {
+        Some(i) => Err(Problem::bad(format!("{name}[{i}] is not a JSON object"))),
+        None => Ok(()),
+    }
+}
+
+/// Forms of other types are what a page can send without asking; only JSON is read.
+fn check_type(request: &Request) -> Answer<()> {
+    let given = request.headers().get(CONTENT_TYPE).map(|value| value.to_str().unwrap_or("?"));
+    let essence = given.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let detail = match given {
+        Some(given) => format!("content-type is {given:?}; send application/json"),
+        None => "there is no content-type; send application/json".to_owned(),
+    };
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
+}

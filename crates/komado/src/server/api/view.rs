@@ -1,0 +1,452 @@
+//! The view at any moment, the window, and the verbs that change either.
+
+use super::call::{Call, Desk, In};
+use super::problem::{Answer, Problem};
+use super::take::{self, Body, Maybe, Named, Params};
+use super::thread::{positive, raw};
+use super::{journal, shape, stream, tag};
+use crate::fault::Outcome;
+use crate::verb;
+use crate::verb::fit::Room;
+use crate::verb::show::Inline;
+use crate::verb::span::Spans;
+use axum::Json;
+use axum::response::Response;
+use komado_core::budget::Preset;
+use komado_core::journal::Setup;
+use komado_core::message::Message;
+use komado_core::{Address, Seq, Span, View, notation, openai};
+use komado_engine::Thread;
+use komado_engine::engine::Found;
+use komado_store::Mode;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::io::Write;
+use utoipa::{IntoParams, ToSchema};
+
+/// Bytes of a view that are held in memory; a larger one lies in a file while it is sent.
+const HELD: usize = 1 << 20;
+
+/// Which moment, and how it is told.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Shown {
+    /// The moment; now when left out
+    at: Option<u32>,
+    /// Messages as OpenAI's chat API has them (the default), or items with their tokens
+    #[param(inline)]
+    format: Option<Format>,
+}
+
+/// How a view is told.
+#[derive(Deserialize, Serialize, ToSchema, Clone, Copy, Default)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Format {
+    #[default]
+    Messages,
+    Items,
+}
+
+/// What the model sees, or saw at any moment
+#[utoipa::path(get, path = "/api/v1/sessions/{session}/threads/{thread}/view", tag = "view", params(In, Shown),
+    responses((status = 200, body = shape::View, headers(("etag" = String, description = "Which moment it is of")))))]
+pub(super) async fn view(call: Call, Named(at): Named<In>, Params(shown): Params<Shown>) -> Answer<Response> {
+    let headers = call.headers.clone();
+    let (tag, file) = call
+        .run(move |desk| {
+            let found = desk.thread(&at)?;
+            let thread = desk.app.engine.open(&found.session, &found.thread, Mode::Read)?;
+            let view = match shown.at {
+                Some(seq) => thread.view_at(seq)?,
+                None => thread.view().clone(),
+            };
+            let mut file = Digested { file: tempfile::spooled_tempfile(HELD), digest: blake3::Hasher::new() };
+            pour(desk, &found, &thread, &view, shown.format.unwrap_or_default(), &mut file)?;
+            Ok((
+                tag::from_digest(&format!("{}@{}", found.thread, view.last()), &file.digest.finalize()),
+                file.file,
+            ))
+        })
+        .await?;
+    Ok(tag::answer(&headers, &tag, stream::file(file)?))
+}
+
+/// What is written, digested on the way.
+struct Digested {
+    file: tempfile::SpooledTempFile,
+    digest: blake3::Hasher,
+}
+
+impl Write for Digested {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let n = self.file.write(bytes)?;
+        self.digest.update(&bytes[..n]);
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Writes a view, one item at a time.
+fn pour(
+    desk: &Desk,
+    found: &Found,
+    thread: &Thread<'_>,
+    view: &View,
+    format: Format,
+    out: &mut dyn Write,
+) -> Outcome {
+    let (session, name) = (json!(found.session.as_str()), json!(found.thread.as_str()));
+    let (seq, tokens) = (view.last(), view.tokens());
+    write!(out, "{{\"session\":{session},\"thread\":{name},\"seq\":{seq},\"tokens\":{tokens},\"items\":[")?;
+    let mut comma = "";
+    match format {
+        Format::Messages => {
+            let mut blobs = Inline { store: desk.app.engine.store(), session: &found.session };
+            view.pour(thread.source(), &mut |seq: Seq, message: &Message| -> Outcome {
+                write!(out, "{comma}{{\"seq\":{seq},\"message\":")?;
+                openai::write(message, &mut blobs, out)?;
+                comma = ",";
+                Ok(out.write_all(b"}")?)
+            })?;
+        }
+        Format::Items => {
+            let mut done: Outcome = Ok(());
+            view.each_item(thread.source(), |item| {
+                if done.is_ok() {
+                    done = notation::item(&item, thread.source(), usize::MAX).map_err(Into::into).and_then(
+                        |text| {
+                            let row = json!({ "seq": item.seq, "tokens": item.tokens, "text": text });
+                            Ok(write!(out, "{comma}{row}")?)
+                        },
+                    );
+                    comma = ",";
+                }
+            })?;
+            done?;
+        }
+    }
+    Ok(out.write_all(b"]}")?)
+}
+
+/// Which moment, in which window.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Gauged {
+    /// The moment; now when left out
+    at: Option<u32>,
+    /// The model's window in tokens, in place of the session's own
+    #[param(minimum = 1)]
+    window: Option<u32>,
+}
+
+/// The window and what fills it
+#[utoipa::path(get, path = "/api/v1/sessions/{session}/threads/{thread}/context", tag = "view", params(In, Gauged),
+    responses((status = 200, body = shape::Context)))]
+pub(super) async fn context(
+    call: Call,
+    Named(at): Named<In>,
+    Params(asked): Params<Gauged>,
+) -> Answer<Json<Value>> {
+    call.run(move |desk| {
+        let window = positive("window", asked.window)?;
+        let (_, address) = journal::moment(desk, &at, asked.at)?;
+        desk.row(|app| verb::context::run(app, verb::context::Args { address, window }))
+    })
+    .await
+    .map(Json)
+}
+
+/// Which window, and by which rule.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Planned {
+    /// The model's window in tokens, in place of the session's own
+    #[param(minimum = 1)]
+    window: Option<u32>,
+    /// The rule by which the window is kept; as the settings say when left out
+    #[param(inline)]
+    preset: Option<Rule>,
+    /// True to first take back edits for which the window has room again
+    relax: Option<bool>,
+}
+
+/// A rule by which a window is kept.
+#[derive(Deserialize, Serialize, ToSchema, Clone, Copy)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Rule {
+    Komado,
+    Seed000,
+    Seed001,
+    Seed002,
+}
+
+impl Rule {
+    fn preset(self) -> Option<Preset> {
+        Preset::named(match self {
+            Self::Komado => "komado",
+            Self::Seed000 => "seed000",
+            Self::Seed001 => "seed001",
+            Self::Seed002 => "seed002",
+        })
+    }
+}
+
+fn room(window: Option<u32>, preset: Option<Rule>) -> Answer<Room> {
+    Ok(Room { window: positive("window", window)?, preset: preset.and_then(Rule::preset) })
+}
+
+/// What would be done to make the view fit its window; nothing is changed
+#[utoipa::path(get, path = "/api/v1/sessions/{session}/threads/{thread}/plan", tag = "view", params(In, Planned),
+    responses((status = 200, body = shape::Fitted)))]
+pub(super) async fn plan(
+    call: Call,
+    Named(at): Named<In>,
+    Params(asked): Params<Planned>,
+) -> Answer<Json<Value>> {
+    let room = room(asked.window, asked.preset)?;
+    call.run(move |desk| {
+        let (_, address) = journal::moment(desk, &at, None)?;
+        let args = verb::fit::Args { address, dry_run: true, relax: asked.relax.unwrap_or(false), room };
+        desk.row(|app| verb::fit::run(app, args))
+    })
+    .await
+    .map(Json)
+}
+
+/// How to fit.
+#[derive(Deserialize, ToSchema, Default)]
+#[serde(deny_unknown_fields, default)]
+#[schema(example = json!({"window": 8000}))]
+pub(super) struct Fit {
+    /// The model's window in tokens, in place of the session's own.
+    #[schema(minimum = 1)]
+    window: Option<u32>,
+    /// The rule by which the window is kept.
+    #[schema(inline)]
+    preset: Option<Rule>,
+    /// True to first take back edits for which the window has room again.
+    relax: bool,
+}
+
+/// Make the view fit its window
+#[utoipa::path(post, path = "/api/v1/sessions/{session}/threads/{thread}/fit", tag = "view", params(In),
+    request_body = Option<Fit>, responses((status = 200, body = shape::Fitted)))]
+pub(super) async fn fit(call: Call, Named(at): Named<In>, Maybe(body): Maybe<Fit>) -> Answer<Json<Value>> {
+    let (room, relax) = (room(body.window, body.preset)?, body.relax);
+    call.change(at, move |app, address| {
+        verb::fit::run(app, verb::fit::Args { address, dry_run: false, relax, room })
+    })
+    .await
+}
+
+/// Entries from one to another, both included.
+#[derive(Deserialize, Serialize, ToSchema, Clone, Copy)]
+#[serde(try_from = "serde_json::Map<String, Value>", deny_unknown_fields)]
+pub(super) struct Stretch {
+    /// The first.
+    #[schema(minimum = 1)]
+    from: u32,
+    /// The last.
+    #[schema(minimum = 1)]
+    to: u32,
+}
+
+impl TryFrom<serde_json::Map<String, Value>> for Stretch {
+    type Error = String;
+
+    fn try_from(mut fields: serde_json::Map<String, Value>) -> Result<Self, String> {
+        let mut take = |name: &str| {
+            let seq = fields.remove(name).and_then(|value| Seq::try_from(value.as_u64()?).ok());
+            seq.ok_or_else(|| {
+                format!("a span has `from` and `to`, and `{name}` is not the number of an entry")
+            })
+        };
+        let (from, to) = (take("from")?, take("to")?);
+        match fields.keys().next() {
+            Some(other) => Err(format!("a span has `from` and `to`, not `{other}`")),
+            None => Ok(Self { from, to }),
+        }
+    }
+}
+
+fn spans(given: &[Stretch]) -> Answer<Spans> {
+    if given.is_empty() {
+        return Err(Problem::bad("spans is empty; name at least one, such as [{\"from\": 3, \"to\": 50}]"));
+    }
+    if given.iter().any(|span| span.from == 0 || span.to == 0) {
+        return Err(Problem::bad("entries count from 1"));
+    }
+    if let Some(Stretch { from, to }) = given.iter().find(|span| span.to < span.from) {
+        return Err(Problem::unusable(format!("the span from {from} to {to} ends before it begins")));
+    }
+    Ok(Spans(given.iter().map(|span| Span::new(span.from, span.to)).collect()))
+}
+
+/// A summary in place of entries.
+#[derive(Deserialize, ToSchema, Default)]
+#[serde(deny_unknown_fields, default)]
+#[schema(example = json!({"spans": [{"from": 1, "to": 2}], "text": "They agreed on the plan."}))]
+pub(super) struct Condense {
+    /// The entries to hide; left out: all but what is kept, in a summary written now.
+    #[schema(min_items = 1)]
+    spans: Option<Vec<Stretch>>,
+    /// The summary for the spans.
+    text: Option<String>,
+    /// The model's window in tokens, in place of the session's own.
+    #[schema(minimum = 1)]
+    window: Option<u32>,
+    /// The rule by which the window is kept.
+    #[schema(inline)]
+    preset: Option<Rule>,
+}
+
+/// Show a summary in place of entries: one you wrote, or one that is written now
+#[utoipa::path(post, path = "/api/v1/sessions/{session}/threads/{thread}/condense", tag = "view", params(In),
+    request_body = Option<Condense>, responses((status = 200, body = shape::Said)))]
+pub(super) async fn condense(
+    call: Call,
+    Named(at): Named<In>,
+    Maybe(body): Maybe<Condense>,
+) -> Answer<Json<Value>> {
+    let span = body.spans.as_deref().map(spans).transpose()?;
+    if span.is_some() != body.text.is_some() {
+        return Err(Problem::unusable("give spans and text together, or neither to have a summary written"));
+    }
+    let (text, room) = (body.text, room(body.window, body.preset)?);
+    let change = call.change(at, move |app, address| {
+        verb::condense::run(app, verb::condense::Args { address, span, text, room })
+    });
+    let mut done = change.await?;
+    // One that was written now is told as a fit is; its edit names the entry.
+    if done.0.get("seq").is_none() {
+        let seq = done.0.pointer("/edits/0/seq").cloned().unwrap_or_default();
+        done.0["seq"] = seq;
+    }
+    Ok(done)
+}
+
+/// A marker in place of entries.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"spans": [{"from": 1, "to": 2}]}))]
+pub(super) struct Hide {
+    /// The entries.
+    #[schema(min_items = 1)]
+    spans: Vec<Stretch>,
+    /// What is shown instead; one that counts or names the entries when left out.
+    text: Option<String>,
+}
+
+/// Show a marker in place of entries
+#[utoipa::path(post, path = "/api/v1/sessions/{session}/threads/{thread}/truncate", tag = "view", params(In),
+    request_body = Hide, responses((status = 200, body = shape::Change)))]
+pub(super) async fn truncate(
+    call: Call,
+    Named(at): Named<In>,
+    Body(body): Body<Hide>,
+) -> Answer<Json<Value>> {
+    let (span, text) = (spans(&body.spans)?, body.text);
+    call.change(at, |app, address| verb::truncate::run(app, verb::truncate::Args { address, span, text }))
+        .await
+}
+
+/// Entries that one call may trim: each is named in the edit.
+const TRIMMED: u64 = 10_000;
+
+/// Show a placeholder in place of what entries say
+#[utoipa::path(post, path = "/api/v1/sessions/{session}/threads/{thread}/trim", tag = "view", params(In),
+    request_body = Hide, responses((status = 200, body = shape::Change)))]
+pub(super) async fn trim(call: Call, Named(at): Named<In>, Body(body): Body<Hide>) -> Answer<Json<Value>> {
+    let (span, text) = (spans(&body.spans)?, body.text);
+    if span.len() > TRIMMED {
+        return Err(Problem::unusable(format!(
+            "{} entries are named, and {TRIMMED} is the most at a time",
+            span.len()
+        )));
+    }
+    call.change(at, |app, address| verb::trim::run(app, verb::trim::Args { address, span, text })).await
+}
+
+/// Which entry.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"seq": 1}))]
+pub(super) struct Which {
+    /// The entry's number.
+    seq: u32,
+}
+
+macro_rules! on_entry {
+    ($(#[$doc:meta])* $name:ident, $path:literal) => {
+        $(#[$doc])*
+        #[utoipa::path(post, path = $path, tag = "view", params(In), request_body = Which,
+            responses((status = 200, body = shape::Change)))]
+        pub(super) async fn $name(call: Call, Named(at): Named<In>, Body(body): Body<Which>) -> Answer<Json<Value>> {
+            call.change(at, move |app, address| {
+                let address = Address { seq: Some(body.seq), ..address };
+                verb::$name::run(app, verb::$name::Args { address })
+            })
+            .await
+        }
+    };
+}
+
+on_entry! {
+    /// Undo one edit and keep everything said since
+    revert, "/api/v1/sessions/{session}/threads/{thread}/revert"
+}
+on_entry! {
+    /// Go back to a moment, as if nothing after it had happened
+    rewind, "/api/v1/sessions/{session}/threads/{thread}/rewind"
+}
+on_entry! {
+    /// Keep a message in the view through every edit
+    pin, "/api/v1/sessions/{session}/threads/{thread}/pin"
+}
+on_entry! {
+    /// Take a pin back
+    unpin, "/api/v1/sessions/{session}/threads/{thread}/unpin"
+}
+
+/// What stands before the conversation; what is left out stays.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"system": "You are a careful engineer."}))]
+pub(super) struct SetUp {
+    /// The system prompt.
+    system: Option<String>,
+    /// Tool definitions.
+    #[schema(value_type = Option<Vec<Object>>)]
+    tools: Option<Vec<Box<RawValue>>>,
+    /// Other parameters of the request.
+    params: Option<serde_json::Map<String, Value>>,
+    /// Whose form tools and parameters have; `openai` when left out.
+    dialect: Option<String>,
+}
+
+/// Set system prompt, tools and parameters
+#[utoipa::path(post, path = "/api/v1/sessions/{session}/threads/{thread}/setup", tag = "view", params(In),
+    request_body = SetUp, responses((status = 200, body = shape::Change)))]
+pub(super) async fn set_up(call: Call, Named(at): Named<In>, Body(body): Body<SetUp>) -> Answer<Json<Value>> {
+    take::check_objects("tools", body.tools.as_deref().unwrap_or_default())?;
+    let tools = body.tools.as_ref().map(raw).transpose()?;
+    let params = body.params.as_ref().map(raw).transpose()?;
+    if body.system.is_none() && tools.is_none() && params.is_none() {
+        return Err(Problem::unusable("nothing is set up: give system, tools or params"));
+    }
+    let form = body.dialect.unwrap_or_else(|| openai::DIALECT.to_owned());
+    let dialect = (tools.is_some() || params.is_some()).then_some(form);
+    let setup = Setup { system: body.system, tools, params, dialect };
+    call.change(at, move |app, address| {
+        let found = app.find_now(&address)?;
+        verb::setup::apply(app, &found, setup)
+    })
+    .await
+}

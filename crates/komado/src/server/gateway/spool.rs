@@ -1,0 +1,185 @@
+//! A request's body on its way to disk, skimmed as it passes.
+//!
+//! Nothing of it is held in memory, however long it is. The file has no name: it is gone when the exchange is. A disk that
+//! is full or away must not stop a request, so the file moves to wherever there is room.
+
+use axum::body::Body;
+use http_body_util::BodyExt;
+use komado_provider::{BadRequest, Skim, Skimmer};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How bodies are taken.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    /// Where files are made first.
+    pub(super) folder: PathBuf,
+    /// The longest body.
+    pub(super) most: u64,
+    /// How long to wait for more.
+    pub(super) patience: Duration,
+}
+
+/// A body that has arrived.
+#[derive(Debug)]
+pub(super) struct Spooled {
+    pub(super) file: Arc<File>,
+    pub(super) len: u64,
+    /// Its skim; why there is none; nothing where none was wanted.
+    pub(super) skim: Option<Result<Skim, BadRequest>>,
+}
+
+/// Why a body did not arrive.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(super) enum Unread {
+    /// Over the limit.
+    #[error("the request is larger than {most} bytes; server.body_limit_mb sets the limit")]
+    TooLarge {
+        /// The limit.
+        most: u64,
+    },
+    /// Nothing came for too long.
+    #[error("nothing more of the request came for {} s; server.timeout_seconds sets the time", after.as_secs())]
+    Slow {
+        /// How long.
+        after: Duration,
+    },
+    /// The connection broke.
+    #[error("the request ended before its body did: {why}")]
+    Broken {
+        /// What is known of it.
+        why: String,
+    },
+    /// There is no room for it anywhere.
+    #[error("the request cannot be kept while it is handled: {0}")]
+    NoRoom(#[from] io::Error),
+}
+
+/// Takes a body in.
+pub(super) async fn take(body: Body, mut skimmer: Option<Skimmer>, rules: &Rules) -> Result<Spooled, Unread> {
+    let mut file = Spool::new(rules)?;
+    let mut body = body;
+    let mut bad = None;
+    loop {
+        let next = timeout(rules.patience, body.frame()).await;
+        let Some(frame) = next.map_err(|_| Unread::Slow { after: rules.patience })? else { break };
+        let frame = frame.map_err(|error| Unread::Broken { why: error.to_string() })?;
+        let Ok(bytes) = frame.into_data() else { continue };
+        if file.len + bytes.len() as u64 > rules.most {
+            return Err(Unread::TooLarge { most: rules.most });
+        }
+        file.write(&bytes)?;
+        if let Some(Err(why)) = skimmer.as_mut().map(|skimmer| skimmer.push(&bytes)) {
+            (skimmer, bad) = (None, Some(why));
+        }
+    }
+    let skim = bad.map(Err).or_else(|| skimmer.map(Skimmer::end));
+    Ok(Spooled { len: file.len, file: Arc::new(file.file), skim })
+}
+
+/// A file without a name.
+struct Spool {
+    file: File,
+    len: u64,
+}
+
+impl Spool {
+    fn new(rules: &Rules) -> io::Result<Self> {
+        let file = tempfile::tempfile_in(&rules.folder)
+            .or_else(|_| tempfile::tempfile())
+            .or_else(|_| in_memory())?;
+        Ok(Self { file, len: 0 })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.file.write_all_at(bytes, self.len).is_err() {
+            self.file = self.moved()?;
+            self.file.write_all_at(bytes, self.len)?;
+        }
+        self.len += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// What was written so far, where there is room.
+    fn moved(&self) -> io::Result<File> {
+        let mut to = in_memory()?;
+        let mut piece = vec![0; 64 << 10];
+        let mut at = 0;
+        while at < self.len {
+            let most = usize::try_from(self.len - at).unwrap_or(usize::MAX).min(piece.len());
+            self.file.read_exact_at(&mut piece[..most], at)?;
+            to.write_all(&piece[..most])?;
+            at += most as u64;
+        }
+        Ok(to)
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn in_memory() -> io::Result<File> {
+    use rustix::fs::{MemfdFlags, memfd_create};
+    Ok(File::from(memfd_create("komado-request", MemfdFlags::CLOEXEC)?))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn in_memory() -> io::Result<File> {
+    tempfile::tempfile()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use komado_provider::Dialect;
+
+    fn rules(most: u64) -> Rules {
+        Rules { folder: "/nonexistent/窓".into(), most, patience: Duration::from_millis(50) }
+    }
+
+    fn run<T>(work: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+    }
+
+    fn read(spooled: &Spooled) -> Vec<u8> {
+        let mut bytes = vec![0; spooled.len as usize];
+        spooled.file.read_exact_at(&mut bytes, 0).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn what_arrives_is_what_is_kept_also_where_the_folder_is_away_and_it_cannot_be_skimmed() {
+        for text in [r#"{"model":"m","messages":[{"role":"user","content":"窓"}]}"#, "no JSON 窓"] {
+            let skimmer = Skimmer::new(Dialect::Chat, b"");
+            let spooled = run(take(Body::from(text), Some(skimmer), &rules(1000))).unwrap();
+            assert_eq!(read(&spooled), text.as_bytes());
+            assert_eq!(spooled.skim.unwrap().is_ok(), text.starts_with('{'));
+        }
+    }
+
+    #[test]
+    fn a_body_over_the_limit_or_one_that_stops_coming_is_told() {
+        assert!(matches!(run(take(Body::from("12345"), None, &rules(4))), Err(Unread::TooLarge { most: 4 })));
+        assert!(run(take(Body::from("1234"), None, &rules(4))).is_ok());
+        let never = Body::from_stream(futures_util::stream::pending::<io::Result<bytes::Bytes>>());
+        assert!(matches!(run(take(never, None, &rules(4))), Err(Unread::Slow { .. })));
+    }
+
+    #[test]
+    fn a_disk_that_is_full_moves_the_file_and_loses_nothing() {
+        // What is opened to be read cannot be written: as good as full.
+        let mut spool = Spool { file: tempfile::tempfile().unwrap(), len: 0 };
+        spool.write("小".as_bytes()).unwrap();
+        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&spool.file));
+        let Ok(read_only) = File::open(path) else { return };
+        spool.file = read_only;
+        spool.write("窓".as_bytes()).unwrap();
+        let mut bytes = vec![0; spool.len as usize];
+        spool.file.read_exact_at(&mut bytes, 0).unwrap();
+        assert_eq!(bytes, "小窓".as_bytes());
+    }
+}

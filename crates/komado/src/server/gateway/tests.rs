@@ -1,0 +1,78 @@
+//! A panic of ours in the middle of a request.
+
+use super::*;
+use crate::app::App;
+use crate::config::{Config, Sources};
+use crate::server::access::Access;
+use crate::server::listen::Peer;
+use crate::server::run::{Reach, router};
+use axum::extract::ConnectInfo;
+use http_body_util::BodyExt;
+use komado_engine::{Clock, Engine};
+use komado_store::MemoryStore;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+/// A clock that breaks.
+#[derive(Default)]
+struct Breaks(AtomicBool);
+
+impl Clock for Breaks {
+    fn now(&self) -> String {
+        assert!(!self.0.load(Ordering::SeqCst), "時計が止まった");
+        "2026-01-01T00:00:00Z".to_owned()
+    }
+}
+
+fn config() -> Config {
+    let folder = std::env::temp_dir();
+    Config::load(&Sources {
+        flags: &[],
+        env: &|_| None,
+        env_names: &[],
+        file: None,
+        cwd: &folder.join("no-such-folder"),
+        home: None,
+        xdg: None,
+    })
+    .unwrap()
+}
+
+fn asked(on_fault: OnFault) -> (u16, HeaderMap, String) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let clock = Arc::new(Breaks::default());
+    let engine = Engine::new(Arc::new(MemoryStore::default()), Arc::clone(&clock) as Arc<dyn Clock>);
+    let app = Arc::new(App::over(engine, config()));
+    let upstreams = Upstreams::open(&app, Some("scripted"), runtime.handle()).unwrap();
+    let house = Arc::new(House { app, access: Access::default(), stop: CancellationToken::new() });
+    let gateway = Arc::new(Gateway::new(&house, upstreams, on_fault));
+    clock.0.store(true, Ordering::SeqCst);
+    let router = router(house, &gateway, Reach::Loopback);
+    let body = r#"{"model":"scripted","messages":[{"role":"user","content":"窓"}]}"#;
+    let mut request = Request::post("/v1/chat/completions").body(Body::from(body)).unwrap();
+    request.extensions_mut().insert(ConnectInfo(Peer(([127, 0, 0, 1], 9).into())));
+    let answer = runtime.block_on(async {
+        let answer = router.oneshot(request).await.unwrap();
+        let (parts, body) = answer.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        (parts.status.as_u16(), parts.headers, String::from_utf8(bytes.to_vec()).unwrap())
+    });
+    assert!(gateway.meters.render(0).contains("komado_faults_total{kind=\"panic\"} 1"));
+    answer
+}
+
+#[test]
+fn a_panic_of_ours_lets_the_request_through_untouched() {
+    let (status, headers, body) = asked(OnFault::Pass);
+    assert_eq!(status, 200, "{body}");
+    assert!(headers["x-komado-fault"].to_str().unwrap().starts_with("panic"), "{headers:?}");
+    assert!(body.contains("You said"), "{body}");
+}
+
+#[test]
+fn a_panic_of_ours_stops_the_request_for_those_who_wish_it() {
+    let (status, headers, body) = asked(OnFault::Stop);
+    assert_eq!(status, 503, "{body}");
+    assert!(headers.contains_key("x-komado-fault") && body.contains("told to stop"), "{body}");
+}

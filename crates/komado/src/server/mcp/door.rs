@@ -1,0 +1,162 @@
+//! The protocol's side: lists, calls, and who is asking.
+
+use super::desk::Desk;
+use super::{prompt, resource, tool};
+use crate::app::App;
+use crate::fault::Fault;
+use crate::server::Guest;
+use http::request::Parts;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, GetPromptRequestParams,
+    GetPromptResponse, GetPromptResult, Implementation, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, PromptMessage, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, Role, ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use std::sync::Arc;
+
+/// Names the session that calls of a request are about.
+const HEADER: &str = "x-komado-session";
+
+/// What a client is told about this server.
+const ABOUT: &str = "Komado keeps the whole conversation of an agent on disk, in sessions, and a part of it in the model's \
+window. Use `recall` to find again what was said or printed, `tool_output_cache` to read it in full, `context` to see how \
+full the window is, and `pin`, `condense`, `rewind` and `revert` to change what the model sees. Nothing is ever removed.";
+
+/// One client's way in.
+#[derive(Clone)]
+pub(crate) struct Door {
+    app: Arc<App>,
+    /// Who asks, where no gate says so for each request.
+    owner: Option<Guest>,
+    named: Option<String>,
+}
+
+impl Door {
+    /// For whoever started the process: everything may be seen. `named` is the session when a call names none.
+    pub(crate) fn owned(app: Arc<App>, named: Option<String>) -> Self {
+        Self { app, owner: Some(Guest::owner()), named }
+    }
+
+    /// For requests that came through the gate, each with its guest.
+    pub(crate) fn guarded(app: Arc<App>) -> Self {
+        Self { app, owner: None, named: None }
+    }
+
+    fn desk(&self, context: &RequestContext<RoleServer>) -> Result<Desk, ErrorData> {
+        let parts = context.extensions.get::<Parts>();
+        let guest = self.owner.clone().or_else(|| parts?.extensions.get::<Guest>().cloned());
+        // A request that no gate has looked at is nobody's.
+        let guest = guest.ok_or_else(|| ErrorData::invalid_request("who is asking is not known", None))?;
+        let header = parts.and_then(|parts| parts.headers.get(HEADER)?.to_str().ok().map(str::to_owned));
+        Ok(Desk { app: Arc::clone(&self.app), guest, named: header.or_else(|| self.named.clone()) })
+    }
+
+    /// Does the work where it may block.
+    async fn at_desk<T: Send + 'static>(
+        &self,
+        context: &RequestContext<RoleServer>,
+        work: impl FnOnce(&Desk) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<Result<T, Fault>, ErrorData> {
+        let desk = self.desk(context)?;
+        let done = tokio::task::spawn_blocking(move || work(&desk)).await;
+        done.map_err(|error| ErrorData::internal_error(format!("the call broke off: {error}"), None))
+    }
+}
+
+/// What was named is not there, or was named wrongly.
+fn refused(fault: &Fault) -> ErrorData {
+    ErrorData::invalid_params(fault.message().to_owned(), None)
+}
+
+impl ServerHandler for Door {
+    fn get_info(&self) -> ServerConfig {
+        let able = ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().build();
+        let name = Implementation::new("komado", env!("CARGO_PKG_VERSION")).with_title("Komado");
+        ServerConfig::new(able).with_server_info(name).with_instructions(ABOUT)
+    }
+
+    async fn list_tools(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let tools: Vec<Tool> = tool::ALL.iter().map(|row| (row.tool)()).collect();
+        Ok(ListToolsResult::with_all_items(tools))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(row) = tool::ALL.iter().find(|row| row.name == request.name) else {
+            let why = format!("there is no tool {:?}; tools/list has them all", request.name);
+            return Err(ErrorData::new(ErrorCode::INVALID_PARAMS, why, None));
+        };
+        let given = request.arguments.unwrap_or_default();
+        let answer = self.at_desk(&context, move |desk| (row.call)(given, desk)).await?;
+        let result = match answer {
+            Ok(answer) => {
+                let mut result = CallToolResult::success(vec![ContentBlock::text(answer.text)]);
+                result.structured_content = Some(answer.value);
+                result
+            }
+            Err(fault) => CallToolResult::error(vec![ContentBlock::text(fault.message())]),
+        };
+        Ok(result.into())
+    }
+
+    async fn list_resources(
+        &self,
+        page: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let cursor = page.and_then(|page| page.cursor);
+        let listed = self.at_desk(&context, move |desk| resource::list(desk, cursor.as_deref())).await?;
+        let (items, next) = listed.map_err(|fault| refused(&fault))?;
+        let mut result = ListResourcesResult::with_all_items(items);
+        result.next_cursor = next;
+        Ok(result)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resource::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let read = self.at_desk(&context, move |desk| resource::read(desk, &request.uri)).await?;
+        match read {
+            Ok(contents) => Ok(ReadResourceResult::new(vec![contents]).into()),
+            Err(fault) => Err(ErrorData::resource_not_found(fault.message().to_owned(), None)),
+        }
+    }
+
+    async fn list_prompts(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(prompt::all()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let given = request.arguments.unwrap_or_default();
+        let said = self.at_desk(&context, move |desk| prompt::say(desk, &request.name, &given)).await?;
+        let text = said.map_err(|fault| refused(&fault))?;
+        Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]).into())
+    }
+}

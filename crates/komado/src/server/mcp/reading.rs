@@ -1,0 +1,367 @@
+//! Tools that read: outputs, what was said, what is seen, which sessions there are.
+
+use super::desk::{Desk, Words};
+use super::effect::Effect;
+use super::tool::{Answer, Errand};
+use crate::fault::{Fault, Outcome};
+use crate::verb::sessions;
+use komado_core::SessionId;
+use komado_store::{Mode, Query};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Entries of a journal in one answer, unless more are asked for.
+const ENTRIES: u32 = 50;
+/// Sessions in one answer, unless more are asked for.
+const SESSIONS: usize = 50;
+/// Results of a search, unless more are asked for.
+const RESULTS: u32 = 10;
+
+/// Reads lines of an output.
+#[derive(Deserialize, JsonSchema, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ToolOutputCache {
+    /// The output: its id or a beginning of it, or @SEQ for any entry.
+    ref_id: String,
+    /// First line to read, from 1.
+    #[schemars(range(min = 1))]
+    offset: Option<u64>,
+    /// Lines to read at most; 200 when left out.
+    limit: Option<u64>,
+    /// The session or its address; not needed when only one can be meant.
+    session: Option<String>,
+    /// The thread; the root when left out.
+    thread: Option<String>,
+}
+
+impl Errand for ToolOutputCache {
+    const NAME: &'static str = "tool_output_cache";
+    const TITLE: &'static str = "Read an output";
+    const ABOUT: &'static str =
+        "Read lines of a tool output that was too long to be shown whole, or of any entry of the journal.";
+    const EFFECT: Effect = Effect::Reads;
+
+    fn run(self, desk: &Desk) -> Outcome<Answer> {
+        let address = desk.at(self.session.as_deref(), self.thread.as_deref(), None)?;
+        let words = Words::of("output").option("offset", self.offset).option("limit", self.limit);
+        output(desk, words.word(address).word(self.ref_id))
+    }
+}
+
+/// Searches in an output.
+#[derive(Deserialize, JsonSchema, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ToolOutputCacheGrep {
+    /// The output: its id or a beginning of it, or @SEQ for any entry.
+    ref_id: String,
+    /// The text to look for.
+    pattern: String,
+    /// The pattern is a regular expression.
+    regex: Option<bool>,
+    /// Lines to show before each match.
+    before: Option<u64>,
+    /// Lines to show after each match.
+    after: Option<u64>,
+    /// Matches to show at most; 50 when left out.
+    max_matches: Option<u64>,
+    /// First line to search, from 1.
+    #[schemars(range(min = 1))]
+    offset: Option<u64>,
+    /// Characters of that line to pass over.
+    char_offset: Option<u64>,
+    /// The session or its address; not needed when only one can be meant.
+    session: Option<String>,
+    /// The thread; the root when left out.
+    thread: Option<String>,
+}
+
+impl Errand for ToolOutputCacheGrep {
+    const NAME: &'static str = "tool_output_cache_grep";
+    const TITLE: &'static str = "Search in an output";
+    const ABOUT: &'static str = "Search a tool output, or any entry of the journal, for a text or a regular expression; gives numbered lines.";
+    const EFFECT: Effect = Effect::Reads;
+
+    fn run(self, desk: &Desk) -> Outcome<Answer> {
+        let address = desk.at(self.session.as_deref(), self.thread.as_deref(), None)?;
+        let words = Words::of("output").option("grep", Some(self.pattern)).flag("regex", self.regex);
+        let words = words.option("before", self.before).option("after", self.after);
+        let words = words.option("max-matches", self.max_matches).option("offset", self.offset);
+        output(desk, words.option("char-offset", self.char_offset).word(address).word(self.ref_id))
+    }
+}
+
+/// Reads a part of one line of an output.
+#[derive(Deserialize, JsonSchema, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ToolOutputCacheLine {
+    /// The output: its id or a beginning of it, or @SEQ for any entry.
+    ref_id: String,
+    /// The line, from 1.
+    #[schemars(range(min = 1))]
+    line_number: u64,
+    /// Characters of the line to pass over.
+    char_offset: Option<u64>,
+    /// Characters to read at most; 2000 when left out.
+    char_limit: Option<u64>,
+    /// The session or its address; not needed when only one can be meant.
+    session: Option<String>,
+    /// The thread; the root when left out.
+    thread: Option<String>,
+}
+
+impl Errand for ToolOutputCacheLine {
+    const NAME: &'static str = "tool_output_cache_line";
+    const TITLE: &'static str = "Read a long line";
+    const ABOUT: &'static str = "Read a part of one long line of a tool output, by characters.";
+    const EFFECT: Effect = Effect::Reads;
+
+    fn run(self, desk: &Desk) -> Outcome<Answer> {
+        let address = desk.at(self.session.as_deref(), self.thread.as_deref(), None)?;
+        let words = Words::of("output").option("line", Some(self.line_number));
+        let words = words.option("char-offset", self.char_offset).option("char-limit", self.char_limit);
+        output(desk, words.word(address).word(self.ref_id))
+    }
+}
+
+/// What was read, with the call that reads on.
+fn output(desk: &Desk, words: Words) -> Outcome<Answer> {
+    let value = desk.value(&words.all())?;
+    Ok(Answer { text: value["text"].as_str().unwrap_or_default().to_owned(), value })
+}
+
+/// How a search looks.
+#[derive(Deserialize, JsonSchema, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "snake_case")]
+enum How {
+    Ranked,
+    Exact,
+    Regex,
+}
+
+/// Searches everything that was said.
+#[derive(Deserialize, JsonSchema, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Recall {
+    /// What to look for; a name, a path or an error message is best.
+    query: String,
+    /// The session or its address; all sessions when left out and none is set.
+    session: Option<String>,
+    /// Only this thread.
+    thread: Option<String>,
+    /// How many results; 10 when left out.
+    #[schemars(range(min = 1, max = 100))]
+    k: Option<u32>,
+    /// ranked: best fit first; exact: the text as it stands; regex: a regular expression. ranked when left out.
+    mode: Option<How>,
+    /// Only what this speaker said: system, developer, user, assistant or tool.
+    role: Option<String>,
+    /// Only calls and results of this tool.
+    tool: Option<String>,
+    /// Only calls and results about this file or folder.
+    file: Option<String>,
+    /// Only what was said then or later: 2024-01-15, 2024-01-15T10:30:00Z, or 3h, 2d, 1w ago.
+    since: Option<String>,
+    /// Only what was said then or earlier.
+    until: Option<String>,
+    /// Also give so many entries before and after each result.
+    neighbours: Option<u32>,
+}
+
+impl Errand for Recall {
+    const NAME: &'static str = "recall";
+    const TITLE: &'static str = "Find again what was said";
+    const ABOUT: &'static str = "Search everything that was ever said in a session, or in all of them, also what no longer is in the model's window: messages, calls and whole outputs. Each result has an address to read on at.";
+    const EFFECT: Effect = Effect::Reads;
+
+    fn run(self, desk: &Desk) -> Outcome<Answer> {
+        let words = Words::of("recall").option("limit", Some(self.k.unwrap_or(RESULTS)));
+        let words = words.flag("exact", Some(self.mode == Some(How::Exact)));
+        let words = words.flag("regex", Some(self.mode == Some(How::Regex)));
+        let words = words.option("role", self.role).option("tool", self.tool).option("file", self.file);
+        let words = words.option("since", self.since).option("until", self.until);
+        let words = words.option("neighbours", self.neighbours);
+        let is_wide = self.session.is_none() && self.thread.is_none() && desk.named.is_none();
+        let found = if is_wide {
+            wide(desk, words.word(self.query))?
+        } else {
+            let address = desk.at(self.session.as_deref(), self.thread.as_deref(), None)?;
+            desk.lines(&words.word(address).word(self.query).all())?
+        };
+        let text = match found.is_empty() {
+            true => "nothing was found; try other words, or fewer filters".to_owned(),
+            false => found.iter().map(line).collect::<Vec<_>>().join("\n"),
+        };
+        Ok(Answer { text, value: json!({ "results": found }) })
+    }
+}
+
+/// A search through every session that may be seen.
+fn wide(desk: &Desk, words: Words) -> Outcome<Vec<Value>> {
+    if desk.guest.sees_all {
+        return desk.lines(&words.flag("all", Some(true)).all());
+    }
+    let Some(user) = &desk.guest.user else {
+        return Err(Fault::usage("say which session to search: `sessions` lists them"));
+    };
+    let mut found = desk.lines(&words.option("user", Some(user)).all())?;
+    // What a key may see can be less than what its user has.
+    let mut wrong = None;
+    found.retain(|one| match may_see(desk, one) {
+        Ok(may) => may,
+        Err(fault) => {
+            wrong = Some(fault);
+            false
+        }
+    });
+    wrong.map_or(Ok(found), Err)
+}
+
+fn may_see(desk: &Desk, found: &Value) -> Outcome<bool> {
+    let id = SessionId::new(found["session"].as_str().unwrap_or_default())?;
+    Ok(desk.guest.may_see(&desk.app.session(&id)?))
+}
+
+fn line(found: &Value) -> String {
+    let word = |name: &str| found[name].as_str().unwrap_or_default();
+    let hidden = if found["hidden"] == true { ", not in the view" } else { "" };
+    format!("{} ({}{hidden}): {}", word("address"), word("role"), word("snippet"))
+}
+
+/// Says what fills a window.
+#[derive(Deserialize, JsonSchema, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Context {
+    /// The session or its address; not needed when only one can be meant.
+    session: Option<String>,
+    /// The thread; the root when left out.
+    thread: Option<String>,
+    /// At the moment of this entry; now when left out.
+    seq: Option<u32>,
+    /// The model's window in tokens, in place of the session's own.
+    #[schemars(range(min = 1))]
+    window: Option<u32>,
+}
+
+impl Errand for Context {
+    const NAME: &'static str = "context";
+    const TITLE: &'static str = "The window and what fills it";
+    const ABOUT: &'static str = "Say how full the model's window is: tokens by kind, what is free, edits in force, pins and open calls.";
+    const EFFECT: Effect = Effect::Reads;
+
+    fn run(self, desk: &Desk) -> Outcome<Answer> {
+        let address = desk.at(self.session.as_deref(), self.thread.as_deref(), self.seq)?;
+        desk.both(&Words::of("context").option("window", self.window).word(address).all())
+    }
+}
+
+/// Lists entries of a journal.
+#[derive(Deserialize, JsonSchema, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Log {
+    /// The session or its address; not needed when only one can be meant.
+    session: Option<String>,
+    /// The thread; the root when left out.
+    thread: Option<String>,
+    /// First entry; the last ones when left out.
+    #[schemars(range(min = 1))]
+    from: Option<u32>,
+    /// Entries at most; 50 when left out.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<u32>,
+    /// Give long texts whole.
+    full: Option<bool>,
+}
+
+impl Errand for Log {
+    const NAME: &'static str = "log";
+    const TITLE: &'static str = "Entries of the journal";
+    const ABOUT: &'static str = "List what happened in a thread, one line for each entry, with its number. Entries that a rewind left behind begin with #.";
+    const EFFECT: Effect = Effect::Reads;
+
+    fn run(self, desk: &Desk) -> Outcome<Answer> {
+        let mut address = desk.at(self.session.as_deref(), self.thread.as_deref(), None)?;
+        let found = desk.app.find(&address)?;
+        let end = desk.app.engine.open(&found.session, &found.thread, Mode::Read)?.last();
+        let upto = found.seq.unwrap_or(end);
+        let limit = self.limit.unwrap_or(ENTRIES).max(1);
+        let first = self.from.unwrap_or_else(|| upto.saturating_sub(limit - 1)).max(1);
+        let last = upto.min(first.saturating_add(limit - 1));
+        address.seq = (last < end).then_some(last).or(found.seq);
+        let words = Words::of("log").option("from", Some(first)).flag("full", self.full).word(address);
+        let text = if last < first { String::new() } else { desk.text(&words.all())? };
+        let value = json!({
+            "session": found.session.as_str(),
+            "thread": found.thread.as_str(),
+            "first": first,
+            "last": last,
+            "next": (last < upto).then_some(last + 1),
+            "text": text,
+        });
+        Ok(Answer { text, value })
+    }
+}
+
+/// Prints what the model sees.
+#[derive(Deserialize, JsonSchema, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Show {
+    /// The session or its address; not needed when only one can be meant.
+    session: Option<String>,
+    /// The thread; the root when left out.
+    thread: Option<String>,
+    /// At the moment of this entry; now when left out.
+    seq: Option<u32>,
+    /// Give long texts whole.
+    full: Option<bool>,
+}
+
+impl Errand for Show {
+    const NAME: &'static str = "show";
+    const TITLE: &'static str = "What the model sees";
+    const ABOUT: &'static str = "Print the view of a thread: exactly what the model sees, now or at any moment, one line for each item.";
+    const EFFECT: Effect = Effect::Reads;
+
+    fn run(self, desk: &Desk) -> Outcome<Answer> {
+        let address = desk.at(self.session.as_deref(), self.thread.as_deref(), self.seq)?;
+        let found = desk.app.find(&address)?;
+        let text = desk.text(&Words::of("show").flag("full", self.full).word(address).all())?;
+        let value = json!({
+            "session": found.session.as_str(),
+            "thread": found.thread.as_str(),
+            "seq": found.seq,
+            "text": text,
+        });
+        Ok(Answer { text, value })
+    }
+}
+
+/// Lists sessions.
+#[derive(Deserialize, JsonSchema, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Sessions {
+    /// Only sessions in this state: queued, running, paused, completed, failed or stopped.
+    status: Option<String>,
+    /// Only this user's.
+    user: Option<String>,
+    /// Sessions at most, the newest; 50 when left out.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<u32>,
+}
+
+impl Errand for Sessions {
+    const NAME: &'static str = "sessions";
+    const TITLE: &'static str = "List sessions";
+    const ABOUT: &'static str =
+        "List the sessions that may be seen, the newest last, with state and counters.";
+    const EFFECT: Effect = Effect::Reads;
+
+    fn run(self, desk: &Desk) -> Outcome<Answer> {
+        let status = self.status.as_deref().map(sessions::state).transpose()?;
+        let query = Query { status, user: self.user, ..Query::default() };
+        let limit = self.limit.map_or(SESSIONS, |n| n as usize);
+        let newest = sessions::newest(&desk.app, query, limit, |one| desk.guest.may_see(one))?;
+        let rows: Vec<Value> = newest.iter().map(sessions::as_json).collect();
+        Ok(Answer { text: sessions::lines(&newest).join("\n"), value: json!({ "sessions": rows }) })
+    }
+}

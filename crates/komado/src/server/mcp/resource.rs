@@ -1,0 +1,158 @@
+//! Sessions as resources: what there is, what the model sees, and the journal.
+//!
+//! `komado://sessions`, `komado://session/ID`, `komado://session/ID/journal` and `komado://session/ID/thread/T`. A journal
+//! may be larger than anyone wants to have at once: its newest entries are given, and `?from=SEQ` gives others.
+
+use super::desk::{Desk, Place, Words, place};
+use crate::fault::{Exit, Fault, Outcome};
+use crate::verb::sessions;
+use komado_core::session::Session;
+use komado_core::{Seq, SessionId};
+use komado_store::{Mode, Query};
+use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
+use serde_json::{Value, json};
+
+/// Sessions on one page of the list.
+const PAGE: usize = 50;
+/// Sessions that `komado://sessions` gives.
+const NEWEST: usize = 200;
+/// Bytes of a journal in one answer; one entry is given, however long it is.
+const MOST: usize = 1 << 20;
+
+const SESSIONS: &str = "komado://sessions";
+const SESSION: &str = "komado://session/";
+const JSON: &str = "application/json";
+const LINES: &str = "application/jsonl";
+const TEXT: &str = "text/plain";
+
+/// A page of the list, and where the next one begins.
+pub(super) fn list(desk: &Desk, cursor: Option<&str>) -> Outcome<(Vec<Resource>, Option<String>)> {
+    let after = cursor.map(read_cursor).transpose()?;
+    let mut all = Vec::new();
+    if after.is_none() {
+        let about = "The newest sessions, with state and counters";
+        all.push(Resource::new(SESSIONS, "sessions").with_description(about).with_mime_type(JSON));
+    }
+    let mut page = desk.visible(after, PAGE + 1)?;
+    let more = page.len() > PAGE;
+    page.truncate(PAGE);
+    let next = page.last().filter(|_| more).map(place).transpose()?.map(|place| write_cursor(&place));
+    all.extend(page.iter().map(resource));
+    Ok((all, next))
+}
+
+fn resource(session: &Session) -> Resource {
+    let meta = &session.meta;
+    let model = meta.config.model.as_deref().unwrap_or("no model");
+    let about = format!("{}, made at {}, {model}", session.status.name(), meta.created_at);
+    Resource::new(format!("{SESSION}{}", meta.uuid), &meta.uuid).with_description(about).with_mime_type(TEXT)
+}
+
+fn write_cursor((at, id): &Place) -> String {
+    format!("{at}|{id}")
+}
+
+fn read_cursor(text: &str) -> Outcome<Place> {
+    let parts = text.split_once('|');
+    let place = parts.and_then(|(at, id)| Some((at.to_owned(), SessionId::new(id).ok()?)));
+    place.ok_or_else(|| Fault::input(format!("the cursor {text:?} is none of ours; begin without one")))
+}
+
+/// The forms of addresses.
+pub(super) fn templates() -> Vec<ResourceTemplate> {
+    let one = |uri: &str, name: &str, about: &str, kind: &str| {
+        ResourceTemplate::new(format!("{SESSION}{uri}"), name).with_description(about).with_mime_type(kind)
+    };
+    vec![
+        one("{id}", "view", "What the model sees in a session", TEXT),
+        one("{id}/thread/{thread}", "thread", "What the model sees in a thread of a session", TEXT),
+        one(
+            "{id}/journal{?from}",
+            "journal",
+            "Entries of a session's journal, the newest or from one on",
+            LINES,
+        ),
+    ]
+}
+
+/// What a resource says.
+pub(super) fn read(desk: &Desk, uri: &str) -> Outcome<ResourceContents> {
+    if uri == SESSIONS {
+        let newest = sessions::newest(&desk.app, Query::default(), NEWEST, |one| desk.guest.may_see(one))?;
+        let rows: Vec<Value> = newest.iter().map(sessions::as_json).collect();
+        return Ok(ResourceContents::text(json!(rows).to_string(), uri).with_mime_type(JSON));
+    }
+    let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
+    let parts: Vec<&str> = path.strip_prefix(SESSION).unwrap_or_default().split('/').collect();
+    match (&parts[..], query) {
+        ([id], "") => view(desk, uri, id, None),
+        ([id, "thread", thread], "") => view(desk, uri, id, Some(thread)),
+        ([id, "journal"], query) => journal(desk, uri, id, from(query)?),
+        _ => Err(Fault::new(Exit::NotFound, format!("there is no resource {uri}; begin with {SESSIONS}"))),
+    }
+}
+
+fn view(desk: &Desk, uri: &str, id: &str, thread: Option<&str>) -> Outcome<ResourceContents> {
+    let address = desk.at(Some(id), thread, None)?;
+    let text = desk.text(&Words::of("show").flag("full", Some(true)).word(address).all())?;
+    Ok(ResourceContents::text(text, uri).with_mime_type(TEXT))
+}
+
+/// `from=SEQ`, or nothing.
+fn from(query: &str) -> Outcome<Option<Seq>> {
+    let wrong = || Fault::input(format!("{query:?} cannot be taken; a journal is read with ?from=SEQ"));
+    match query.strip_prefix("from=") {
+        None if query.is_empty() => Ok(None),
+        seq => seq.and_then(|seq| seq.parse().ok()).filter(|seq| *seq > 0).map(Some).ok_or_else(wrong),
+    }
+}
+
+fn journal(desk: &Desk, uri: &str, id: &str, from: Option<Seq>) -> Outcome<ResourceContents> {
+    let found = desk.app.find(&desk.at(Some(id), None, None)?)?;
+    let thread = desk.app.engine.open(&found.session, &found.thread, Mode::Read)?;
+    let line = |seq: Seq| thread.source().line(seq).map_err(Fault::from);
+    let (mut lines, mut bytes) = (Vec::new(), 0);
+    let mut take = |seq: Seq| -> Outcome<bool> {
+        let line = line(seq)?;
+        bytes += line.len();
+        let fits = lines.is_empty() || bytes <= MOST;
+        lines.extend(fits.then(|| String::from_utf8_lossy(&line).into_owned()));
+        Ok(fits)
+    };
+    let order: Box<dyn Iterator<Item = Seq>> = match from {
+        Some(from) => Box::new(from..=thread.last()),
+        None => Box::new((1..=thread.last()).rev()),
+    };
+    for seq in order {
+        if !take(seq)? {
+            break;
+        }
+    }
+    if from.is_none() {
+        lines.reverse();
+    }
+    Ok(ResourceContents::text(lines.concat(), uri).with_mime_type(LINES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_leads_back_to_its_place_and_a_foreign_one_is_refused() {
+        let place = ("2026-01-01T00:00:00.000000Z".to_owned(), SessionId::new("s-1").unwrap());
+        assert_eq!(read_cursor(&write_cursor(&place)).unwrap(), place);
+        for foreign in ["", "x", "a|../b", "|"] {
+            assert!(read_cursor(foreign).is_err(), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn a_journal_is_read_from_an_entry_on() {
+        assert_eq!(from("").unwrap(), None);
+        assert_eq!(from("from=7").unwrap(), Some(7));
+        for wrong in ["from=0", "from=x", "to=3", "from="] {
+            assert!(from(wrong).is_err(), "{wrong}");
+        }
+    }
+}

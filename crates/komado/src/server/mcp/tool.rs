@@ -1,0 +1,217 @@
+//! The list of tools, and what each of them is made of.
+//!
+//! A tool is a type: its fields are the arguments, their doc comments the words in the schema. Fields that are not there are
+//! refused by name.
+
+use super::desk::Desk;
+use super::effect::Effect;
+use super::{reading, threads, writing};
+use crate::fault::{Fault, Outcome};
+use rmcp::handler::server::common::schema_for_type;
+use rmcp::model::{JsonObject, Tool};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// What a client may ask for.
+pub(super) trait Errand: DeserializeOwned + JsonSchema + 'static {
+    /// The verb's name.
+    const NAME: &'static str;
+    /// The same, for people.
+    const TITLE: &'static str;
+    /// What it does, for the model that chooses.
+    const ABOUT: &'static str;
+    /// What it does to a session.
+    const EFFECT: Effect;
+
+    /// Does it.
+    fn run(self, desk: &Desk) -> Outcome<Answer>;
+}
+
+/// What a tool gives back: words, and the same for programs.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Answer {
+    /// For people and models.
+    pub(super) text: String,
+    /// For programs: always an object.
+    pub(super) value: Value,
+}
+
+impl Answer {
+    /// What says the same to both.
+    pub(super) fn of(value: Value) -> Self {
+        Self { text: value.to_string(), value }
+    }
+}
+
+/// A tool, ready to be listed and called.
+#[derive(Clone, Copy)]
+pub(super) struct Row {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// Its definition.
+    pub(super) tool: fn() -> Tool,
+    /// Calls it.
+    pub(super) call: fn(JsonObject, &Desk) -> Outcome<Answer>,
+}
+
+impl Row {
+    const fn of<E: Errand>() -> Self {
+        Self { name: E::NAME, tool: define::<E>, call: call::<E> }
+    }
+}
+
+/// Every tool, in the order in which they are listed.
+pub(super) const ALL: [Row; 23] = [
+    Row::of::<reading::ToolOutputCache>(),
+    Row::of::<reading::ToolOutputCacheGrep>(),
+    Row::of::<reading::ToolOutputCacheLine>(),
+    Row::of::<reading::Recall>(),
+    Row::of::<reading::Context>(),
+    Row::of::<reading::Log>(),
+    Row::of::<reading::Show>(),
+    Row::of::<reading::Sessions>(),
+    Row::of::<threads::Threads>(),
+    Row::of::<writing::New>(),
+    Row::of::<writing::Append>(),
+    Row::of::<writing::Pin>(),
+    Row::of::<writing::Unpin>(),
+    Row::of::<writing::Rewind>(),
+    Row::of::<writing::Revert>(),
+    Row::of::<writing::Condense>(),
+    Row::of::<writing::Fit>(),
+    Row::of::<threads::Fork>(),
+    Row::of::<threads::ThreadStart>(),
+    Row::of::<threads::ThreadTell>(),
+    Row::of::<threads::ThreadEnd>(),
+    Row::of::<threads::ThreadAbort>(),
+    Row::of::<threads::ThreadResume>(),
+];
+
+fn define<E: Errand>() -> Tool {
+    let mut schema = schema_for_type::<E>().as_ref().clone();
+    // The type's own name and comment say nothing that the tool's do not.
+    schema.remove("title");
+    schema.remove("description");
+    Tool::new(E::NAME, E::ABOUT, schema).with_title(E::TITLE).with_annotations(E::EFFECT.hints(E::TITLE))
+}
+
+fn call<E: Errand>(given: JsonObject, desk: &Desk) -> Outcome<Answer> {
+    // An argument that is null is one that was left out.
+    let given: JsonObject = given.into_iter().filter(|(_, value)| !value.is_null()).collect();
+    let errand: E = serde_json::from_value(Value::Object(given))
+        .map_err(|error| Fault::input(format!("the arguments of {} cannot be taken: {error}", E::NAME)))?;
+    errand.run(desk)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{prompt, resource};
+    use super::*;
+    use crate::app::{App, Options};
+    use crate::server::Guest;
+    use serde_json::json;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_schema_is_strict_and_every_argument_is_explained() {
+        let mut names = HashSet::new();
+        for row in ALL {
+            let tool = (row.tool)();
+            assert!(names.insert(tool.name.clone()), "{} is there twice", tool.name);
+            assert_eq!(tool.name, row.name);
+            assert_eq!(tool.input_schema["type"], "object", "{}", tool.name);
+            assert_eq!(tool.input_schema["additionalProperties"], false, "{}", tool.name);
+            let about = tool.description.as_deref().unwrap_or_default();
+            assert!((20..400).contains(&about.len()), "{}: {about}", tool.name);
+            for (field, schema) in tool.input_schema["properties"].as_object().unwrap() {
+                let about = schema["description"].as_str().unwrap_or_default();
+                assert!(!about.is_empty(), "{}.{field} is not explained", tool.name);
+            }
+        }
+    }
+
+    #[test]
+    fn what_changes_nothing_says_so_and_nothing_else_does() {
+        let reads: Vec<&str> =
+            ALL.iter().filter(|row| hints(row).read_only_hint == Some(true)).map(|row| row.name).collect();
+        assert_eq!(reads, ALL[..9].iter().map(|row| row.name).collect::<Vec<_>>());
+        assert!(ALL.iter().all(|row| hints(row).open_world_hint == Some(false)));
+    }
+
+    #[test]
+    fn a_session_of_one_guest_is_not_there_for_another_whatever_the_tool() {
+        let dir = tempfile::tempdir().unwrap();
+        let desk = |user: &str| Desk {
+            app: app(dir.path()).shared(),
+            guest: Guest { key: Some(user.into()), user: Some(user.into()), ..Guest::default() },
+            named: None,
+        };
+        let (ann, bob) = (desk("ann"), desk("bob"));
+        let run = |desk: &Desk, name: &str, given: Value| {
+            let row = ALL.iter().find(|row| row.name == name).unwrap();
+            (row.call)(given.as_object().unwrap().clone(), desk)
+        };
+        let made = run(&ann, "new", json!({ "user": "bob", "window": 4000 })).unwrap();
+        let hers = made.value["session"].as_str().unwrap().to_owned();
+        run(&ann, "append", json!({ "session": hers, "text": "the secret is 合言葉" })).unwrap();
+        for row in ALL {
+            let mut given = plausible(&(row.tool)());
+            let said = match given.contains_key("session") {
+                true => {
+                    given.insert("session".into(), json!(hers));
+                    (row.call)(given, &bob)
+                }
+                false => (row.call)(given, &bob),
+            };
+            let text = match &said {
+                Ok(answer) => format!("{} {}", answer.text, answer.value),
+                Err(fault) => fault.message().to_owned(),
+            };
+            assert!(!text.contains("合言葉"), "{}: {text}", row.name);
+            match row.name {
+                "new" | "sessions" => assert!(!text.contains(&hers), "{}: {text}", row.name),
+                _ => assert!(said.is_err() && text.contains("there is no session"), "{}: {text}", row.name),
+            }
+        }
+        let wide = run(&bob, "recall", json!({ "query": "secret" })).unwrap();
+        assert_eq!(wide.value["results"], json!([]));
+        assert_eq!(run(&ann, "recall", json!({ "query": "secret" })).unwrap().value["results"][0]["seq"], 1);
+        for uri in ["", "/journal", "/thread/root"] {
+            assert!(resource::read(&bob, &format!("komado://session/{hers}{uri}")).is_err(), "{uri}");
+            assert!(resource::read(&ann, &format!("komado://session/{hers}{uri}")).is_ok(), "{uri}");
+        }
+        let (listed, _) = resource::list(&bob, None).unwrap();
+        assert!(!listed.iter().any(|one| one.uri.contains(&hers)));
+        let given = json!({ "session": hers }).as_object().unwrap().clone();
+        assert!(prompt::say(&bob, "resume", &given).is_err());
+        assert!(prompt::say(&ann, "resume", &given).unwrap().contains("合言葉"));
+    }
+
+    fn app(base: &std::path::Path) -> App {
+        let options = Options { json: false, base_dir: Some(base.to_owned()), config: None, set: Vec::new() };
+        App::new(&options).unwrap()
+    }
+
+    /// Arguments that a schema takes: what is required, and a session where there can be one.
+    fn plausible(tool: &Tool) -> JsonObject {
+        let empty = Vec::new();
+        let required = tool.input_schema.get("required").and_then(Value::as_array).unwrap_or(&empty);
+        let mut given: JsonObject = required
+            .iter()
+            .map(|name| {
+                let name = name.as_str().unwrap();
+                let kind = &tool.input_schema["properties"][name]["type"];
+                (name.to_owned(), if kind == "integer" { json!(1) } else { json!("root") })
+            })
+            .collect();
+        if tool.input_schema["properties"].get("session").is_some() {
+            given.insert("session".into(), Value::Null);
+        }
+        given
+    }
+
+    fn hints(row: &Row) -> rmcp::model::ToolAnnotations {
+        (row.tool)().annotations.unwrap()
+    }
+}

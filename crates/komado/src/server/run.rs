@@ -1,0 +1,157 @@
+//! Puts the doors together and serves until it is told to stop.
+
+use super::gateway::{Gateway, Upstreams};
+use super::listen::{Peer, Prompt};
+use super::{House, access, api, gateway, health, limits, mcp};
+use crate::fault::{Exit, Fault, Outcome};
+use axum::Router;
+use axum::extract::{ConnectInfo, Request};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::Response;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// How long exchanges that were ended may take to journal what came.
+const LAST: Duration = Duration::from_secs(3);
+/// How many seconds a thread rests before what is derived from it is brought up to date.
+const REST: u32 = 2;
+
+/// Who can reach the server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reach {
+    /// Only this machine.
+    Loopback,
+    /// Others, too.
+    Beyond,
+}
+
+/// All routes of a house.
+pub(crate) fn router(house: Arc<House>, gateway: &Arc<Gateway>, reach: Reach) -> Router {
+    let watch = health::routes(&house, gateway);
+    let mut guarded = gateway::routes(gateway).merge(api::routes(&house)).merge(mcp::routes(&house));
+    let mut open = Router::new();
+    // Whoever is on this machine may look; others show a key.
+    match reach {
+        Reach::Loopback => open = open.merge(watch),
+        Reach::Beyond => guarded = guarded.merge(watch),
+    }
+    let guarded = guarded
+        .layer(from_fn_with_state(Arc::clone(gateway), limits::pace))
+        .layer(from_fn_with_state(Arc::clone(&house), access::gate));
+    open.merge(guarded).layer(from_fn(introduce)).with_state(house)
+}
+
+/// Says under the usual name who is at the other end.
+async fn introduce(mut request: Request, next: Next) -> Response {
+    if let Some(ConnectInfo(Peer(peer))) = request.extensions().get::<ConnectInfo<Peer>>().copied() {
+        request.extensions_mut().insert(ConnectInfo::<SocketAddr>(peer));
+    }
+    next.run(request).await
+}
+
+/// Opens the address. Beyond this machine only with keys.
+pub(crate) async fn bind(house: &House, listen: &str) -> Outcome<(TcpListener, Reach)> {
+    let cannot = |error: std::io::Error| {
+        Fault::new(
+            Exit::Failed,
+            format!("cannot listen at {listen}: {error}; choose another with --listen HOST:PORT"),
+        )
+    };
+    let addresses: Vec<SocketAddr> = tokio::net::lookup_host(listen).await.map_err(cannot)?.collect();
+    let is_near =
+        !addresses.is_empty() && addresses.iter().all(|address| address.ip().to_canonical().is_loopback());
+    let reach = if is_near { Reach::Loopback } else { Reach::Beyond };
+    if reach == Reach::Beyond && !house.access.has_keys() {
+        return Err(Fault::new(
+            Exit::Refused,
+            format!(
+                "{listen} can be reached from other machines, and there are no keys: `komado keys add NAME` makes one, or listen at 127.0.0.1"
+            ),
+        ));
+    }
+    let listener = TcpListener::bind(&addresses[..]).await.map_err(cannot)?;
+    Ok((listener, reach))
+}
+
+/// Serves until a signal comes, then lets what is under way end.
+pub(crate) async fn serve(
+    house: Arc<House>,
+    gateway: Arc<Gateway>,
+    listener: TcpListener,
+    reach: Reach,
+) -> Outcome {
+    let server = house.app.config.server.clone();
+    let router = router(Arc::clone(&house), &gateway, reach);
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let told = async move {
+        futures_util::future::select(std::pin::pin!(interrupt.recv()), std::pin::pin!(terminate.recv()))
+            .await;
+    };
+    let tending = tokio::spawn(tend(Arc::clone(&gateway)));
+    let stop = house.stop.clone();
+    let listener = Prompt::new(listener, Duration::from_secs(u64::from(server.timeout_seconds)));
+    let service = router.into_make_service_with_connect_info::<Peer>();
+    let serving = axum::serve(listener, service).with_graceful_shutdown(stop.clone().cancelled_owned());
+    let mut serving = tokio::spawn(serving.into_future());
+    told.await;
+    tracing::info!(under_way = gateway.flights.count(), "stopping; a second signal ends at once");
+    stop.cancel();
+    tokio::spawn(end_at_once());
+    let grace = Duration::from_secs(u64::from(server.grace_seconds));
+    if tokio::time::timeout(grace, &mut serving).await.is_err() {
+        tracing::warn!(
+            under_way = gateway.flights.count(),
+            "the time to end is over; what is under way is cut"
+        );
+        gateway.flights.end();
+        let _ = tokio::time::timeout(LAST, landed(&gateway)).await;
+        serving.abort();
+    }
+    let _ = tokio::time::timeout(LAST, landed(&gateway)).await;
+    tending.abort();
+    let _ = tokio::task::spawn_blocking(move || gateway.relay.settle_idle(0)).await;
+    Ok(())
+}
+
+/// Ends when no exchange is under way.
+async fn landed(gateway: &Gateway) {
+    while gateway.flights.count() > 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Ends the process on a signal that comes while it is stopping.
+async fn end_at_once() {
+    let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+    if let (Ok(mut interrupt), Ok(mut terminate)) = signals {
+        futures_util::future::select(std::pin::pin!(interrupt.recv()), std::pin::pin!(terminate.recv()))
+            .await;
+        std::process::exit(130);
+    }
+}
+
+/// What is to be done while nobody waits: once a second.
+async fn tend(gateway: Arc<Gateway>) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let gateway = Arc::clone(&gateway);
+        let tended = tokio::task::spawn_blocking(move || {
+            gateway.meters.tidy();
+            gateway.relay.settle_idle(REST)
+        });
+        if let Err(error) = tended.await {
+            tracing::warn!(%error, "what is derived could not be brought up to date");
+        }
+    }
+}
+
+/// Everyone who can be asked, found on the threads of the runtime.
+pub(crate) async fn upstreams(house: &Arc<House>, wished: Option<String>) -> Outcome<Upstreams> {
+    let (house, handle) = (Arc::clone(house), tokio::runtime::Handle::current());
+    let opened =
+        tokio::task::spawn_blocking(move || Upstreams::open(&house.app, wished.as_deref(), &handle)).await;
+    opened.unwrap_or_else(|error| Err(Fault::new(Exit::Failed, error.to_string())))
+}

@@ -1,0 +1,131 @@
+//! `komado serve`: the gateway, the HTTP API and MCP, until it is told to stop.
+
+use crate::app::App;
+use crate::config::OnFault;
+use crate::connect::provider::Held;
+use crate::fault::Outcome;
+use crate::server::access::Access;
+use crate::server::gateway::{self, Found, Gateway, Upstream};
+use crate::server::log::{self, Lines};
+use crate::server::{House, run};
+use clap::Args as ClapArgs;
+use serde_json::json;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct Args {
+    /// The address to listen at, port 0 for one that is free; beyond this machine only with keys
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) listen: Option<String>,
+    /// The provider that is asked where neither path nor model name one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) upstream: Option<String>,
+    /// What happens to a request when something of ours fails: `pass` it on untouched, or `stop`
+    #[arg(long, value_name = "WHAT", value_parser = on_fault)]
+    pub(crate) on_fault: Option<OnFault>,
+    /// How much to log: error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) log: Option<String>,
+    /// Log JSON lines
+    #[arg(long)]
+    pub(crate) log_json: bool,
+}
+
+fn on_fault(name: &str) -> Result<OnFault, String> {
+    OnFault::named(name).ok_or_else(|| "known are pass and stop".to_owned())
+}
+
+pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+    log::begin(args.log.as_deref(), if args.log_json { Lines::Json } else { Lines::Text })?;
+    let server = app.config.server.clone();
+    let access = Access::open(&app.config.base_dir)?;
+    let house = Arc::new(House { app: app.shared(), access, stop: CancellationToken::new() });
+    // A thread for each request that is handled at once, and some for everything else.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .max_blocking_threads(server.concurrency as usize + 64)
+        .enable_all()
+        .build()?;
+    let listen = args.listen.unwrap_or(server.listen);
+    let served = runtime.block_on(async {
+        let (listener, reach) = run::bind(&house, &listen).await?;
+        let upstreams = run::upstreams(&house, args.upstream).await?;
+        let gateway = Gateway::new(&house, upstreams, args.on_fault.unwrap_or(server.on_fault));
+        let gateway = Arc::new(gateway);
+        greet(app, &gateway, listener.local_addr()?)?;
+        run::serve(Arc::clone(&house), gateway, listener, reach).await
+    });
+    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    served
+}
+
+fn greet(app: &mut App, gateway: &Gateway, address: SocketAddr) -> Outcome {
+    let url = format!("http://{address}");
+    let env = [
+        ("OPENAI_BASE_URL", format!("{url}/v1")),
+        ("ANTHROPIC_BASE_URL", url.clone()),
+        ("OLLAMA_HOST", url.clone()),
+    ];
+    let upstreams = gateway.upstreams.all();
+    if app.paper.json {
+        let env: serde_json::Map<_, _> =
+            env.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+        let row = |upstream: &Arc<Upstream>| {
+            let provider = &upstream.provider;
+            json!({ "name": provider.name, "url": provider.place(), "dialects": gateway::spoken(upstream), "key": held(upstream.held) })
+        };
+        app.paper.json(&json!({
+            "kind": "ready",
+            "url": url,
+            "env": env,
+            "upstreams": upstreams.iter().map(row).collect::<Vec<_>>(),
+            "found": found(gateway.upstreams.found),
+            "on_fault": gateway.on_fault.name(),
+        }))?;
+        return app.paper.flush();
+    }
+    app.paper.line(format!("listening at {url}"))?;
+    for upstream in upstreams {
+        let spoken = gateway::spoken(upstream).join(", ");
+        let (name, place) = (upstream.name(), upstream.provider.place());
+        let key = match upstream.held {
+            Held::Settings => "with the key from the settings",
+            Held::Environment => "with the key from the environment, or the client's own",
+            Held::Nowhere => "with the client's own key",
+        };
+        let line = match upstream.is_scripted() {
+            true => format!("in front of {name}: the built-in model, which only repeats what it hears"),
+            false => format!("in front of {name}: {place} ({spoken}), {key}"),
+        };
+        app.paper.line(line)?;
+    }
+    if gateway.upstreams.found == Found::Nobody {
+        app.paper.line("no provider is set up and none runs here: --upstream NAME names one, `komado config` lists the settings")?;
+    }
+    app.paper.line("")?;
+    for (name, value) in env {
+        app.paper.line(format!("export {name}={value}"))?;
+    }
+    app.paper.line("")?;
+    app.paper.line(format!("API {url}/api/v1, MCP {url}/mcp, health {url}/readyz, metrics {url}/metrics"))?;
+    app.paper.line("Ctrl-C stops it.")?;
+    app.paper.flush()
+}
+
+fn held(held: Held) -> &'static str {
+    match held {
+        Held::Settings => "settings",
+        Held::Environment => "environment",
+        Held::Nowhere => "client",
+    }
+}
+
+fn found(found: Found) -> &'static str {
+    match found {
+        Found::Settings => "settings",
+        Found::Environment => "environment",
+        Found::Local => "local",
+        Found::Nobody => "nobody",
+    }
+}

@@ -1,0 +1,120 @@
+//! Who is asked.
+
+use crate::run::Place;
+use crate::stage::{ASKS, Fake, Gateway};
+
+fn two() -> (Fake, Fake, Gateway) {
+    let (one, other) = (Fake::saying("one"), Fake::saying("other"));
+    let place = Place::new();
+    let settings = format!(
+        "llm:\n  one: {{base_url: \"{}\", models: [\"gpt-*\"]}}\n  社内: {{base_url: \"{}\", models: [窓]}}\n\
+         server: {{upstream: one}}\n",
+        one.url, other.url
+    );
+    std::fs::write(place.path().join("komado.yaml"), settings).unwrap();
+    let gateway = Gateway::start(place, &[]);
+    (one, other, gateway)
+}
+
+fn ask(gateway: &Gateway, path: &str, model: &str) -> String {
+    let body = format!(r#"{{"model":"{model}","messages":[{{"role":"user","content":"{path} {model}"}}]}}"#);
+    let answer = gateway.ask(&format!("POST {path}"), &[], body.as_bytes());
+    answer.json()["choices"][0]["message"]["content"].as_str().unwrap_or(&answer.text()).to_owned()
+}
+
+#[test]
+fn the_path_the_models_name_the_lists_and_the_default_choose_in_this_order() {
+    let (_one, _other, gateway) = two();
+    assert_eq!(ask(&gateway, "/v1/chat/completions", "anything"), "one");
+    assert_eq!(ask(&gateway, "/v1/chat/completions", "窓"), "other");
+    assert_eq!(ask(&gateway, "/chat/completions", "gpt-5"), "one");
+    assert_eq!(ask(&gateway, "/%E7%A4%BE%E5%86%85/v1/chat/completions", "gpt-5"), "other");
+    assert_eq!(ask(&gateway, "/one/chat/completions", "窓"), "one");
+}
+
+#[test]
+fn a_provider_before_the_models_name_is_taken_out_of_what_is_sent() {
+    let (_one, other, gateway) = two();
+    assert_eq!(ask(&gateway, "/v1/chat/completions", "社内/大規模"), "other");
+    assert_eq!(other.seen()[0].json()["model"], "大規模");
+}
+
+#[test]
+fn models_of_all_providers_are_listed_by_both_names() {
+    let list = |id: &'static str| {
+        Fake::start(move |_, stream| {
+            crate::stage::say(stream, 200, &format!(r#"{{"data":[{{"id":"{id}","x":1}}]}}"#))
+        })
+    };
+    let (one, other) = (list("m"), list("窓"));
+    let sets = [format!("llm.one.base_url={}", one.url), format!("llm.other.base_url={}", other.url)];
+    let gateway = Gateway::start(Place::new(), &["--set", &sets[0], "--set", &sets[1]]);
+    let models = gateway.get("/v1/models").json();
+    let ids: Vec<&str> =
+        models["data"].as_array().unwrap().iter().map(|m| m["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["m", "one/m", "窓", "other/窓"]);
+    let anthropic = gateway.ask("GET /v1/models", &[("anthropic-version", "2023-06-01")], b"").json();
+    assert_eq!(
+        (anthropic["has_more"].as_bool(), anthropic["data"][0]["type"].as_str()),
+        (Some(false), Some("model"))
+    );
+    let own = gateway.get("/other/v1/models").text();
+    assert_eq!(own, r#"{"data":[{"id":"窓","x":1}]}"#, "untouched");
+}
+
+#[test]
+fn with_nothing_set_up_somebody_answers_all_the_same() {
+    let gateway = Gateway::start(Place::new(), &[]);
+    // Whoever runs a model at home has it found.
+    if gateway.ready["found"] != "nobody" {
+        return;
+    }
+    assert_eq!(gateway.ready["upstreams"][0]["name"], "scripted");
+    for (_, path, body) in ASKS {
+        let answer = gateway.ask(&format!("POST {path}"), &[], body.as_bytes());
+        assert_eq!(answer.status(), 200, "{path}: {}", answer.text());
+        assert!(answer.text().contains("You said"), "{}", answer.text());
+    }
+    let tags = gateway.get("/api/tags");
+    assert_eq!((tags.status(), tags.json()["models"][0]["name"].as_str()), (200, Some("scripted")));
+}
+
+#[test]
+fn keys_in_the_environment_are_found_and_never_shown() {
+    let place = Place::new();
+    let mut command = place.command(&["serve", "--listen", "127.0.0.1:0", "--json"]);
+    command
+        .env("OPENAI_API_KEY", "sk-sesame-0123456789")
+        .env("ANTHROPIC_API_KEY", "sk-ant-sesame-0123456789");
+    let mut child =
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut line)
+        .unwrap();
+    let _ = child.kill();
+    let _ = child.wait();
+    let ready: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let names: Vec<&str> =
+        ready["upstreams"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!((names, ready["found"].as_str()), (vec!["openai", "anthropic"], Some("environment")));
+    assert!(!line.contains("sesame"), "{line}");
+}
+
+#[test]
+fn tokens_are_counted_by_the_provider_where_it_can_and_by_us_where_not() {
+    let body = br#"{"model":"m","messages":[{"role":"user","content":"one two three"}]}"#;
+    let can = Fake::start(|_, stream| crate::stage::say(stream, 200, r#"{"input_tokens":77}"#));
+    let cannot = Fake::start(|_, stream| crate::stage::say(stream, 404, "{}"));
+    for (fake, dialect, theirs) in
+        [(&can, "anthropic", true), (&cannot, "anthropic", false), (&can, "openai", false)]
+    {
+        let gateway = Gateway::before(fake, dialect, &[]);
+        let answer = gateway.ask("POST /v1/messages/count_tokens", &[], body);
+        assert_eq!(answer.status(), 200, "{}", answer.text());
+        let tokens = answer.json()["input_tokens"].as_u64().unwrap();
+        assert!(if theirs { tokens == 77 } else { (3..40).contains(&tokens) }, "{tokens}");
+    }
+    let gateway = Gateway::before(&cannot, "anthropic", &[]);
+    let bad = gateway.ask("POST /v1/messages/count_tokens", &[], b"{\"messages\":3}");
+    assert_eq!((bad.status(), bad.json()["type"].as_str()), (400, Some("error")));
+}

@@ -1,0 +1,12 @@
+//! `komado serve` as an agent meets it: real processes, real sockets, and a provider that does what a test says.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod bytes;
+mod choice;
+mod door;
+mod flow;
+mod harm;
+mod keep;
+#[path = "../run/mod.rs"]
+mod run;
+mod stage;
