@@ -8,20 +8,30 @@ SHELL := bash
 TOOLS := $(CURDIR)/target/tools
 DENY := PATH="$$PATH:$(TOOLS)/bin" cargo deny
 
-.PHONY: help run test test-model lint deny audit deny-tool bench doc check-data setup clean
+.PHONY: help run demo test test-api test-model test-clients lint deny audit deny-tool bench doc check-data setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-run: ## watch a conversation outgrow its window and go on: the demo
+run: ## watch a conversation outgrow its window and go on, then serve your agents until Ctrl-C
 	cargo build --release -p komado
+	@cargo run --release -q -p komado -- demo
+	@cargo run --release -q -p komado -- serve
+
+demo: ## only watch
 	@cargo run --release -q -p komado -- demo
 
 test: setup lint ## everything that must pass: lint, then every test
 	cargo test --workspace
 
+test-api: ## the HTTP API against its own document, with schemathesis: a download once, then two minutes
+	@scripts/test-api
+
 test-model: ## a real model past its window: downloads 130 MB once, takes about ten minutes
 	@scripts/test-model
+
+test-clients: ## real agents past their model's window, with and without us: downloads 800 MB once
+	@scripts/test-clients $(CLIENTS)
 
 lint: ## formatting, clippy, docs and dependencies, all without a warning
 	cargo fmt --all -- --check
@@ -35,12 +45,13 @@ deny: deny-tool ## what the dependency tree may contain: versions, licences, sou
 audit: deny-tool ## the same, and known vulnerabilities: downloads the advisory database
 	$(DENY) check
 
-bench: setup ## how fast a session takes an entry, how fast it opens, what a plan costs, what a request takes
+bench: setup ## how fast a session takes an entry, how fast it opens, what a plan costs, what a request takes, what the gateway adds
 	cargo build --release -p komado
 	cargo run --release -q -p komado -- bench append
 	cargo run --release -q -p komado -- bench open
 	cargo run --release -q -p komado -- bench plan
 	cargo run --release -q -p komado -- bench request --mb 500
+	cargo run --release -q -p komado -- bench gateway
 
 doc: ## the library's documentation, in target/doc
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace
