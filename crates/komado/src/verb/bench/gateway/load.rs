@@ -94,11 +94,12 @@ fn talk(client: &Client, url: &str, n: u32, args: &Args) -> Outcome<Talk> {
     said.push("Hello. Let us begin.".to_owned());
     for turn in 0..args.turns {
         if turn > 0 {
-            let question =
-                format!("{}\nrepeat: answer {turn} of caller {n} です", words.text(&mut dice, FILLING));
-            bytes += question.len();
-            caller.say("user", &question);
-            said.push(question);
+            let filling = format!("{n}.{turn} {}", words.text(&mut dice, FILLING));
+            bytes += filling.len();
+            for text in [filling, format!("repeat: answer {turn} of caller {n} です")] {
+                caller.say("user", &text);
+                said.push(text);
+            }
         }
         load.over_window += u32::from(bytes / 4 > args.window as usize);
         let answer = caller.ask()?;
