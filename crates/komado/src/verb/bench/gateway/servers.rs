@@ -55,7 +55,8 @@ impl Server {
         let config = folder.join("litellm.yaml");
         let text = format!(
             "model_list:\n  - model_name: scripted\n    litellm_params:\n      model: openai/scripted\n      \
-             api_base: {upstream}/v1\n      api_key: none\ngeneral_settings:\n  disable_spend_logs: true\n"
+             api_base: {upstream}/v1\n      api_key: none\ngeneral_settings:\n  \
+             disable_spend_logs: true\n  dangerously_permit_weak_or_unset_master_key: true\n"
         );
         std::fs::write(&config, text)?;
         // It prints no address, so one is chosen for it.
