@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 const FEWEST: u64 = 400;
 /// How much one answer counts against all before it.
 const WEIGHT: f64 = 0.3;
+/// So many answers are all counted; of those after them only what is new.
+const YOUNG: u64 = 8;
 /// What no counter is off by.
 const FACTORS: std::ops::RangeInclusive<f64> = 0.2..=10.0;
 
@@ -28,7 +30,7 @@ pub struct Lesson {
     /// Its tokens for one of ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factor: Option<f64>,
-    /// Answers the factor was learned from.
+    /// Answers the factor was learned from, as far as they taught something.
     #[serde(default)]
     pub samples: u64,
     /// The largest request it has answered, in its own tokens.
@@ -140,6 +142,23 @@ impl Lesson {
         Read::Whole
     }
 
+    /// True when someone who knows `old` would do something else for knowing this: what is off by a hair is not worth a
+    /// write for each answer.
+    pub fn is_news_to(&self, old: &Self) -> bool {
+        let moved = |new: Option<f64>, old: Option<f64>| match (new, old) {
+            (Some(new), Some(old)) => (new / old - 1.0).abs() > 0.01,
+            (new, old) => new.is_some() != old.is_some(),
+        };
+        let grown = |new: u64, old: u64| new.abs_diff(old) * 10 > old;
+        let cut = match (self.cut, old.cut) {
+            (Some(new), Some(old)) => grown(new, old),
+            (new, old) => new.is_some() != old.is_some(),
+        };
+        let is_young = self.samples != old.samples && old.samples < YOUNG;
+        let named = (self.window, self.probed) != (old.window, old.probed);
+        named || cut || is_young || grown(self.most, old.most) || moved(self.factor, old.factor)
+    }
+
     /// A server that leaves things out reads as much as ever, and no more: the window is learned when it did so twice.
     /// Less than that means that it counts only what is new to it.
     fn was_cut(&mut self, reported: u64, probed: Option<u64>) {
@@ -180,18 +199,24 @@ pub fn known(lessons: &(impl Lessons + ?Sized), about: &str) -> Result<Lesson> {
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
 }
 
-/// Changes what is known, in one step; gives what `learn` gave.
+/// Changes what is known, in one step; gives what `learn` gave. It is asked twice where there is something to keep: what
+/// would change nothing is not written, and nobody waits for it.
 pub fn learn<T>(
     lessons: &(impl Lessons + ?Sized),
     about: &str,
     mut learn: impl FnMut(&mut Lesson) -> T,
 ) -> Result<Option<T>> {
-    let mut learned = None;
+    let mut known = known(lessons, about)?;
+    let before = known;
+    let mut learned = Some(learn(&mut known));
+    if !known.is_news_to(&before) {
+        return Ok(learned);
+    }
     lessons.learn(about, &mut |old| {
         let mut lesson: Lesson = old.and_then(|old| serde_json::from_str(old).ok()).unwrap_or_default();
         let before = lesson;
         learned = Some(learn(&mut lesson));
-        (lesson != before).then(|| serde_json::to_string(&lesson).ok()).flatten()
+        lesson.is_news_to(&before).then(|| serde_json::to_string(&lesson).ok()).flatten()
     })?;
     Ok(learned)
 }
@@ -296,6 +321,40 @@ mod tests {
         let mut proven = Lesson { most: 7_000, ..Lesson::default() };
         proven.refused(size, Refusal::default(), None);
         assert_eq!(proven.window, Some(7_000), "it has answered more than that");
+    }
+
+    /// Counts what is written.
+    #[derive(Default)]
+    struct Counted(MemoryStore, std::sync::atomic::AtomicU32);
+
+    impl Lessons for Counted {
+        fn lesson(&self, about: &str) -> komado_store::Result<Option<String>> {
+            self.0.lesson(about)
+        }
+
+        fn learn(
+            &self,
+            about: &str,
+            learning: &mut komado_store::lesson::Learning<'_>,
+        ) -> komado_store::Result<()> {
+            self.1.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            self.0.learn(about, learning)
+        }
+    }
+
+    #[test]
+    fn what_teaches_nothing_new_is_not_written() {
+        let store = Counted::default();
+        let say = |tokens, reported| {
+            learn(&store, "m", |lesson| lesson.hear(Size::certain(tokens), &usage(reported), None)).unwrap();
+            store.1.load(std::sync::atomic::Ordering::Relaxed)
+        };
+        let first = (0..50).fold(0, |_, n| say(10_000 + n, 11_000 + n));
+        assert_eq!(u64::from(first), YOUNG, "the first few, and then none");
+        assert_eq!(say(10_000, 11_050), first, "a hair more");
+        assert_eq!(say(10_000, 12_500), first + 1, "another factor");
+        assert_eq!(say(50_000, 62_500), first + 2, "far more was answered");
+        assert_eq!(say(50_000, 9_000), first + 3, "something was left out");
     }
 
     #[test]

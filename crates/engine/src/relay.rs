@@ -18,9 +18,11 @@ use komado_provider::{Body, Cancel, Dialect, Forward, Method, Skim, Splice};
 use std::fs::File;
 use std::sync::Arc;
 
+mod across;
 mod atlas;
 mod claim;
 mod compact;
+mod doubt;
 mod exchange;
 mod fields;
 mod idle;
@@ -34,8 +36,11 @@ mod request;
 mod visit;
 
 use claim::Claims;
+use doubt::Doubts;
+use fields::Patch;
 use idle::Idle;
-use visit::Visit;
+use letter::{is_whole, whole};
+use visit::{Errand, Visit};
 
 /// A request that arrived.
 #[derive(Clone, Debug)]
@@ -109,10 +114,14 @@ pub struct Notes {
     pub placed: &'static str,
     /// Tokens of what the client sent, as we count.
     pub before: u64,
-    /// Tokens of what was sent on.
+    /// Tokens of what was sent on, our own tools included where they were offered.
     pub after: u64,
     /// Edits that were made for this request.
     pub edits: u32,
+    /// The same by rung of the ladder.
+    pub rungs: Vec<(&'static str, u32)>,
+    /// Calls of our own tools that were answered.
+    pub recalls: u32,
     /// Requests that were sent for it.
     pub attempts: u32,
     /// True when the bytes that left are the bytes that arrived.
@@ -173,12 +182,13 @@ pub struct Relay {
     engine: Engine,
     claims: Claims,
     idle: Idle,
+    doubts: Doubts,
 }
 
 impl Relay {
     /// For the sessions of `engine`.
     pub fn new(engine: Engine) -> Self {
-        Self { engine, claims: Claims::default(), idle: Idle::default() }
+        Self { engine, claims: Claims::default(), idle: Idle::default(), doubts: Doubts::default() }
     }
 
     /// The engine.
@@ -200,7 +210,7 @@ impl Relay {
         manner: &Manner<'_>,
         outlet: &mut dyn Outlet,
     ) -> Result<(), Fault> {
-        Visit::enter(self, arrival, upstream, manner)?.answer(outlet)
+        Visit::enter(self, arrival, upstream, manner, Errand::Answer)?.answer(outlet)
     }
 
     /// Condenses a transcript and answers with what is left of it, as `POST /v1/responses/compact` does. The provider is
@@ -212,7 +222,7 @@ impl Relay {
         manner: &Manner<'_>,
         outlet: &mut dyn Outlet,
     ) -> Result<(), Fault> {
-        Visit::enter(self, arrival, upstream, manner)?.compact(outlet)
+        Visit::enter(self, arrival, upstream, manner, Errand::Compact)?.compact(outlet)
     }
 
     /// Brings what is derived up to date in threads that rested during the last `rounds` calls of this function; 0 for
@@ -225,17 +235,22 @@ impl Relay {
 /// Why an answer broke off when nobody listened any more.
 const GONE: &str = "the client has gone";
 
-/// Sends a request on as it came, and hands back what comes, byte for byte. Nothing is journaled.
+/// Sends a request on as it came, and hands back what comes, byte for byte; only the model's name is replaced where the
+/// provider has another. For a provider of another dialect both are translated. Nothing is journaled.
 pub fn untouched(
     arrival: &Arrival,
     upstream: &Upstream,
     outlet: &mut dyn Outlet,
     mut notes: Notes,
 ) -> Result<(), SendError> {
-    let body = Body::Spliced(Splice::whole(Arc::clone(&arrival.body), arrival.skim.len));
+    if upstream.asking.provider.dialect != arrival.dialect() {
+        return across::pass(arrival, upstream, outlet, notes);
+    }
+    let splice = named(arrival, upstream);
+    notes.untouched = is_whole(&splice, arrival.skim.len);
+    let body = Body::Spliced(splice);
     let forward = Forward { method: Method::POST, url: &upstream.url, headers: &upstream.headers, body };
     let mut incoming = upstream.asking.client.forward(forward, &upstream.asking.cancel)?;
-    notes.untouched = true;
     outlet.begin(incoming.status, &incoming.headers, &notes);
     loop {
         match incoming.chunk() {
@@ -253,4 +268,15 @@ pub fn untouched(
     }
     outlet.end(&notes);
     Ok(())
+}
+
+/// The client's request with the model's name as the provider knows it.
+fn named(arrival: &Arrival, upstream: &Upstream) -> Splice {
+    let mut patch = Patch::new(&arrival.skim, &arrival.body);
+    // A body that could not be skimmed has no place for a name.
+    if upstream.renames && arrival.skim.field("model").is_some() {
+        // It stands there already, so nothing has to be read for it.
+        let _ = patch.model(&upstream.asking.model);
+    }
+    patch.finish().unwrap_or_else(|_| whole(arrival))
 }

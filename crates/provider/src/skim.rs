@@ -49,6 +49,8 @@ pub struct Field {
     pub key: String,
     /// Where its value stands.
     pub span: Range<u64>,
+    /// True when its value is a list or an object that holds something; not said of the transcript.
+    pub filled: bool,
 }
 
 /// A request, skimmed.
@@ -91,7 +93,12 @@ impl Skim {
 
     /// True when the request offers tools.
     pub fn has_tools(&self) -> bool {
-        ["tools", "functions"].iter().any(|key| self.field(key).is_some_and(|span| span.end - span.start > 4))
+        ["tools", "functions"].iter().any(|key| self.fills(key))
+    }
+
+    /// True when a field is a list or an object that holds something.
+    pub fn fills(&self, key: &str) -> bool {
+        self.fields.iter().rev().find(|field| field.key == key).is_some_and(|field| field.filled)
     }
 
     /// The running digest over the first `elements` of the transcript, as text.

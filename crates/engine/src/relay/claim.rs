@@ -74,7 +74,7 @@ impl Claims {
             held = self.tidied.wait(held).unwrap_or_else(PoisonError::into_inner);
         }
         // A claim that is none must not be made at all: dropping it would end the other one.
-        held.names.insert(name.clone()).then(|| Claim { claims: self, name })
+        held.names.insert(name.clone()).then(|| Claim { claims: self, name, works: false })
     }
 
     /// Claims a thread to tidy it up; `None` when someone is at work there.
@@ -91,13 +91,23 @@ impl Claims {
 pub(super) struct Claim<'c> {
     claims: &'c Claims,
     name: Name,
+    /// True once something may have been done with it.
+    works: bool,
+}
+
+impl Claim<'_> {
+    /// From now on the thread may change: others must look again when the claim ends. One that was given up before
+    /// says nothing to anyone.
+    pub(super) fn work(&mut self) {
+        self.works = true;
+    }
 }
 
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
         let mut held = self.claims.held();
         held.names.remove(&self.name);
-        held.ended[row(&self.name.0)] += 1;
+        held.ended[row(&self.name.0)] += u64::from(self.works);
     }
 }
 
@@ -129,6 +139,19 @@ mod tests {
         );
         drop(claim);
         assert!(claims.claim(&session, &root).is_some());
+    }
+
+    #[test]
+    fn only_a_claim_that_worked_makes_others_look_again() {
+        let (claims, session) = (Claims::default(), SessionId::new("s").unwrap());
+        let before = claims.ended();
+        drop(claims.claim(&session, &ThreadId::root()));
+        assert!(!claims.moved_on(&session, &before), "it was given up");
+        let mut claim = claims.claim(&session, &ThreadId::root()).unwrap();
+        claim.work();
+        assert!(!claims.moved_on(&session, &before), "it has not ended");
+        drop(claim);
+        assert!(claims.moved_on(&session, &before));
     }
 
     #[test]

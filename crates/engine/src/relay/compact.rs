@@ -16,9 +16,8 @@ use komado_core::message::Message;
 impl Visit<'_> {
     /// Condenses, and answers with the items that are left.
     pub(super) fn compact(mut self, outlet: &mut dyn Outlet) -> Result<(), Fault> {
-        let lesson = self.lesson()?;
-        let window = match self.window(&lesson) {
-            0 => lesson.theirs(self.thread.view().tokens()).max(1),
+        let window = match self.window() {
+            0 => self.lesson.theirs(self.thread.view().tokens()).max(1),
             window => window,
         };
         let (session, meter) = (self.thread.session().clone(), self.thread.meter());
@@ -26,9 +25,9 @@ impl Visit<'_> {
         let mut own = (self.manner.summariser)(&session, meter, &self.upstream.asking.cancel);
         let by = own.as_deref_mut().unwrap_or(&mut digest);
         let settings = self.manner.settings.clone();
-        let mut ladder = Ladder { budget: self.budget(window, &lesson), settings, by };
+        let mut ladder = Ladder { budget: self.budget(window), settings, by };
         let fitted = self.thread.condense_now(&mut ladder)?;
-        self.notes.edits = u32::try_from(fitted.done.len()).unwrap_or(u32::MAX);
+        self.count(&fitted.done);
         self.notes.after = fitted.after;
         let body = self.compacted()?;
         let notes = self.leave();
@@ -36,8 +35,7 @@ impl Visit<'_> {
         let headers = [("content-type".to_owned(), "application/json".to_owned())];
         mouth.begin(200, &headers, &notes);
         mouth.write(&body);
-        mouth.close(&notes);
-        Ok(())
+        mouth.close(&notes).into()
     }
 
     fn compacted(&self) -> Result<Vec<u8>, Error> {

@@ -12,12 +12,11 @@ use super::{Fault, GONE, Outlet};
 use crate::condense::{ByDigest, Reach};
 use crate::converse::MOST_ROUNDS;
 use crate::error::{Error, Result};
-use crate::fit::Ladder;
-use crate::lesson::{self, Lesson, Read, Size};
+use crate::fit::{Done, Ladder};
+use crate::lesson::{self, Read, Size};
 use crate::place::reply_name;
 use crate::turn::Asking;
 use crate::turn::listen::TooLarge;
-use crate::turn::render::doubt;
 use crate::turn::room::Room;
 use komado_core::journal::{Entry, Reply, Sent, Usage};
 use komado_core::message::{Call, Message};
@@ -55,17 +54,15 @@ impl Visit<'_> {
         }
         // The client may go on as soon as it hears the end: by then nobody else is in its thread.
         let notes = self.leave();
-        mouth.begin_at_last(&notes);
-        mouth.close(&notes);
-        ended
+        ended?;
+        mouth.close(&notes).into()
     }
 
     /// One question and its answer. True when the model is to be asked again.
     fn exchange(&mut self, mouth: &mut Mouth<'_>, round: u32) -> std::result::Result<bool, Fault> {
-        let lesson = self.lesson()?;
-        let mut room = match self.window(&lesson) {
+        let mut room = match self.window() {
             0 => None,
-            window => Some(Room::new(self.budget(window, &lesson))),
+            window => Some(Room::new(self.budget(window))),
         };
         let mut refused: Option<Refused> = None;
         for _ in 0..=self.upstream.asking.tries {
@@ -75,7 +72,8 @@ impl Visit<'_> {
             }
             let (parcel, sent) = self.announce(room.as_ref())?;
             let tokens = self.thread.view().tokens();
-            self.notes.after = tokens;
+            let added = self.added(parcel.offers);
+            self.notes.after = tokens + added;
             self.notes.attempts += 1;
             self.notes.untouched = parcel.freight.is_untouched(self.arrival.skim.len);
             let came = self.listen(&parcel, mouth);
@@ -84,7 +82,10 @@ impl Visit<'_> {
                 let _ = letter.answered();
             }
             match came {
-                Came::Whole(heard) => return self.take_reply((sent, tokens), *heard, mouth, round),
+                Came::Whole(heard) => {
+                    let size = (tokens + added, parcel.offers);
+                    return self.take_reply(sent, size, *heard, mouth, round);
+                }
                 Came::TooLarge(refusal) => {
                     self.shrink(&mut room, &refusal, sent, tokens, parcel.max_tokens)?;
                     refused = Some(refusal);
@@ -94,10 +95,10 @@ impl Visit<'_> {
                     self.give_up(sent, finish, &why, Some(&heard), mouth)?;
                     return Ok(false);
                 }
-                Came::Unsent(error) => {
+                Came::Unsent(error, heard) => {
                     let finish =
                         if self.upstream.asking.cancel.is_cancelled() { "cancelled" } else { "lost" };
-                    self.give_up(sent, finish, &error.to_string(), None, mouth)?;
+                    self.give_up(sent, finish, &error.to_string(), heard.as_deref(), mouth)?;
                     return Err(Fault::Theirs(error));
                 }
             }
@@ -127,12 +128,24 @@ impl Visit<'_> {
             Err(other) => return Err(other),
         };
         room.budget = ladder.budget;
-        self.notes.edits += u32::try_from(fitted.done.len()).unwrap_or(u32::MAX);
+        self.count(&fitted.done);
         if !fitted.done.is_empty() {
             // What was announced is not what will be sent.
             self.announced = None;
         }
         Ok(true)
+    }
+
+    /// Counts the edits that were made.
+    pub(super) fn count(&mut self, done: &[Done]) {
+        for done in done {
+            self.notes.edits += 1;
+            let name = done.rung.name();
+            match self.notes.rungs.iter_mut().find(|(other, _)| *other == name) {
+                Some((_, times)) => *times += 1,
+                None => self.notes.rungs.push((name, 1)),
+            }
+        }
     }
 
     /// Writes the request and journals that it is about to leave.
@@ -143,11 +156,9 @@ impl Visit<'_> {
                 Parcel { freight, digest: String::new(), max_tokens: self.request.wish, offers: false };
             return Ok((parcel, seq));
         }
-        let lesson = self.lesson()?;
-        let most = match room {
-            Some(room) => room.max_tokens(&self.thread, &self.asking(&lesson), &lesson)?,
-            None => None,
-        };
+        // What an earlier request wished for is no wish of this one.
+        let most =
+            room.and_then(|room| room.most(self.request.wish, &self.thread, &self.asking(), &self.lesson));
         let parcel = self.parcel(most)?;
         let sent = Sent {
             digest: parcel.digest.clone(),
@@ -162,10 +173,10 @@ impl Visit<'_> {
     }
 
     /// Who is asked, with what the client wants and what our own tools leave of the window.
-    fn asking(&self, lesson: &Lesson) -> Asking {
-        let window = match self.window(lesson) {
+    fn asking(&self) -> Asking {
+        let window = match self.window() {
             0 => ENDLESS,
-            window => window.saturating_sub(lesson.theirs(self.own_tokens)),
+            window => window.saturating_sub(self.lesson.theirs(self.own_tokens)),
         };
         Asking { window, max_tokens: self.request.wish, ..self.upstream.asking.clone() }
     }
@@ -184,21 +195,28 @@ impl Visit<'_> {
         // Without numbers it may be the room for the answer that was too much: that says nothing of the window.
         why.is_vague |= why.limit.is_none() && max_tokens.is_some();
         self.thread.lose(sent, &asking.model, "overflow", &why.why, None)?;
+        let (about, size) = (asking.about(), Size::certain(tokens));
+        let mut refused = |lesson: &mut lesson::Lesson| {
+            lesson.refused(size, why.refusal(), asking.probed);
+            *lesson
+        };
         // A lesson that cannot be kept is no reason not to try again.
-        let _ = self.thread.learn_refusal(asking, Size::certain(tokens), &why);
-        let lesson = self.lesson()?;
+        match lesson::learn(self.thread.store(), &about, &mut refused) {
+            Ok(Some(learned)) => self.lesson = learned,
+            _ => drop(refused(&mut self.lesson)),
+        }
         let mut next = match room.take() {
             Some(room) => room,
             // Nobody knew the window; now it is what was learned, or at most what was refused.
             None => {
-                let window = match self.window(&lesson) {
-                    0 => lesson.theirs(tokens + self.own_tokens).max(1),
+                let window = match self.window() {
+                    0 => self.lesson.theirs(tokens + self.own_tokens).max(1),
                     window => window,
                 };
-                Room::new(self.budget(window, &lesson))
+                Room::new(self.budget(window))
             }
         };
-        next.shrink(&why, &self.asking(&lesson), (tokens, max_tokens), &lesson);
+        next.shrink(&why, &self.asking(), (tokens, max_tokens), &self.lesson);
         *room = Some(next);
         Ok(())
     }
@@ -214,7 +232,7 @@ impl Visit<'_> {
     ) -> Result<()> {
         let model = self.upstream.asking.model.clone();
         match self.thread.lose(sent, &model, finish, why, heard) {
-            Err(error) if mouth.begun() => self.notes.fault = Some(error.to_string()),
+            Err(error) if mouth.speaks() => self.notes.fault = Some(error.to_string()),
             other => drop(other?),
         }
         Ok(())
@@ -223,14 +241,15 @@ impl Visit<'_> {
     /// Journals a whole answer, learns from it, and answers our own calls in it.
     fn take_reply(
         &mut self,
-        (sent, tokens): (Seq, u64),
+        sent: Seq,
+        (tokens, offers): (u64, bool),
         heard: Heard,
         mouth: &mut Mouth<'_>,
         round: u32,
     ) -> std::result::Result<bool, Fault> {
-        let own = match self.journal_reply(sent, tokens, &heard) {
+        let own = match self.journal_reply(sent, (tokens, offers), &heard) {
             Ok(own) => own,
-            Err(error) if !mouth.begun() => return Err(error.into()),
+            Err(error) if !mouth.speaks() => return Err(error.into()),
             Err(error) => {
                 self.notes.fault = Some(error.to_string());
                 mouth.finish(None);
@@ -259,7 +278,12 @@ impl Visit<'_> {
     }
 
     /// Journals an answer; gives the calls in it that are ours to answer.
-    fn journal_reply(&mut self, sent: Seq, tokens: u64, heard: &Heard) -> Result<Vec<Call>> {
+    fn journal_reply(
+        &mut self,
+        sent: Seq,
+        (tokens, offers): (u64, bool),
+        heard: &Heard,
+    ) -> Result<Vec<Call>> {
         let message = heard.message().unwrap_or_else(|| Message::text(Role::Assistant, ""));
         let model = heard.model.clone().or_else(|| Some(self.upstream.asking.model.clone()));
         let finish = heard.finish.clone().unwrap_or_default();
@@ -290,7 +314,7 @@ impl Visit<'_> {
         if let Some(id) = id {
             self.note(id, seq)?;
         }
-        if self.own_tokens == 0 {
+        if !offers {
             return Ok(Vec::new());
         }
         // What was journaled has ids for calls that came without.
@@ -302,24 +326,24 @@ impl Visit<'_> {
     fn learn(&mut self, tokens: u64, usage: &Usage) -> Result<()> {
         let reported = usage.input_tokens + usage.cache_creation_tokens + usage.cache_read_tokens;
         // What nobody doubts need not be looked at: only where the counts differ does it matter what they are of.
-        let differs = reported.abs_diff(tokens) * 20 > tokens;
-        let uncertain = if differs { self.uncertain()? } else { 0 };
+        let is_near = |expected: u64| reported.abs_diff(expected) * 20 <= expected;
+        let is_usual = is_near(tokens) || is_near(self.lesson.theirs(tokens));
+        let uncertain = if is_usual { 0 } else { self.uncertain()? };
         let size = Size { tokens, uncertain };
         let (about, probed) = (self.upstream.asking.about(), self.upstream.asking.probed);
-        let learned = lesson::learn(self.thread.store(), &about, |lesson| lesson.hear(size, usage, probed))?;
-        if let Some(Read::Truncated { reported, expected }) = learned {
+        let mut lesson = self.lesson;
+        let mut read = lesson.hear(size, usage, probed);
+        if lesson.is_news_to(&self.lesson) {
+            let learned = lesson::learn(self.thread.store(), &about, |lesson| {
+                let read = lesson.hear(size, usage, probed);
+                (read, *lesson)
+            })?;
+            (read, lesson) = learned.unwrap_or((read, lesson));
+        }
+        self.lesson = lesson;
+        if let Read::Truncated { reported, expected } = read {
             self.notes.truncated = Some((reported, expected));
         }
         Ok(())
-    }
-
-    /// Tokens of the view that a provider may count otherwise, or not at all.
-    fn uncertain(&self) -> Result<u64> {
-        let (meter, mut sum) = (self.thread.meter(), 0u64);
-        self.thread.view().pour_said(self.thread.source(), &mut |_, message: &Message| {
-            sum = sum.saturating_add(message.parts.iter().map(|part| doubt(part, meter)).sum());
-            Ok::<(), Error>(())
-        })?;
-        Ok(sum)
     }
 }

@@ -19,11 +19,13 @@ pub(super) struct Patch<'a> {
     skim: &'a Skim,
     body: &'a Arc<File>,
     changes: Vec<(Range<u64>, Vec<Piece>)>,
+    /// Ollama's options that are set: however many, they are one change.
+    options: Vec<(&'static str, u64)>,
 }
 
 impl<'a> Patch<'a> {
     pub(super) fn new(skim: &'a Skim, body: &'a Arc<File>) -> Self {
-        Self { skim, body, changes: Vec::new() }
+        Self { skim, body, changes: Vec::new(), options: Vec::new() }
     }
 
     /// Puts pieces in place of a range.
@@ -75,7 +77,8 @@ impl<'a> Patch<'a> {
     /// The longest answer.
     pub(super) fn limit(&mut self, most: u64) -> Result<()> {
         if self.skim.dialect == Dialect::Ollama {
-            return self.option("num_predict", most);
+            self.option("num_predict", most);
+            return Ok(());
         }
         let given = LIMITS.into_iter().find(|key| self.skim.field(key).is_some());
         let usual = if self.skim.dialect == Dialect::Responses { "max_output_tokens" } else { "max_tokens" };
@@ -83,28 +86,34 @@ impl<'a> Patch<'a> {
     }
 
     /// One of Ollama's options.
-    pub(super) fn option(&mut self, key: &str, value: u64) -> Result<()> {
+    pub(super) fn option(&mut self, key: &'static str, value: u64) {
+        self.options.retain(|(other, _)| *other != key);
+        self.options.push((key, value));
+    }
+
+    /// Writes the options that are set behind those that the client has.
+    fn set_options(&mut self) -> Result<()> {
+        let set = std::mem::take(&mut self.options);
+        if set.is_empty() {
+            return Ok(());
+        }
         let place = self.skim.field("options");
-        let old = place.as_ref().map(|range| text(self.body, range)).transpose()?.unwrap_or_default();
-        // Two changes to the options are one change to the field: the later one takes the former in.
-        let before = self.changes.iter().position(|(range, _)| Some(range) == place.as_ref());
-        let old = match before.map(|at| self.changes.remove(at).1) {
-            Some(pieces) => written(&pieces).unwrap_or(old),
-            None => old,
-        };
+        let old = place.map(|range| text(self.body, &range)).transpose()?.unwrap_or_default();
         let object = Object::parse(&old).ok();
-        let kept = object.iter().flat_map(|object| &object.0).filter(|(name, _)| name != key);
-        let mut fields: Vec<String> = kept
-            .map(|(name, json)| format!("{}:{}", serde_json::Value::from(name.as_ref()), json.get()))
-            .collect();
-        fields.push(format!("\"{key}\":{value}"));
+        let is_kept = |name: &str| set.iter().all(|(key, _)| *key != name);
+        let kept = object.iter().flat_map(|object| &object.0).filter(|(name, _)| is_kept(name));
+        let kept =
+            kept.map(|(name, json)| format!("{}:{}", serde_json::Value::from(name.as_ref()), json.get()));
+        let fields: Vec<String> =
+            kept.chain(set.iter().map(|(key, value)| format!("\"{key}\":{value}"))).collect();
         self.set("options", &format!("{{{}}}", fields.join(",")))
     }
 
     /// The request with its changes; whole and untouched when there are none.
-    pub(super) fn finish(mut self) -> Splice {
+    pub(super) fn finish(mut self) -> Result<Splice> {
+        self.set_options()?;
         if self.changes.is_empty() {
-            return Splice::whole(Arc::clone(self.body), self.skim.len);
+            return Ok(Splice::whole(Arc::clone(self.body), self.skim.len));
         }
         self.changes.sort_by_key(|(range, _)| (range.start, range.end));
         let (mut at, mut pieces) = (0, Vec::new());
@@ -114,14 +123,7 @@ impl<'a> Patch<'a> {
             at = range.end;
         }
         pieces.push(Piece::Kept(at..self.skim.len));
-        Splice::new(Arc::clone(self.body), joined(pieces))
-    }
-}
-
-fn written(pieces: &[Piece]) -> Option<String> {
-    match pieces {
-        [Piece::New(bytes)] => String::from_utf8(bytes.clone()).ok(),
-        _ => None,
+        Ok(Splice::new(Arc::clone(self.body), joined(pieces)))
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::letter;
 use super::request::{differs, elements, unreadable};
-use super::visit::Visit;
+use super::visit::{Errand, Visit};
 use crate::error::Result;
 use crate::place::Placed;
 use crate::thread::Batch;
@@ -35,7 +35,7 @@ impl Groups {
 
 impl Visit<'_> {
     /// Takes in what the journal does not know yet.
-    pub(super) fn take_in(&mut self, placed: &Placed) -> Result<()> {
+    pub(super) fn take_in(&mut self, placed: &Placed, errand: Errand) -> Result<()> {
         let skim = &self.arrival.skim;
         let mut groups = Groups::default();
         groups.push(0, self.unknown_to_client()?, 1);
@@ -59,7 +59,9 @@ impl Visit<'_> {
                     skim.digest(all as usize).filter(|_| skim.previous.is_none()).unwrap_or_default();
                 let groups = std::mem::take(&mut groups.0);
                 self.mark = Mark { from: placed.known.min(all), elements: all, digest, groups, inner: false };
-                announced = announce(self, &mut batch)?;
+                if errand == Errand::Answer {
+                    announced = announce(self, &mut batch)?;
+                }
             }
             let (_, work) = batch.finish();
             self.thread.commit(work)?;
@@ -142,15 +144,14 @@ impl Visit<'_> {
         {
             return Ok(false);
         }
-        let lesson = self.lesson()?;
-        let window = self.window(&lesson);
+        let window = self.window();
         if window == 0 {
             return Ok(true);
         }
         let tokens = view.tokens();
-        let room = window.saturating_sub(lesson.theirs(tokens).max(tokens) + window / 50);
+        let room = window.saturating_sub(self.lesson.theirs(tokens).max(tokens) + window / 50);
         let has_room = self.request.wish.is_none_or(|wish| wish <= room);
-        Ok(has_room && !self.budget(window, &lesson).will_manage(view).will_manage)
+        Ok(has_room && !self.budget(window).will_manage(view).will_manage)
     }
 }
 

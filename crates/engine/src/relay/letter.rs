@@ -50,7 +50,7 @@ impl Freight {
 
     /// True when it is the client's request, byte for byte.
     pub(super) fn is_untouched(&self, len: u64) -> bool {
-        matches!(self, Self::Spliced(splice) if *splice.pieces() == [Piece::Kept(0..len)])
+        matches!(self, Self::Spliced(splice) if is_whole(splice, len))
     }
 }
 
@@ -115,9 +115,9 @@ impl Visit<'_> {
             patch.limit(most)?;
         }
         if self.sets_window()? {
-            patch.option("num_ctx", self.upstream.asking.window)?;
+            patch.option("num_ctx", self.upstream.asking.window);
         }
-        Ok(patch.finish())
+        patch.finish()
     }
 
     /// True when Ollama is to be told how large the window is, because its client does not.
@@ -297,6 +297,11 @@ pub(super) fn digest(splice: &Splice) -> Result<String> {
         hasher.update(&bytes[..read]);
         at += read as u64;
     }
+}
+
+/// True when it is the client's request, byte for byte.
+pub(super) fn is_whole(splice: &Splice, len: u64) -> bool {
+    *splice.pieces() == [Piece::Kept(0..len)]
 }
 
 /// The client's request, untouched.

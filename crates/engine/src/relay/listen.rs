@@ -18,6 +18,8 @@ use komado_provider::{Event, Failed, Form, Forward, Heard, Incoming, Method};
 const MOST: usize = 1 << 20;
 /// Most of an answer that is held while nothing of it is understood.
 const HELD: usize = 1 << 20;
+/// Why an answer without an end is none.
+const ENDED: &str = "the connection ended before the answer did";
 
 /// What came of a try.
 pub(super) enum Came {
@@ -36,8 +38,8 @@ pub(super) enum Came {
         /// True when the client's answer is not whole.
         is_cut: bool,
     },
-    /// No answer, and the client has heard nothing.
-    Unsent(SendError),
+    /// No answer, or not all of one, and the client has heard nothing.
+    Unsent(SendError, Option<Box<Heard>>),
 }
 
 /// A refusal because of size, as it came.
@@ -57,7 +59,7 @@ impl Visit<'_> {
     pub(super) fn listen(&mut self, parcel: &Parcel, mouth: &mut Mouth<'_>) -> Came {
         let mut incoming = match self.send(parcel) {
             Ok(incoming) => incoming,
-            Err(error) => return Came::Unsent(error),
+            Err(error) => return Came::Unsent(error, None),
         };
         let packed = incoming.header("content-encoding").is_some_and(|kind| kind != "identity");
         if packed {
@@ -70,7 +72,7 @@ impl Visit<'_> {
         if self.translates() || parcel.offers {
             let stamp = self.stamp();
             let wanted = if self.arrival.skim.stream { Form::Stream } else { Form::Whole };
-            mouth.translate(self.arrival.dialect(), wanted, stamp);
+            mouth.translate(self.arrival.dialect(), wanted, stamp, parcel.offers);
         } else {
             mouth.repeat();
         }
@@ -83,6 +85,7 @@ impl Visit<'_> {
             heard: Heard::default(),
             spoken: false,
             anew,
+            offers: parcel.offers,
             bytes: Vec::new(),
             events: Vec::new(),
         }
@@ -118,7 +121,7 @@ impl Visit<'_> {
         let (status, headers) = (incoming.status, std::mem::take(&mut incoming.headers));
         let body = match incoming.text(MOST) {
             Ok(body) => body,
-            Err(error) => return Came::Unsent(error),
+            Err(error) => return Came::Unsent(error, None),
         };
         if let Some(why) = too_large(status, &body) {
             return Came::TooLarge(Refused { why, status, headers, body });
@@ -156,6 +159,8 @@ struct Ear<'e, 'v, 'o> {
     spoken: bool,
     /// True when the answer is said anew.
     anew: bool,
+    /// True when calls of our tools are ours to answer: they were offered.
+    offers: bool,
     /// What is held back.
     bytes: Vec<u8>,
     events: Vec<Event>,
@@ -214,7 +219,7 @@ impl Ear<'_, '_, '_> {
         let mut content = false;
         for event in events {
             self.heard.take(&event);
-            content |= if self.anew { is_for_client(&event) } else { event.is_content() };
+            content |= if self.anew { self.is_for_client(&event) } else { event.is_content() };
             if self.anew {
                 self.events.push(event);
             }
@@ -263,21 +268,22 @@ impl Ear<'_, '_, '_> {
         if let Some(error) = broken {
             // A server that hangs up roughly after the last word has said everything.
             if self.heard.finish.is_none() || self.heard.failed.is_some() {
-                let was_cancelled = matches!(error, SendError::Cancelled);
-                if !self.spoken && !self.mouth.begun() {
-                    return Came::Unsent(error);
+                if !self.mouth.begun() {
+                    return Came::Unsent(error, Some(Box::new(self.heard)));
                 }
-                return over(
-                    if was_cancelled { "cancelled" } else { "lost" },
-                    error.to_string(),
-                    self.heard,
-                    true,
-                );
+                let finish = if matches!(error, SendError::Cancelled) { "cancelled" } else { "lost" };
+                return over(finish, error.to_string(), self.heard, true);
             }
+        }
+        let is_over = self.heard.finish.is_some() || self.heard.failed.is_some();
+        if !is_over && self.anew && !self.mouth.begun() {
+            // Nothing was said that could be cut: the client hears that there is no answer.
+            let error = SendError::Broken { why: ENDED.to_owned() };
+            return Came::Unsent(error, Some(Box::new(self.heard)));
         }
         // An answer of nothing but calls to us is none of the client's: it hears the next one.
         let calls_us =
-            self.anew && self.heard.message().is_some_and(|message| message.calls().next().is_some());
+            self.offers && self.heard.message().is_some_and(|message| message.calls().next().is_some());
         if !self.spoken && (!calls_us || self.heard.failed.is_some()) {
             self.speak(incoming);
             for event in std::mem::take(&mut self.events) {
@@ -289,18 +295,18 @@ impl Ear<'_, '_, '_> {
             return over("failed", body, self.heard, false);
         }
         if self.heard.finish.is_none() {
-            return over("lost", "the connection ended before the answer did", self.heard, true);
+            return over("lost", ENDED, self.heard, true);
         }
         Came::Whole(Box::new(self.heard))
     }
-}
 
-/// True for what the client hears of an answer that is said anew: calls to us are none of it.
-fn is_for_client(event: &Event) -> bool {
-    match event {
-        Event::Text(text) | Event::Reasoning(text) => !text.is_empty(),
-        Event::Call { name, .. } => !is_own(name),
-        Event::Signature(_) | Event::Part(_) => true,
-        _ => false,
+    /// True for what the client hears of an answer that is said anew: calls to us are none of it.
+    fn is_for_client(&self, event: &Event) -> bool {
+        match event {
+            Event::Text(text) | Event::Reasoning(text) => !text.is_empty(),
+            Event::Call { name, .. } => !(self.offers && is_own(name)),
+            Event::Signature(_) | Event::Part(_) => true,
+            _ => false,
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! another dialect. What ends an answer is held back until the reply is in the journal: a client may go on at once.
 
 use super::offer::is_own;
-use super::{Notes, Outlet};
+use super::{Fault, Notes, Outlet};
 use komado_provider::dialect::{Encode, Stamp};
 use komado_provider::{Dialect, Event, Failed, Form};
 
@@ -16,10 +16,23 @@ const OLD: [&str; 6] =
 pub(super) struct Mouth<'o> {
     outlet: &'o mut dyn Outlet,
     begun: bool,
+    /// The head of an answer in one piece that is said anew: nobody hears of it before its end, and then it may be another.
+    head: Option<Head>,
     gone: bool,
     /// The end of the answer, held until it may be heard.
     tail: Vec<u8>,
     speech: Option<Speech>,
+}
+
+type Head = (u16, Vec<(String, String)>);
+
+/// Proof that the client has an answer: only a mouth that began gives it.
+pub(super) struct Answered(());
+
+impl From<Answered> for Result<(), Fault> {
+    fn from(_: Answered) -> Self {
+        Ok(())
+    }
 }
 
 /// An answer that is said anew.
@@ -31,15 +44,29 @@ struct Speech {
     calls: Vec<(usize, Option<usize>)>,
     next: usize,
     finish: Option<String>,
+    /// True when calls of our own tools are none of the client's: they were offered.
+    offers: bool,
 }
 
 impl<'o> Mouth<'o> {
     pub(super) fn new(outlet: &'o mut dyn Outlet) -> Self {
-        Self { outlet, begun: false, gone: false, tail: Vec::new(), speech: None }
+        Self { outlet, begun: false, head: None, gone: false, tail: Vec::new(), speech: None }
     }
 
     pub(super) fn begun(&self) -> bool {
         self.begun
+    }
+
+    /// True when there is something for the client to hear, now or at the end.
+    pub(super) fn speaks(&self) -> bool {
+        self.begun || self.head.is_some()
+    }
+
+    /// Nothing was heard yet, and what was to be is taken back.
+    pub(super) fn forget(&mut self) {
+        self.head = None;
+        self.speech = None;
+        self.tail.clear();
     }
 
     pub(super) fn gone(&self) -> bool {
@@ -49,6 +76,7 @@ impl<'o> Mouth<'o> {
     /// Begins the answer with the provider's own head.
     pub(super) fn begin(&mut self, status: u16, headers: &[(String, String)], notes: &Notes) {
         if !std::mem::replace(&mut self.begun, true) {
+            self.head = None;
             self.outlet.begin(status, headers, notes);
         }
     }
@@ -65,13 +93,17 @@ impl<'o> Mouth<'o> {
     }
 
     /// From now on the answer is said anew. One that is being said goes on.
-    pub(super) fn translate(&mut self, dialect: Dialect, form: Form, stamp: Stamp) {
+    pub(super) fn translate(&mut self, dialect: Dialect, form: Form, stamp: Stamp, offers: bool) {
+        let speaks = self.speaks();
         match &mut self.speech {
-            Some(speech) if self.begun => speech.calls.clear(),
+            Some(speech) if speaks => {
+                speech.calls.clear();
+                speech.offers = offers;
+            }
             _ => {
                 let encoder = dialect.encoder(form, stamp);
                 let (calls, next, finish) = (Vec::new(), 0, None);
-                self.speech = Some(Speech { encoder, form, dialect, calls, next, finish });
+                self.speech = Some(Speech { encoder, form, dialect, calls, next, finish, offers });
             }
         }
     }
@@ -83,16 +115,27 @@ impl<'o> Mouth<'o> {
 
     /// Begins an answer that is said anew.
     pub(super) fn begin_anew(&mut self, status: u16, headers: &[(String, String)], notes: &Notes) {
-        if self.begun {
+        if self.speaks() {
             return;
         }
+        let headers = self.headers_anew(headers);
+        if self.is_whole() {
+            self.head = Some((status, headers));
+        } else {
+            self.begin(status, &headers, notes);
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.speech.as_ref().is_some_and(|speech| speech.form == Form::Whole)
+    }
+
+    fn headers_anew(&self, headers: &[(String, String)]) -> Vec<(String, String)> {
         let kind =
             self.speech.as_ref().map_or("application/json", |speech| kind(speech.dialect, speech.form));
         let old = |name: &str| OLD.iter().any(|old| name.eq_ignore_ascii_case(old));
         let kept = headers.iter().filter(|(name, _)| !old(name)).cloned();
-        let headers: Vec<(String, String)> =
-            kept.chain([("content-type".to_owned(), kind.to_owned())]).collect();
-        self.begin(status, &headers, notes);
+        kept.chain([("content-type".to_owned(), kind.to_owned())]).collect()
     }
 
     /// Says an event; calls of our own tools are left out, and what ends the answer waits.
@@ -109,12 +152,16 @@ impl<'o> Mouth<'o> {
     /// Ends an answer that is said anew with an error.
     pub(super) fn fail(&mut self, failed: Failed) {
         let Some(speech) = &mut self.speech else { return };
-        let mut out = Vec::new();
+        let (mut out, status) = (Vec::new(), failed.status);
         speech.encoder.event(&Event::Failed(failed), &mut out);
-        if speech.form == Form::Whole {
-            speech.encoder.end(&mut out);
+        if speech.form == Form::Stream {
+            return self.write(&out);
         }
-        self.write(&out);
+        speech.encoder.end(&mut out);
+        if let Some((head, _)) = &mut self.head {
+            *head = if (400..600).contains(&status) { status } else { 502 };
+        }
+        self.tail = out;
     }
 
     /// Ends an answer that is said anew; `finish` is why, where the last word does not tell.
@@ -127,20 +174,16 @@ impl<'o> Mouth<'o> {
         self.tail.extend(out);
     }
 
-    /// Begins an answer of which there is only an end.
-    pub(super) fn begin_at_last(&mut self, notes: &Notes) {
-        if !self.tail.is_empty() {
-            self.begin_anew(200, &[], notes);
-        }
-    }
-
-    /// Lets the end be heard.
-    pub(super) fn close(&mut self, notes: &Notes) {
+    /// Lets the end be heard. Whatever happened, the client has an answer then: one of which nothing was said says that.
+    pub(super) fn close(mut self, notes: &Notes) -> Answered {
         let tail = std::mem::take(&mut self.tail);
-        self.write(&tail);
-        if self.begun {
-            self.outlet.end(notes);
+        if !self.begun {
+            let (status, headers) = self.head.take().unwrap_or_else(|| (200, self.headers_anew(&[])));
+            self.begin(if tail.is_empty() { 502 } else { status }, &headers, notes);
         }
+        self.write(&tail);
+        self.outlet.end(notes);
+        Answered(())
     }
 }
 
@@ -148,7 +191,7 @@ impl Speech {
     fn say(&mut self, event: &Event, out: &mut Vec<u8>) {
         match event {
             Event::Call { index, id, name, kind } => {
-                let shown = (!is_own(name)).then_some(self.next);
+                let shown = (!(self.offers && is_own(name))).then_some(self.next);
                 self.next += usize::from(shown.is_some());
                 self.calls.push((*index, shown));
                 if let Some(index) = shown {

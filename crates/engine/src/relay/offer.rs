@@ -22,8 +22,7 @@ impl Visit<'_> {
     pub(super) fn may_offer(&self) -> bool {
         let skim = &self.arrival.skim;
         self.manner.offer == Offer::WhenNeeded
-            && skim.field("tools").is_some()
-            && skim.has_tools()
+            && skim.fills("tools")
             && !names(&self.request.setup).iter().any(|name| is_own(name))
     }
 
@@ -62,7 +61,14 @@ impl Visit<'_> {
             let told = if round > MOST_ROUNDS { enough() } else { Library.call(&self.thread, call)? };
             answers.push((result(call, told), None));
         }
-        self.thread.say_all(answers).map(|_| ())
+        self.thread.say_all(answers)?;
+        self.notes.recalls += u32::try_from(calls.len()).unwrap_or(u32::MAX);
+        Ok(())
+    }
+
+    /// Tokens that our tools add to a request in which they are offered.
+    pub(super) fn added(&self, offers: bool) -> u64 {
+        if offers { self.own_tokens } else { 0 }
     }
 
     /// The next request is ours alone: it brings `answers` that the client does not know of.

@@ -23,8 +23,9 @@ impl Visit<'_> {
             // The answer had begun in an earlier round: its end is an error inside it.
             return mouth.fail(failed);
         }
+        mouth.forget();
         if self.translates() {
-            mouth.translate(self.arrival.dialect(), Form::Whole, Stamp::default());
+            mouth.translate(self.arrival.dialect(), Form::Whole, Stamp::default(), false);
             mouth.begin_anew(status, headers, &self.notes);
             mouth.fail(failed);
             return mouth.repeat();
@@ -48,6 +49,9 @@ impl Visit<'_> {
             limit: refused.why.limit,
             ..Refusal::new(RefusalKind::Overflow, refused.why.why.clone())
         };
+        if !mouth.begun() {
+            mouth.forget();
+        }
         // Who reads a stream of responses looks for this in the stream alone.
         let in_stream = stream && (mouth.begun() || dialect == Dialect::Responses);
         let (status, body) = dialect.refusal(&refusal);

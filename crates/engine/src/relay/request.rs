@@ -7,7 +7,7 @@ use super::Arrival;
 use crate::error::{Error, Result};
 use komado_core::journal::Setup;
 use komado_core::raw::{Object, Raw};
-use komado_provider::{BadRequest, Dialect, Skim};
+use komado_provider::{Asked, BadRequest, Dialect, Skim};
 use serde_json::value::RawValue;
 use std::fs::File;
 use std::io;
@@ -35,7 +35,11 @@ impl Request {
     pub(super) fn read(arrival: &Arrival) -> Result<Self> {
         let (skim, body) = (&*arrival.skim, &*arrival.body);
         let text = shell(skim, body)?;
-        let asked = skim.dialect.read(&text).map_err(unreadable)?;
+        Ok(Self::of(skim.dialect.read(&text).map_err(unreadable)?))
+    }
+
+    /// What was asked for, beside what was said.
+    pub(super) fn of(asked: Asked) -> Self {
         let params = asked.setup.params.as_ref().and_then(|params| Object::parse(params.get()).ok());
         let inside = |outer: &str, key: &str| {
             let object = Object::parse(params.as_ref()?.get(outer)?.get()).ok()?;
@@ -45,7 +49,7 @@ impl Request {
         let wish = asked.max_tokens.or_else(|| number("options", "num_predict"));
         let thoughts = number("thinking", "budget_tokens");
         let usage = inside("stream_options", "include_usage").as_deref() == Some("true");
-        Ok(Self { setup: asked.setup, wish, thoughts, usage })
+        Self { setup: asked.setup, wish, thoughts, usage }
     }
 }
 

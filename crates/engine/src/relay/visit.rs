@@ -40,7 +40,18 @@ pub(super) struct Visit<'r> {
     pub(super) announced: Option<Seq>,
     /// Tokens of our own tools, for which room is kept; 0 when they are never offered here.
     pub(super) own_tokens: u64,
+    /// What is known about the model: read once, and followed from there.
+    pub(super) lesson: Lesson,
     pub(super) notes: Notes,
+}
+
+/// What a request came for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Errand {
+    /// An answer of the model.
+    Answer,
+    /// Its own transcript, made shorter: nothing of it leaves.
+    Compact,
 }
 
 impl<'r> Visit<'r> {
@@ -50,6 +61,7 @@ impl<'r> Visit<'r> {
         arrival: &'r Arrival,
         upstream: &'r Upstream,
         manner: &'r Manner<'r>,
+        errand: Errand,
     ) -> std::result::Result<Self, Fault> {
         let request = Request::read(arrival)?;
         let (placed, claim, thread) = find(relay, arrival, upstream, manner)?;
@@ -59,6 +71,7 @@ impl<'r> Visit<'r> {
             placed: placed.how.name(),
             ..Notes::default()
         };
+        let lesson = thread.lesson(&upstream.asking)?;
         let floor = if arrival.skim.previous.is_some() { thread.last() } else { 0 };
         let mut visit = Self {
             relay,
@@ -72,10 +85,11 @@ impl<'r> Visit<'r> {
             floor,
             announced: None,
             own_tokens: 0,
+            lesson,
             notes,
         };
-        visit.own_tokens = visit.tokens_of_tools(visit.window(&visit.lesson()?));
-        visit.take_in(&placed)?;
+        visit.own_tokens = visit.tokens_of_tools(visit.window());
+        visit.take_in(&placed, errand)?;
         Ok(visit)
     }
 
@@ -94,22 +108,18 @@ impl<'r> Visit<'r> {
         self.thread.view().edits().next().is_some()
     }
 
-    pub(super) fn lesson(&self) -> Result<Lesson> {
-        self.thread.lesson(&self.upstream.asking)
-    }
-
     /// The window by all that is known; 0 when nobody knows.
-    pub(super) fn window(&self, lesson: &Lesson) -> u64 {
+    pub(super) fn window(&self) -> u64 {
         let Asking { window, is_given, .. } = self.upstream.asking;
-        match (window, lesson.window.filter(|_| !is_given)) {
+        match (window, self.lesson.window.filter(|_| !is_given)) {
             (0, learned) => learned.unwrap_or(0),
             (window, learned) => learned.map_or(window, |learned| window.min(learned)),
         }
     }
 
     /// The budget in a window of so many tokens of the provider's.
-    pub(super) fn budget(&self, window: u64, lesson: &Lesson) -> Budget {
-        let window = lesson.ours(window).saturating_sub(self.own_tokens);
+    pub(super) fn budget(&self, window: u64) -> Budget {
+        let window = self.lesson.ours(window).saturating_sub(self.own_tokens);
         Budget::new(self.manner.policy.clone(), window, &[self.upstream.asking.model.as_str()])
     }
 
@@ -154,10 +164,11 @@ fn find<'r>(
         let is_busy = |session: &_, thread: &_| relay.claims.is_busy(session, thread);
         let placed = place(&relay.engine, &arrival.skim, &arrival.body, &arrival.caller, &is_busy)?;
         let name = placed.fork.clone().unwrap_or_else(|| placed.thread.clone());
-        let Some(claim) = relay.claims.claim(&placed.session, &name) else { continue };
+        let Some(mut claim) = relay.claims.claim(&placed.session, &name) else { continue };
         if relay.claims.moved_on(&placed.session, &before) {
             continue;
         }
+        claim.work();
         match open(relay, arrival, upstream, manner, &placed, &name) {
             Ok(thread) => return Ok((placed, claim, thread)),
             Err(error) if may_pass(&error) => last = Some(error),

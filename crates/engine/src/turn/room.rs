@@ -28,7 +28,7 @@ impl Room {
         Self { budget, lowered: None }
     }
 
-    /// The longest answer to ask for: as wished, as far as there is room. `None` leaves it to the provider.
+    /// The longest answer to ask for: as wished here or in the parameters in force, as far as there is room.
     pub(crate) fn max_tokens(
         &self,
         thread: &Thread<'_>,
@@ -39,9 +39,20 @@ impl Room {
             Some(wished) => Some(wished),
             None => wished(thread)?,
         };
+        Ok(self.most(wished, thread, asking, lesson))
+    }
+
+    /// The longest answer to ask for: as `wished`, as far as there is room. `None` leaves it to the provider.
+    pub(crate) fn most(
+        &self,
+        wished: Option<u64>,
+        thread: &Thread<'_>,
+        asking: &Asking,
+        lesson: &Lesson,
+    ) -> Option<u64> {
         let must = asking.provider.dialect == Dialect::Messages;
         if wished.is_none() && self.lowered.is_none() && !must {
-            return Ok(None);
+            return None;
         }
         let learned = lesson.window.filter(|_| !asking.is_given).unwrap_or(u64::MAX);
         let window = asking.window.min(learned);
@@ -50,7 +61,7 @@ impl Room {
         let left = window.saturating_sub(lesson.theirs(ours).max(ours) + window / 50);
         // Where there is hardly room, the provider is to say so: an answer of a few words would be no answer.
         let most = self.lowered.unwrap_or(u64::MAX).min(left.max(SHORTEST));
-        Ok(Some(wished.unwrap_or(USUAL).min(most)))
+        Some(wished.unwrap_or(USUAL).min(most))
     }
 
     /// Makes the next request smaller: first the room for the answer, where that was the complaint.

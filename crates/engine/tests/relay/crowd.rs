@@ -8,7 +8,7 @@ use komado_provider::scripted::{Options, Step};
 use komado_store::{FileStore, Holder};
 use std::sync::{Arc, Barrier};
 
-fn on_files(folder: &std::path::Path, window: u64) -> World {
+pub(crate) fn on_files(folder: &std::path::Path, window: u64) -> World {
     let holder =
         Holder { pid: 7, host: "host".into(), program: "test".into(), since: "2026-01-15T10:00:00Z".into() };
     let store = Arc::new(FileStore::new(folder, holder));

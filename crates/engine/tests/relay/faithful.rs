@@ -1,6 +1,6 @@
 //! Under budget the bytes that arrive are the bytes that leave, and what comes back is handed on as it came.
 
-use super::kit::{Agent, Ear, World, words};
+use super::kit::{Agent, Canned, Ear, World, words};
 use komado_core::journal::Entry;
 use komado_provider::Dialect;
 use komado_provider::scripted::{Options, Step};
@@ -46,19 +46,28 @@ fn under_budget_the_bytes_are_the_clients_own_in_every_dialect_and_form() {
 fn what_the_provider_answers_is_what_the_client_hears_byte_for_byte() {
     for dialect in Dialect::ALL {
         for stream in [true, false] {
-            let world = World::new(dialect, 100_000, Options::default());
+            let mut world = World::new(dialect, 100_000, Options::default());
             let mut agent = Agent::new(dialect);
             agent.stream = stream;
             agent.say("窓を開けて");
-            let (mut direct, mut ours) = (Ear::default(), Ear::default());
-            agent.send_untouched(&world, &mut direct);
-            agent.send(&world, &mut ours).unwrap();
-            assert_eq!(direct.status, ours.status);
-            let shape =
-                |ear: &Ear| -> Vec<String> { ear.headers.iter().map(|(name, _)| name.clone()).collect() };
-            assert_eq!(shape(&direct), shape(&ours));
-            assert_eq!(agent.hear(&direct).message(), agent.hear(&ours).message());
+            let answer =
+                world.answer_to(&agent, Step { chunk: Some(3), ..Step::say("窓を開けました。\n  ok") });
             assert!(world.last_seen().headers.contains(&("x-trace".into(), "7".into())));
+            let canned = Canned::new();
+            world.turn_to(&canned.url);
+            let mut ears = [Ear::default(), Ear::default()];
+            canned.repeat(&answer, answer.body.len());
+            agent.send_untouched(&world, &mut ears[0]);
+            canned.repeat(&answer, answer.body.len());
+            agent.send(&world, &mut ears[1]).unwrap();
+            for ear in &ears {
+                assert_eq!(ear.text(), answer.text(), "{dialect:?} {stream}");
+                assert!(ear.status == 200 && ear.ended && ear.body == answer.body && ear.notes.untouched);
+                let odd = ear.headers.iter().filter(|(name, _)| name == "x-odd");
+                assert_eq!(odd.map(|(_, value)| value.as_str()).collect::<Vec<_>>(), ["窓", "b"]);
+            }
+            assert_eq!(ears[0].headers, ears[1].headers);
+            assert_eq!(agent.hear(&ears[1]).message().unwrap().words(), "窓を開けました。\n  ok");
         }
     }
 }

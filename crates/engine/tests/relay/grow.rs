@@ -4,7 +4,9 @@ use super::kit::{Agent, Ear, World, seen_list, words};
 use komado_core::journal::Entry;
 use komado_engine::lesson;
 use komado_provider::Dialect;
-use komado_provider::scripted::{OnOverflow, Options, Seen, Step};
+use komado_provider::scripted::{OnOverflow, Options, Reply, Seen, Step};
+use komado_store::{Faulty, MemoryStore};
+use std::sync::Arc;
 
 fn window(tokens: u64, overflow: OnOverflow) -> Options {
     Options { window: Some(tokens), overflow, ..Options::default() }
@@ -158,7 +160,61 @@ fn a_compacted_transcript_is_smaller_and_goes_on_as_another() {
     let output = body["output"].as_array().unwrap();
     assert!(!output.is_empty() && output.len() < agent.elements.len(), "{}", output.len());
     assert!(ear.notes.after < ear.notes.before && ear.notes.edits == 1);
+    assert_eq!(ear.notes.rungs, [("condense", 1)]);
+    let thread = world.thread(&ear.notes);
+    let sent = |seq: &u32| matches!(thread.record(*seq).unwrap().entry, Entry::Sent(_));
+    assert_eq!((1..=thread.last()).filter(sent).count(), 20, "what does not leave is not announced");
+    drop(thread);
     agent.elements = output.iter().map(ToString::to_string).collect();
     let (_, ear) = agent.turn(&world, "go on");
     assert!(ear.notes.untouched);
+}
+
+#[test]
+fn lessons_are_written_when_they_teach_something_and_not_with_every_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = super::crowd::on_files(folder.path(), 100_000);
+    let mut agent = Agent::new(Dialect::Chat).whole();
+    let inode = || {
+        use std::os::unix::fs::MetadataExt;
+        let found = walk(folder.path()).into_iter().find(|path| path.ends_with("learned.json"));
+        found.map(|path| std::fs::metadata(path).unwrap().ino())
+    };
+    let (mut writes, mut last) = (0, None);
+    for n in 1..=60 {
+        agent.turn(&world, &words(n).repeat(3));
+        writes += usize::from(inode() != last);
+        last = inode();
+    }
+    assert!(last.is_some() && (2..=30).contains(&writes), "{writes}");
+    let mut late = 0;
+    for _ in 0..10 {
+        agent.turn(&world, "And?");
+        late += usize::from(inode() != last);
+        last = inode();
+    }
+    assert_eq!(late, 0);
+}
+
+fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn a_provider_that_counts_otherwise_does_not_make_each_answer_read_the_whole_view() {
+    let store = Arc::new(Faulty::new(MemoryStore::default(), 0));
+    let world = World::on(store.clone(), Dialect::Chat, 1_000_000, Options::default());
+    let mut agent = Agent::new(Dialect::Chat).whole();
+    let mut costs = Vec::new();
+    for n in 1..=60 {
+        // Thoughts that the server counts in its own way, so that nothing is ever learned of how it counts.
+        let reply = Reply { text: "ok".into(), reasoning: Some(words(n).repeat(4)), ..Reply::default() };
+        world.server.add(Step { reply, ..Step::default() });
+        let before = store.calls();
+        agent.turn(&world, &words(n));
+        costs.push(store.calls() - before);
+    }
+    let near = |range: std::ops::Range<usize>| costs[range].iter().sum::<u64>();
+    assert!(near(50..60) <= near(10..20) + 20, "{costs:?}");
 }

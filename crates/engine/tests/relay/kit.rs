@@ -10,13 +10,16 @@ use komado_engine::place::Caller;
 use komado_engine::relay::{Arrival, Fault, Gone, Manner, Notes, Offer, Outlet, Relay, Upstream, untouched};
 use komado_engine::turn::Asking;
 use komado_engine::{Clock, Engine, Thread};
+use komado_provider::client::SendError;
 use komado_provider::overflow::classify;
-use komado_provider::scripted::{Options, Seen, Server};
+use komado_provider::scripted::{Options, Seen, Server, Step};
 use komado_provider::{Client, Dialect, Form, Heard, Patience, Provider, Skimmer};
 use komado_store::{MemoryStore, Mode, Store};
-use std::io::{self, Write};
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub(crate) const MODEL: &str = "scripted-1";
@@ -39,6 +42,8 @@ pub(crate) struct World {
     pub(crate) server: Server,
     pub(crate) asking: Asking,
     pub(crate) offer: Offer,
+    /// Where requests in the client's own dialect go.
+    pub(crate) base: String,
 }
 
 impl World {
@@ -54,7 +59,22 @@ impl World {
         let provider = Provider::at("scripted", upstream, server.url()).unwrap();
         let asking = Asking::new(client, provider, MODEL, window);
         let relay = Relay::new(Engine::new(store, Arc::new(Ticking::default())));
-        Self { relay, server, asking, offer: Offer::WhenNeeded }
+        let base = server.url().to_owned();
+        Self { relay, server, asking, offer: Offer::WhenNeeded, base }
+    }
+
+    /// From now on requests go to another address.
+    pub(crate) fn turn_to(&mut self, url: &str) {
+        self.base = url.to_owned();
+        self.asking.provider = Provider::at("scripted", self.asking.provider.dialect, url).unwrap();
+    }
+
+    /// What the server answers to an agent, byte for byte.
+    pub(crate) fn answer_to(&self, agent: &Agent, step: Step) -> Ear {
+        self.server.add(step);
+        let mut ear = Ear::default();
+        agent.send_untouched(self, &mut ear);
+        ear
     }
 
     pub(crate) fn thread(&self, notes: &Notes) -> Thread<'_> {
@@ -259,7 +279,7 @@ impl Agent {
     fn upstream(&self, world: &World) -> Upstream {
         Upstream {
             asking: world.asking.clone(),
-            url: format!("{}{}", world.server.url(), self.path()),
+            url: format!("{}{}", world.base, self.path()),
             headers: vec![("content-type".into(), "application/json".into()), ("x-trace".into(), "7".into())],
             renames: self.renames,
         }
@@ -282,6 +302,10 @@ impl Agent {
     pub(crate) fn send_untouched(&self, world: &World, ear: &mut Ear) {
         let arrival = self.arrival(&self.body());
         untouched(&arrival, &self.upstream(world), ear, Notes::default()).unwrap();
+    }
+
+    pub(crate) fn try_untouched(&self, world: &World, ear: &mut Ear) -> Result<(), SendError> {
+        untouched(&self.arrival(&self.body()), &self.upstream(world), ear, Notes::default())
     }
 
     fn act(
@@ -361,4 +385,58 @@ pub(crate) fn seen_list(seen: &Seen) -> Vec<String> {
     let list = body.get("messages").or(body.get("input")).unwrap();
     let list: Vec<Box<serde_json::value::RawValue>> = serde_json::from_str(list.get()).unwrap();
     list.into_iter().map(|element| element.get().to_owned()).collect()
+}
+
+/// Answers to come: what they are, and their bytes.
+type Answers = Arc<Mutex<VecDeque<(String, Vec<u8>)>>>;
+
+/// A server that says exactly these bytes, one answer after the other, and hangs up politely after each.
+pub(crate) struct Canned {
+    pub(crate) url: String,
+    answers: Answers,
+}
+
+impl Canned {
+    pub(crate) fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let answers: Answers = Arc::default();
+        let queue = Arc::clone(&answers);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut reader = BufReader::new(stream.try_clone().unwrap());
+                let (mut length, mut line) = (0, String::new());
+                while reader.read_line(&mut line).unwrap() > 2 {
+                    if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                        length = value.trim().parse().unwrap();
+                    }
+                    line.clear();
+                }
+                reader.read_exact(&mut vec![0; length]).unwrap();
+                let (kind, body) = queue.lock().unwrap().pop_front().expect("one more answer than requests");
+                let head = format!(
+                    "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nx-odd: 窓 \r\nx-odd: b\r\nconnection: close\r\n\r\n"
+                );
+                // A client that hangs up is not our concern.
+                let _ = stream.write_all(&[head.as_bytes(), &body].concat());
+            }
+        });
+        Self { url, answers }
+    }
+
+    pub(crate) fn say(&self, kind: &str, body: &[u8]) {
+        self.answers.lock().unwrap().push_back((kind.to_owned(), body.to_vec()));
+    }
+
+    /// Nothing more is to be said.
+    pub(crate) fn clear(&self) {
+        self.answers.lock().unwrap().clear();
+    }
+
+    /// Says again what was heard, or its beginning.
+    pub(crate) fn repeat(&self, ear: &Ear, bytes: usize) {
+        let kind = ear.headers.iter().find(|(name, _)| name == "content-type").unwrap().1.clone();
+        self.say(&kind, &ear.body[..bytes]);
+    }
 }

@@ -6,7 +6,7 @@ use komado_engine::relay::Offer;
 use komado_provider::Dialect;
 use komado_provider::scripted::{Options, Reply, Step, ToolCall};
 
-fn grown(dialect: Dialect, stream: bool) -> (World, Agent) {
+pub(crate) fn grown(dialect: Dialect, stream: bool) -> (World, Agent) {
     let world = World::new(dialect, 16_000, Options { window: Some(16_000), ..Options::default() });
     let mut agent = Agent::new(dialect).with_tools();
     agent.stream = stream;
@@ -25,7 +25,7 @@ fn tools(world: &World) -> String {
     body["tools"].to_string()
 }
 
-fn call(name: &str, arguments: &str) -> ToolCall {
+pub(crate) fn call(name: &str, arguments: &str) -> ToolCall {
     ToolCall { id: None, name: name.into(), arguments: arguments.into() }
 }
 
@@ -52,8 +52,8 @@ fn recall_is_offered_called_and_answered_inside_in_every_dialect_and_form() {
             let asked = String::from_utf8(world.last_seen().body).unwrap();
             assert!(asked.contains("behind the door"), "{dialect:?}: the model read what it looked for");
             assert_eq!(tools(&world), offered, "{dialect:?}: always the same bytes");
-            let inner = ear.notes.attempts;
-            assert_eq!(inner, 2);
+            assert_eq!((ear.notes.attempts, ear.notes.recalls), (2, 1));
+            assert!(ear.notes.after > world.thread(&ear.notes).view().tokens(), "our tools are counted");
             // The exchange stays in what the model sees, and the prefix is stable.
             let (_, ear) = agent.turn(&world, "Thank you.");
             assert_eq!(ear.notes.placed, "extends", "{dialect:?}");
@@ -131,4 +131,65 @@ fn a_client_that_goes_amid_an_answer_ends_it_and_what_came_is_kept() {
     assert!(reply.heard.unwrap().starts_with("once"));
     let (_, ear) = agent.ask(&world);
     assert_eq!(ear.notes.thread, Some(super::kit::root()));
+}
+
+/// A client's own tool of that name, in its own dialect.
+fn own_recall(dialect: Dialect) -> String {
+    let tool = match dialect {
+        Dialect::Chat | Dialect::Ollama => {
+            r#"{"type":"function","function":{"name":"recall","parameters":{"type":"object","properties":{}}}}"#
+        }
+        Dialect::Messages => r#"{"name":"recall","input_schema":{"type":"object","properties":{}}}"#,
+        Dialect::Responses => {
+            r#"{"type":"function","name":"recall","parameters":{"type":"object","properties":{}},"strict":false}"#
+        }
+    };
+    format!(",\"tools\":[{tool}]")
+}
+
+#[test]
+fn a_clients_own_tool_of_our_name_is_the_clients_also_across_dialects_and_past_the_window() {
+    for client in Dialect::ALL {
+        for upstream in Dialect::ALL {
+            for stream in [true, false] {
+                let world =
+                    World::new(upstream, 6_000, Options { window: Some(6_000), ..Options::default() });
+                let mut agent = Agent::new(client);
+                (agent.stream, agent.more) = (stream, own_recall(client));
+                let what = format!("{client:?} {upstream:?} {stream}");
+                let mut edits = 0;
+                for n in 1..=14 {
+                    world.server.add(Step::call("recall", r#"{"query":"x"}"#));
+                    let (message, ear) = agent.turn(&world, &words(n).repeat(2));
+                    let call = message.calls().next().unwrap_or_else(|| panic!("{what} {n}"));
+                    assert_eq!((call.name.as_str(), call.arguments.as_str()), ("recall", r#"{"query":"x"}"#));
+                    agent.results(&[(&call.id.clone(), "their own")]);
+                    world.server.add(Step::say("done"));
+                    let (message, next) = agent.ask(&world);
+                    assert_eq!(message.words(), "done", "{what} {n}");
+                    assert_eq!(ear.notes.recalls + next.notes.recalls, 0, "{what}");
+                    edits += ear.notes.edits + next.notes.edits;
+                }
+                assert!(edits > 0, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_overflow_after_the_words_of_a_first_round_is_an_error_and_no_success() {
+    for dialect in Dialect::ALL {
+        let (mut world, mut agent) = grown(dialect, false);
+        world.asking.tries = 0;
+        agent.say("Where does the lantern stand?");
+        let calls = vec![call("recall", r#"{"query":"lantern"}"#)];
+        let reply = Reply { text: "Let me look. ".into(), calls, ..Reply::default() };
+        world.server.add(Step { reply, ..Step::default() });
+        world.server.add(Step::overflow());
+        let mut ear = Ear::default();
+        agent.send(&world, &mut ear).unwrap();
+        assert!((400..500).contains(&ear.status) && ear.ended, "{dialect:?}: {} {}", ear.status, ear.text());
+        assert!(!ear.text().contains("Let me look"), "{dialect:?}");
+        let _: serde_json::Value = serde_json::from_slice(&ear.body).unwrap();
+    }
 }

@@ -1,8 +1,8 @@
 //! What is changed outside the transcript is changed in its place, and nothing else is.
 
-use super::kit::{Agent, MODEL, World, words};
+use super::kit::{Agent, Ear, MODEL, World, words};
 use komado_provider::Dialect;
-use komado_provider::scripted::Options;
+use komado_provider::scripted::{Options, Step};
 
 fn seen(world: &World) -> serde_json::Value {
     serde_json::from_slice(&world.last_seen().body).unwrap()
@@ -89,4 +89,70 @@ fn over_budget_it_goes_out_whole_without_the_servers_memory() {
         agent.more = format!(",\"previous_response_id\":{}", answer["id"]);
     }
     assert!(edits > 0);
+}
+
+#[test]
+fn a_limit_of_an_earlier_request_is_none_of_this_one() {
+    for dialect in [Dialect::Chat, Dialect::Responses] {
+        let world = World::new(dialect, 6_000, Options { window: Some(6_000), ..Options::default() });
+        let mut agent = Agent::new(dialect);
+        agent.max_tokens = Some(300);
+        agent.turn(&world, "hello");
+        agent.max_tokens = None;
+        let mut edits = 0;
+        for n in 1..=20 {
+            let (_, ear) = agent.turn(&world, &words(n).repeat(2));
+            edits += ear.notes.edits;
+            let sent = seen(&world);
+            assert!(sent["max_tokens"].is_null() && sent["max_output_tokens"].is_null(), "{dialect:?} {n}");
+        }
+        assert!(edits > 0);
+    }
+}
+
+#[test]
+fn a_request_that_goes_untouched_still_names_the_model_as_the_provider_knows_it() {
+    for dialect in Dialect::ALL {
+        let world = World::new(dialect, 50_000, Options::default());
+        let mut agent = Agent::new(dialect);
+        (agent.renames, agent.more) = (true, r#","model":"their-name""#.into());
+        agent.say("hello");
+        let mut ear = Ear::default();
+        agent.send_untouched(&world, &mut ear);
+        let sent = String::from_utf8(world.last_seen().body).unwrap();
+        assert_eq!(sent, agent.body().replace("their-name", MODEL), "{dialect:?}");
+        assert!(ear.status == 200 && !ear.notes.untouched);
+    }
+}
+
+#[test]
+fn two_options_of_ollama_are_written_once_and_together() {
+    let mut world = World::new(Dialect::Ollama, 4_096, Options { window: Some(4_096), ..Options::default() });
+    world.asking.is_given = true;
+    let mut agent = Agent::new(Dialect::Ollama);
+    agent.say("hello");
+    world.server.add(Step::overflow());
+    agent.more = r#","options":{"num_predict":3000}"#.into();
+    agent.ask(&world);
+    let text = String::from_utf8(world.last_seen().body).unwrap();
+    assert_eq!(text.matches("\"options\"").count(), 1, "{text}");
+    assert!(seen(&world)["options"]["num_predict"].as_u64().unwrap() < 3_000);
+    assert_eq!(seen(&world)["options"]["num_ctx"], 4_096);
+}
+
+#[test]
+fn an_empty_list_of_tools_is_offered_nothing_however_it_is_written() {
+    for tools in [r#","tools":[        ]"#, r#","tools":[],"functions":[{"name":"read","parameters":{}}]"#] {
+        let world = World::new(Dialect::Chat, 16_000, Options { window: Some(16_000), ..Options::default() });
+        let mut agent = Agent::new(Dialect::Chat);
+        agent.more = tools.into();
+        let mut edits = 0;
+        for n in 1..=60 {
+            let (_, ear) = agent.turn(&world, &words(n).repeat(3));
+            edits += ear.notes.edits;
+            assert_eq!(ear.notes.rungs.iter().map(|(_, times)| times).sum::<u32>(), ear.notes.edits);
+            assert_eq!(seen(&world)["tools"], serde_json::json!([]), "{n}");
+        }
+        assert!(edits > 0);
+    }
 }

@@ -57,6 +57,8 @@ pub(super) struct Request {
     value: Word,
     /// Where the value or element that passes begins.
     value_from: u64,
+    /// True when something stands in the list or object whose field passes.
+    filled: bool,
     element_from: u64,
     digester: Digester,
     /// The depth of the object one of whose fields does not count.
@@ -88,6 +90,7 @@ impl Request {
             want: Want::Nothing,
             value: Word::default(),
             value_from: 0,
+            filled: false,
             element_from: 0,
             digester: Digester::new(dialect, salt),
             mute: None,
@@ -213,9 +216,11 @@ impl Request {
     fn valued(&mut self, at: u64) {
         if self.level == Level::Request && self.inner == 0 {
             let key = std::mem::take(&mut self.name);
-            self.skim.fields.push(Field { key, span: self.value_from..at });
+            let filled = std::mem::take(&mut self.filled);
+            self.skim.fields.push(Field { key, span: self.value_from..at, filled });
             return;
         }
+        self.filled |= self.level == Level::Request;
         if self.mute == Some(self.depth) {
             self.mute = None;
             return;
