@@ -200,11 +200,15 @@ impl Gateway {
         let mut command = std::process::Command::new("bash");
         let limited = format!("trap '' XFSZ; ulimit -f {kilobytes}; exec \"$0\" \"$@\"");
         command.args(["-c", &limited]).arg(inner.get_program()).args(inner.get_args());
-        inner.get_current_dir().iter().for_each(|dir| drop(command.current_dir(dir)));
-        inner.get_envs().for_each(|(name, value)| match value {
-            Some(value) => drop(command.env(name, value)),
-            None => drop(command.env_remove(name)),
-        });
+        if let Some(dir) = inner.get_current_dir() {
+            command.current_dir(dir);
+        }
+        for (name, value) in inner.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
         Self::run(place, command)
     }
 
