@@ -324,6 +324,10 @@ pub struct Mark {
     /// True for a request that only the gateway knows of: it answered calls of its own tools.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inner: bool,
+    /// True when the thread shows, here or before, what the client does not tell: words added by hand, anchors, answers of
+    /// our own tools. Then the client's bytes alone are not the view. Kept from mark to mark.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub apart: bool,
 }
 
 /// Elements of a client's transcript that are entries of the journal.

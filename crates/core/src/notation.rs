@@ -41,7 +41,7 @@
 //!   thread by ending.
 //! - A chronicle says what it covers, `partial` when the thread did not come to its end, and who wrote it.
 //! - `mark=` says how far a client's transcript went: the first element taken in, how many there are, each group of elements
-//!   with its entries (and how often), and the running digest.
+//!   with its entries (and how often), `inner` and `apart` where they are so, and the running digest.
 //! - `used=` is what a provider counted: input`+`output, then what it wrote to its cache (`w`) and read from it (`r`).
 //!
 //! [`entry`] leaves nothing out but the timestamp, and [`parse`] reads it back: raw JSON (tool definitions, what only

@@ -17,6 +17,7 @@ use komado_provider::client::SendError;
 use komado_provider::{Body, Cancel, Dialect, Forward, Method, Skim, Splice};
 use std::fs::File;
 use std::sync::Arc;
+use std::time::Duration;
 
 mod across;
 mod atlas;
@@ -183,12 +184,24 @@ pub struct Relay {
     claims: Claims,
     idle: Idle,
     doubts: Doubts,
+    patience: Duration,
 }
+
+/// How long an answer is held back for its first words.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Relay {
     /// For the sessions of `engine`.
     pub fn new(engine: Engine) -> Self {
-        Self { engine, claims: Claims::default(), idle: Idle::default(), doubts: Doubts::default() }
+        let (claims, idle, doubts) = (Claims::default(), Idle::default(), Doubts::default());
+        Self { engine, claims, idle, doubts, patience: PATIENCE }
+    }
+
+    /// With another patience: what comes this long after the head of an answer, or later, is let go even if no words are
+    /// among it. From then on an overflow inside the stream can only be handed on. A second unless told.
+    #[must_use]
+    pub fn patient(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// The engine.

@@ -84,7 +84,8 @@ fn tell(engine: &Engine, skim: &Skim) {
     root.say_all(said.collect()).unwrap();
     let groups = vec![Group { elements: 1, entries: 1, times: ELEMENTS as u32 }];
     let name = skim.digest(ELEMENTS as usize).unwrap();
-    let mark = Mark { from: 0, elements: ELEMENTS as u32, digest: name.clone(), groups, inner: false };
+    let mark =
+        Mark { from: 0, elements: ELEMENTS as u32, digest: name.clone(), groups, inner: false, apart: false };
     let sent =
         Sent { digest: "d".into(), model: "m".into(), context_tokens: 0, purpose: None, mark: Some(mark) };
     let seq = root.append(Entry::Sent(sent)).unwrap();

@@ -89,6 +89,12 @@ impl Dialect {
         tail::read(self, elements, open)
     }
 
+    /// Like [`Self::read_elements`], for elements that are to be written again next to others of the same transcript: where
+    /// they do not name a call by an id, it has none here either.
+    pub fn read_told(self, elements: &[&str], open: &[Call]) -> Result<Tail, BadRequest> {
+        tail::read_told(self, elements, open)
+    }
+
     /// Writes messages as elements of a transcript, comma between them, as they stand in a request. Neighbours are
     /// joined where the dialect wants it, and a system message is an element like any other.
     pub fn write_elements(self, messages: &[Message], blobs: &mut dyn Blobs) -> io::Result<Vec<u8>> {

@@ -199,12 +199,12 @@ fn sent(cursor: &mut Cursor<'_>) -> Found<Entry> {
     Ok(Entry::Sent(Sent { digest, model, context_tokens, purpose, mark: mark(cursor)? }))
 }
 
-/// `mark=FROM..ELEMENTS/1:1:3/2:1/inner@DIGEST`: each group as elements, entries and, unless once, how often.
+/// `mark=FROM..ELEMENTS/1:1:3/2:1/inner/apart@DIGEST`: each group as elements, entries and, unless once, how often.
 fn mark(cursor: &mut Cursor<'_>) -> Found<Option<Mark>> {
     let Some(text) = cursor.attr("mark")? else { return Ok(None) };
     match read_mark(&text) {
         Some(mark) => Ok(Some(mark)),
-        None => cursor.fail(format!("mark must look like 4..7/1:1:3/2:1/inner@DIGEST: {text}")),
+        None => cursor.fail(format!("mark must look like 4..7/1:1:3/2:1/inner/apart@DIGEST: {text}")),
     }
 }
 
@@ -213,9 +213,12 @@ fn read_mark(text: &str) -> Option<Mark> {
     let mut pieces = places.split('/');
     let (from, elements) = pieces.next()?.split_once("..")?;
     let (from, elements) = (from.parse().ok()?, elements.parse().ok()?);
-    let mut mark = Mark { from, elements, digest: digest.to_owned(), groups: Vec::new(), inner: false };
+    let mut mark =
+        Mark { from, elements, digest: digest.to_owned(), groups: Vec::new(), inner: false, apart: false };
     for piece in pieces {
         match piece {
+            _ if mark.apart => return None,
+            "apart" => mark.apart = true,
             _ if mark.inner => return None,
             "inner" => mark.inner = true,
             group => mark.groups.push(read_group(group)?),

@@ -70,6 +70,8 @@ fn what_is_written_reads_back_whatever_it_holds() {
         r#"1 chronicle 4 by=partial "x""#,
         r#"1 sent gpt-4o digest=ab12 4500 mark=4..7/1:1:3/2:1/inner@9f3a"#,
         r#"1 sent m digest=d for=condense mark=0..0@"#,
+        r#"1 sent m digest=d mark=4..7/0:1/1:1/apart@9f3a"#,
+        r#"1 sent m digest=d mark=4..4/0:1/inner/apart@9f3a"#,
         r#"1 sent m digest=d mark="0..3/0:2@a b@c/inner""#,
         r#"1 assistant "x" reply stop to=3 used=1+2 id=9f3a heard="…""#,
         r#"1 tell root """#,

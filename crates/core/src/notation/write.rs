@@ -336,6 +336,9 @@ impl<'a> Line<'a> {
         if mark.inner {
             text.push_str("/inner");
         }
+        if mark.apart {
+            text.push_str("/apart");
+        }
         text.push('@');
         text.push_str(&mark.digest);
         if is_bare(&text) { self.word(format!("mark={text}")) } else { self.owned_attr("mark", text) }

@@ -178,6 +178,7 @@ pub(crate) fn mark(dice: &mut Dice) -> Option<Mark> {
             digest: (*dice.pick(&["9f3a0c", "", "a b@c/d\"窓"]).unwrap()).into(),
             groups: (0..dice.below(4)).map(|_| group(dice)).collect(),
             inner: dice.chance(20),
+            apart: dice.chance(20),
         }
     })
 }

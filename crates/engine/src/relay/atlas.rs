@@ -66,8 +66,19 @@ impl<'a> Atlas<'a> {
                 items.push(seq);
             }
         }
-        let blocks = blocks(before.map(|(_, mark)| mark), &mark, items);
+        let ours = self.begins_with_answers(&mark, &items)?;
+        let blocks = blocks(before.map(|(_, mark)| mark), &mark, items, ours);
         Ok(Turn { span: (from, to), blocks })
+    }
+
+    /// True when what was taken in begins with answers that the client does not know of: the reply before them has calls
+    /// that it does not know of either.
+    fn begins_with_answers(&self, mark: &Mark, items: &[Seq]) -> Result<bool> {
+        let Some(Group { elements: 0, .. }) = mark.groups.first() else { return Ok(false) };
+        match items.get(items.len().saturating_sub(taken(mark))) {
+            Some(first) => Ok(self.thread.source().head(*first)?.kind == Kind::Tool),
+            None => Ok(false),
+        }
     }
 
     /// The first mark among these entries.
@@ -86,12 +97,17 @@ impl<'a> Atlas<'a> {
     }
 }
 
-/// The blocks between two marks. The first entry is the reply to the request before, unless that brought none.
-fn blocks(before: Option<Mark>, mark: &Mark, items: Vec<Seq>) -> Vec<Block> {
-    let taken: usize = mark.groups.iter().map(|group| (group.entries as usize) * group.times as usize).sum();
+/// Entries that were taken in with a mark.
+fn taken(mark: &Mark) -> usize {
+    mark.groups.iter().map(|group| (group.entries as usize) * group.times as usize).sum()
+}
+
+/// The blocks between two marks. The first entry is the reply to the request before, unless that brought none. `ours`
+/// says that answers of ours to its calls come next.
+fn blocks(before: Option<Mark>, mark: &Mark, items: Vec<Seq>, ours: bool) -> Vec<Block> {
+    let taken = taken(mark);
     let mut items = items.into_iter();
     let mut blocks = Vec::new();
-    let ours = mark.groups.first().is_some_and(|group| group.elements == 0 && group.entries > 0);
     while items.len() > taken {
         let Some(seq) = items.next() else { break };
         let is_reply = blocks.is_empty();
@@ -125,7 +141,7 @@ mod tests {
 
     fn mark(from: u32, elements: u32, groups: &[[u32; 3]]) -> Mark {
         let groups = groups.iter().copied().map(Group::from).collect();
-        Mark { from, elements, digest: String::new(), groups, inner: false }
+        Mark { from, elements, digest: String::new(), groups, inner: false, apart: false }
     }
 
     fn told(blocks: &[Block]) -> Vec<(Vec<Seq>, Option<Range<u32>>)> {
@@ -134,30 +150,38 @@ mod tests {
 
     #[test]
     fn the_reply_is_what_the_client_tells_between_two_marks() {
-        let found = blocks(Some(mark(0, 3, &[])), &mark(4, 6, &[[1, 1, 1], [1, 2, 1]]), vec![7, 8, 9, 10]);
+        let found =
+            blocks(Some(mark(0, 3, &[])), &mark(4, 6, &[[1, 1, 1], [1, 2, 1]]), vec![7, 8, 9, 10], false);
         let expected = [(vec![7], Some(3..4)), (vec![8], Some(4..5)), (vec![9, 10], Some(5..6))];
         assert_eq!(told(&found), expected);
     }
 
     #[test]
     fn a_request_without_a_reply_leaves_none_behind() {
-        let found = blocks(Some(mark(0, 3, &[])), &mark(3, 4, &[[1, 1, 1]]), vec![7]);
+        let found = blocks(Some(mark(0, 3, &[])), &mark(3, 4, &[[1, 1, 1]]), vec![7], false);
         assert_eq!(told(&found), [(vec![7], Some(3..4))]);
     }
 
     #[test]
     fn an_inner_exchange_is_told_from_the_journal() {
         let inner = Mark { inner: true, ..mark(3, 3, &[[0, 1, 1]]) };
-        let first = blocks(Some(mark(0, 3, &[])), &inner, vec![7, 8]);
+        let first = blocks(Some(mark(0, 3, &[])), &inner, vec![7, 8], true);
         assert_eq!(told(&first), [(vec![7], None), (vec![8], None)]);
-        let second = blocks(Some(inner), &mark(4, 5, &[[1, 1, 1]]), vec![9, 10]);
+        let second = blocks(Some(inner), &mark(4, 5, &[[1, 1, 1]]), vec![9, 10], false);
         assert_eq!(told(&second), [(vec![9], None), (vec![10], Some(4..5))]);
     }
 
     #[test]
     fn an_answer_of_ours_beside_the_clients_ties_the_two() {
-        let found = blocks(Some(mark(0, 3, &[])), &mark(4, 5, &[[0, 1, 1], [1, 1, 1]]), vec![7, 8, 9]);
+        let found = blocks(Some(mark(0, 3, &[])), &mark(4, 5, &[[0, 1, 1], [1, 1, 1]]), vec![7, 8, 9], true);
         assert_eq!(told(&found), [(vec![7], None), (vec![8], None), (vec![9], Some(4..5))]);
         assert!(found[2].is_tied && !found[1].is_tied);
+    }
+
+    #[test]
+    fn words_that_the_client_does_not_know_stand_between_its_own() {
+        let found = blocks(Some(mark(0, 3, &[])), &mark(4, 5, &[[0, 1, 1], [1, 1, 1]]), vec![7, 8, 9], false);
+        assert_eq!(told(&found), [(vec![7], Some(3..4)), (vec![8], None), (vec![9], Some(4..5))]);
+        assert!(found.iter().all(|block| !block.is_tied));
     }
 }

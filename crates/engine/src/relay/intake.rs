@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::place::Placed;
 use crate::thread::Batch;
 use komado_core::journal::{Entry, Group, Mark, Sent};
+use komado_core::message::Message;
 use komado_core::{Kind, Seq, View};
 use komado_provider::{By, Skim};
 use std::ops::Range;
@@ -33,13 +34,27 @@ impl Groups {
     }
 }
 
+/// What a thread shows since the last request of its client, and that request.
+type Since = (Vec<Seq>, Option<(Seq, Mark)>);
+
+/// What a thread shows and its client does not tell.
+struct Unknown {
+    /// Entries since the last reply.
+    entries: u32,
+    /// True when there is anything of that kind, now or before.
+    apart: bool,
+    /// Words to be said behind what the client tells now.
+    later: Vec<Message>,
+}
+
 impl Visit<'_> {
     /// Takes in what the journal does not know yet.
     pub(super) fn take_in(&mut self, placed: &Placed, errand: Errand) -> Result<()> {
         let skim = &self.arrival.skim;
         let mut groups = Groups::default();
-        groups.push(0, self.unknown_to_client()?, 1);
         let all = u32::try_from(skim.elements.len()).unwrap_or(u32::MAX);
+        let Unknown { entries, apart, mut later } = self.unknown_to_client(placed.known.min(all))?;
+        groups.push(0, entries, 1);
         let mut stretches = stretches(skim, placed.known.min(all)..all).into_iter().peekable();
         let mut setup = self.changed_setup()?;
         loop {
@@ -54,11 +69,16 @@ impl Visit<'_> {
             }
             let mut announced = None;
             if is_last {
+                for message in later.drain(..) {
+                    batch.say(message, None)?;
+                    groups.push(0, 1, 1);
+                }
                 // What follows on something that only the server knows is no beginning of anything.
                 let digest =
                     skim.digest(all as usize).filter(|_| skim.previous.is_none()).unwrap_or_default();
                 let groups = std::mem::take(&mut groups.0);
-                self.mark = Mark { from: placed.known.min(all), elements: all, digest, groups, inner: false };
+                let from = placed.known.min(all);
+                self.mark = Mark { from, elements: all, digest, groups, inner: false, apart };
                 if errand == Errand::Answer {
                     announced = announce(self, &mut batch)?;
                 }
@@ -114,30 +134,70 @@ impl Visit<'_> {
         Ok(())
     }
 
-    /// Entries behind the last reply that the client does not tell: answers of our own tools, for one.
-    fn unknown_to_client(&self) -> Result<u32> {
+    /// What the thread shows behind the last reply and the client does not tell. `known` is where its new elements begin.
+    fn unknown_to_client(&mut self, known: u32) -> Result<Unknown> {
+        let (mut items, mark) = self.since_mark()?;
+        let (sent, before) = mark.map_or((None, false), |(seq, mark)| (Some(seq), mark.apart || mark.inner));
+        if let Some(first) = items.first()
+            && let Entry::Message(_, Some(reply)) = self.thread.record(*first)?.entry
+            && reply.to == sent
+        {
+            items.remove(0);
+        }
+        let later = self.spoken_between(&items, known)?;
+        if !later.is_empty() {
+            self.thread.rewind(items[0] - 1)?;
+            return Ok(Unknown { entries: 0, apart: true, later });
+        }
+        let entries = u32::try_from(items.len()).unwrap_or(u32::MAX);
+        Ok(Unknown { entries, apart: before || entries > 0, later })
+    }
+
+    /// Words that were said by hand while a tool of the client was at work: its call was given up for them, and now its
+    /// answer comes. They are said again behind it.
+    fn spoken_between(&self, items: &[Seq], known: u32) -> Result<Vec<Message>> {
+        let mut later = Vec::new();
+        if !self.arrival.skim.elements.get(known as usize).is_some_and(|element| element.by == By::Tool) {
+            return Ok(later);
+        }
+        for (i, seq) in items.iter().enumerate() {
+            let Entry::Message(message, None) = self.thread.record(*seq)?.entry else {
+                return Ok(Vec::new());
+            };
+            match message.outcome().map(|outcome| outcome.interrupted) {
+                Some(true) => {}
+                None if i > 0 => later.push(message),
+                _ => return Ok(Vec::new()),
+            }
+        }
+        Ok(later)
+    }
+
+    /// What is shown since the last request of the client, and that request's mark.
+    fn since_mark(&self) -> Result<Since> {
         let (view, source) = (self.thread.view(), self.thread.source());
-        let (mut items, mut first) = (0, None);
+        let mut items = Vec::new();
+        let mut found = None;
         for seq in (1..=self.thread.last()).rev().filter(|seq| view.on_path(*seq)) {
             let kind = source.head(seq)?.kind;
             if kind.is_item() {
-                (items, first) = (items + 1, Some(seq));
+                items.push(seq);
             }
             if kind == Kind::Sent
-                && matches!(self.thread.record(seq)?.entry, Entry::Sent(sent) if sent.mark.is_some())
+                && let Entry::Sent(Sent { mark: Some(mark), .. }) = self.thread.record(seq)?.entry
             {
-                let reply = first.map(|first| self.thread.record(first)).transpose()?;
-                let is_reply =
-                    |entry: &Entry| matches!(entry, Entry::Message(_, Some(reply)) if reply.to == Some(seq));
-                return Ok(items - u32::from(reply.is_some_and(|record| is_reply(&record.entry))));
+                found = Some((seq, mark));
+                break;
             }
         }
-        Ok(items)
+        items.reverse();
+        Ok((items, found))
     }
 
     /// True when the client's bytes can go out as they are, with this view.
     fn goes_as_it_is(&self, view: &View) -> Result<bool> {
         if self.translates()
+            || self.mark.apart
             || self.upstream.renames
             || view.edits().next().is_some()
             || self.sets_window()?

@@ -102,7 +102,7 @@ impl Visit<'_> {
     fn splice(&self, max_tokens: Option<u64>, offers: bool) -> Result<Splice> {
         let (skim, body) = (&*self.arrival.skim, &self.arrival.body);
         let mut patch = Patch::new(skim, body);
-        if self.has_edits() {
+        if self.differs() {
             self.list(&mut patch)?;
         }
         if self.upstream.renames {
@@ -170,6 +170,13 @@ impl Visit<'_> {
         Ok(self.arrival.dialect().read_elements(&texts, open).map_err(unreadable)?.messages)
     }
 
+    /// Elements as the client has them: what it does not name by an id has none.
+    fn told(&self, range: &Range<u32>, open: &[Call]) -> Result<Vec<Message>> {
+        let texts = elements(&self.arrival.skim, &self.arrival.body, range.clone())?;
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        Ok(self.arrival.dialect().read_told(&texts, open).map_err(unreadable)?.messages)
+    }
+
     /// The calls that entries answer: without them some dialects cannot tell what an answer is.
     fn answered(&self, entries: &[Seq]) -> Result<Vec<Call>> {
         let mut calls = Vec::new();
@@ -226,7 +233,9 @@ impl Visit<'_> {
     /// A part of a block, or all of it with other words: from the client's bytes where they can be read alone.
     fn rewritten(&self, block: &Block, run: &[Item], swaps: &mut Swaps) -> Result<Vec<Message>> {
         let told = match &block.elements {
-            Some(range) => self.read(range, &self.answered(&block.entries)?)?,
+            // What stands beside the journal's own words is named as those are.
+            Some(range) if block.is_tied => self.read(range, &self.answered(&block.entries)?)?,
+            Some(range) => self.told(range, &self.answered(&block.entries)?)?,
             None => Vec::new(),
         };
         let mut messages = Vec::new();

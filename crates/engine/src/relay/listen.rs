@@ -1,7 +1,7 @@
 //! One try: sent on, and what comes back is handed on as it comes.
 //!
-//! Nothing reaches the client before the first words: until then a refusal is still a refusal, also one inside a stream
-//! that began well. A decoder listens beside the bytes for the journal's sake.
+//! Nothing reaches the client before the first words, unless they take longer than a client waits: until then a refusal is
+//! still a refusal, also one inside a stream that began well. A decoder listens beside the bytes for the journal's sake.
 
 use super::GONE;
 use super::letter::{Freight, Parcel};
@@ -12,7 +12,8 @@ use crate::turn::listen::TooLarge;
 use crate::turn::too_large;
 use komado_provider::client::SendError;
 use komado_provider::dialect::{Decode, Stamp};
-use komado_provider::{Event, Failed, Form, Forward, Heard, Incoming, Method};
+use komado_provider::{Dialect, Event, Failed, Form, Forward, Heard, Incoming, Method};
+use std::time::Instant;
 
 /// Most of a refusal that is read.
 const MOST: usize = 1 << 20;
@@ -88,6 +89,7 @@ impl Visit<'_> {
             offers: parcel.offers,
             bytes: Vec::new(),
             events: Vec::new(),
+            quiet: Instant::now(),
         }
         .listen(incoming)
     }
@@ -164,6 +166,8 @@ struct Ear<'e, 'v, 'o> {
     /// What is held back.
     bytes: Vec<u8>,
     events: Vec<Event>,
+    /// Since when the client hears nothing; at first, since the head of the answer came.
+    quiet: Instant,
 }
 
 impl Ear<'_, '_, '_> {
@@ -200,7 +204,7 @@ impl Ear<'_, '_, '_> {
         self.decoder.push(bytes, &mut |event| events.push(event));
         self.hear(events, incoming);
         if self.anew {
-            return;
+            return self.wake(incoming);
         }
         // What ends the answer waits until the reply is in the journal.
         if self.spoken && (was_over || self.heard.finish.is_some()) {
@@ -209,10 +213,31 @@ impl Ear<'_, '_, '_> {
             self.mouth.write(bytes);
         } else {
             self.bytes.extend_from_slice(bytes);
-            if self.bytes.len() > HELD && self.heard.failed.is_none() {
+            if (self.bytes.len() > HELD || self.is_impatient()) && self.heard.failed.is_none() {
                 self.speak(incoming);
             }
         }
+    }
+
+    /// True when the client has waited long enough, and nothing says that the answer is none.
+    fn is_impatient(&self) -> bool {
+        let is_over = self.heard.failed.is_some() || self.heard.finish.is_some();
+        !is_over && self.quiet.elapsed() >= self.visit.relay.patience
+    }
+
+    /// Lets the client of an answer that is said anew hear that something comes. One in a single piece is said at its end.
+    fn wake(&mut self, incoming: &Incoming) {
+        if !self.visit.arrival.skim.stream || !self.is_impatient() {
+            return;
+        }
+        if !self.spoken {
+            self.speak(incoming);
+            let events = std::mem::take(&mut self.events);
+            events.iter().for_each(|event| self.mouth.say(event));
+        } else if self.visit.arrival.dialect() != Dialect::Ollama {
+            self.mouth.write(b": \n\n");
+        }
+        self.quiet = Instant::now();
     }
 
     fn hear(&mut self, events: Vec<Event>, incoming: &Incoming) {
@@ -231,6 +256,7 @@ impl Ear<'_, '_, '_> {
         if self.spoken {
             for event in std::mem::take(&mut self.events) {
                 self.mouth.say(&event);
+                self.quiet = Instant::now();
             }
         }
     }

@@ -80,6 +80,7 @@ impl Visit<'_> {
             elements: end,
             groups: vec![group],
             inner: true,
+            apart: true,
             digest: self.mark.digest.clone(),
         };
     }

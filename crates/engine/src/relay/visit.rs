@@ -108,6 +108,11 @@ impl<'r> Visit<'r> {
         self.thread.view().edits().next().is_some()
     }
 
+    /// True when what the client sends is not just what the view shows.
+    pub(super) fn differs(&self) -> bool {
+        self.mark.apart || self.has_edits()
+    }
+
     /// The window by all that is known; 0 when nobody knows.
     pub(super) fn window(&self) -> u64 {
         let Asking { window, is_given, .. } = self.upstream.asking;

@@ -98,5 +98,12 @@ fn tell_forks(room: &Room, id: &SessionId) {
 /// Where a client's transcript stood.
 fn mark() -> komado_core::journal::Mark {
     let groups = vec![[1, 1, 2].into(), [2, 1, 1].into()];
-    komado_core::journal::Mark { from: 3, elements: 7, digest: "9f3a".into(), groups, inner: false }
+    komado_core::journal::Mark {
+        from: 3,
+        elements: 7,
+        digest: "9f3a".into(),
+        groups,
+        inner: false,
+        apart: false,
+    }
 }

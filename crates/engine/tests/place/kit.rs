@@ -292,7 +292,7 @@ pub(crate) fn mark(skim: &Skim, known: u32, groups: Vec<Group>) -> Mark {
     } else {
         skim.digest(elements as usize).unwrap_or_default()
     };
-    Mark { from: known, elements, digest, groups, inner: false }
+    Mark { from: known, elements, digest, groups, inner: false, apart: false }
 }
 
 pub(crate) fn meta(id: &SessionId, alias: Option<String>) -> Meta {

@@ -114,6 +114,8 @@ pub(crate) struct Agent {
     pub(crate) more: String,
     /// The model has another name behind the gateway.
     pub(crate) renames: bool,
+    /// Another server than the world's, by its address.
+    pub(crate) server: Option<String>,
 }
 
 /// What a client heard.
@@ -126,6 +128,8 @@ pub(crate) struct Ear {
     pub(crate) ended: bool,
     /// Hangs up after so many writes.
     pub(crate) patience: Option<usize>,
+    /// Told of each write.
+    pub(crate) bell: Option<std::sync::mpsc::Sender<()>>,
 }
 
 impl Outlet for Ear {
@@ -142,6 +146,9 @@ impl Outlet for Ear {
             None => {}
         }
         self.body.extend_from_slice(bytes);
+        if let Some(bell) = &self.bell {
+            let _ = bell.send(());
+        }
         Ok(())
     }
 
@@ -175,6 +182,7 @@ impl Agent {
             salt: "ann".into(),
             more: String::new(),
             renames: false,
+            server: None,
         };
         if matches!(dialect, Dialect::Chat | Dialect::Ollama) {
             agent
@@ -279,7 +287,7 @@ impl Agent {
     fn upstream(&self, world: &World) -> Upstream {
         Upstream {
             asking: world.asking.clone(),
-            url: format!("{}{}", world.base, self.path()),
+            url: format!("{}{}", self.server.as_deref().unwrap_or(world.base.as_str()), self.path()),
             headers: vec![("content-type".into(), "application/json".into()), ("x-trace".into(), "7".into())],
             renames: self.renames,
         }

@@ -3,12 +3,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod across;
+mod apart;
 mod crowd;
 mod cut;
 mod faithful;
 mod faults;
 mod grow;
 mod kit;
+mod nameless;
 mod own;
 mod params;
 mod random;
+mod slow;

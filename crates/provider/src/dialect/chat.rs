@@ -17,5 +17,6 @@ mod write;
 
 pub use decode::Decoder;
 pub use encode::Encoder;
+pub(super) use legacy::as_told;
 pub(super) use read::{leading_system, read, read_elements};
 pub use write::Writer;

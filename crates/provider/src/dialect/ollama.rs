@@ -14,7 +14,7 @@ mod write;
 
 pub use decode::Decoder;
 pub use encode::Encoder;
-pub(super) use read::{read, read_elements};
+pub(super) use read::{as_told, read, read_elements};
 pub use write::Writer;
 
 /// What is kept for this dialect alone is marked with it.

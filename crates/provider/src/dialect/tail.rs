@@ -41,6 +41,18 @@ pub(super) fn read(dialect: Dialect, elements: &[&str], open: &[Call]) -> Result
     Ok(Tail { groups: groups(&read.became), messages: read.messages })
 }
 
+/// Elements as the client has them: no id is made up for what it does not name.
+pub(super) fn read_told(dialect: Dialect, elements: &[&str], open: &[Call]) -> Result<Tail, BadRequest> {
+    let mut tail = read(dialect, elements, open)?;
+    let told = tail.messages.iter_mut().zip(elements);
+    match dialect {
+        Dialect::Chat => told.for_each(|(message, text)| chat::as_told(message, text)),
+        Dialect::Ollama => told.for_each(|(message, text)| ollama::as_told(message, text)),
+        Dialect::Responses | Dialect::Messages => {}
+    }
+    Ok(tail)
+}
+
 /// The smallest groups that hold every message of their elements and every element of their messages.
 fn groups(became: &[Range<usize>]) -> Vec<Group> {
     // The first message that any element from here on became.
@@ -99,6 +111,41 @@ fn write_with(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    struct NoBlobs;
+
+    impl Blobs for NoBlobs {
+        fn base64(&mut self, _: &str, _: &mut dyn io::Write) -> io::Result<()> {
+            Err(io::ErrorKind::NotFound.into())
+        }
+    }
+
+    #[test]
+    fn what_names_no_call_names_none_when_it_is_written_again() {
+        let cases = [
+            (Dialect::Ollama, r#"{"role":"tool","content":"ok"}"#),
+            (Dialect::Ollama, r#"{"role":"tool","content":"ok","tool_name":"read"}"#),
+            (Dialect::Ollama, r#"{"role":"tool","content":"ok","tool_name":"read","tool_call_id":"c7"}"#),
+            (
+                Dialect::Ollama,
+                r#"{"role":"assistant","content":"","tool_calls":[{"function":{"name":"read","arguments":{}}},{"id":"c8","function":{"name":"read","arguments":{}}}]}"#,
+            ),
+            (Dialect::Chat, r#"{"role":"function","content":"ok","name":"read"}"#),
+            (
+                Dialect::Chat,
+                r#"{"role":"assistant","content":null,"function_call":{"name":"read","arguments":"{}"}}"#,
+            ),
+            (Dialect::Chat, r#"{"role":"tool","tool_call_id":"c7","content":"ok"}"#),
+        ];
+        for (dialect, text) in cases {
+            let id = if text.contains("c7") { "c7" } else { "call_0" };
+            let (id, name, arguments) = (id.into(), "read".into(), String::new());
+            let open = [Call { id, name, arguments, kind: Default::default(), extra: None }];
+            let told = read_told(dialect, &[text], &open).unwrap().messages;
+            let written = write(dialect, &told, &mut NoBlobs).unwrap();
+            assert_eq!(String::from_utf8(written).unwrap(), text);
+        }
+    }
 
     #[test]
     fn groups_are_the_smallest_that_hold_all_of_theirs() {

@@ -18,7 +18,7 @@ fn sent(mark: Option<Mark>) -> Entry {
 
 fn mark(digest: &str, inner: bool) -> Option<Mark> {
     let groups = vec![Group { elements: 1, entries: 1, times: 1 }];
-    Some(Mark { from: 0, elements: 1, digest: digest.into(), groups, inner })
+    Some(Mark { from: 0, elements: 1, digest: digest.into(), groups, inner, apart: false })
 }
 
 fn spot(name: &str, session: &str, thread: &str, seq: Seq) -> Spot {

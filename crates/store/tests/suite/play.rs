@@ -119,7 +119,14 @@ fn propose(book: &Book, dice: &mut Dice) -> (Entry, u32) {
 
 fn mark(seq: Seq) -> Mark {
     let groups = (0..seq % 3).map(|n| Group { elements: 1, entries: n, times: 1 + n }).collect();
-    Mark { from: seq, elements: seq + 5, digest: format!("9f3a{seq}"), groups, inner: seq.is_multiple_of(4) }
+    Mark {
+        from: seq,
+        elements: seq + 5,
+        digest: format!("9f3a{seq}"),
+        groups,
+        inner: seq.is_multiple_of(4),
+        apart: seq.is_multiple_of(3),
+    }
 }
 
 /// What passes between threads.

@@ -4,10 +4,11 @@
 //! made up from their place, so that the rest of the program need not know there ever was another way.
 
 use crate::dialect::tools::fields::{Fields, list};
-use komado_core::message::{Call, CallKind, Message, Part};
-use komado_core::openai::{self, BadMessage};
-use komado_core::raw::Object;
+use komado_core::message::{Call, CallKind, Message, Opaque, Part};
+use komado_core::openai::{self, BadMessage, Blobs};
+use komado_core::raw::{Object, Raw};
 use serde_json::value::RawValue;
+use std::io;
 
 /// Pairs old calls with old results, in the order of the messages.
 #[derive(Debug, Default)]
@@ -61,6 +62,48 @@ impl Pairing {
         fields.say("tool_call_id", &self.open.take().unwrap_or_default());
         openai::read(&fields.json())
     }
+}
+
+/// Marks a message that its client wrote in the old form, to be written in it again.
+pub(in crate::dialect) fn as_told(message: &mut Message, text: &str) {
+    let Ok(object) = Object::parse(text) else { return };
+    let role: Option<String> = object.read("role").ok().flatten();
+    let is_old = role.as_deref() == Some("function") || object.get("function_call").is_some();
+    if let Some(role) = role.filter(|_| is_old) {
+        let mut extra =
+            message.extra.as_ref().map_or_else(Fields::default, |extra| Fields::of(extra.json.get()));
+        extra.say("role", &role);
+        let json = Raw::parse(extra.json()).ok();
+        message.extra = json.map(|json| Opaque { dialect: openai::DIALECT.into(), json });
+    }
+}
+
+/// A message of today's form in the old one, where it is marked so; `None` where it is not. Only the old form has one
+/// call, and an answer without an id.
+pub(super) fn written(message: &Message, blobs: &mut dyn Blobs) -> io::Result<Option<String>> {
+    let Some(extra) = message.extra.as_ref().filter(|extra| extra.dialect == openai::DIALECT) else {
+        return Ok(None);
+    };
+    let mut extra = Fields::of(extra.json.get());
+    let Some(role) = extra.take("role") else { return Ok(None) };
+    let json = Raw::parse(extra.json()).ok().filter(|_| !extra.is_empty());
+    let extra = json.map(|json| Opaque { dialect: openai::DIALECT.into(), json });
+    let mut out = Vec::new();
+    openai::write(&Message { extra, ..message.clone() }, blobs, &mut out)?;
+    let mut fields = Fields::of(&String::from_utf8_lossy(&out));
+    fields.put("role", role);
+    fields.take("tool_call_id");
+    fields.take("tool_calls");
+    if let Some(name) = message.outcome().and_then(|outcome| outcome.name.as_deref()) {
+        fields.say("name", name);
+    }
+    if let Some(call) = message.calls().last() {
+        let mut function = Fields::default();
+        function.say("name", &call.name);
+        function.say("arguments", &call.arguments);
+        fields.put("function_call", function.json());
+    }
+    Ok(Some(fields.json()))
 }
 
 /// `functions` as today's tools, behind those that are there already.

@@ -3,7 +3,7 @@
 //! Everything that may change from one request of a conversation to the next stands behind the messages, so that the
 //! next request is this one's bytes and more, and the provider's cache knows them.
 
-use super::thought;
+use super::{legacy, thought};
 use crate::ask::{Ask, Tools};
 use crate::dialect::tools::fields::{Fields, quoted};
 use crate::dialect::{Dialect, WriteRequest, tools};
@@ -76,6 +76,9 @@ impl WriteRequest for Writer {
         }
         self.part(out)?;
         let message = if self.is_strict { thought::left_out(message) } else { thought::filled(message) };
+        if let Some(old) = legacy::written(&message, blobs)? {
+            return out.write_all(old.as_bytes());
+        }
         openai::write(&message, blobs, out)
     }
 

@@ -76,6 +76,36 @@ fn read_texts(texts: &[&str], open: &[Call]) -> Result<Vec<Message>, BadRequest>
     texts.iter().enumerate().map(read).collect()
 }
 
+/// Takes the ids and names from a message that were made up for it.
+pub(in crate::dialect) fn as_told(message: &mut Message, text: &str) {
+    let Ok(object) = Object::parse(text) else { return };
+    let calls: Vec<&RawValue> = object.read("tool_calls").ok().flatten().unwrap_or_default();
+    let mut calls = calls.into_iter();
+    for part in &mut message.parts {
+        match part {
+            Part::Result(outcome) => {
+                if !names(&object, "tool_call_id") {
+                    outcome.call_id.clear();
+                }
+                if !names(&object, "tool_name") {
+                    outcome.name = None;
+                }
+            }
+            Part::Call(call) => {
+                let given = calls.next().and_then(|json| Object::parse(json.get()).ok());
+                if !given.is_some_and(|given| names(&given, "id")) {
+                    call.id.clear();
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn names(object: &Object<'_>, key: &str) -> bool {
+    object.read::<String>(key).ok().flatten().is_some_and(|text| !text.is_empty())
+}
+
 /// The ids that a message's calls bring along.
 fn given_ids(text: &str) -> HashSet<String> {
     let Ok(object) = Object::parse(text) else { return HashSet::new() };

@@ -89,11 +89,16 @@ impl Writer {
     fn result(&self, outcome: &Outcome, fields: &mut Fields) {
         fields.say("role", Role::Tool.name());
         fields.say("content", &shown(&outcome.content));
-        let asked = || self.open.iter().find(|(id, _)| *id == outcome.call_id).map(|(_, name)| name.as_str());
+        let is_named = !outcome.call_id.is_empty();
+        let asked = || self.open.iter().find(|(id, _)| is_named && *id == outcome.call_id);
+        let asked = || asked().map(|(_, name)| name.as_str());
         if let Some(name) = outcome.name.as_deref().or_else(asked) {
             fields.say("tool_name", name);
         }
-        fields.say("tool_call_id", &outcome.call_id);
+        // Without one it answers the next call of its tool, as its client had it.
+        if is_named {
+            fields.say("tool_call_id", &outcome.call_id);
+        }
     }
 }
 
@@ -103,7 +108,9 @@ fn call(call: &Call) -> String {
     function.say("name", &call.name);
     function.put("arguments", arguments::write(&call.arguments));
     let mut fields = Fields::default();
-    fields.say("id", &call.id);
+    if !call.id.is_empty() {
+        fields.say("id", &call.id);
+    }
     fields.put("function", function.json());
     if let Some(extra) = &call.extra {
         Fields::of(extra.get()).iter().for_each(|(key, value)| fields.suggest(key, value));
