@@ -10,19 +10,17 @@ use crate::output::tools::{self, is_reader};
 use crate::recall::{self, Scope};
 use crate::thread::Thread;
 use crate::turn::{Asking, News, Turned, When};
-use komado_core::Role;
+use komado_core::head::Kind;
 use komado_core::journal::Setup;
 use komado_core::message::{Call, Message, Outcome, Part};
 use komado_core::raw::Raw;
+use komado_core::{Role, Seq};
 
 /// Most rounds of calls that are answered for one question.
 pub const MOST_ROUNDS: u32 = 8;
 
 /// What a call is told when there were too many before it.
 const ENOUGH: &str = "[not run: that were enough calls for one question; answer now with what you know]";
-
-/// The name of the tool that searches.
-const RECALL: &str = "recall";
 
 /// Answers calls of tools.
 pub trait Toolbox {
@@ -64,13 +62,14 @@ impl Library {
 
 impl Toolbox for Library {
     fn knows(&self, name: &str) -> bool {
-        is_reader(name) || name == RECALL
+        is_reader(name) || name == recall::NAME
     }
 
     fn call(&mut self, thread: &Thread<'_>, call: &Call) -> Result<Told> {
-        if call.name == RECALL {
+        if call.name == recall::NAME {
             let scope = Scope::Session(thread.session().clone());
-            let text = recall::call(thread.engine(), &scope, thread.id(), &call.arguments)?;
+            let here = (thread.id(), calling(thread)?);
+            let text = recall::call_before(thread.engine(), &scope, here, &call.arguments)?;
             return Ok(Told { text, is_error: false });
         }
         Ok(match tools::call(thread, &call.name, &call.arguments) {
@@ -78,6 +77,17 @@ impl Toolbox for Library {
             Err(why) => Told { text: why.to_string(), is_error: true },
         })
     }
+}
+
+/// The reply whose calls are being answered: the last one.
+fn calling(thread: &Thread<'_>) -> Result<Seq> {
+    let source = thread.source();
+    for seq in (1..=thread.last()).rev() {
+        if source.head(seq)?.kind == Kind::Assistant {
+            return Ok(seq);
+        }
+    }
+    Ok(Seq::MAX)
 }
 
 /// How a conversation came to rest.

@@ -42,6 +42,9 @@ pub struct Lesson {
     /// What it read the last time that something was left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<u64>,
+    /// A limit it named once although it had answered more: believed when it says so again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<u64>,
 }
 
 /// A request, as far as we can tell how large it was.
@@ -127,6 +130,7 @@ impl Lesson {
             return Read::Truncated { reported, expected };
         }
         self.cut = None;
+        self.doubt = self.doubt.filter(|doubt| reported <= *doubt);
         // What was answered was not too much, whatever was said before.
         self.window = self.window.map(|window| window.max(reported));
         if size.tells() {
@@ -155,7 +159,7 @@ impl Lesson {
             (new, old) => new.is_some() != old.is_some(),
         };
         let is_young = self.samples != old.samples && old.samples < YOUNG;
-        let named = (self.window, self.probed) != (old.window, old.probed);
+        let named = (self.window, self.probed, self.doubt) != (old.window, old.probed, old.doubt);
         named || cut || is_young || grown(self.most, old.most) || moved(self.factor, old.factor)
     }
 
@@ -171,10 +175,21 @@ impl Lesson {
         self.cut = Some(reported);
     }
 
+    /// A limit below what it has answered is a slip of one server behind a name, or a server that was started anew: only
+    /// who says it twice, and answers no more in between, means it.
+    fn was_named(&mut self, limit: u64, probed: Option<u64>) {
+        if limit < self.most && self.doubt != Some(limit) {
+            self.doubt = Some(limit);
+            return;
+        }
+        (self.window, self.probed, self.doubt) = (Some(limit), probed, None);
+        self.most = self.most.min(limit);
+    }
+
     /// Learns from a refusal of a request.
     pub fn refused(&mut self, size: Size, refusal: Refusal, probed: Option<u64>) {
         if let Some(limit) = refusal.limit.filter(|limit| *limit > 0) {
-            (self.window, self.probed) = (Some(limit), probed);
+            self.was_named(limit, probed);
         } else if size.tells() && !refusal.is_vague {
             // It did not say how much it takes; certainly less than this, and no less than what it has answered.
             let refused = self.theirs(size.tokens).max(self.most);
@@ -340,6 +355,14 @@ mod tests {
             self.1.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             self.0.learn(about, learning)
         }
+
+        fn lessons(&self) -> komado_store::Result<Vec<(String, String)>> {
+            self.0.lessons()
+        }
+
+        fn forget(&self, about: &str) -> komado_store::Result<bool> {
+            self.0.forget(about)
+        }
     }
 
     #[test]
@@ -355,6 +378,26 @@ mod tests {
         assert_eq!(say(10_000, 12_500), first + 1, "another factor");
         assert_eq!(say(50_000, 62_500), first + 2, "far more was answered");
         assert_eq!(say(50_000, 9_000), first + 3, "something was left out");
+    }
+
+    #[test]
+    fn a_limit_below_what_was_answered_is_believed_when_it_is_said_again() {
+        let named = Refusal { limit: Some(2_000), ..Refusal::default() };
+        let size = Size::certain(9_000);
+        let mut lesson = Lesson::default();
+        hear(&mut lesson, 9_000, 9_063);
+        lesson.refused(size, named, None);
+        assert_eq!((lesson.window, lesson.doubt, lesson.most), (None, Some(2_000), 9_063));
+        // The smaller request that follows says nothing about it; a large one that is answered does.
+        hear(&mut lesson, 1_500, 1_510);
+        assert_eq!(lesson.doubt, Some(2_000));
+        hear(&mut lesson, 9_000, 9_063);
+        assert_eq!(lesson.doubt, None);
+        lesson.refused(size, named, None);
+        assert_eq!(lesson.window, None, "what was answered since takes the first one back");
+        lesson.refused(size, named, Some(2_048));
+        assert_eq!((lesson.window, lesson.doubt, lesson.most), (Some(2_000), None, 2_000));
+        assert_eq!(lesson.probed, Some(2_048));
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod tool;
 pub use ask::{Ask, How};
 pub use komado_store::shelf::Filter;
 pub use snippet::Snippet;
+pub(crate) use tool::{NAME, call_before};
 pub use tool::{TOOL, call};
 
 use crate::engine::Engine;

@@ -432,6 +432,11 @@ impl<'e> Thread<'e> {
     /// Brings counters and everything derived up to date.
     pub fn settle(&mut self) -> Result<()> {
         self.journal.settle(&self.view)?;
+        self.tell_debt()
+    }
+
+    /// Tells the table of sessions what it has not heard of yet.
+    pub(crate) fn tell_debt(&mut self) -> Result<()> {
         if let Some(at) = &self.untold {
             let change = Change::Count { by: self.counters, at: at.clone() };
             self.engine.store().change(self.session(), &change)?;

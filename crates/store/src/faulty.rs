@@ -90,6 +90,16 @@ impl<S: Store> Lessons for Faulty<S> {
         self.count.call()?;
         self.inner.learn(about, learning)
     }
+
+    fn lessons(&self) -> Result<Vec<(String, String)>> {
+        self.count.call()?;
+        self.inner.lessons()
+    }
+
+    fn forget(&self, about: &str) -> Result<bool> {
+        self.count.call()?;
+        self.inner.forget(about)
+    }
 }
 
 impl<S: Store> Places for Faulty<S> {

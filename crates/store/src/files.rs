@@ -36,12 +36,38 @@ use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use tasks::{Opened, Tasks};
 
 /// Sessions in a folder.
 pub struct FileStore {
     opener: Opener,
-    tasks: Mutex<Option<Tasks>>,
+    tasks: Mutex<Table>,
+}
+
+/// The table of sessions, once it is open, and how long it is waited for while another process holds it.
+#[derive(Default)]
+struct Table {
+    open: Option<Tasks>,
+    patience: Option<Duration>,
+    /// When it was last waited for in vain.
+    gave_up: Option<Instant>,
+}
+
+impl Table {
+    /// Whoever would wait in line for the same lock is told at once.
+    fn check_patience(&self) -> Result<()> {
+        let (Some(patience), Some(at)) = (self.patience, self.gave_up) else { return Ok(()) };
+        match at.elapsed() < patience {
+            true => Err(Error::Table("another process holds it, and did so a moment ago".to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    fn waited<T>(&mut self, begun: Instant, done: &Result<T>) {
+        let patience = self.patience.filter(|patience| begun.elapsed() >= *patience / 4);
+        self.gave_up = patience.filter(|_| done.is_err()).map(|_| Instant::now());
+    }
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -51,7 +77,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl FileStore {
     /// A store in `base`, which is made at the first write. `holder` is what others are told while we write.
     pub fn new(base: &Path, holder: Holder) -> Self {
-        Self { opener: Opener::new(base, holder), tasks: Mutex::new(None) }
+        Self { opener: Opener::new(base, holder), tasks: Mutex::default() }
     }
 
     /// Tells `progress` how far a long rebuild has come.
@@ -59,6 +85,16 @@ impl FileStore {
     pub fn with_progress(mut self, progress: Arc<Progress>) -> Self {
         self.opener.progress = Some(progress);
         self
+    }
+
+    /// Waits for the table of sessions no longer than about this while another process holds it; without it, as long as
+    /// a command can. For as long again everyone is refused at once.
+    pub fn set_table_patience(&self, patience: Duration) {
+        let mut table = locked(&self.tasks);
+        table.patience = Some(patience);
+        if let Some(tasks) = &table.open {
+            tasks.wait_for(patience);
+        }
     }
 
     /// The base folder.
@@ -96,21 +132,34 @@ impl FileStore {
 
     /// Runs `run` on the table, which is opened, made, or made again first.
     fn with_tasks<T>(&self, run: impl FnOnce(&Tasks) -> Result<T>) -> Result<T> {
-        let mut kept = locked(&self.tasks);
-        if let Some(tasks) = kept.as_ref() {
-            return run(tasks);
-        }
-        let tasks = self.open_tasks()?;
+        let mut table = locked(&self.tasks);
+        table.check_patience()?;
+        let begun = Instant::now();
+        // A file that is gone or another one by now would take rows that nobody finds again.
+        let kept = match table.open.take() {
+            Some(tasks) if tasks.is_current()? => Some(tasks),
+            _ => None,
+        };
+        let tasks = match kept.map_or_else(|| self.open_tasks(table.patience), Ok) {
+            Ok(tasks) => tasks,
+            Err(error) => {
+                let failed = Err(error);
+                table.waited(begun, &failed);
+                return failed;
+            }
+        };
         let done = run(&tasks);
+        table.waited(begun, &done);
         if !tasks.is_copy() {
-            *kept = Some(tasks);
+            table.open = Some(tasks);
         }
         done
     }
 
-    fn open_tasks(&self) -> Result<Tasks> {
+    fn open_tasks(&self, patience: Option<Duration>) -> Result<Tasks> {
         let path = self.tasks_db();
-        match make_folder(self.base().path()).and_then(|()| Tasks::open(&path)) {
+        let opened = make_folder(self.base().path()).and_then(|()| Tasks::open(&path, patience));
+        match opened {
             Ok(Opened::Ready(tasks)) => Ok(tasks),
             Ok(Opened::Unfilled(tasks)) => {
                 let rows = self.fill(&tasks)?.sessions;
@@ -236,6 +285,15 @@ impl Lessons for FileStore {
     fn learn(&self, about: &str, learning: &mut Learning<'_>) -> Result<()> {
         make_folder(self.base().path())?;
         self.slate().learn(about, learning)
+    }
+
+    fn lessons(&self) -> Result<Vec<(String, String)>> {
+        self.slate().lessons()
+    }
+
+    fn forget(&self, about: &str) -> Result<bool> {
+        make_folder(self.base().path())?;
+        self.slate().forget(about)
     }
 }
 

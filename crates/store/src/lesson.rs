@@ -21,6 +21,12 @@ pub trait Lessons: Send + Sync {
 
     /// Changes what is known about `about`, in one step: nobody else learns between reading and writing.
     fn learn(&self, about: &str, learning: &mut Learning<'_>) -> Result<()>;
+
+    /// Everything that is known, by name.
+    fn lessons(&self) -> Result<Vec<(String, String)>>;
+
+    /// Forgets what is known about `about`; false when nothing was.
+    fn forget(&self, about: &str) -> Result<bool>;
 }
 
 /// Lessons in one JSON file that people can read; replaced whole, by a rename.
@@ -87,5 +93,18 @@ impl Lessons for Slate {
         })?;
         book.insert(about.to_owned(), new);
         self.write(&book)
+    }
+
+    fn lessons(&self) -> Result<Vec<(String, String)>> {
+        Ok(self.read()?.into_iter().map(|(about, lesson)| (about, lesson.get().to_owned())).collect())
+    }
+
+    fn forget(&self, about: &str) -> Result<bool> {
+        let _lock = self.lock()?;
+        let mut book = self.read()?;
+        match book.remove(about) {
+            Some(_) => self.write(&book).map(|()| true),
+            None => Ok(false),
+        }
     }
 }

@@ -117,6 +117,14 @@ impl Lessons for MemoryStore {
         }
         Ok(())
     }
+
+    fn lessons(&self) -> Result<Vec<(String, String)>> {
+        Ok(locked(&self.lessons).iter().map(|(about, lesson)| (about.clone(), lesson.clone())).collect())
+    }
+
+    fn forget(&self, about: &str) -> Result<bool> {
+        Ok(locked(&self.lessons).remove(about).is_some())
+    }
 }
 
 impl Places for MemoryStore {

@@ -93,6 +93,10 @@ pub struct Filter {
     pub until: Option<String>,
     /// Only these stretches of these threads.
     pub places: Option<Vec<(ThreadId, Span)>>,
+    /// Of this thread only what stands before this entry; other threads are not narrowed by it.
+    pub before: Option<(ThreadId, Seq)>,
+    /// None that call this tool and no other, and none of its answers.
+    pub not_tool: Option<String>,
 }
 
 /// What is looked for.

@@ -276,7 +276,7 @@ pub(super) fn beside(
         return Ok(Vec::new());
     }
     // Whoever speaks: only what lies outside of the thread that is searched is left out.
-    let filter = Filter { places: filter.places.clone(), ..Filter::default() };
+    let filter = Filter { places: filter.places.clone(), before: filter.before.clone(), ..Filter::default() };
     let mut found = Vec::new();
     for (_, hit) in shelf.around(&hit.thread, hit.seq, ask.neighbours, &filter)? {
         let text = reader.message(session, &hit.thread, hit.seq)?.map(|m| text_of(&m)).unwrap_or_default();

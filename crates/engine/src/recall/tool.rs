@@ -6,11 +6,14 @@
 use super::{Ask, Found, How, Scope};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use komado_core::{Role, ThreadId};
+use komado_core::{Role, Seq, ThreadId};
 use serde::Deserialize;
 
 /// The tool's definition, in the form that chat APIs take.
 pub const TOOL: &str = r#"{"type":"function","function":{"name":"recall","description":"Search everything that was ever said in this session, including what is no longer in your context: messages, tool calls and whole tool outputs. Results are short; each begins with @number, by which it can be read in full.","parameters":{"type":"object","properties":{"query":{"type":"string","description":"What to look for, in your own words; a name, a path or an error message is best."},"k":{"type":"integer","minimum":1,"maximum":50,"description":"How many results; 8 when left out."},"mode":{"type":"string","enum":["ranked","exact","regex"],"description":"ranked: best fit first. exact: the text as it stands. regex: a regular expression. ranked when left out."},"role":{"type":"string","enum":["system","developer","user","assistant","tool"],"description":"Only what this speaker said."},"tool":{"type":"string","description":"Only calls and results of this tool."},"file":{"type":"string","description":"Only calls and results about this file or folder."}},"required":["query"],"additionalProperties":false}}}"#;
+
+/// The tool's name.
+pub(crate) const NAME: &str = "recall";
 
 /// Results when the model does not say.
 const K: usize = 8;
@@ -50,11 +53,26 @@ impl Arguments {
 
 /// Answers a call of the tool from thread `here`: `arguments` as the model wrote them.
 pub fn call(engine: &Engine, scope: &Scope, here: &ThreadId, arguments: &str) -> Result<String> {
+    call_before(engine, scope, (here, Seq::MAX), arguments)
+}
+
+/// The same for a call that stands in entry `at` of the thread: it finds neither itself nor what comes with it, and no
+/// other search either, whose words are those of what it looked for.
+pub(crate) fn call_before(
+    engine: &Engine,
+    scope: &Scope,
+    (here, at): (&ThreadId, Seq),
+    arguments: &str,
+) -> Result<String> {
     let parsed = serde_json::from_str::<Arguments>(arguments).map_err(|e| e.to_string());
-    let ask = match parsed.and_then(Arguments::ask) {
+    let mut ask = match parsed.and_then(Arguments::ask) {
         Ok(ask) => ask,
         Err(why) => return Ok(format!("recall: {why}. Call it as recall({{\"query\":\"…\"}}).")),
     };
+    if at < Seq::MAX {
+        ask.filter.before = Some((here.clone(), at));
+        ask.filter.not_tool = Some(NAME.to_owned()).filter(|name| ask.filter.tool.as_ref() != Some(name));
+    }
     match engine.recall(scope, &ask) {
         Ok(found) => Ok(answer(&ask, here, &found)),
         Err(error @ (Error::NoQuery | Error::BadPattern(_))) => Ok(format!("recall: {error}.")),

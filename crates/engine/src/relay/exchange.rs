@@ -207,10 +207,10 @@ impl Visit<'_> {
         }
         let mut next = match room.take() {
             Some(room) => room,
-            // Nobody knew the window; now it is what was learned, or at most what was refused.
+            // Nobody knew the window; now it is what was learned or named, or at most what was refused.
             None => {
                 let window = match self.window() {
-                    0 => self.lesson.theirs(tokens + self.own_tokens).max(1),
+                    0 => why.limit.unwrap_or_else(|| self.lesson.theirs(tokens + self.own_tokens)).max(1),
                     window => window,
                 };
                 Room::new(self.budget(window))

@@ -1,7 +1,8 @@
 //! What is derived is brought up to date when a thread rests, not while a client waits.
 //!
-//! The journal is durable before anything is sent; files for people and the counters of the table follow here. Nothing is
-//! lost when they do not: they are made again from the journal.
+//! The journal is durable before anything is sent, and the table of sessions hears its counters when a request ends; files
+//! for people follow here, and counters that the table would not take. Nothing is lost when they do not: they are made
+//! again from the journal.
 
 use super::Relay;
 use crate::error::Error;

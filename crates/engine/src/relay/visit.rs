@@ -147,7 +147,9 @@ impl<'r> Visit<'r> {
 
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
-        let (counters, at) = self.thread.debt();
+        // Told while the thread is still held: who counts the journal anew must not come between.
+        let told = self.thread.tell_debt();
+        let (counters, at) = if told.is_ok() { Default::default() } else { self.thread.debt() };
         self.relay.idle.touch(self.thread.session(), self.thread.id(), counters, at);
     }
 }

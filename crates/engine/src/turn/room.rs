@@ -21,11 +21,13 @@ pub(crate) struct Room {
     pub(crate) budget: Budget,
     /// The longest answer the provider has room for, as it said.
     lowered: Option<u64>,
+    /// What it said it takes, for this request: a lesson it becomes only where it is believed.
+    named: Option<u64>,
 }
 
 impl Room {
     pub(crate) fn new(budget: Budget) -> Self {
-        Self { budget, lowered: None }
+        Self { budget, lowered: None, named: None }
     }
 
     /// The longest answer to ask for: as wished here or in the parameters in force, as far as there is room.
@@ -55,7 +57,7 @@ impl Room {
             return None;
         }
         let learned = lesson.window.filter(|_| !asking.is_given).unwrap_or(u64::MAX);
-        let window = asking.window.min(learned);
+        let window = asking.window.min(learned).min(self.named.unwrap_or(u64::MAX));
         // Where they count less than we do, that may be over with the next text: room for an answer is not worth a refusal.
         let ours = thread.view().tokens();
         let left = window.saturating_sub(lesson.theirs(ours).max(ours) + window / 50);
@@ -72,6 +74,7 @@ impl Room {
         (tokens, max_tokens): (u64, Option<u64>),
         lesson: &Lesson,
     ) {
+        self.named = why.limit.filter(|limit| *limit > 0).or(self.named);
         if let (None, None, Some(asked)) =
             (why.limit, self.lowered, max_tokens.filter(|asked| *asked > SHORTEST))
         {

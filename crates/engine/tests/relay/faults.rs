@@ -109,7 +109,7 @@ fn threads_are_settled_when_they_rest() {
     let (_, ear) = agent.turn(&world, "hello");
     let session = ear.notes.session.unwrap();
     let calls = || world.relay.engine().session(&session).unwrap().counters.llm_call_count;
-    assert_eq!(calls(), 0);
+    assert_eq!(calls(), 1, "the table knows when the client does");
     assert_eq!(world.relay.settle_idle(1), 0, "it has not rested yet");
     assert_eq!(world.relay.settle_idle(1), 1);
     assert_eq!((calls(), world.relay.settle_idle(0)), (1, 0));

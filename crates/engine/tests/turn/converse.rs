@@ -40,3 +40,24 @@ fn hints_come_after_a_reply_after_tools_and_before_the_end() {
     assert!(said[2].words().contains("lantern"), "recall found it: {:?}", said[2]);
     assert_eq!(said.len(), 4);
 }
+
+#[test]
+fn a_search_finds_neither_itself_nor_another_search() {
+    let talk = Talk::new(Dialect::Chat, 16_384, Options::default());
+    let mut thread = talk.thread();
+    thread.set_up(Library::offered(Setup::default())).unwrap();
+    thread.say(Message::text(Role::User, "The lantern stands on the shelf behind the door.")).unwrap();
+    for n in 1..=2 {
+        talk.server.add(Step::call("recall", "{\"query\":\"lantern shelf\"}"));
+        talk.server.add(Step::say("There."));
+        thread.say(Message::text(Role::User, "Where is it?")).unwrap();
+        let mut by = ByDigest::new(thread.meter());
+        let mut ladder = Ladder { budget: talk.budget(), settings: Settings::default(), by: &mut by };
+        thread.converse(&talk.asking, &mut ladder, &mut Library, &mut |_| {}).unwrap();
+        let said = journaled(&thread);
+        let found = said.iter().rev().find(|message| message.role == Role::Tool).unwrap();
+        let found = found.words();
+        assert!(found.starts_with("@2 user: The lantern"), "{n}: {found}");
+        assert!(!found.contains("(recall)"), "{n}: {found}");
+    }
+}

@@ -31,6 +31,10 @@ struct Watch {
 
 /// Its routes.
 pub(crate) fn routes(house: &Arc<House>, gateway: &Arc<Gateway>) -> Router<Arc<House>> {
+    // Made here, so that it is missed when it is gone.
+    if house.app.files.is_some() {
+        let _ = std::fs::create_dir_all(&house.app.config.base_dir);
+    }
     let watch = Watch { house: Arc::clone(house), gateway: Arc::clone(gateway), store: Store::default() };
     Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
@@ -81,10 +85,9 @@ impl Store {
     }
 }
 
-/// Whether a file can be made in a folder, or the folder itself where it is not there yet.
+/// Whether a file can be made in a folder.
 fn writable(folder: &Path) -> Result<(), String> {
     let wrong = |error: std::io::Error| format!("cannot write to {}: {error}", folder.display());
-    std::fs::create_dir_all(folder).map_err(wrong)?;
     let file = tempfile::tempfile_in(folder).map_err(wrong)?;
     // A disk that is full lets a file be made and takes nothing into it.
     std::io::Write::write_all(&mut &file, &[0; 4096]).map_err(wrong)

@@ -5,6 +5,7 @@
 use crate::fault::{Fault, Outcome};
 use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 /// The form of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,7 +23,7 @@ const VARIABLE: &str = "KOMADO_LOG";
 pub(crate) fn begin(level: Option<&str>, lines: Lines) -> Outcome {
     let given = level.map(str::to_owned).or_else(|| std::env::var(VARIABLE).ok());
     let text = given.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| "info".to_owned());
-    let filter = EnvFilter::try_new(&text).map_err(|why| {
+    let filter = filter(&text).map_err(|why| {
         Fault::usage(format!(
             "--log or {VARIABLE}: {text:?} is no level ({why}); write error, warn, info, debug or trace"
         ))
@@ -34,4 +35,35 @@ pub(crate) fn begin(level: Option<&str>, lines: Lines) -> Outcome {
         Lines::Json => base.json().flatten_event(true).try_init(),
     };
     begun.map_err(|why| Fault::usage(format!("the log cannot begin: {why}")))
+}
+
+/// What is written: a level, or levels by part as `komado=debug`. A word alone is a level: taken for the name of a part, as
+/// it would be, it would silence everything else.
+fn filter(text: &str) -> Result<EnvFilter, String> {
+    let alone = text.split(',').map(str::trim).filter(|word| !word.is_empty() && !word.contains('='));
+    for word in alone {
+        word.parse::<LevelFilter>().map_err(|_| format!("there is no {word:?}"))?;
+    }
+    let filter = EnvFilter::try_new(text).map_err(|why| why.to_string())?;
+    // The MCP library writes the arguments of calls, which are what was said.
+    match text.contains("rmcp") {
+        true => Ok(filter),
+        false => Ok(filter.add_directive("rmcp=warn".parse().map_err(|why| format!("{why}"))?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_no_level_is_refused() {
+        for good in ["info", "DEBUG", "off", "warn,komado=trace", "komado=debug"] {
+            assert!(filter(good).is_ok(), "{good}");
+        }
+        for bad in ["loud", "info,loud", "=,=", "komado=loud"] {
+            assert!(filter(bad).is_err(), "{bad}");
+        }
+        assert!(filter("trace").unwrap().to_string().contains("rmcp=warn"));
+    }
 }

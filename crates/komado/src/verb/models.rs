@@ -1,5 +1,6 @@
 //! `komado models`: what is known about models, and how to know it better.
 
+mod learned;
 mod update;
 
 use crate::app::App;
@@ -24,11 +25,21 @@ pub(crate) struct Args {
 enum Action {
     /// Put a newer collection over the one that is built in
     Update(update::Args),
+    /// List what was learned from the answers and refusals of models
+    Learned,
+    /// Forget what was learned about a model
+    Forget {
+        /// The model's name, or the address and the name as `komado models learned` lists them
+        #[arg(value_name = "NAME|ABOUT")]
+        about: String,
+    },
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     match (args.action, args.name) {
         (Some(Action::Update(args)), _) => update::run(app, &args),
+        (Some(Action::Learned), _) => learned::list(app),
+        (Some(Action::Forget { about }), _) => learned::forget(app, &about),
         (None, Some(name)) => one(app, &name),
         (None, None) => list(app),
     }

@@ -14,6 +14,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
+/// How long a client waits because another process holds the table of sessions.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
+
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// The address to listen at, port 0 for one that is free; beyond this machine only with keys
@@ -39,6 +42,9 @@ fn on_fault(name: &str) -> Result<OnFault, String> {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     log::begin(args.log.as_deref(), if args.log_json { Lines::Json } else { Lines::Text })?;
+    if let Some(files) = &app.files {
+        files.set_table_patience(PATIENCE);
+    }
     let server = app.config.server.clone();
     let access = Access::open(&app.config.base_dir)?;
     let house = Arc::new(House { app: app.shared(), access, stop: CancellationToken::new() });

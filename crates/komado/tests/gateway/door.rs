@@ -108,6 +108,7 @@ fn beyond_this_machine_nobody_is_served_without_keys() {
         (&["serve", "--on-fault", "maybe"], "pass and stop"),
         (&["serve", "--listen", "127.0.0.1:0", "--upstream", "acme"], "acme"),
         (&["serve", "--log", "=,="], "--log"),
+        (&["serve", "--log", "loud"], "debug"),
     ] {
         let said = place.run(args);
         assert!(said.code != 0 && said.err.contains(words), "{args:?}: {} {}", said.code, said.err);

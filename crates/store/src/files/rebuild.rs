@@ -210,9 +210,9 @@ impl FileStore {
             return Ok(done);
         }
         let mut kept = super::locked(&self.tasks);
-        *kept = None;
+        kept.open = None;
         let (tasks, done) = self.replace_tasks("the file has holes")?;
-        *kept = Some(tasks);
+        kept.open = Some(tasks);
         Ok(done)
     }
 
@@ -339,8 +339,16 @@ impl FileStore {
     }
 
     fn check_row(&self, id: &SessionId) -> Result<()> {
+        let was_held = self.is_held(id);
         let before = self.with_tasks(|tasks| tasks.get(id))?;
         let mut now = self.session_of_folder(id, before.as_ref().map(|row| row.counters))?;
+        let since = self.with_tasks(|tasks| tasks.get(id))?.map(|row| row.counters);
+        if let Some(counters) = since
+            && (was_held || self.is_held(id) || before.as_ref().is_none_or(|row| row.counters != counters))
+        {
+            // Whoever writes adds what it wrote when it is done: put in here, it would count twice.
+            now.counters = counters;
+        }
         if let Some(row) = before.as_ref().filter(|row| row.status == State::Running)
             && now.status == State::Queued
         {
@@ -353,6 +361,12 @@ impl FileStore {
             self.with_tasks(|tasks| tasks.put(&now))?;
         }
         Ok(())
+    }
+
+    /// True while someone writes a thread of the session.
+    fn is_held(&self, id: &SessionId) -> bool {
+        let folder = self.base().session(id);
+        folder.is_ok_and(|folder| matches!(self.opener.lock_whole(id, &folder), Err(Error::Busy { .. })))
     }
 
     fn check_spots(&self, id: &SessionId) -> Result<()> {
@@ -418,7 +432,7 @@ impl FileStore {
         for rest in ["db-wal", "db-shm"] {
             place::remove(&path.with_extension(rest))?;
         }
-        let tasks = match Tasks::open(&path)? {
+        let tasks = match Tasks::open(&path, None)? {
             Opened::Ready(tasks) | Opened::Unfilled(tasks) => tasks,
             Opened::Broken(why) => return Err(Error::Table(why)),
         };

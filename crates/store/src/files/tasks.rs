@@ -11,7 +11,7 @@ use komado_core::session::{Counters, Meta, MetaConfig, Session, State, TaskKey};
 use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params, params_from_iter};
 use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -66,6 +66,9 @@ const COLUMNS: &str = "uuid, task_source, owner, repo, task_type, task_id, statu
 /// How often a refused write is tried in all.
 const TRIES: u32 = 3;
 
+/// How long the table is waited for, all tries together, unless told otherwise.
+const PATIENCE: Duration = Duration::from_secs(15);
+
 /// What opening the table came to.
 pub(super) enum Opened {
     /// It can be used.
@@ -80,12 +83,15 @@ pub(super) enum Opened {
 pub(super) struct Tasks {
     pub(super) db: Connection,
     path: PathBuf,
+    /// Which file it is, on which device.
+    file: Option<(u64, u64)>,
     copy: bool,
 }
 
 impl Tasks {
     /// Opens the table, making it when missing.
-    pub(super) fn open(path: &Path) -> Result<Opened> {
+    pub(super) fn open(path: &Path, patience: Option<Duration>) -> Result<Opened> {
+        let patience = patience.unwrap_or(PATIENCE);
         if !path.exists() {
             let mut options = OpenOptions::new();
             options.write(true).create(true).truncate(false).mode(0o600).open(path).tried("make", path)?;
@@ -93,11 +99,11 @@ impl Tasks {
         let busy = |e: &rusqlite::Error| {
             matches!(e.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
         };
-        let mut opened = prepare(path);
+        let mut opened = prepare(path, patience);
         for n in 1..TRIES {
             if opened.as_ref().is_err_and(busy) {
                 std::thread::sleep(Duration::from_millis(20 * u64::from(n)));
-                opened = prepare(path);
+                opened = prepare(path, patience);
             }
         }
         match opened {
@@ -105,7 +111,7 @@ impl Tasks {
                 "it has version {newer}, this komado reads up to version {VERSION}; use a newer komado"
             ))),
             Ok((db, version)) => {
-                let tasks = Self { db, path: path.to_owned(), copy: false };
+                let tasks = Self { db, path: path.to_owned(), file: file_at(path)?, copy: false };
                 Ok(if version == 0 { Opened::Unfilled(tasks) } else { Opened::Ready(tasks) })
             }
             Err(error) => match error.sqlite_error_code() {
@@ -123,7 +129,26 @@ impl Tasks {
         let db = Connection::open_in_memory().map_err(|e| refused(path, &e, 1))?;
         let made = db.execute_batch(SCHEMA).and_then(|()| branches::prepare(&db));
         made.and_then(|()| spots::prepare(&db)).map_err(|e| refused(path, &e, 1))?;
-        Ok(Self { db, path: path.to_owned(), copy: true })
+        Ok(Self { db, path: path.to_owned(), file: None, copy: true })
+    }
+
+    /// How long it is waited for from now on, all tries together.
+    pub(super) fn wait_for(&self, patience: Duration) {
+        // Only a connection in use refuses that, and this one is not.
+        let _ = self.db.busy_timeout(patience / TRIES);
+    }
+
+    /// False when the file is another one by now. One that is gone is a fault, once: what it held is made again from the
+    /// folders, and those may be gone, too.
+    pub(super) fn is_current(&self) -> Result<bool> {
+        match (self.file, file_at(&self.path)?) {
+            (None, _) => Ok(true),
+            (Some(_), None) => {
+                let why = "its file was removed while it was in use; it is made again for the next one";
+                Err(Error::Table(format!("{}: {why}", self.path.display())))
+            }
+            (own, now) => Ok(own == now),
+        }
     }
 
     pub(super) fn is_copy(&self) -> bool {
@@ -239,10 +264,19 @@ fn clauses(query: &Query) -> (String, Vec<Value>) {
     (clauses.join(" AND "), values)
 }
 
+/// Which file is at a path now.
+fn file_at(path: &Path) -> Result<Option<(u64, u64)>> {
+    match std::fs::metadata(path) {
+        Ok(found) => Ok(Some((found.dev(), found.ino()))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).tried("look at", path),
+    }
+}
+
 /// Opens the table as it is; gives its version.
-fn prepare(path: &Path) -> rusqlite::Result<(Connection, u32)> {
+fn prepare(path: &Path, patience: Duration) -> rusqlite::Result<(Connection, u32)> {
     let db = Connection::open(path)?;
-    db.busy_timeout(Duration::from_secs(5))?;
+    db.busy_timeout(patience / TRIES)?;
     let version: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
     db.pragma_update(None, "journal_mode", "WAL")?;
     db.pragma_update(None, "synchronous", "NORMAL")?;

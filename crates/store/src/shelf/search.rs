@@ -267,6 +267,14 @@ impl Filter {
             && self.places.as_ref().is_none_or(|places| {
                 places.iter().any(|(thread, span)| thread.as_str() == entry.thread && span.holds(entry.seq))
             })
+            && self
+                .before
+                .as_ref()
+                .is_none_or(|(thread, seq)| thread.as_str() != entry.thread || entry.seq < *seq)
+            && self
+                .not_tool
+                .as_ref()
+                .is_none_or(|tool| entry.tools.is_empty() || entry.tools.lines().any(|name| name != tool))
     }
 }
 

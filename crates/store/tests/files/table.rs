@@ -484,3 +484,53 @@ fn what_cannot_be_read_any_more_was_counted_when_it_could_be() {
         assert_eq!((llm_call_count, total_tokens, compression_count), left, "{from}");
     }
 }
+
+#[test]
+fn who_has_little_patience_is_refused_soon_and_then_at_once() {
+    let room = Room::new();
+    room.store.set_table_patience(Duration::from_millis(400));
+    let by = Counters { llm_call_count: 1, ..Counters::default() };
+    let count = || room.store.change(&sid("s"), &Change::Count { by, at: NOW.into() });
+    count().unwrap();
+    let holder = db(&room);
+    holder.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let begun = std::time::Instant::now();
+    let waited = count().unwrap_err().to_string();
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(waited.contains("locked"), "{waited}");
+    let at_once = count().unwrap_err().to_string();
+    assert!(at_once.contains("a moment ago"), "{at_once}");
+    holder.execute_batch("COMMIT").unwrap();
+    std::thread::sleep(Duration::from_millis(450));
+    assert_eq!(count().unwrap().counters.llm_call_count, 2);
+}
+
+#[test]
+fn a_table_that_is_removed_under_us_is_told_once_and_made_again() {
+    let room = Room::new();
+    rows(&room.store);
+    fs::remove_dir_all(room.base()).unwrap();
+    let told = room.store.create(&meta("other")).unwrap_err().to_string();
+    assert!(told.contains("removed while it was in use"), "{told}");
+    room.store.create(&meta("other")).unwrap();
+    assert_eq!(rows(&room.elsewhere()).len(), 1, "what is made then is found by others");
+}
+
+#[test]
+fn what_a_writer_has_not_told_yet_is_left_to_it() {
+    let room = Room::new();
+    let mut book = Book::default();
+    let mut journal = room.write();
+    play::write(&mut book, &mut journal, said(Role::User, "go"), 10);
+    play::write(&mut book, &mut journal, reply(100), 10);
+    let other = room.elsewhere();
+    let calls =
+        |store: &FileStore| store.sessions(&Query::default()).unwrap().remove(0).counters.llm_call_count;
+    other.check(&sid("s")).unwrap();
+    assert_eq!(calls(&other), 0, "it will count when it is done");
+    let by = Counters { llm_call_count: 1, total_tokens: 101, ..Counters::default() };
+    room.store.change(&sid("s"), &Change::Count { by, at: NOW.into() }).unwrap();
+    drop(journal);
+    other.check(&sid("s")).unwrap();
+    assert_eq!((calls(&other), other.take_findings().len()), (1, 0));
+}

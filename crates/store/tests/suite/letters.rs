@@ -39,4 +39,7 @@ pub(crate) fn a_lesson_is_kept_under_its_name_and_changed_in_one_step(store: &dy
     store.learn("http://h/v1 m", &mut |_| None).unwrap();
     assert_eq!(store.lesson("http://h/v1 m").unwrap().unwrap(), "[{\"window\":4096}]");
     assert_eq!(store.lesson("http://h/v1 窓").unwrap().unwrap(), "{\"window\":1.0}");
+    assert!(store.forget("http://h/v1 m").unwrap() && !store.forget("http://h/v1 m").unwrap());
+    let left = [("http://h/v1 窓".to_owned(), "{\"window\":1.0}".to_owned())];
+    assert_eq!(store.lessons().unwrap(), left);
 }

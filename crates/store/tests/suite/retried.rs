@@ -119,6 +119,14 @@ impl<S: Store + 'static> Lessons for Retried<S> {
     fn learn(&self, about: &str, learning: &mut Learning<'_>) -> Result<()> {
         self.0.go(|| self.0.store.learn(about, learning))
     }
+
+    fn lessons(&self) -> Result<Vec<(String, String)>> {
+        self.0.go(|| self.0.store.lessons())
+    }
+
+    fn forget(&self, about: &str) -> Result<bool> {
+        self.0.go(|| self.0.store.forget(about))
+    }
 }
 
 impl<S: Store + 'static> Places for Retried<S> {
