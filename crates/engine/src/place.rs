@@ -15,6 +15,7 @@ pub use name::{alias, reply_name};
 
 use crate::engine::Engine;
 use crate::error::Result;
+use komado_core::session::Session;
 use komado_core::{Seq, SessionId, ThreadId};
 use komado_provider::Skim;
 use scope::{Scope, scope};
@@ -35,6 +36,31 @@ pub struct Caller {
     pub user: Option<String>,
     /// What the client calls itself.
     pub agent: Option<String>,
+    /// Which sessions may be entered; `None` for all. Names and digests find a session, this alone opens it.
+    pub sees: Option<Sight>,
+}
+
+/// The sessions that somebody may enter.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Sight {
+    /// Those of this user.
+    pub user: Option<String>,
+    /// And these, whoever made them.
+    pub sessions: Vec<String>,
+}
+
+impl Sight {
+    /// True when it may be entered.
+    pub fn sees(&self, session: &Session) -> bool {
+        self.user.is_some() && session.meta.user == self.user || self.sessions.contains(&session.meta.uuid)
+    }
+}
+
+impl Caller {
+    /// True when this caller may be led into the session.
+    pub(crate) fn may_enter(&self, session: &Session) -> bool {
+        self.sees.as_ref().is_none_or(|sight| sight.sees(session))
+    }
 }
 
 /// How a transcript stands to what is known.
@@ -129,7 +155,9 @@ fn placed(
     let Found { mut how, strand, mut at, known, apart, .. } = found;
     let (session, thread) = (strand.session().clone(), strand.thread().clone());
     let busy = is_busy(&session, &thread);
-    if busy || tale.is_aside(&strand)? {
+    // A request beside the conversation may have an answer, and go on: that is its own thread already.
+    let goes_on = how == How::Extends && name::is_side(&thread);
+    if busy || (!goes_on && tale.is_aside(&strand)?) {
         how = How::Beside;
         // Whatever else goes on in the thread is not this client's.
         at = if busy { apart } else { at };

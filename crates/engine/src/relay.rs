@@ -36,6 +36,9 @@ mod refusal;
 mod request;
 mod visit;
 
+pub(crate) use offer::names;
+pub(crate) use request::BILLING;
+
 use claim::Claims;
 use doubt::Doubts;
 use fields::Patch;

@@ -20,7 +20,7 @@ pub use files::FileStore;
 pub use lesson::Lessons;
 pub use letter::Letter;
 pub use memory::MemoryStore;
-pub use places::{Places, Spot};
+pub use places::{MOST_SPOTS, Places, Spot};
 pub use shelf::Shelf;
 pub use tree::{Mail, Tree, Which};
 

@@ -21,12 +21,16 @@ pub struct Spot {
     pub seq: Seq,
 }
 
+/// Most moments that are given for one name. A batch may begin with the same words any number of times; what is asked for
+/// is among the newest.
+pub const MOST_SPOTS: usize = 256;
+
 /// The table of moments.
 pub trait Places: Send + Sync {
     /// Notes moments; one that is there already is there once.
     fn note(&self, spots: &[Spot]) -> Result<()>;
 
-    /// The moments called `name`, the newest first.
+    /// The moments called `name`, the newest first; [`MOST_SPOTS`] at the most.
     fn spots(&self, name: &str) -> Result<Vec<Spot>>;
 }
 
@@ -56,7 +60,10 @@ impl Signposts {
     }
 
     pub(crate) fn spots(&self, name: &str) -> Vec<Spot> {
-        self.0.get(name).map(|spots| spots.iter().rev().cloned().collect()).unwrap_or_default()
+        self.0
+            .get(name)
+            .map(|spots| spots.iter().rev().take(MOST_SPOTS).cloned().collect())
+            .unwrap_or_default()
     }
 
     pub(crate) fn forget(&mut self, session: &SessionId) {

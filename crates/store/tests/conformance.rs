@@ -166,6 +166,7 @@ suite! {
         places::a_moment_is_found_by_its_name_and_noted_once,
         places::of_moments_with_one_name_the_newest_comes_first,
         places::moments_go_with_their_session,
+        places::of_very_many_moments_with_one_name_only_the_newest_are_given,
         shelves::what_was_put_on_a_shelf_is_found_by_its_terms,
         shelves::the_best_passage_stands_for_its_entry,
         shelves::a_term_worth_more_and_a_shorter_passage_come_first_and_of_equals_the_latest,

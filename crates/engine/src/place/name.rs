@@ -5,9 +5,9 @@
 
 use super::{Caller, How};
 use crate::engine::Engine;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use komado_core::{SessionId, ThreadId};
-use std::collections::HashSet;
+use komado_store::{Error as StoreError, Mode};
 
 /// What requests beside a conversation are called.
 const SIDE: &str = "side";
@@ -36,19 +36,34 @@ pub(super) fn side(n: usize) -> Result<ThreadId> {
     Ok(ThreadId::new(format!("{SIDE}_{n}"))?)
 }
 
-/// The first free name for a thread to be made; `None` where none is.
+/// True for the thread of a request beside.
+pub(super) fn is_side(thread: &ThreadId) -> bool {
+    thread.as_str().strip_prefix(SIDE).is_some_and(|rest| rest.starts_with('_'))
+}
+
+/// A free name for a thread to be made, the next of its row; `None` where none is to be made.
 pub(super) fn fork(engine: &Engine, session: &SessionId, how: How) -> Result<Option<ThreadId>> {
     let row = match how {
         How::Forks => "fork",
         How::Beside => SIDE,
         How::New | How::Extends | How::Again | How::Rewinds => return Ok(None),
     };
-    let headers = engine.store().threads(session)?;
-    let taken: HashSet<&str> = headers.iter().map(|header| header.thread.as_str()).collect();
-    // Of one more name than there are threads one is free.
-    let free =
-        (1..=taken.len() + 1).map(|n| format!("{row}_{n}")).find(|name| !taken.contains(name.as_str()));
-    Ok(free.map(ThreadId::new).transpose()?)
+    let nth = |n: usize| ThreadId::new(format!("{row}_{n}"));
+    let is_free = |n: usize| match engine.store().open(session, &nth(n)?, Mode::Read) {
+        Err(StoreError::NoThread(..)) => Ok(true),
+        Err(other) => Err(Error::from(other)),
+        Ok(_) => Ok(false),
+    };
+    // A row has no gaps: a few looks find its end, however long it is. Were there one, a name in it would be as good.
+    let (mut taken, mut free) = (0, 1);
+    while !is_free(free)? {
+        (taken, free) = (free, free * 2);
+    }
+    while free - taken > 1 {
+        let between = taken + (free - taken) / 2;
+        *(if is_free(between)? { &mut free } else { &mut taken }) = between;
+    }
+    Ok(Some(nth(free)?))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Of several, the one whose reply is what the client tells; of those, one that simply goes on; of those, the newest.
 
-use super::scope::{is_open, state};
+use super::scope::{is_open, look_up};
 use super::strand::Strand;
 use super::tale::Tale;
 use super::{Caller, How, reply_name};
@@ -10,13 +10,21 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::lineage;
 use komado_core::message::{Call, Message};
+use komado_core::session::State;
 use komado_core::thread::Moment;
 use komado_core::{Seq, SessionId, ThreadId};
 use komado_store::Spot;
+use std::collections::HashMap;
 
 /// Most threads that are looked at for one beginning, the newest first. So many conversations with the same words up to a
-/// point are not told apart further: the request begins a new one.
+/// point are not told apart further.
 const MOST_LOOKED_AT: usize = 256;
+/// Most moments of one thread that are looked at for one beginning, the newest first.
+const MOST_TIMES: usize = 4;
+
+/// Most threads that are looked at for a request that was never answered. A batch may begin with the same words very often,
+/// and a retry comes soon.
+const MOST_RETRIED: usize = 8;
 
 /// A search.
 pub(super) struct Search<'a> {
@@ -107,7 +115,7 @@ impl Search<'_> {
     fn retried(&self) -> Result<Option<Found>> {
         let n = self.tale.len();
         let spots = self.spots(n)?.into_iter().filter(|spot| !(self.is_busy)(&spot.session, &spot.thread));
-        for spot in spots.take(MOST_LOOKED_AT) {
+        for spot in spots.take(MOST_RETRIED) {
             let Some(strand) = self.open(&spot)? else { continue };
             if let Some(found) = self.judge(strand, spot.seq, n)?
                 && found.how == How::Again
@@ -126,11 +134,18 @@ impl Search<'_> {
         Ok(spots)
     }
 
+    /// The thread of a moment, where words may be added; a session that was named has been asked for already.
     fn open(&self, spot: &Spot) -> Result<Option<Strand>> {
-        match self.within {
-            None if !state(self.engine, &spot.session)?.is_some_and(is_open) => Ok(None),
-            _ => Strand::open(self.engine, &spot.session, &spot.thread),
+        if self.within.is_none() && !self.entered(spot)?.is_some_and(is_open) {
+            return Ok(None);
         }
+        Strand::open(self.engine, &spot.session, &spot.thread)
+    }
+
+    /// Where the session of a moment is in its life; `None` when it is no more, or not the caller's.
+    fn entered(&self, spot: &Spot) -> Result<Option<State>> {
+        let found = look_up(self.engine, &spot.session)?;
+        Ok(found.filter(|session| self.caller.may_enter(session)).map(|session| session.status))
     }
 
     /// The best place for the first `n` elements, and whether there were only places that take no more words.
@@ -140,9 +155,16 @@ impl Search<'_> {
         spots.sort_by_cached_key(|spot| (self.is_busy)(&spot.session, &spot.thread));
         let mut best: Option<Found> = None;
         let mut is_closed = false;
+        let mut looked: HashMap<(SessionId, ThreadId), usize> = HashMap::new();
+        // A thread in which the same was asked again and again is as well known by the last few times.
+        spots.retain(|spot| {
+            let times = looked.entry((spot.session.clone(), spot.thread.clone())).or_default();
+            *times += 1;
+            *times <= MOST_TIMES
+        });
         for spot in spots.into_iter().take(MOST_LOOKED_AT) {
             let Some(strand) = self.open(&spot)? else {
-                is_closed |= state(self.engine, &spot.session)?.is_some();
+                is_closed |= self.entered(&spot)?.is_some();
                 continue;
             };
             let Some(found) = self.judge(strand, spot.seq, n)? else { continue };
@@ -167,7 +189,7 @@ impl Search<'_> {
             let told = self.tale.told(n);
             // A reply that says nothing is told by leaving it out.
             let goes_on = n < self.tale.len() && !answer.is_missing();
-            let is_told = goes_on && self.tale.tells(n, told, &answer.replies);
+            let is_told = goes_on && self.tale.tells(n, told, &answer);
             let next = if strand.on_path(sent) { strand.next_mark(sent)? } else { None };
             // The table may be behind: what the journal knows of the transcript counts.
             if let Some((at, mark)) = &next {

@@ -5,9 +5,10 @@
 use crate::converse::{Library, Toolbox};
 use crate::engine::Engine;
 use crate::error::Result;
+use crate::relay::names;
 use komado_core::head::{Kind, Source};
 use komado_core::journal::{Entry, Mark, Record};
-use komado_core::message::Message;
+use komado_core::message::{Call, Message};
 use komado_core::{Seq, SessionId, ThreadId, View};
 use komado_store::{Error as StoreError, Journal, Mode};
 use std::collections::HashSet;
@@ -27,12 +28,47 @@ pub(super) struct Answer {
     pub(super) replies: Vec<Message>,
     /// The last entry of it; the request itself when nothing came.
     pub(super) end: Seq,
+    /// Calls that are not ours, whatever they are called: the client brings such a tool, or answered one itself.
+    theirs: HashSet<String>,
+    /// Calls that we answered.
+    ours: HashSet<String>,
 }
 
 impl Answer {
     /// True when nothing was answered.
     pub(super) fn is_missing(&self) -> bool {
         self.replies.is_empty()
+    }
+
+    /// True for a call that the client never saw: we answered it, or it has the name of a tool of ours and none of theirs.
+    pub(super) fn is_own(&self, call: &Call) -> bool {
+        Library.knows(&call.name) && !self.theirs.contains(&call.id)
+    }
+
+    /// True for a call that we answered.
+    pub(super) fn was_answered(&self, call: &Call) -> bool {
+        self.ours.contains(&call.id)
+    }
+}
+
+/// Results of calls that have the name of a tool of ours, of which it is not known yet who gave them.
+#[derive(Default)]
+struct Pending(Vec<(Seq, String)>);
+
+impl Pending {
+    /// The first `n` are ours: they belong to the answer. The others came with the client's next request.
+    fn settle(&mut self, n: usize, answer: &mut Answer) {
+        for (at, (seq, id)) in self.0.drain(..).enumerate() {
+            match at < n {
+                true => {
+                    answer.end = seq;
+                    answer.ours.insert(id);
+                }
+                false => {
+                    answer.theirs.insert(id);
+                }
+            }
+        }
     }
 }
 
@@ -106,20 +142,25 @@ impl Strand {
     }
 
     /// What was answered to the request at `sent`: also where the thread has gone back since.
+    ///
+    /// A tool of the client's may have the name of one of ours. Its results are ours when the gateway asked on with them, or
+    /// when the client's next request says that it does not tell them.
     pub(super) fn answer(&self, sent: Seq) -> Result<Answer> {
-        let mut answer = Answer { replies: Vec::new(), end: sent };
-        let mut own = HashSet::new();
+        let mut answer =
+            Answer { replies: Vec::new(), end: sent, theirs: HashSet::new(), ours: HashSet::new() };
+        let mut pending = Pending::default();
         for seq in sent + 1..=self.last() {
             match self.kind(seq)? {
                 Kind::Assistant => {
                     let Entry::Message(message, Some(_)) = self.record(seq)?.entry else { break };
-                    let calls = message.calls().filter(|call| Library.knows(&call.name));
-                    own.extend(calls.map(|call| call.id.clone()));
                     answer.replies.push(message);
                     answer.end = seq;
                 }
-                // Answers to our own calls belong to it; another's are the beginning of the next request.
-                Kind::Tool if self.answers(seq, &own)? => answer.end = seq,
+                Kind::Tool => match self.answered(seq, &answer)? {
+                    Some(id) => pending.0.push((seq, id)),
+                    None => break,
+                },
+                Kind::Sent if self.is_inner(seq)? => pending.settle(usize::MAX, &mut answer),
                 Kind::Sent if self.mark(seq)?.is_none() => {}
                 Kind::Lost | Kind::Condense | Kind::Truncate | Kind::Trim | Kind::Revert => {}
                 Kind::Setup | Kind::Pin | Kind::Unpin | Kind::AnchorUpdate | Kind::Anchor => {}
@@ -127,12 +168,59 @@ impl Strand {
                 _ => break,
             }
         }
+        self.settle(pending, &mut answer)?;
         Ok(answer)
     }
 
-    fn answers(&self, seq: Seq, own: &HashSet<String>) -> Result<bool> {
-        let Entry::Message(message, _) = self.record(seq)?.entry else { return Ok(false) };
-        Ok(message.outcome().is_some_and(|outcome| own.contains(&outcome.call_id)))
+    /// Whose the last results are: the next request says it; without one the tools that the client brings do.
+    fn settle(&self, mut pending: Pending, answer: &mut Answer) -> Result<()> {
+        if answer.replies.iter().flat_map(Message::calls).all(|call| !Library.knows(&call.name)) {
+            return Ok(());
+        }
+        let brought = self.brought()?;
+        let calls = answer.replies.iter().flat_map(Message::calls);
+        let theirs: Vec<String> =
+            calls.filter(|call| brought.contains(&call.name)).map(|call| call.id.clone()).collect();
+        let untold = |mark: &Mark| mark.groups.first().filter(|group| group.elements == 0).map(|g| g.entries);
+        let mut next = None;
+        let first = pending.0.first().map_or(Seq::MAX, |(first, _)| *first);
+        for seq in first..=self.last() {
+            next = self.mark(seq)?;
+            if next.is_some() {
+                break;
+            }
+        }
+        let ours = match &next {
+            Some(mark) => untold(mark).unwrap_or(0) as usize,
+            None => pending.0.iter().take_while(|(_, id)| !theirs.contains(id)).count(),
+        };
+        pending.settle(ours, answer);
+        answer.theirs.extend(theirs);
+        Ok(())
+    }
+
+    /// The names of the tools that the client brings.
+    fn brought(&self) -> Result<HashSet<String>> {
+        let Some(at) = self.view.setup() else { return Ok(HashSet::new()) };
+        let Entry::Setup(setup) = self.record(at)?.entry else { return Ok(HashSet::new()) };
+        Ok(names(&setup).into_iter().collect())
+    }
+
+    /// True for a request that the client knows nothing of: it tells the model what our tools found.
+    fn is_inner(&self, seq: Seq) -> Result<bool> {
+        Ok(
+            matches!(self.record(seq)?.entry, Entry::Sent(sent) if sent.mark.as_ref().is_some_and(|mark| mark.inner)),
+        )
+    }
+
+    /// The call that the result at `seq` answers, if it is one in `answer` that may be ours. One that was made up because
+    /// nothing came is the client's.
+    fn answered(&self, seq: Seq, answer: &Answer) -> Result<Option<String>> {
+        let Entry::Message(message, _) = self.record(seq)?.entry else { return Ok(None) };
+        let Some(outcome) = message.outcome().filter(|outcome| !outcome.interrupted) else { return Ok(None) };
+        let mut calls = answer.replies.iter().flat_map(Message::calls);
+        let call = calls.find(|call| call.id == outcome.call_id && Library.knows(&call.name));
+        Ok(call.map(|call| call.id.clone()))
     }
 
     /// Messages on the path after `seq`, which no request has told the model of yet.

@@ -1,17 +1,14 @@
 //! A transcript as its client tells it: what it says is read from the spooled body, and only where something is compared.
 
-use super::strand::Strand;
-use crate::converse::{Library, Toolbox};
+use super::strand::{Answer, Strand};
 use crate::error::Result;
+use crate::relay::BILLING;
 use komado_core::journal::{Entry, Setup};
-use komado_core::message::{Call, Message};
+use komado_core::message::{Call, Message, Part};
 use komado_provider::{By, Dialect, Skim, same_words};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-
-/// What is at the head of the system prompt of some clients and changes with each request.
-const BILLING: &str = "x-anthropic-billing-header";
 
 /// A transcript.
 #[derive(Clone, Copy)]
@@ -52,12 +49,16 @@ impl Tale<'_> {
         rest[..run].iter().rposition(|element| element.by == By::Model).map_or(0, |last| last + 1)
     }
 
-    /// True when `count` elements from `n` on say what `reply` says. Our own calls are not the client's.
-    pub(super) fn tells(&self, n: usize, count: usize, reply: &[Message]) -> bool {
+    /// True when `count` elements from `n` on say what was answered. Our own calls are not the client's; of one that nobody
+    /// has answered the client knows best whether it was shown.
+    pub(super) fn tells(&self, n: usize, count: usize, answer: &Answer) -> bool {
         let Some(returned) = self.read(n..n + count, &[]) else { return false };
-        let (told, returned): (Vec<&Message>, Vec<&Message>) =
-            (reply.iter().collect(), returned.iter().collect());
-        same_words(&told, &|name| Library.knows(name), &returned)
+        let returned: Vec<&Message> = returned.iter().collect();
+        let says = |is_own: &dyn Fn(&Call) -> bool| {
+            let told: Vec<Message> = answer.replies.iter().map(|reply| without(reply, is_own)).collect();
+            same_words(&told.iter().collect::<Vec<_>>(), &|_| false, &returned)
+        };
+        says(&|call| answer.is_own(call)) || says(&|call| answer.was_answered(call))
     }
 
     /// True when the elements from `n` on begin with these messages; `open` are the calls that wait before them.
@@ -100,7 +101,7 @@ impl Tale<'_> {
     /// A system prompt among the elements is part of their digest; only one in a field of its own may be another.
     fn has_other_system(&self, setup: &Setup) -> bool {
         let (Some(before), Some(now)) = (&setup.system, self.system()) else { return false };
-        !unbilled(before).contains(unbilled(&now))
+        !is_same_prompt(unbilled(before), unbilled(&now))
     }
 
     fn system(&self) -> Option<String> {
@@ -115,8 +116,29 @@ impl Tale<'_> {
     }
 }
 
+/// A reply without some of its calls.
+fn without(reply: &Message, is_out: &dyn Fn(&Call) -> bool) -> Message {
+    let is_out = |part: &&Part| matches!(part, Part::Call(call) if is_out(call));
+    let parts = reply.parts.iter().filter(|part| !is_out(part)).cloned().collect();
+    Message { parts, ..reply.clone() }
+}
+
 fn has_tools(setup: &Setup) -> bool {
     setup.tools.as_ref().is_some_and(|tools| tools.get().trim_start_matches('[').trim_start() != "]")
+}
+
+/// True when `now` is the prompt that was there `before`, or one that differs in a few words only: a clock, a folder. So it is
+/// when beginning and end that they share are half of it at the least.
+fn is_same_prompt(before: &str, now: &str) -> bool {
+    if before.contains(now) {
+        return true;
+    }
+    let shared = |a: &mut dyn Iterator<Item = (u8, u8)>| a.take_while(|(a, b)| a == b).count();
+    let (before, now) = (before.as_bytes(), now.as_bytes());
+    let start = shared(&mut before.iter().copied().zip(now.iter().copied()));
+    let (rest, other) = (&before[start..], &now[start..]);
+    let end = shared(&mut rest.iter().rev().copied().zip(other.iter().rev().copied()));
+    (start + end) * 2 >= before.len().max(now.len())
 }
 
 /// A system prompt without the line that is another each time.

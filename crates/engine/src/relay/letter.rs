@@ -254,6 +254,17 @@ impl Visit<'_> {
         Ok(messages)
     }
 
+    /// The system prompts at the head of the transcript, as the client says them now: there may be a clock in them.
+    fn prompts(&self) -> Result<Vec<Message>> {
+        let skim = &self.arrival.skim;
+        let is_prompt = |element: &&komado_provider::Element| element.by == komado_provider::By::System;
+        let count = skim.elements.iter().take_while(is_prompt).count();
+        if count == 0 || skim.previous.is_some() {
+            return Ok(Vec::new());
+        }
+        self.read(&(0..u32::try_from(count).unwrap_or(u32::MAX)), &[])
+    }
+
     /// The whole view as a request in the provider's dialect.
     fn write_view(&self, max_tokens: Option<u64>, offers: bool) -> Result<Written> {
         let asking = &self.upstream.asking;
@@ -271,7 +282,10 @@ impl Visit<'_> {
         let mut out = Digested::new(self.thread.source().letter()?);
         let mut writer = asking.provider.dialect.writer(&ask, &mut out)?;
         let mut blobs = Stored { store: self.thread.store(), session: self.thread.session() };
+        let mut current = self.prompts()?.into_iter();
         self.thread.view().pour_said(self.thread.source(), &mut |_, message: &Message| {
+            let own = current.next().filter(|own| own.role == message.role);
+            let message = own.as_ref().unwrap_or(message);
             writer.message(message, &mut blobs, &mut out).map_err(Error::from)
         })?;
         writer.end(&mut out)?;

@@ -92,7 +92,7 @@ pub(super) fn is_own(name: &str) -> bool {
 }
 
 /// The names of the tools of a setup.
-fn names(setup: &Setup) -> Vec<String> {
+pub(crate) fn names(setup: &Setup) -> Vec<String> {
     let tools: Vec<serde_json::Value> =
         setup.tools.as_ref().and_then(|tools| serde_json::from_str(tools.get()).ok()).unwrap_or_default();
     let name = |tool: &serde_json::Value| {

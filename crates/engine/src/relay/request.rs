@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 /// A block of Anthropic's system prompt that begins so is for the till: it changes with each request and says nothing.
-const BILLING: &str = "x-anthropic-billing-header";
+pub(crate) const BILLING: &str = "x-anthropic-billing-header";
 
 /// A request without its transcript.
 #[derive(Clone, Debug)]

@@ -180,3 +180,48 @@ fn placing_writes_nothing() {
         assert!(room.engine.open(&before[0].0, &before[0].1, mode).is_ok());
     }
 }
+
+#[test]
+fn a_tool_of_the_clients_that_has_the_name_of_ours_is_the_clients() {
+    for dialect in [Dialect::Chat, Dialect::Messages, Dialect::Responses] {
+        for room in [Room::in_memory(dialect), Room::in_files(dialect)] {
+            let ann = client("ann");
+            room.ask(&ann, "u a", "c c1 recall {}");
+            let told = "u a|c c1 recall {}|r c1 found";
+            assert_eq!(room.ask(&ann, told, "a b"), "extends s1/root 2");
+            assert_eq!(room.ask(&ann, &format!("{told}|a b|u c"), "a d"), "extends s1/root 4");
+            // Another result is another past, from the call on.
+            let other = room.send(&ann, "u a|c c1 recall {}|r c1 something else");
+            assert_eq!(other.told, "forks s1/fork_1 2");
+            assert_eq!(room.seen(&other.placed.session, &other.thread)[2..], ["t something else"]);
+        }
+    }
+}
+
+#[test]
+fn a_batch_with_one_prompt_is_looked_through_no_further_than_a_few() {
+    let room = Room::in_files(Dialect::Chat);
+    let ann = client("ann");
+    let lost = room.send(&ann, "u a");
+    room.mark_busy(&lost);
+    for n in 2..10 {
+        assert_eq!(room.ask(&ann, "u a", "a b"), format!("new s{n}/root 0"));
+        room.busy.borrow_mut().clear();
+        if n < 9 {
+            assert_eq!(room.place(&ann, "u a").unwrap().how, How::Again, "{n}");
+        }
+        room.mark_busy(&lost);
+    }
+    room.busy.borrow_mut().clear();
+    assert_eq!(room.place(&ann, "u a").unwrap().how, How::New);
+}
+
+#[test]
+fn the_next_of_a_long_row_of_forks_is_found() {
+    let room = Room::in_memory(Dialect::Chat);
+    let ann = named("key", "ann");
+    room.ask(&ann, "u a", "a b");
+    for n in 1..20 {
+        assert_eq!(room.ask(&ann, &format!("u other {n}"), "a b"), format!("forks s1/fork_{n} 0"));
+    }
+}

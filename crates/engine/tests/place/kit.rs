@@ -148,7 +148,7 @@ impl Room {
 
     /// Does what `placed` says.
     fn take_in(&self, client: &Client, skim: &Skim, body: &File, placed: Placed) -> Done {
-        let thread = self.make(&placed);
+        let thread = self.make(client, &placed);
         let mut open = self.engine.open(&placed.session, &thread, Mode::Write).unwrap().clipping(None);
         if matches!(placed.how, How::Again | How::Rewinds) && open.last() != placed.at {
             open.rewind(placed.at).unwrap();
@@ -177,10 +177,11 @@ impl Room {
     }
 
     /// Makes the session or the fork, and gives the thread to go on in.
-    fn make(&self, placed: &Placed) -> ThreadId {
+    fn make(&self, client: &Client, placed: &Placed) -> ThreadId {
         let id = &placed.session;
         if placed.how == How::New {
-            self.engine.create(&meta(id, placed.alias.clone())).unwrap();
+            let user = client.caller.user.clone();
+            self.engine.create(&Meta { user, ..meta(id, placed.alias.clone()) }).unwrap();
             if let Some(name) = placed.alias.clone() {
                 let own = Spot { name, session: id.clone(), thread: ThreadId::root(), seq: 0 };
                 self.engine.store().note(&[own]).unwrap();

@@ -3,7 +3,7 @@
 use crate::kit::{Client, Room, client, meta, named, rooms};
 use komado_core::session::State;
 use komado_core::{Message, Role, SessionId, ThreadId};
-use komado_engine::place::{How, alias, reply_name};
+use komado_engine::place::{Caller, How, Sight, alias, reply_name};
 use komado_provider::Dialect;
 use komado_store::Mode;
 
@@ -138,5 +138,88 @@ fn a_reply_that_is_only_named_leads_to_its_thread() {
         assert_eq!(room.place(&bob, "u z").unwrap().how, How::New);
         // A part of a transcript is never taken for the beginning of another.
         assert_eq!(room.place(&ann, "u x|a y|u z").unwrap().how, How::New);
+    }
+}
+
+/// A client that may enter the sessions of one user alone.
+fn of(user: &str, client: Client) -> Client {
+    let sees = Some(Sight { user: Some(user.into()), sessions: Vec::new() });
+    let caller = Caller { user: Some(user.into()), sees, ..client.caller };
+    Client { caller, ..client }
+}
+
+#[test]
+fn a_session_that_waits_under_the_name_to_be_is_not_entered() {
+    for room in rooms() {
+        let ann = of("ann", named("key", "default"));
+        let to_be = room.place(&ann, "u hello").unwrap().session;
+        // Whoever knows how names are made can make it first; also one who claims to be her, but not for this name.
+        for user in ["bob", "ann"] {
+            let user = Some(user.to_owned());
+            room.engine.create(&komado_core::session::Meta { user, ..meta(&to_be, None) }).unwrap();
+            let placed = room.place(&ann, "u hello").unwrap();
+            assert!(placed.how == How::New && placed.session != to_be, "{placed:?}");
+            room.engine.store().remove(&to_be).unwrap();
+        }
+        assert_eq!(room.ask(&ann, "u hello", "a hi"), "new s1/root 0");
+        assert_eq!(room.ask(&ann, "u hello|a hi|u x", "a y"), "extends s1/root 2");
+    }
+}
+
+#[test]
+fn a_key_that_was_given_to_another_does_not_lead_into_the_sessions_of_the_first() {
+    for room in rooms() {
+        let called = |user: &str| of(user, named("key laptop", "default"));
+        let plain = |user: &str| of(user, client("key phone"));
+        for by in [called, plain] {
+            let (ann, bob) = (by("ann"), by("bob"));
+            let hers = room.send(&ann, "u hello");
+            room.answer(&hers, "a hi");
+            let his = room.send(&bob, "u hello|a hi|u x");
+            assert_eq!((his.placed.how, his.placed.known), (How::New, 0));
+            assert_ne!(his.placed.session, hers.placed.session);
+            room.answer(&his, "a y");
+            // Each goes on in their own.
+            let next = room.send(&bob, "u hello|a hi|u x|a y|u z");
+            assert_eq!((next.placed.how, &next.placed.session), (How::Extends, &his.placed.session));
+            let next = room.send(&ann, "u hello|a hi|u x2");
+            assert_eq!((next.placed.how, &next.placed.session), (How::Extends, &hers.placed.session));
+            // One that is shared by its name is entered.
+            let mut guest = bob.clone();
+            let shared = vec![hers.placed.session.to_string()];
+            guest.caller.sees = Some(Sight { user: None, sessions: shared });
+            guest.caller.named = None;
+            guest.caller.session = Some(hers.placed.session.clone());
+            assert_eq!(room.place(&guest, "u hello").unwrap().session, hers.placed.session);
+            guest.caller.sees = bob.caller.sees.clone();
+            let error = room.place(&guest, "u hello").unwrap_err().to_string();
+            assert!(error.contains(hers.placed.session.as_str()), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_reply_that_is_named_by_another_user_is_unknown() {
+    let room = Room::in_memory(Dialect::Responses);
+    let (ann, bob) = (of("ann", client("key")), of("bob", client("key")));
+    let first = room.send(&ann, "u hello");
+    room.answer_as(&first, "a hi", Some(reply_name(&ann.caller, "resp_1")));
+    let after = |client: &Client| Client { previous: Some("resp_1".into()), ..client.clone() };
+    assert_eq!(room.place(&after(&bob), "u x").unwrap().how, How::New);
+    assert_eq!(room.place(&after(&ann), "u x").unwrap().how, How::Extends);
+}
+
+#[test]
+fn two_first_requests_of_one_named_session_at_once_are_one_session() {
+    for room in rooms() {
+        let ann = named("key", "ann");
+        let (one, other) = (room.place(&ann, "u hello").unwrap(), room.place(&ann, "u title").unwrap());
+        assert_eq!((one.how, other.how, &one.session), (How::New, How::New, &other.session));
+        // The slower one finds the session there, and looks again.
+        let first = room.send(&ann, "u hello");
+        room.mark_busy(&first);
+        let second = room.send(&ann, "u title");
+        assert_eq!((first.told.as_str(), second.told.as_str()), ("new s1/root 0", "forks s1/fork_1 0"));
+        assert_eq!(room.seen(&second.placed.session, &second.thread), ["u title"]);
     }
 }

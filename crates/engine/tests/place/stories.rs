@@ -295,3 +295,49 @@ fn an_ended_session_is_not_written_to() {
         }
     }
 }
+
+#[test]
+fn a_clock_in_the_system_prompt_makes_no_other_conversation() {
+    for dialect in Dialect::ALL {
+        let room = Room::in_memory(dialect);
+        let mut ann = crate::kit::Client { tools: false, ..client("ann") };
+        let mut script = String::new();
+        for n in 0..6 {
+            let prompt = format!("You open windows. It is 2026-11-15T23:{n}{n}:17Z. Be brief.");
+            let head = if matches!(dialect, Dialect::Messages | Dialect::Responses) {
+                ann.system = Some(prompt);
+                String::new()
+            } else {
+                format!("s {prompt}|")
+            };
+            script.push_str(&format!("u {n}"));
+            let told = room.ask(&ann, &format!("{head}{script}"), "a b");
+            let how = if n == 0 { "new" } else { "extends" };
+            assert!(told.starts_with(&format!("{how} s1/root ")), "{dialect:?} {n}: {told}");
+            script.push_str("|a b|");
+        }
+        // Another prompt is still another.
+        if matches!(dialect, Dialect::Chat | Dialect::Ollama) {
+            let other = format!("s You close windows.|{script}u x");
+            assert!(room.ask(&ann, &other, "a b").starts_with("new s2/root"), "{dialect:?}");
+        }
+    }
+}
+
+#[test]
+fn a_request_beside_that_goes_on_stays_where_it_is() {
+    for dialect in [Dialect::Messages, Dialect::Responses] {
+        let room = Room::in_memory(dialect);
+        let mut ann = client("ann");
+        room.ask(&ann, "u a", "a b");
+        ann.tools = false;
+        ann.system = Some("Write a title.".into());
+        let mut script = "u a|a b|u title".to_owned();
+        assert_eq!(room.ask(&ann, &script, "a T"), "beside s1/side_1 2");
+        for n in 0..3 {
+            ann.system = Some(format!("{n} Another prompt: {}", "x".repeat(n * 50)));
+            script.push_str(&format!("|a T|u shorter {n}"));
+            assert_eq!(room.ask(&ann, &script, "a T"), format!("extends s1/side_1 {}", 4 + 2 * n));
+        }
+    }
+}

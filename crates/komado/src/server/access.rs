@@ -2,7 +2,8 @@
 //!
 //! Without keys the server serves whoever reaches it, and for that reason only this machine can. A key is shown once and kept
 //! as a digest; it belongs to a user, and leads to sessions. Refused: a guess at who someone is. Where the keys cannot be
-//! read nobody comes in, because nobody can be told from anybody else.
+//! read and never could, nobody comes in, because nobody can be told from anybody else; keys that were read once stay good
+//! while their file is away, because clients must not suffer from that.
 
 pub(crate) mod door;
 pub(crate) mod keys;
@@ -17,6 +18,7 @@ use door::Away;
 use http::HeaderMap;
 use keys::{Key, Keys, PREFIX, Stamp};
 use komado_core::session::Session;
+use komado_engine::place::Sight;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -66,9 +68,13 @@ impl Guest {
 
     /// True when this session may be seen and changed.
     pub(crate) fn may_see(&self, session: &Session) -> bool {
-        self.sees_all
-            || self.user.is_some() && session.meta.user == self.user
-            || self.sessions.contains(&session.meta.uuid)
+        self.sight().is_none_or(|sight| sight.sees(session))
+    }
+
+    /// Which sessions may be seen and changed; `None` for all.
+    pub(crate) fn sight(&self) -> Option<Sight> {
+        let own = || Sight { user: self.user.clone(), sessions: self.sessions.clone() };
+        (!self.sees_all).then(own)
     }
 
     fn of(key: &Key) -> Self {
@@ -86,13 +92,11 @@ impl Guest {
 impl Access {
     /// The keys in `base_dir`. A file that cannot be read is an error here, before anything is served.
     pub(crate) fn open(base_dir: &Path) -> Outcome<Self> {
-        let access = Self { path: Some(keys::place(base_dir)), held: RwLock::default() };
-        access.refresh();
-        let wrong = access.read().wrong.clone();
-        match wrong {
-            Some(why) => Err(Fault::input(why)),
-            None => Ok(access),
-        }
+        let path = keys::place(base_dir);
+        let stamp = Stamp::of(&path);
+        let keys = Keys::read(&path).map_err(|fault| Fault::input(fault.message().to_owned()))?;
+        let held = RwLock::new(Held { stamp, keys, wrong: None });
+        Ok(Self { path: Some(path), held })
     }
 
     /// True when a key is asked for. So it is where the keys cannot be read.
@@ -103,18 +107,27 @@ impl Access {
     }
 
     /// Reads the file again when it is another one than before. A look at the file is cheap, and makes a revoked key
-    /// useless with the next request.
+    /// useless with the next request. Where it is gone or cannot be read, the keys that were there are: whoever revokes the
+    /// last one leaves a file with none, and a folder that is away for a moment neither locks clients out nor lets
+    /// strangers in.
     fn refresh(&self) {
         let Some(path) = &self.path else { return };
         let stamp = Stamp::of(path);
         if self.read().stamp == stamp {
             return;
         }
-        let (keys, wrong) = match Keys::read(path) {
-            Ok(keys) => (keys, None),
-            Err(fault) => (Keys::default(), Some(fault.message().to_owned())),
-        };
-        *self.held.write().unwrap_or_else(PoisonError::into_inner) = Held { stamp, keys, wrong };
+        let read = Keys::read(path);
+        let is_gone = stamp.is_none() || Stamp::of(path).is_none();
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        held.stamp = stamp;
+        match read {
+            Ok(keys) if !is_gone => (held.keys, held.wrong) = (keys, None),
+            Ok(_) => {
+                tracing::warn!(path = %path.display(), "the keys are gone; those that were there stay good")
+            }
+            Err(fault) if held.keys.is_empty() => held.wrong = Some(fault.message().to_owned()),
+            Err(fault) => tracing::warn!(why = fault.message(), "the keys that were read before stay good"),
+        }
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Held> {
@@ -168,7 +181,7 @@ pub(crate) async fn gate(State(house): State<Arc<House>>, mut request: Request, 
 }
 
 /// True for a text that has the form of a key of ours.
-fn is_ours(text: &str) -> bool {
+pub(crate) fn is_ours(text: &str) -> bool {
     text.starts_with(PREFIX)
 }
 

@@ -4,6 +4,9 @@
 //! Left out are cache marks, thoughts, and what a server says of an item rather than the item itself. A block of the
 //! content goes in apart from what is around it, once it is known whether it counts; its type, and that of the element,
 //! stand at the end, wherever they were written. A name that stands twice counts twice.
+//!
+//! In a system prompt at the head digits do not count: some clients write the time into it, which makes no other
+//! conversation of it.
 
 use super::pen::Pen;
 use super::{By, Element};
@@ -85,6 +88,10 @@ pub(super) struct Digester {
     has_role: bool,
     /// True when a block answers a call.
     answers: bool,
+    /// True while nothing but system prompts has passed.
+    leads: bool,
+    /// The same element without digits, while it may be a system prompt at the head.
+    faded: Pen,
     pub(super) role: Word,
     pub(super) kind: Word,
     pub(super) block_kind: Word,
@@ -108,6 +115,8 @@ impl Digester {
             has_call: false,
             has_role: false,
             answers: false,
+            leads: true,
+            faded: Pen::default(),
             role: Word::default(),
             kind: Word::default(),
             block_kind: Word::default(),
@@ -117,11 +126,13 @@ impl Digester {
     /// A list begins: what was before belongs to another.
     pub(super) fn begin_list(&mut self) {
         self.running = self.salt;
+        self.leads = true;
     }
 
     pub(super) fn begin(&mut self) {
         self.element.clear();
         self.element.write(&self.running);
+        self.faded.clear();
         self.turn(Page::Element);
         (self.has_id, self.has_call, self.has_role, self.answers) = (false, false, false, false);
         self.role.clear();
@@ -137,6 +148,11 @@ impl Digester {
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) {
+        if self.leads {
+            for piece in bytes.split(u8::is_ascii_digit) {
+                self.faded.write(piece);
+            }
+        }
         match self.page {
             Page::Element => self.element.write(bytes),
             Page::Block => self.block.write(bytes),
@@ -183,6 +199,7 @@ impl Digester {
     pub(super) fn end(&mut self, span: std::ops::Range<u64>) -> Element {
         let kind = self.kind.said().unwrap_or_default();
         let counts = self.dialect != Dialect::Responses || kind != "reasoning";
+        let before = self.running;
         if counts {
             if self.has_id && !self.has_call && !self.has_role {
                 self.id.pour(ID, &mut self.element);
@@ -191,9 +208,14 @@ impl Digester {
             self.element.write(if unsaid { b"" } else { kind.as_bytes() });
             self.running = self.element.digest();
         }
+        let by = self.by(&kind);
+        self.leads &= by == By::System;
+        if self.leads {
+            self.faded.write(&before);
+            self.running = self.faded.digest();
+        }
         let mut digest = [0; 16];
         digest.copy_from_slice(&self.running[..16]);
-        let by = self.by(&kind);
         Element { span, by, digest }
     }
 

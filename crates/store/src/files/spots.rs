@@ -6,7 +6,7 @@
 
 use super::tasks::Tasks;
 use super::{FileJournal, FileStore};
-use crate::places::{Places, Spot, spot_of};
+use crate::places::{MOST_SPOTS, Places, Spot, spot_of};
 use crate::{Journal, Mode, Result, Store};
 use komado_core::head::{Kind, Source};
 use komado_core::{Seq, SessionId, ThreadId};
@@ -22,14 +22,15 @@ CREATE TABLE IF NOT EXISTS places (
 );
 CREATE INDEX IF NOT EXISTS idx_places_name ON places(name);
 CREATE INDEX IF NOT EXISTS idx_places_session ON places(session);
+CREATE UNIQUE INDEX IF NOT EXISTS idx_places_once ON places(name, session, thread, seq);
 ";
 
 /// One index gives the rows of a name in the order they came.
-const FIND: &str = "SELECT name, session, thread, seq FROM places WHERE name = ?1 ORDER BY rowid DESC";
+const FIND: &str = "SELECT name, session, thread, seq FROM places INDEXED BY idx_places_name WHERE name = ?1 \
+    ORDER BY rowid DESC LIMIT ?2";
 
-/// The sign keeps it to the index of names: a session may have very many rows, a name has few.
-const NOTE: &str = "INSERT INTO places (name, session, thread, seq) SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS \
-    (SELECT 1 FROM places WHERE name = ?1 AND +session = ?2 AND thread = ?3 AND seq = ?4)";
+/// An index knows each row: neither a name nor a session with very many is looked through.
+const NOTE: &str = "INSERT OR IGNORE INTO places (name, session, thread, seq) VALUES (?1, ?2, ?3, ?4)";
 
 /// Makes the table where it is missing; refuses another of the same name.
 pub(super) fn prepare(db: &Connection) -> rusqlite::Result<()> {
@@ -55,7 +56,7 @@ impl Tasks {
     /// The moments called `name`, the newest first. A row that somebody else wrote, and that names nothing, is passed over.
     pub(super) fn spots(&self, name: &str) -> Result<Vec<Spot>> {
         let mut statement = self.told(self.db.prepare_cached(FIND))?;
-        let rows = self.told(statement.query_map([name], read))?;
+        let rows = self.told(statement.query_map(params![name, MOST_SPOTS as i64], read))?;
         let whole =
             |row: &rusqlite::Result<Spot>| !matches!(row, Err(rusqlite::Error::FromSqlConversionFailure(..)));
         self.told(rows.filter(whole).collect::<rusqlite::Result<Vec<_>>>())
@@ -178,7 +179,6 @@ mod tests {
         assert_eq!(tasks.spots(&all[77_777].name).unwrap(), []);
         // No sorting, and no row looked at but those of the name.
         assert_eq!(plan(&tasks, FIND), "SEARCH places USING INDEX idx_places_name (name=?)");
-        assert!(plan(&tasks, NOTE).contains("SEARCH places USING INDEX idx_places_name (name=?)"));
         let forget = plan(&tasks, "DELETE FROM places WHERE session = ?1");
         assert!(forget.contains("idx_places_session (session=?)"), "{forget}");
     }

@@ -48,3 +48,13 @@ pub(crate) fn moments_go_with_their_session(store: &dyn Store) {
     make(store, "s");
     assert_eq!(store.spots("n2").unwrap(), []);
 }
+
+pub(crate) fn of_very_many_moments_with_one_name_only_the_newest_are_given(store: &dyn Store) {
+    make(store, "s");
+    let most = komado_store::MOST_SPOTS as u32;
+    let all: Vec<Spot> = (1..=most + 9).map(|seq| spot("n", "s", "root", seq)).collect();
+    store.note(&all).unwrap();
+    store.note(&all[..5]).unwrap();
+    let newest: Vec<Spot> = all.iter().rev().take(most as usize).cloned().collect();
+    assert_eq!(store.spots("n").unwrap(), newest);
+}

@@ -127,8 +127,9 @@ fn ours(headers: &mut HeaderMap, name: &HeaderName, read: fn(&str) -> Option<&st
 /// A program sends neither.
 pub(super) fn check_browser(headers: &HeaderMap, path: &str) -> Result<(), Away> {
     let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("?").to_owned());
-    // Agents reach the gateway by any name that leads to this machine.
-    if let Some(host) = text(HOST).filter(|host| is_api(path) && !is_local(host)) {
+    // Agents reach the gateway from containers, too; by no name that anyone out there can have lead here.
+    let is_known = |host: &String| is_local(host) || !is_api(path) && is_near(host);
+    if let Some(host) = text(HOST).filter(|host| !is_known(host)) {
         return Err(Away::new(
             StatusCode::FORBIDDEN,
             format!("Host {host:?} is not this machine: ask for localhost or 127.0.0.1, or use a key"),
@@ -149,12 +150,27 @@ pub(super) fn check_browser(headers: &HeaderMap, path: &str) -> Result<(), Away>
     Ok(())
 }
 
-/// True for `localhost`, `127.0.0.1:4141`, `[::1]` and the like.
-fn is_local(host: &str) -> bool {
-    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+/// The name in `name:port`, or the address in `[address]:port`.
+fn bare(host: &str) -> &str {
+    match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((name, _)) => name,
         None => host.split(':').next().unwrap_or(host),
-    };
+    }
+}
+
+/// True for `localhost`, `127.0.0.1:4141`, `[::1]` and the like.
+fn is_local(host: &str) -> bool {
+    let name = bare(host);
     let address = name.parse::<std::net::IpAddr>();
     name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+}
+
+/// True for an address, and for a name that a stranger's page cannot have: one without a dot, `*.localhost`, and the one
+/// by which containers reach their host.
+fn is_near(host: &str) -> bool {
+    let name = bare(host).to_ascii_lowercase();
+    name.parse::<std::net::IpAddr>().is_ok()
+        || name == "host.docker.internal"
+        || name.ends_with(".localhost")
+        || !name.is_empty() && !name.contains('.')
 }

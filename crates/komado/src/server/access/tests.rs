@@ -56,7 +56,17 @@ fn a_page_that_was_led_here_by_a_name_or_a_form_is_refused() {
     }
     // Agents may have any name for this machine and pages of their own; a page out there may not spend its owner's key.
     let gateway = "/v1/chat/completions";
-    assert!(admit(&[("host", "model.internal")], gateway).is_ok());
+    for host in ["model", "10.0.0.7:4141", "[fe80::1]:4141", "app.localhost", "Host.Docker.Internal:4141"] {
+        assert!(admit(&[("host", host)], gateway).is_ok(), "{host}");
+        assert!(admit(&[("host", host)], "/api/v1/sessions").is_err(), "{host}");
+    }
+    for path in [gateway, "/v1/files", "/v1/models"] {
+        for host in
+            ["evil.example:4141", "model.internal", "localhost.evil.example", "10.0.0.7.evil.example", ""]
+        {
+            assert_eq!(admit(&[("host", host)], path).unwrap_err().status, StatusCode::FORBIDDEN, "{host}");
+        }
+    }
     assert!(admit(&[("origin", "app://agent")], gateway).is_ok());
     assert!(admit(&[("origin", "https://evil.example")], gateway).is_err());
 }
@@ -130,6 +140,38 @@ fn keys_that_cannot_be_read_let_nobody_in() {
     assert!(access.has_keys());
     let fault = Access::open(folder.path()).unwrap_err();
     assert!(fault.message().contains("keys.json"), "{}", fault.message());
+}
+
+#[test]
+fn keys_whose_file_is_away_stay_good_and_let_no_stranger_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = folder.path().join("base");
+    keys::add(&base, key("one", "kmd_one")).unwrap();
+    let access = Access::open(&base).unwrap();
+    let admit = |given: &[(&'static str, &str)]| access.admit(&mut headers(given), "/v1/models", here());
+    let check = |when: &str| {
+        assert_eq!(admit(&[("x-api-key", "kmd_one")]).unwrap().key.as_deref(), Some("one"), "{when}");
+        for given in [&[][..], &[("x-api-key", "kmd_two")]] {
+            assert_eq!(admit(given).unwrap_err().status, StatusCode::UNAUTHORIZED, "{when}");
+        }
+        assert!(access.has_keys(), "{when}");
+    };
+    check("as it is");
+    let away = folder.path().join("away");
+    std::fs::rename(&base, &away).unwrap();
+    check("the folder is away");
+    std::fs::create_dir(&base).unwrap();
+    check("the folder is empty");
+    std::fs::write(keys::place(&base), "{").unwrap();
+    check("the file is broken");
+    // It is there again, and what is done to it counts again.
+    std::fs::remove_dir_all(&base).unwrap();
+    std::fs::rename(&away, &base).unwrap();
+    check("it is back");
+    keys::revoke(&base, "one").unwrap();
+    assert!(!access.has_keys());
+    assert_eq!(admit(&[]), Ok(Guest::owner()));
+    assert!(admit(&[("x-api-key", "kmd_one")]).is_err());
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@
 use super::super::Guest;
 use super::upstream::Upstream;
 use crate::connect::provider::Held;
+use crate::server::access::is_ours;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use komado_core::{BadId, SessionId};
 use komado_engine::place::Caller;
@@ -29,9 +30,6 @@ const CONNECTION: &[&str] = &[
 
 /// Where credentials stand.
 const CREDENTIALS: &[&str] = &["authorization", "x-api-key", "api-key", "x-goog-api-key"];
-
-/// What our own keys begin with.
-const OUR_KEY: &str = "kmd_";
 
 /// A key shorter than this is none: what people write where a client insists on one.
 const SHORTEST_KEY: usize = 16;
@@ -69,7 +67,7 @@ pub(super) fn outgoing(client: &HeaderMap, upstream: &Upstream, manner: Manner) 
         "content-length" | "accept-encoding" => false,
         _ if CONNECTION.contains(&name) || listed.iter().any(|other| other == name) => false,
         _ if name.starts_with("x-komado-") => false,
-        _ if CREDENTIALS.contains(&name) => !held && manner == Manner::Native && !is_ours(value),
+        _ if CREDENTIALS.contains(&name) => !held && manner == Manner::Native && !is_ours(bearer(value)),
         _ => manner == Manner::Native || !is_of_one_api(name),
     };
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
@@ -111,10 +109,6 @@ fn listed(headers: &HeaderMap) -> Vec<String> {
     values.flat_map(|value| value.split(',')).map(|name| name.trim().to_ascii_lowercase()).collect()
 }
 
-fn is_ours(value: &str) -> bool {
-    bearer(value).starts_with(OUR_KEY)
-}
-
 fn bearer(value: &str) -> &str {
     let word = value.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
     word.map_or(value, |(_, token)| token).trim()
@@ -124,7 +118,7 @@ fn bearer(value: &str) -> &str {
 fn credential(headers: &HeaderMap) -> Option<String> {
     let values = CREDENTIALS.iter().flat_map(|name| headers.get_all(*name));
     let mut keys = values.filter_map(|value| value.to_str().ok()).map(bearer);
-    keys.find(|key| !key.is_empty() && !key.starts_with(OUR_KEY)).map(str::to_owned)
+    keys.find(|key| !key.is_empty() && !is_ours(key)).map(str::to_owned)
 }
 
 /// Who sent a request. An error for a session's name that can be none.
@@ -144,7 +138,7 @@ pub(super) fn caller(headers: &HeaderMap, guest: &Guest) -> Result<Caller, BadId
         (None, Some(named)) => format!("{who}\n{named}"),
         (None, None) => format!("{who}\n{}", agent.as_deref().unwrap_or_default()),
     };
-    Ok(Caller { salt, session, named, user: guest.user.clone(), agent })
+    Ok(Caller { salt, session, named, user: guest.user.clone(), agent, sees: guest.sight() })
 }
 
 /// The headers of an answer: the provider's but those of the connection, and what we have to say.

@@ -3,7 +3,7 @@
 use super::desk::{Desk, Words};
 use super::effect::Effect;
 use super::tool::{Answer, Errand};
-use crate::fault::{Fault, Outcome};
+use crate::fault::Outcome;
 use crate::verb::sessions;
 use komado_core::SessionId;
 use komado_store::{Mode, Query};
@@ -183,7 +183,7 @@ impl Errand for Recall {
         let words = words.option("neighbours", self.neighbours);
         let is_wide = self.session.is_none() && self.thread.is_none() && desk.named.is_none();
         let found = if is_wide {
-            wide(desk, words.word(self.query))?
+            wide(desk, words, self.query, self.k.unwrap_or(RESULTS))?
         } else {
             let address = desk.at(self.session.as_deref(), self.thread.as_deref(), None)?;
             desk.lines(&words.word(address).word(self.query).all())?
@@ -196,30 +196,28 @@ impl Errand for Recall {
     }
 }
 
-/// A search through every session that may be seen.
-fn wide(desk: &Desk, words: Words) -> Outcome<Vec<Value>> {
+/// A search through every session that may be seen: all, or the guest's own and those that the key lists.
+fn wide(desk: &Desk, words: Words, query: String, most: u32) -> Outcome<Vec<Value>> {
     if desk.guest.sees_all {
-        return desk.lines(&words.flag("all", Some(true)).all());
+        return desk.lines(&words.flag("all", Some(true)).word(query).all());
     }
-    let Some(user) = &desk.guest.user else {
-        return Err(Fault::usage("say which session to search: `sessions` lists them"));
+    let own = desk.guest.user.as_ref();
+    let mut found = match own {
+        Some(user) => desk.lines(&words.clone().option("user", Some(user)).word(&query).all())?,
+        None => Vec::new(),
     };
-    let mut found = desk.lines(&words.option("user", Some(user)).all())?;
-    // What a key may see can be less than what its user has.
-    let mut wrong = None;
-    found.retain(|one| match may_see(desk, one) {
-        Ok(may) => may,
-        Err(fault) => {
-            wrong = Some(fault);
-            false
+    for id in &desk.guest.sessions {
+        let Ok(name) = SessionId::new(id.as_str()) else { continue };
+        let Ok(session) = desk.app.session(&name) else { continue };
+        // One's own were searched already.
+        if own.is_none() || session.meta.user.as_ref() != own {
+            found.extend(desk.lines(&words.clone().word(id).word(&query).all())?);
         }
-    });
-    wrong.map_or(Ok(found), Err)
-}
-
-fn may_see(desk: &Desk, found: &Value) -> Outcome<bool> {
-    let id = SessionId::new(found["session"].as_str().unwrap_or_default())?;
-    Ok(desk.guest.may_see(&desk.app.session(&id)?))
+    }
+    let score = |one: &Value| one["score"].as_f64().unwrap_or_default();
+    found.sort_by(|a, b| score(b).total_cmp(&score(a)));
+    found.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+    Ok(found)
 }
 
 fn line(found: &Value) -> String {

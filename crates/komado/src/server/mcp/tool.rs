@@ -177,6 +177,14 @@ mod tests {
         let wide = run(&bob, "recall", json!({ "query": "secret" })).unwrap();
         assert_eq!(wide.value["results"], json!([]));
         assert_eq!(run(&ann, "recall", json!({ "query": "secret" })).unwrap().value["results"][0]["seq"], 1);
+        // A session that the key lists is searched, too, with a user of one's own or without.
+        for user in [Some("bob".to_owned()), None] {
+            let guest = Guest { user, sessions: vec!["gone".into(), hers.clone()], ..bob.guest.clone() };
+            let listed = Desk { guest, app: app(dir.path()).shared(), named: None };
+            let wide = run(&listed, "recall", json!({ "query": "secret" })).unwrap();
+            assert_eq!(wide.value["results"].as_array().unwrap().len(), 1);
+            assert_eq!(wide.value["results"][0]["session"], hers);
+        }
         for uri in ["", "/journal", "/thread/root"] {
             assert!(resource::read(&bob, &format!("komado://session/{hers}{uri}")).is_err(), "{uri}");
             assert!(resource::read(&ann, &format!("komado://session/{hers}{uri}")).is_ok(), "{uri}");
