@@ -74,9 +74,8 @@ impl Engine {
 
     /// A session's attributes.
     pub fn session(&self, id: &SessionId) -> Result<Session> {
-        let query = Query { prefix: Some(id.to_string()), ..Query::default() };
-        let found = self.store.sessions(&query)?.into_iter().find(|s| s.meta.uuid == id.as_str());
-        match found {
+        let query = Query { id: Some(id.clone()), ..Query::default() };
+        match self.store.sessions(&query)?.pop() {
             Some(session) => Ok(session),
             // A session that the table has lost gets its row back with the first change, be it none.
             None => Ok(self.store.change(id, &Change::Count { by: Counters::default(), at: self.now() })?),

@@ -51,6 +51,8 @@ pub enum Mode {
 pub struct Query {
     /// Only this one, or those whose id begins so.
     pub prefix: Option<String>,
+    /// Only the one of exactly this id.
+    pub id: Option<SessionId>,
     /// Only in this state.
     pub status: Option<State>,
     /// Only this user's.

@@ -65,6 +65,7 @@ fn here() -> Holder {
 fn matches(query: &Query, id: &SessionId, session: &Session) -> bool {
     let key = (session.meta.created_at.as_str(), id);
     query.prefix.as_ref().is_none_or(|prefix| id.as_str().starts_with(prefix))
+        && query.id.as_ref().is_none_or(|exact| exact == id)
         && query.status.is_none_or(|status| session.status == status)
         && query.user.as_ref().is_none_or(|user| session.meta.user.as_ref() == Some(user))
         && query

@@ -177,10 +177,16 @@ fn nowhere(visit: &Visit, path: &str) -> Refusal {
 
 /// The error for a client that comes too often, as its path reads errors.
 pub(crate) fn too_often(path: &str) -> Response {
-    let dialect = path::aim(&Method::GET, path, &|_| false).dialect;
     Refusal::new(429, "too many requests in a second; the key or server.rate sets how many may come")
         .later(1)
-        .response(dialect)
+        .response(dialect_at(path))
+}
+
+/// How whoever asks at `path` speaks, also where it begins with a provider's name.
+pub(crate) fn dialect_at(path: &str) -> Dialect {
+    let aim = path::aim(&Method::POST, path, &|_| false);
+    let is_known = aim.way != Way::Nowhere;
+    if is_known { aim.dialect } else { path::aim(&Method::POST, path, &|_| true).dialect }
 }
 
 /// The dialects that a provider is asked in, for whoever starts the server.

@@ -4,24 +4,41 @@
 //! too often is told when to come again, and nothing is queued: a queue would only hide it.
 
 use super::Guest;
+use super::api::problem::Problem;
 use super::gateway::too_often;
 use crate::config::ServerWishes;
+use axum::body::{Body, HttpBody};
 use axum::extract::{ConnectInfo, Request, State};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, StatusCode};
+use http_body_util::BodyExt;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How many keys and addresses are remembered.
 const MOST: usize = 10_000;
 
+/// Calls of the API and of MCP that are handled at once; each may hold a thread. The gateway has its own.
+pub(crate) const SEATS: usize = 48;
+
+/// Readers of live events; they hold no thread while they wait.
+const LISTENERS: usize = 256;
+
+/// How long a call waits for a seat.
+const QUEUE: Duration = Duration::from_secs(5);
+
 /// How many may come.
 pub(crate) struct Limits {
     all: Arc<Semaphore>,
+    seats: Arc<Semaphore>,
+    listeners: Arc<Semaphore>,
     rate: u32,
     lanes: Mutex<HashMap<String, Arc<Lane>>>,
 }
@@ -55,7 +72,8 @@ impl Limits {
     /// The limits of the settings.
     pub(crate) fn new(server: &ServerWishes) -> Self {
         let all = Arc::new(Semaphore::new(server.concurrency.max(1) as usize));
-        Self { all, rate: server.rate, lanes: Mutex::default() }
+        let (seats, listeners) = (Arc::new(Semaphore::new(SEATS)), Arc::new(Semaphore::new(LISTENERS)));
+        Self { all, seats, listeners, rate: server.rate, lanes: Mutex::default() }
     }
 
     /// A place, unless all are taken.
@@ -69,6 +87,12 @@ impl Limits {
         };
         let all = Arc::clone(&self.all).try_acquire_owned().ok()?;
         Some(Permit { _all: all, _own: own })
+    }
+
+    /// Takes every seat.
+    #[cfg(test)]
+    pub(crate) async fn fill(&self) -> OwnedSemaphorePermit {
+        Arc::clone(&self.seats).acquire_many_owned(SEATS as u32).await.unwrap()
     }
 
     /// True when one more may come now.
@@ -115,6 +139,52 @@ pub(crate) async fn pace(
     too_often(request.uri().path())
 }
 
+/// Gives a call of the API or of MCP a seat until its answer is over, so that no number of them takes the threads that
+/// requests to models need.
+pub(crate) async fn seat(
+    State(gateway): State<Arc<super::gateway::Gateway>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let limits = &gateway.limits;
+    let busy = |what: &str| {
+        gateway.meters.turned_away("concurrency");
+        let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, format!("too many {what} at once"));
+        let mut response = problem.into_response();
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        response
+    };
+    let seat = tokio::time::timeout(QUEUE, Arc::clone(&limits.seats).acquire_owned()).await;
+    let Ok(Ok(seat)) = seat else { return busy("calls of the API") };
+    // A call whose client has gone still holds its thread, so it still holds its seat.
+    let call = tokio::spawn(async move { (next.run(request).await, seat) });
+    let Ok((response, seat)) = call.await else {
+        return Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the call broke off").into_response();
+    };
+    let kind = response.headers().get(CONTENT_TYPE);
+    if kind.is_none_or(|kind| !kind.as_bytes().starts_with(b"text/event-stream")) {
+        return held(response, seat);
+    }
+    match Arc::clone(&limits.listeners).try_acquire_owned() {
+        Ok(place) => held(response, place),
+        Err(_) => busy("readers of events"),
+    }
+}
+
+/// An answer that keeps a place until it is over.
+fn held(response: Response, place: OwnedSemaphorePermit) -> Response {
+    // One that is there as a whole needs nobody any more.
+    if response.body().size_hint().exact().is_some() {
+        return response;
+    }
+    response.map(|body| {
+        Body::new(body.map_frame(move |frame| {
+            let _ = &place;
+            frame
+        }))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,6 +207,19 @@ mod tests {
         assert!(other.is_some() && limits.enter(&Guest::default()).is_none());
         drop(first);
         assert!(limits.enter(&own).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_place_is_kept_until_the_answer_is_over() {
+        let places = Arc::new(Semaphore::new(1));
+        let place = Arc::clone(&places).try_acquire_owned().unwrap();
+        let pieces = futures_util::stream::iter([std::io::Result::Ok("窓")]);
+        let response = held(Response::new(Body::from_stream(pieces)), place);
+        assert_eq!(places.available_permits(), 0);
+        assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "窓".as_bytes());
+        let place = Arc::clone(&places).try_acquire_owned().unwrap();
+        let _whole = held(Response::new(Body::from("窓")), place);
+        assert_eq!(places.available_permits(), 1);
     }
 
     #[test]

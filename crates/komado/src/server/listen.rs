@@ -1,7 +1,8 @@
 //! A listener that does not wait for ever.
 //!
 //! Whoever connects and does not say what they want holds a place that others need. Only the head of the first request
-//! has to come in time: a body has its own patience, and an answer may take as long as it takes.
+//! has to come in time: a body has its own patience, and an answer may take as long as it takes. Whoever does not take
+//! what is sent to them for that long is let go, too.
 
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
@@ -46,7 +47,8 @@ impl Listener for Prompt {
         let (stream, peer) = Listener::accept(&mut self.inner).await;
         // Pieces of a stream are small and must not wait for each other.
         let _ = stream.set_nodelay(true);
-        (Prompted { stream, until: Some(Box::pin(sleep(self.patience))), ends: 0 }, peer)
+        let until = Some(Box::pin(sleep(self.patience)));
+        (Prompted { stream, patience: self.patience, until, stalled: None, ends: 0 }, peer)
     }
 
     fn local_addr(&self) -> io::Result<Self::Addr> {
@@ -57,13 +59,30 @@ impl Listener for Prompt {
 /// A connection.
 pub(crate) struct Prompted {
     stream: TcpStream,
+    patience: Duration,
     /// Until when the head must have come; `None` once it has.
     until: Option<Pin<Box<Sleep>>>,
+    /// Until when something must be taken; `None` while there is room.
+    stalled: Option<Pin<Box<Sleep>>>,
     /// How much of the empty line that ends a head was seen.
     ends: usize,
 }
 
 impl Prompted {
+    /// What became of a write; one that makes no way for too long is an error.
+    fn wrote<T>(&mut self, context: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if done.is_ready() {
+            self.stalled = None;
+            return done;
+        }
+        let patience = self.patience;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(patience)));
+        match stalled.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
     /// Looks for the end of the head in what came.
     fn look(&mut self, bytes: &[u8]) {
         const END: &[u8] = b"\r\n\r\n";
@@ -102,7 +121,8 @@ impl AsyncWrite for Prompted {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let done = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.wrote(context, done)
     }
 
     fn poll_write_vectored(
@@ -110,7 +130,8 @@ impl AsyncWrite for Prompted {
         context: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
+        let done = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
+        self.wrote(context, done)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -141,6 +162,19 @@ mod tests {
     fn a_head_that_does_not_come_ends_the_connection_and_one_that_came_may_take_its_time() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(heads());
+        runtime.block_on(takes());
+    }
+
+    async fn takes() {
+        let (client, mut served) = pair(Duration::from_millis(20)).await;
+        let piece = vec![0; 1 << 20];
+        let gone = loop {
+            if let Err(error) = served.write_all(&piece).await {
+                break error;
+            }
+        };
+        assert_eq!(gone.kind(), io::ErrorKind::TimedOut);
+        drop(client);
     }
 
     async fn heads() {

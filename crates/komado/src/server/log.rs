@@ -3,7 +3,7 @@
 //! Bodies, headers and queries are never written: they may hold secrets.
 
 use crate::fault::{Fault, Outcome};
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -19,6 +19,20 @@ pub(crate) enum Lines {
 /// The variable that sets how much is written.
 const VARIABLE: &str = "KOMADO_LOG";
 
+/// Standard error, which may be a file on a disk that is full: a line that is lost is no reason for a panic.
+struct Quiet;
+
+impl Write for Quiet {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let _ = io::stderr().write_all(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Begins to write; `level` as on the command line, else as the environment says, else what matters.
 pub(crate) fn begin(level: Option<&str>, lines: Lines) -> Outcome {
     let given = level.map(str::to_owned).or_else(|| std::env::var(VARIABLE).ok());
@@ -28,8 +42,7 @@ pub(crate) fn begin(level: Option<&str>, lines: Lines) -> Outcome {
             "--log or {VARIABLE}: {text:?} is no level ({why}); write error, warn, info, debug or trace"
         ))
     })?;
-    let base =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let base = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Quiet).with_target(false);
     let begun = match lines {
         Lines::Text => base.with_ansi(std::io::stderr().is_terminal()).try_init(),
         Lines::Json => base.json().flatten_event(true).try_init(),

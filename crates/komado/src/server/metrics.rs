@@ -62,6 +62,10 @@ impl Meters {
             counter!("komado_tokens_before_total").increment(notes.before);
             counter!("komado_tokens_after_total").increment(notes.after);
             counter!("komado_edits_total").increment(u64::from(notes.edits));
+            counter!("komado_recalls_total").increment(u64::from(notes.recalls));
+            for (rung, edits) in &notes.rungs {
+                counter!("komado_edits_by_rung_total", "rung" => *rung).increment(u64::from(*edits));
+            }
             counter!("komado_retries_total").increment(u64::from(notes.attempts.saturating_sub(1)));
             if told.status.is_some_and(|status| status >= 400) {
                 counter!("komado_upstream_errors_total", "upstream" => told.upstream.to_owned(), "status" => status)
@@ -117,6 +121,8 @@ fn describe() {
     describe_counter!("komado_tokens_before_total", "Tokens of what clients sent, as we count");
     describe_counter!("komado_tokens_after_total", "Tokens of what was sent on");
     describe_counter!("komado_edits_total", "Edits that made a window fit");
+    describe_counter!("komado_edits_by_rung_total", "The same, by rung of the ladder");
+    describe_counter!("komado_recalls_total", "Calls of models that Komado answered itself");
     describe_counter!("komado_retries_total", "Requests that went out again, smaller");
     describe_counter!("komado_upstream_errors_total", "Answers that are errors, by provider and status");
     describe_counter!("komado_upstream_away_total", "Providers that could not be reached");
@@ -137,7 +143,16 @@ mod tests {
     #[test]
     fn what_is_counted_is_rendered_and_two_servers_do_not_share_it() {
         let (one, other) = (Meters::new(), Meters::new());
-        let notes = Notes { placed: "new", before: 9, after: 4, edits: 1, attempts: 3, ..Notes::default() };
+        let notes = Notes {
+            placed: "new",
+            before: 9,
+            after: 4,
+            edits: 3,
+            rungs: vec![("clip", 2), ("condense", 1)],
+            recalls: 4,
+            attempts: 3,
+            ..Notes::default()
+        };
         one.told(&Told {
             dialect: "openai",
             upstream: "社内",
@@ -154,6 +169,8 @@ mod tests {
             r#"komado_faults_total{kind="store"} 1"#,
             r#"komado_upstream_errors_total{upstream="社内",status="500"} 1"#,
             "komado_tokens_before_total 9",
+            r#"komado_edits_by_rung_total{rung="clip"} 2"#,
+            "komado_recalls_total 4",
             "komado_retries_total 2",
             "komado_in_flight 2",
         ] {

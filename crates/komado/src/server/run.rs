@@ -31,7 +31,9 @@ pub(crate) enum Reach {
 /// All routes of a house.
 pub(crate) fn router(house: Arc<House>, gateway: &Arc<Gateway>, reach: Reach) -> Router {
     let watch = health::routes(&house, gateway);
-    let mut guarded = gateway::routes(gateway).merge(api::routes(&house)).merge(mcp::routes(&house));
+    let seated = from_fn_with_state(Arc::clone(gateway), limits::seat);
+    let desks = api::routes(&house).merge(mcp::routes(&house)).layer(seated);
+    let mut guarded = gateway::routes(gateway).merge(desks);
     let mut open = Router::new();
     // Whoever is on this machine may look; others show a key.
     match reach {
@@ -68,7 +70,7 @@ pub(crate) async fn bind(house: &House, listen: &str) -> Outcome<(TcpListener, R
         return Err(Fault::new(
             Exit::Refused,
             format!(
-                "{listen} can be reached from other machines, and there are no keys: `komado keys add NAME` makes one, or listen at 127.0.0.1"
+                "{listen} can be reached from other machines, and there are no keys: `komado key add NAME` makes one, or listen at 127.0.0.1"
             ),
         ));
     }

@@ -6,6 +6,7 @@ use crate::connect::provider::Held;
 use crate::fault::Outcome;
 use crate::server::access::Access;
 use crate::server::gateway::{self, Found, Gateway, Upstream};
+use crate::server::limits::SEATS;
 use crate::server::log::{self, Lines};
 use crate::server::{House, run};
 use clap::Args as ClapArgs;
@@ -48,9 +49,9 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let server = app.config.server.clone();
     let access = Access::open(&app.config.base_dir)?;
     let house = Arc::new(House { app: app.shared(), access, stop: CancellationToken::new() });
-    // A thread for each request that is handled at once, and some for everything else.
+    // A thread for each request and each call that is handled at once, and some for everything else.
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .max_blocking_threads(server.concurrency as usize + 64)
+        .max_blocking_threads(server.concurrency as usize + SEATS + 64)
         .enable_all()
         .build()?;
     let listen = args.listen.unwrap_or(server.listen);

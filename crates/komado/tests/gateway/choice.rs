@@ -63,6 +63,46 @@ fn models_of_all_providers_are_listed_by_both_names() {
 }
 
 #[test]
+fn a_clients_key_goes_to_nobody_it_is_not_meant_for() {
+    let (one, other) = (Fake::saying("one"), Fake::saying("other"));
+    let place = Place::new();
+    let settings = format!(
+        "llm:\n  one: {{base_url: \"{}\"}}\n  other: {{base_url: \"{}\", dialect: anthropic, models: [窓]}}\n\
+         server: {{upstream: one}}\n",
+        one.url, other.url
+    );
+    std::fs::write(place.path().join("komado.yaml"), settings).unwrap();
+    let gateway = Gateway::start(place, &[]);
+    let key = [("authorization", "Bearer sk-of-the-client-0123456789")];
+    let carried = |fake: &Fake| {
+        let all = fake.seen();
+        all.iter().filter(|heard| format!("{:?}", heard.headers).contains("sk-of-the-client")).count()
+    };
+    gateway.ask("GET /v1/models", &key, b"");
+    assert_eq!((one.seen().len(), other.seen().len()), (1, 1));
+    assert_eq!((carried(&one), carried(&other)), (0, 0), "a list of all is asked for without it");
+    let body = r#"{"model":"窓","messages":[{"role":"user","content":"a"}]}"#;
+    gateway.ask("POST /v1/chat/completions", &key, body.as_bytes());
+    assert_eq!(carried(&other), 0, "another API's provider does not get it");
+    gateway.ask("POST /v1/chat/completions", &key, body.replace("窓", "m").as_bytes());
+    assert_eq!(carried(&one), 1, "the one that speaks the client's API does");
+    gateway.ask("POST /other/v1/messages", &key, ASKS[2].2.as_bytes());
+    assert_eq!(carried(&other), 1, "and so does one that the path names");
+}
+
+#[test]
+fn a_models_name_cannot_lead_out_of_the_version() {
+    let fake = Fake::saying("x");
+    let gateway = Gateway::before(&fake, "openai", &[]);
+    for path in ["/v1/models/..%2F..%2Fadmin", "/v1/%2e%2e/admin", "/test/v1/models/%2e%2e"] {
+        assert_eq!(gateway.get(path).status(), 404, "{path}");
+    }
+    assert!(fake.seen().is_empty(), "{:?}", fake.seen());
+    gateway.get("/v1/models/a%2Fb%3Fc");
+    assert_eq!(fake.seen()[0].line, "GET /v1/models/a/b%3Fc HTTP/1.1");
+}
+
+#[test]
 fn with_nothing_set_up_somebody_answers_all_the_same() {
     let gateway = Gateway::start(Place::new(), &[]);
     // Whoever runs a model at home has it found.

@@ -29,6 +29,24 @@ fn a_store_that_is_away_lets_requests_through_untouched_and_says_so() {
 }
 
 #[test]
+fn a_store_that_is_away_stops_nobody_whose_provider_speaks_another_api() {
+    for (dialect, at, (_, path, body)) in
+        [("anthropic", "/v1/messages", ASKS[0]), ("openai", "/v1/chat/completions", ASKS[2])]
+    {
+        let fake = Fake::saying("はい");
+        let gateway = without_store(&fake, dialect, &[]);
+        let answer = gateway.ask(&format!("POST {path}"), &[], body.as_bytes());
+        assert_eq!(answer.status(), 200, "{dialect}: {}", answer.text());
+        assert!(answer.text().contains("はい"), "{}", answer.text());
+        let (said, heard) = (answer.json(), fake.seen()[0].json());
+        assert_eq!(said["choices"].is_array(), dialect == "anthropic", "in the client's words: {said}");
+        assert_eq!(heard["max_tokens"].is_number(), dialect == "anthropic", "in the provider's: {heard}");
+        assert!(!answer.header("x-komado-fault").is_empty(), "{answer:?}");
+        assert_eq!(fake.seen()[0].path(), at);
+    }
+}
+
+#[test]
 fn who_would_rather_stop_is_refused_in_the_words_of_their_api() {
     for (dialect, path, body) in ASKS {
         let fake = Fake::saying("はい");
@@ -153,7 +171,7 @@ fn every_call_succeeds_while_the_store_goes_away_under_load_and_comes_back() {
 #[test]
 fn every_call_succeeds_on_a_disk_that_fills_up_under_load() {
     let fake = Fake::saying("はい");
-    let gateway = Gateway::on_full_disk(&fake, 24, &[]);
+    let gateway = Gateway::on_full_disk(&fake, 1536, &[]);
     let said = under_load(&gateway, 8, 16, |_| ());
     assert!(said.iter().all(|(status, _)| *status == 200), "{said:?}");
     assert!(said.iter().any(|(_, fault)| !fault.is_empty()), "the disk never filled up");
@@ -161,8 +179,8 @@ fn every_call_succeeds_on_a_disk_that_fills_up_under_load() {
     let seen = fake.seen();
     assert_eq!(seen.len(), 8 * 16);
     drop(gateway);
-    let gateway = Gateway::on_full_disk(&fake, 24, &["--on-fault", "stop"]);
-    let said = under_load(&gateway, 4, 16, |_| ());
+    let gateway = Gateway::on_full_disk(&fake, 1536, &["--on-fault", "stop"]);
+    let said = under_load(&gateway, 8, 16, |_| ());
     assert!(said.iter().any(|(status, _)| *status == 503), "{said:?}");
     assert!(
         said.iter().all(|(status, fault)| *status == 200 || *status == 503 && !fault.is_empty()),

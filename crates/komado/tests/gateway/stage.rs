@@ -104,7 +104,9 @@ impl Fake {
                     let Some(mut request) = head(&mut reader) else { return };
                     rest(&mut reader, &mut request);
                     // What a gateway asks to know the window is not what a client asked.
-                    if request.header("user-agent").starts_with("komado/") {
+                    let asks = ["/chat/completions", "/responses", "/messages", "/api/chat"];
+                    let is_ask = asks.iter().any(|path| request.path().ends_with(path));
+                    if request.header("user-agent").starts_with("komado/") && !is_ask {
                         return say(&mut stream, 404, "{}");
                     }
                     heard.lock().unwrap().push(request.clone());

@@ -249,6 +249,9 @@ fn clauses(query: &Query) -> (String, Vec<Value>) {
         // A range, so that the key's own index serves it. No character of an id comes after DEL.
         add("uuid >= ? AND uuid < ?", vec![prefix.clone(), format!("{prefix}\u{7f}")]);
     }
+    if let Some(id) = &query.id {
+        add("uuid = ?", vec![id.to_string()]);
+    }
     if let Some(status) = query.status {
         add("status = ?", vec![status.name().into()]);
     }

@@ -8,7 +8,7 @@ use crate::server::api::problem::Problem;
 use axum::response::{IntoResponse, Response};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, ORIGIN, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use komado_provider::{Dialect, Refusal};
+use komado_provider::Refusal;
 
 /// The header that some clients send their key in.
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -68,7 +68,7 @@ impl Away {
             return self.problem();
         }
         let refusal = Refusal::of(self.status.as_u16(), self.detail.as_str());
-        let (_, body) = dialect_at(path).refusal(&refusal);
+        let (_, body) = crate::server::gateway::dialect_at(path).refusal(&refusal);
         self.challenge((self.status, [(CONTENT_TYPE, "application/json")], body).into_response())
     }
 
@@ -84,16 +84,6 @@ impl Away {
                 .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"komado\""));
         }
         response
-    }
-}
-
-/// How an agent speaks that asks at `path`.
-fn dialect_at(path: &str) -> Dialect {
-    match path {
-        _ if path.contains("/messages") => Dialect::Messages,
-        _ if path.contains("/responses") => Dialect::Responses,
-        _ if path.contains("/api/") => Dialect::Ollama,
-        _ => Dialect::Chat,
     }
 }
 

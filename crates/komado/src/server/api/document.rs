@@ -67,7 +67,7 @@ fn operate(path: &str, method: &str, operation: &mut Value) {
         statuses.push(412);
     }
     if has_body {
-        statuses.extend([413, 415]);
+        statuses.extend([408, 413, 415]);
     }
     for status in statuses {
         let reason = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());

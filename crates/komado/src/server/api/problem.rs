@@ -84,6 +84,7 @@ impl Problem {
             404 => "not-found",
             405 => "wrong-method",
             406 => "not-acceptable",
+            408 => "too-slow",
             409 if self.retry.is_some() => "busy",
             409 => "refused",
             412 => "changed-meanwhile",

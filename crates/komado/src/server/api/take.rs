@@ -13,6 +13,11 @@ use http::request::Parts;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long a JSON body may take to come.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Names in the path.
 pub(super) struct Named<T>(pub(super) T);
@@ -79,7 +84,14 @@ pub(super) async fn json_bytes(request: Request) -> Answer<Bytes> {
 
 /// Reads a body, as far as bodies may be large.
 pub(super) async fn bytes<S: Send + Sync>(request: Request, state: &S) -> Answer<Bytes> {
-    Bytes::from_request(request, state).await.map_err(|error| match error {
+    let slow = |_| {
+        Problem::new(
+            StatusCode::REQUEST_TIMEOUT,
+            format!("the body did not come in {} s", PATIENCE.as_secs()),
+        )
+    };
+    let read = timeout(PATIENCE, Bytes::from_request(request, state)).await.map_err(slow)?;
+    read.map_err(|error| match error {
         BytesRejection::FailedToBufferBody(inner) if inner.status() == StatusCode::PAYLOAD_TOO_LARGE => {
             Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large; send less at a time")
         }

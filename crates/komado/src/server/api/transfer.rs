@@ -15,7 +15,9 @@ use komado_core::SessionId;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::time::Duration;
+use tokio::time::timeout;
 use utoipa::IntoParams;
 
 /// The media type of an export: JSON lines.
@@ -67,16 +69,21 @@ pub(super) async fn import(call: Call, Params(asked): Params<Under>, request: Re
         let detail = format!("content-type is {:?}; send {LINES}", given.unwrap_or_default());
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
     }
-    let file = spool(request.into_body()).await?;
+    let patience = Duration::from_secs(u64::from(call.house.app.config.server.timeout_seconds));
+    let file = spool(request.into_body(), patience).await?;
     let made = call.run(move |desk| bring(desk, file, asked.name)).await?;
     Ok((StatusCode::CREATED, Json(made)).into_response())
 }
 
 /// The body in a file without a name, so that it may be larger than memory.
-async fn spool(body: Body) -> Answer<File> {
-    let mut file = tempfile::tempfile()?;
+async fn spool(body: Body, patience: Duration) -> Answer<File> {
+    let mut file = waiting(tempfile::tempfile).await?;
     let (mut pieces, mut size) = (body.into_data_stream(), 0u64);
-    while let Some(piece) = pieces.next().await {
+    let slow = |_| {
+        let detail = format!("nothing more of the body came for {} s; send it again", patience.as_secs());
+        Problem::new(StatusCode::REQUEST_TIMEOUT, detail)
+    };
+    while let Some(piece) = timeout(patience, pieces.next()).await.map_err(slow)? {
         let piece = piece.map_err(|error| Problem::bad(format!("the body broke off: {error}")))?;
         size += piece.len() as u64;
         if size > MOST {
@@ -85,10 +92,15 @@ async fn spool(body: Body) -> Answer<File> {
                 format!("an export has at most {MOST} bytes"),
             ));
         }
-        file.write_all(&piece)?;
+        file = waiting(move || file.write_all(&piece).map(|()| file)).await?;
     }
     file.seek(SeekFrom::Start(0))?;
     Ok(file)
+}
+
+/// Does something with a file on a thread that may wait.
+async fn waiting(work: impl FnOnce() -> io::Result<File> + Send + 'static) -> io::Result<File> {
+    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
 }
 
 fn bring(desk: &mut Desk, file: File, name: Option<String>) -> Answer<Value> {
@@ -118,4 +130,16 @@ fn opening(from: &mut impl BufRead) -> Answer<(String, Option<String>)> {
     let user = session.get("user").and_then(Value::as_str).map(str::to_owned);
     SessionId::new(id).map_err(|error| Problem::unusable(error.to_string()))?;
     Ok((id.to_owned(), user))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_export_that_stops_coming_is_told() {
+        let never = Body::from_stream(futures_util::stream::pending::<io::Result<bytes::Bytes>>());
+        let told = spool(never, Duration::from_millis(20)).await.err().unwrap();
+        assert_eq!(told.status, StatusCode::REQUEST_TIMEOUT);
+    }
 }

@@ -4,10 +4,12 @@
 //! With nothing configured whoever has a key in the environment is asked, else what runs on this machine, else the
 //! built-in model: there is always somebody.
 
+use super::headers::Signing;
 use super::refusal::Refusal;
 use super::upstream::Upstream;
 use crate::app::App;
 use crate::config::table::SCRIPTED;
+use crate::connect::provider::Held;
 use crate::fault::Outcome;
 use komado_provider::registry::Registry;
 use komado_provider::{Cancel, Client, Dialect, Method, Patience, Provider, row};
@@ -55,6 +57,8 @@ pub(super) struct Choice {
     pub(super) model: String,
     /// The client calls it otherwise.
     pub(super) renames: bool,
+    /// Whose key it may carry.
+    pub(super) signing: Signing,
 }
 
 impl Upstreams {
@@ -98,10 +102,11 @@ impl Upstreams {
         let model = model.unwrap_or_default();
         let chosen = |upstream: &Arc<Upstream>, own: Option<&str>| {
             let upstream = Arc::clone(upstream);
+            let signing = self.signing(named, &upstream, dialect);
             let model = own.unwrap_or(model);
             let model = Some(model).filter(|model| !model.is_empty()).or(upstream.model.as_deref());
             let model = model.unwrap_or_default().to_owned();
-            Choice { upstream, model, renames: own.is_some() }
+            Choice { upstream, model, renames: own.is_some(), signing }
         };
         if let Some(upstream) = named.and_then(|name| self.get(name)) {
             return Ok(chosen(upstream, own_name(upstream, model)));
@@ -118,6 +123,14 @@ impl Upstreams {
             .or_else(|| self.all.iter().find(|upstream| upstream.speaks(dialect)))
             .or(self.all.first());
         found.map(|upstream| chosen(upstream, None)).ok_or_else(|| Refusal::new(503, "no provider is set up"))
+    }
+
+    /// A client's key goes only to whom it can be meant for: the one its path names, the only one there is, or one that speaks
+    /// the client's API and has no key of its own.
+    fn signing(&self, named: Option<&str>, upstream: &Upstream, dialect: Dialect) -> Signing {
+        let is_meant = named == Some(upstream.name()) || self.all.len() == 1;
+        let is_open = upstream.held == Held::Nowhere && upstream.speaks(dialect);
+        if is_meant || is_open { Signing::Own } else { Signing::Held }
     }
 
     /// By the lists in the settings: a whole name over a beginning, a longer beginning over a shorter one.
@@ -200,7 +213,6 @@ impl Upstreams {
 mod tests {
     use super::super::upstream::tests::upstream;
     use super::*;
-    use crate::connect::provider::Held;
 
     fn all(names: &[(&str, Dialect, &[&str])], default: Option<&str>) -> Upstreams {
         let one = |(name, dialect, models): &(&str, Dialect, &[&str])| {
@@ -238,6 +250,25 @@ mod tests {
         assert_eq!(chosen(&some, None, "gpt-5-mini", Chat), "社内 gpt-5-mini");
         assert_eq!(chosen(&some, None, "unknown", Chat), "anthropic unknown");
         assert_eq!(chosen(&some, None, "acme/model", Chat), "anthropic acme/model");
+    }
+
+    #[test]
+    fn a_clients_key_goes_only_to_whom_it_can_be_meant_for() {
+        use Dialect::{Chat, Messages};
+        let mut some = all(&[("openai", Chat, &[]), ("anthropic", Messages, &["claude-*"])], None);
+        let signing = |some: &Upstreams, named: Option<&str>, model: &str| {
+            some.choose(named, Some(model), Chat).unwrap().signing
+        };
+        assert_eq!(signing(&some, None, "gpt-5"), Signing::Own);
+        assert_eq!(signing(&some, None, "claude-x"), Signing::Held);
+        assert_eq!(signing(&some, Some("anthropic"), "claude-x"), Signing::Own);
+        some.all = vec![
+            Arc::new(upstream("openai", Chat, Held::Environment)),
+            Arc::new(upstream("anthropic", Messages, Held::Environment)),
+        ];
+        assert_eq!(signing(&some, None, "gpt-5"), Signing::Held);
+        some.all.truncate(1);
+        assert_eq!(signing(&some, None, "gpt-5"), Signing::Own);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use axum::response::Response;
 use komado_core::Meter;
 use komado_engine::relay::{Notes, Outlet};
 use komado_provider::{Cancel, Dialect, Skimmer};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 /// Counts a request.
@@ -62,16 +63,35 @@ fn by_us(visit: &Visit, spooled: &Spooled, choice: &Choice, pipe: &mut Pipe) {
     }
 }
 
+/// Stands for the messages where all but them is read.
+const STAND_IN: &str = r#"{"role":"user","content":"-"}"#;
+
 /// By our meter, as far as it was learned how the provider's differs.
 fn counted(visit: &Visit, spooled: &Spooled, choice: &Choice) -> Result<u64, Refusal> {
     let wrong = |why: String| Refusal::new(400, why);
-    let mut bytes = vec![0; usize::try_from(spooled.len).unwrap_or_default()];
-    spooled.file.read_exact_at(&mut bytes, 0).map_err(|error| Refusal::new(500, error.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|error| wrong(format!("body: {error}")))?;
-    let asked = Dialect::Messages.read(&text).map_err(|error| wrong(error.to_string()))?;
+    let read = |span: Range<u64>| {
+        let mut bytes = vec![0; usize::try_from(span.end - span.start).unwrap_or_default()];
+        let read = spooled.file.read_exact_at(&mut bytes, span.start);
+        read.map_err(|error| Refusal::new(500, error.to_string()))?;
+        String::from_utf8(bytes).map_err(|error| wrong(format!("body: {error}")))
+    };
     let meter = Meter::for_model(&choice.model);
-    let messages: u64 = asked.messages.iter().map(|message| u64::from(meter.message(message))).sum();
-    let ours = messages + u64::from(meter.setup(&asked.setup));
+    let (mut frame, mut at, mut ours) = (String::new(), 0, 0);
+    // One message at a time: a transcript may be larger than memory.
+    if let Some(Ok(skim)) = &spooled.skim {
+        for element in &skim.elements {
+            let tail = Dialect::Messages.read_elements(&[&read(element.span.clone())?], &[]);
+            let tail = tail.map_err(|error| wrong(error.to_string()))?;
+            ours += tail.messages.iter().map(|message| u64::from(meter.message(message))).sum::<u64>();
+        }
+        if let (Some(first), Some(last)) = (skim.elements.first(), skim.elements.last()) {
+            frame = read(0..first.span.start)? + STAND_IN;
+            at = last.span.end;
+        }
+    }
+    frame.push_str(&read(at..spooled.len)?);
+    let asked = Dialect::Messages.read(&frame).map_err(|error| wrong(error.to_string()))?;
+    ours += u64::from(meter.setup(&asked.setup));
     let app = &visit.gateway.house.app;
     let (asking, _) = visit.gateway.asking(&choice.upstream, &choice.model, Dialect::Messages);
     let lesson = app.lesson(&asking).unwrap_or_default();

@@ -14,6 +14,7 @@ use super::spool::{self, Spooled, Unread};
 use super::{Gateway, Upstream, Visit};
 use crate::config::OnFault;
 use crate::connect::Connection;
+use crate::server::Guest;
 use crate::server::metrics::Told;
 use axum::body::Body;
 use axum::response::Response;
@@ -229,7 +230,7 @@ impl Work {
         if self.deed == Deed::Compact {
             url = upstream.url("/responses/compact", self.visit.query.as_deref());
         }
-        let headers = headers::outgoing(&self.visit.headers, upstream, self.manner);
+        let headers = headers::outgoing(&self.visit.headers, upstream, self.manner, self.choice.signing);
         relay::Upstream { asking, url, headers, renames: *renames }
     }
 
@@ -260,7 +261,8 @@ impl Work {
         let gateway = &self.visit.gateway;
         gateway.meters.fault(kind);
         let begun = pipe.has_begun();
-        tracing::warn!(kind, why, begun, "a fault of ours");
+        tracing::warn!(kind, why = why.as_str(), begun, "a fault of ours");
+        let why = said(&self.visit.guest, why);
         let notes = Notes { fault: Some(format!("{kind}: {why}")), ..Notes::default() };
         if begun {
             return;
@@ -269,16 +271,6 @@ impl Work {
             let refusal = Refusal::new(
                 503,
                 format!("komado could not keep this conversation ({why}), and was told to stop then"),
-            );
-            return self.refuse(pipe, &refusal, notes);
-        }
-        if self.manner == Manner::Across {
-            let name = self.choice.upstream.name();
-            let refusal = Refusal::new(
-                503,
-                format!(
-                    "komado could not handle this ({why}), and {name} does not speak the client's API, so it cannot go through untouched"
-                ),
             );
             return self.refuse(pipe, &refusal, notes);
         }
@@ -358,8 +350,25 @@ impl Visit {
     }
 }
 
+/// A fault as a guest hears it: what it says may name folders of this machine, which only those who see all may know.
+fn said(guest: &Guest, why: String) -> String {
+    if guest.sees_all { why } else { "the log of komado tells why".to_owned() }
+}
+
 /// What a panic said.
 fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_sees_all_hears_where_a_fault_was() {
+        let why = || "cannot open /home/ann/komado".to_owned();
+        assert_eq!(said(&Guest::owner(), why()), why());
+        assert!(!said(&Guest::default(), why()).contains("/home"));
+    }
 }

@@ -1,7 +1,7 @@
 //! Which headers go on, and with which key.
 //!
-//! All of the client's go to the provider but those of the connection and our own. Its credentials go, too, unless the
-//! settings hold a key for the provider. A key of ours never leaves, in whichever header it came.
+//! All of the client's go to the provider but those of the connection and our own. Its credentials go, too, where they can
+//! only be meant for this provider, unless the settings hold a key for it. A key of ours never leaves, in whichever header it came.
 
 use super::super::Guest;
 use super::upstream::Upstream;
@@ -54,10 +54,25 @@ pub(super) enum Manner {
     Across,
 }
 
+/// Whose key a request may carry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Signing {
+    /// The client's own: it can only be meant for this provider.
+    Own,
+    /// Only one that is held for the provider.
+    Held,
+}
+
 /// The headers of a request to `upstream`.
-pub(super) fn outgoing(client: &HeaderMap, upstream: &Upstream, manner: Manner) -> Vec<(String, String)> {
+pub(super) fn outgoing(
+    client: &HeaderMap,
+    upstream: &Upstream,
+    manner: Manner,
+    signing: Signing,
+) -> Vec<(String, String)> {
     let own = credential(client);
     let held = match upstream.held {
+        _ if signing == Signing::Held => true,
         Held::Settings => true,
         Held::Environment => own.as_ref().is_none_or(|own| own.len() < SHORTEST_KEY),
         Held::Nowhere => false,
@@ -206,7 +221,12 @@ mod tests {
             ("x-unknown", "窓"),
             ("authorization", "Bearer short"),
         ]);
-        let sent = outgoing(&client, &upstream("test", Dialect::Messages, Held::Nowhere), Manner::Native);
+        let sent = outgoing(
+            &client,
+            &upstream("test", Dialect::Messages, Held::Nowhere),
+            Manner::Native,
+            Signing::Own,
+        );
         let names: Vec<&str> = sent.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["anthropic-beta", "x-unknown", "authorization", "accept-encoding"]);
         assert_eq!((get(&sent, "x-unknown"), get(&sent, "accept-encoding")), (vec!["窓"], vec!["identity"]));
@@ -221,7 +241,7 @@ mod tests {
         ]);
         for held in [Held::Settings, Held::Environment, Held::Nowhere] {
             for manner in [Manner::Native, Manner::Across] {
-                let sent = outgoing(&ours, &upstream("test", Dialect::Chat, held), manner);
+                let sent = outgoing(&ours, &upstream("test", Dialect::Chat, held), manner, Signing::Own);
                 assert!(
                     !sent.iter().any(|(_, value)| value.contains("kmd_")),
                     "{held:?} {manner:?} {sent:?}"
@@ -231,7 +251,7 @@ mod tests {
         let real = format!("Bearer {REAL}");
         let client = map(&[("authorization", &real)]);
         let key = |held, client: &HeaderMap| {
-            let sent = outgoing(client, &upstream("test", Dialect::Chat, held), Manner::Native);
+            let sent = outgoing(client, &upstream("test", Dialect::Chat, held), Manner::Native, Signing::Own);
             get(&sent, "authorization").join("+")
         };
         assert_eq!(key(Held::Settings, &client), "Bearer sk-held");
@@ -244,9 +264,29 @@ mod tests {
     fn across_dialects_credentials_take_the_form_of_the_provider() {
         let real = format!("Bearer {REAL}");
         let client = map(&[("authorization", &real), ("openai-beta", "x")]);
-        let sent = outgoing(&client, &upstream("test", Dialect::Messages, Held::Nowhere), Manner::Across);
+        let sent = outgoing(
+            &client,
+            &upstream("test", Dialect::Messages, Held::Nowhere),
+            Manner::Across,
+            Signing::Own,
+        );
         assert_eq!((get(&sent, "x-api-key"), get(&sent, "authorization").len()), (vec![REAL], 0));
         assert_eq!((get(&sent, "anthropic-version").len(), get(&sent, "openai-beta").len()), (1, 0));
+    }
+
+    #[test]
+    fn a_clients_key_is_not_sent_to_a_provider_that_it_may_not_be_meant_for() {
+        let real = format!("Bearer {REAL}");
+        let client = map(&[("authorization", &real), ("x-api-key", REAL)]);
+        for held in [Held::Settings, Held::Environment, Held::Nowhere] {
+            for manner in [Manner::Native, Manner::Across] {
+                let upstream = upstream("test", Dialect::Messages, held);
+                let sent = outgoing(&client, &upstream, manner, Signing::Held);
+                assert!(!sent.iter().any(|(_, value)| value.contains(REAL)), "{held:?} {manner:?} {sent:?}");
+                let key = if held == Held::Nowhere { vec![] } else { vec!["sk-held"] };
+                assert_eq!(get(&sent, "x-api-key"), key, "{held:?} {manner:?}");
+            }
+        }
     }
 
     #[test]

@@ -3,11 +3,12 @@
 //! With one provider its own list goes through untouched. With several the lists are put together, and each model is
 //! there twice: by its name, and by its provider's name before it, which says who is asked.
 
+use super::headers::Signing;
 use super::plain::{forward, send};
 use super::refusal::Refusal;
 use super::spool::Spooled;
 use super::upstream::Upstream;
-use super::{Visit, choose::Choice};
+use super::{Visit, choose::Choice, path};
 use axum::Json;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -30,38 +31,41 @@ pub(super) async fn list(visit: Visit) -> Result<Response, Refusal> {
     }
     let is_anthropic = visit.headers.contains_key("anthropic-version");
     let empty = visit.gateway.take(Body::empty(), None).await?;
-    let (visit, empty) = (Arc::new(visit), Arc::new(empty));
-    let asks: Vec<_> = visit
-        .gateway
-        .upstreams
-        .all()
-        .iter()
-        .cloned()
-        .map(|upstream| {
-            let (visit, empty) = (Arc::clone(&visit), Arc::clone(&empty));
-            let name = upstream.name().to_owned();
-            (name, tokio::task::spawn_blocking(move || listed(&visit, &empty, &upstream)))
-        })
-        .collect();
-    let mut lists = Vec::new();
-    for (name, ask) in asks {
-        lists.push((name, ask.await.unwrap_or_default()));
-    }
+    let lists = tokio::task::spawn_blocking(move || lists(&visit, &empty)).await.unwrap_or_default();
     let models = merged(&lists, if is_anthropic { Dialect::Messages } else { Dialect::Chat });
     Ok(Json(page(models, is_anthropic)).into_response())
+}
+
+/// What each provider lists. All are asked at once, on threads that no other request waits for.
+fn lists(visit: &Visit, empty: &Spooled) -> Vec<(String, Vec<Value>)> {
+    let all = visit.gateway.upstreams.all();
+    std::thread::scope(|scope| {
+        let asks: Vec<_> = all.iter().map(|one| (one, scope.spawn(|| listed(visit, empty, one)))).collect();
+        let list = |(one, ask): (&Arc<Upstream>, std::thread::ScopedJoinHandle<'_, Vec<Value>>)| {
+            (one.name().to_owned(), ask.join().unwrap_or_default())
+        };
+        asks.into_iter().map(list).collect()
+    })
 }
 
 /// One model of the list.
 pub(super) async fn one(visit: Visit, id: &str) -> Result<Response, Refusal> {
     let choice =
         visit.gateway.upstreams.choose(visit.aim.upstream.as_deref(), Some(id), visit.aim.dialect)?;
-    let url = choice.upstream.url(&format!("/models/{}", choice.model), visit.query.as_deref());
+    let url =
+        choice.upstream.url(&format!("/models/{}", path::encoded(&choice.model)), visit.query.as_deref());
     forward(visit, Body::empty(), choice, url).await
 }
 
 /// What a provider lists, and what the settings say it has. One that does not answer lists nothing.
 fn listed(visit: &Visit, empty: &Spooled, upstream: &Arc<Upstream>) -> Vec<Value> {
-    let choice = Choice { upstream: Arc::clone(upstream), model: String::new(), renames: false };
+    // A client's key is not for all of them.
+    let choice = Choice {
+        upstream: Arc::clone(upstream),
+        model: String::new(),
+        renames: false,
+        signing: Signing::Held,
+    };
     let url = upstream.url("/models", None);
     let answer = send(visit, empty, &choice, &url, &Cancel::default());
     let text = answer.ok().filter(|answer| answer.status == 200).and_then(|answer| answer.text(LONGEST).ok());

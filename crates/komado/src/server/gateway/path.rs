@@ -60,6 +60,7 @@ fn way(method: &Method, leaf: &str, is_versioned: bool, reach: Reach) -> Way {
     let is_read = [Method::GET, Method::HEAD].contains(method);
     let is_post = *method == Method::POST;
     match leaf {
+        _ if climbs(leaf) => Way::Nowhere,
         "" if is_read => Way::About,
         "/chat/completions" | "/responses" | "/messages" if is_post => Way::Ask,
         "/api/chat" if is_post && !is_versioned => Way::Ask,
@@ -108,6 +109,18 @@ fn version(path: &str) -> (bool, &str) {
         rest = after;
     }
     (rest.len() < path.len(), rest)
+}
+
+/// True for a path that leads out of where it begins, however it is written.
+fn climbs(leaf: &str) -> bool {
+    decoded(leaf).split(['/', '\\']).any(|part| [".", ".."].contains(&part))
+}
+
+/// 窓 is `%E7%AA%93`. What parts a path stays, since models have names of several parts.
+pub(super) fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~:@!$&'()*+,;=".contains(&byte);
+    let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(one).collect()
 }
 
 /// `%E7%AA%93` is 窓; what is no such thing stays as it is.
@@ -166,6 +179,17 @@ mod tests {
         for (path, upstream, way, dialect) in table {
             assert_eq!(of("POST", path), (upstream.map(str::to_owned), way, dialect), "{path}");
         }
+    }
+
+    #[test]
+    fn nothing_leads_out_of_the_version() {
+        for path in ["..%2F..%2Fx", "../x", "%2e%2e/x", "a/%2E./b", "%2e%2e%5cx", ".%2e"] {
+            for path in [format!("/v1/models/{path}"), format!("/v1/{path}"), format!("/ollama/api/{path}")] {
+                assert_eq!(of("GET", &path).1, Way::Nowhere, "{path}");
+            }
+        }
+        assert_eq!(of("GET", "/v1/models/gpt-5..x").1, Way::Model("gpt-5..x".into()));
+        assert_eq!(encoded("社内/m?a#b%2e c:8b"), "%E7%A4%BE%E5%86%85/m%3Fa%23b%252e%20c:8b");
     }
 
     #[test]

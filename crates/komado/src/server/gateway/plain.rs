@@ -68,7 +68,7 @@ pub(super) fn send(
     url: &str,
     cancel: &Cancel,
 ) -> Result<Incoming, SendError> {
-    let headers = headers::outgoing(&visit.headers, &choice.upstream, Manner::Native);
+    let headers = headers::outgoing(&visit.headers, &choice.upstream, Manner::Native, choice.signing);
     let body = komado_provider::Body::Spliced(Splice::whole(spooled.file.clone(), spooled.len));
     let request = Forward { method: visit.method.clone(), url, headers: &headers, body };
     choice.upstream.client.forward(request, cancel)

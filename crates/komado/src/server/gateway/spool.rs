@@ -1,15 +1,16 @@
 //! A request's body on its way to disk, skimmed as it passes.
 //!
-//! Nothing of it is held in memory, however long it is. The file has no name: it is gone when the exchange is. A disk that
+//! No more than a piece of it is held in memory, however long it is. The file has no name: it is gone when the exchange is. A disk that
 //! is full or away must not stop a request, so the file moves to wherever there is room.
 
 use axum::body::Body;
+use bytes::Bytes;
 use http_body_util::BodyExt;
 use komado_provider::{BadRequest, Skim, Skimmer};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -61,26 +62,59 @@ pub(super) enum Unread {
     NoRoom(#[from] io::Error),
 }
 
-/// Takes a body in.
-pub(super) async fn take(body: Body, mut skimmer: Option<Skimmer>, rules: &Rules) -> Result<Spooled, Unread> {
-    let mut file = Spool::new(rules)?;
-    let mut body = body;
-    let mut bad = None;
+/// Bytes that are written at a time.
+const PIECE: usize = 64 << 10;
+
+/// Takes a body in. Disks may be slow, so files are written on threads that may wait.
+pub(super) async fn take(mut body: Body, skimmer: Option<Skimmer>, rules: &Rules) -> Result<Spooled, Unread> {
+    let mut intake = Intake { spool: None, skimmer, bad: None };
+    let (mut pieces, mut waiting, mut len) = (Vec::new(), 0, 0);
     loop {
         let next = timeout(rules.patience, body.frame()).await;
         let Some(frame) = next.map_err(|_| Unread::Slow { after: rules.patience })? else { break };
         let frame = frame.map_err(|error| Unread::Broken { why: error.to_string() })?;
         let Ok(bytes) = frame.into_data() else { continue };
-        if file.len + bytes.len() as u64 > rules.most {
+        len += bytes.len() as u64;
+        if len > rules.most {
             return Err(Unread::TooLarge { most: rules.most });
         }
-        file.write(&bytes)?;
-        if let Some(Err(why)) = skimmer.as_mut().map(|skimmer| skimmer.push(&bytes)) {
-            (skimmer, bad) = (None, Some(why));
+        waiting += bytes.len();
+        pieces.push(bytes);
+        if waiting >= PIECE {
+            intake = intake.fed(std::mem::take(&mut pieces), rules).await?;
+            waiting = 0;
         }
     }
+    let Intake { spool, skimmer, bad } = intake.fed(pieces, rules).await?;
+    let file = spool.map(|spool| spool.file).ok_or_else(|| io::Error::other("nothing was opened"))?;
     let skim = bad.map(Err).or_else(|| skimmer.map(Skimmer::end));
-    Ok(Spooled { len: file.len, file: Arc::new(file.file), skim })
+    Ok(Spooled { len, file: Arc::new(file), skim })
+}
+
+/// A body that is being taken in.
+struct Intake {
+    spool: Option<Spool>,
+    skimmer: Option<Skimmer>,
+    bad: Option<BadRequest>,
+}
+
+impl Intake {
+    /// With more of it, on a thread that may wait.
+    async fn fed(mut self, pieces: Vec<Bytes>, rules: &Rules) -> io::Result<Self> {
+        let folder = rules.folder.clone();
+        let fed = tokio::task::spawn_blocking(move || {
+            let mut spool = self.spool.take().map_or_else(|| Spool::new(&folder), Ok)?;
+            for bytes in &pieces {
+                spool.write(bytes)?;
+                if let Some(Err(why)) = self.skimmer.as_mut().map(|skimmer| skimmer.push(bytes)) {
+                    (self.skimmer, self.bad) = (None, Some(why));
+                }
+            }
+            self.spool = Some(spool);
+            Ok(self)
+        });
+        fed.await.map_err(io::Error::other)?
+    }
 }
 
 /// A file without a name.
@@ -90,10 +124,9 @@ struct Spool {
 }
 
 impl Spool {
-    fn new(rules: &Rules) -> io::Result<Self> {
-        let file = tempfile::tempfile_in(&rules.folder)
-            .or_else(|_| tempfile::tempfile())
-            .or_else(|_| in_memory())?;
+    fn new(folder: &Path) -> io::Result<Self> {
+        let file =
+            tempfile::tempfile_in(folder).or_else(|_| tempfile::tempfile()).or_else(|_| in_memory())?;
         Ok(Self { file, len: 0 })
     }
 

@@ -39,19 +39,37 @@ fn config() -> Config {
     .unwrap()
 }
 
-fn asked(on_fault: OnFault) -> (u16, HeaderMap, String) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let clock = Arc::new(Breaks::default());
-    let engine = Engine::new(Arc::new(MemoryStore::default()), Arc::clone(&clock) as Arc<dyn Clock>);
+fn threads() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+/// A gateway in front of the built-in model, and its routes.
+fn opened(
+    runtime: &tokio::runtime::Runtime,
+    clock: &Arc<Breaks>,
+    on_fault: OnFault,
+) -> (Arc<Gateway>, Router) {
+    let engine = Engine::new(Arc::new(MemoryStore::default()), Arc::clone(clock) as Arc<dyn Clock>);
     let app = Arc::new(App::over(engine, config()));
     let upstreams = Upstreams::open(&app, Some("scripted"), runtime.handle()).unwrap();
     let house = Arc::new(House { app, access: Access::default(), stop: CancellationToken::new() });
     let gateway = Arc::new(Gateway::new(&house, upstreams, on_fault));
-    clock.0.store(true, Ordering::SeqCst);
     let router = router(house, &gateway, Reach::Loopback);
-    let body = r#"{"model":"scripted","messages":[{"role":"user","content":"窓"}]}"#;
-    let mut request = Request::post("/v1/chat/completions").body(Body::from(body)).unwrap();
+    (gateway, router)
+}
+
+fn to(method: &str, path: &str, body: &'static str) -> Request {
+    let mut request = Request::builder().method(method).uri(path).body(Body::from(body)).unwrap();
     request.extensions_mut().insert(ConnectInfo(Peer(([127, 0, 0, 1], 9).into())));
+    request
+}
+
+fn asked(on_fault: OnFault) -> (u16, HeaderMap, String) {
+    let (runtime, clock) = (threads(), Arc::new(Breaks::default()));
+    let (gateway, router) = opened(&runtime, &clock, on_fault);
+    clock.0.store(true, Ordering::SeqCst);
+    let body = r#"{"model":"scripted","messages":[{"role":"user","content":"窓"}]}"#;
+    let request = to("POST", "/v1/chat/completions", body);
     let answer = runtime.block_on(async {
         let answer = router.oneshot(request).await.unwrap();
         let (parts, body) = answer.into_parts();
@@ -60,6 +78,37 @@ fn asked(on_fault: OnFault) -> (u16, HeaderMap, String) {
     });
     assert!(gateway.meters.render(0).contains("komado_faults_total{kind=\"panic\"} 1"));
     answer
+}
+
+#[test]
+fn calls_of_the_api_wait_for_a_seat_and_requests_to_models_do_not() {
+    let runtime = threads();
+    let (gateway, router) = opened(&runtime, &Arc::default(), OnFault::Pass);
+    runtime.block_on(async {
+        let taken = gateway.limits.fill().await;
+        let call = tokio::spawn(router.clone().oneshot(to("GET", "/api/v1", "")));
+        let body = r#"{"model":"scripted","messages":[{"role":"user","content":"窓"}]}"#;
+        let asked = router.oneshot(to("POST", "/v1/chat/completions", body)).await.unwrap();
+        assert_eq!(asked.status(), 200);
+        assert!(!call.is_finished());
+        drop(taken);
+        assert_eq!(call.await.unwrap().unwrap().status(), 200);
+    });
+}
+
+#[test]
+fn a_path_says_how_its_client_speaks_also_behind_a_provider() {
+    for (path, dialect) in [
+        ("/v1/messages", Dialect::Messages),
+        ("/messages", Dialect::Messages),
+        ("/any/v1/messages/count_tokens", Dialect::Messages),
+        ("/any/responses", Dialect::Responses),
+        ("/api/chat", Dialect::Ollama),
+        ("/any/api/chat", Dialect::Ollama),
+        ("/v1/embeddings", Dialect::Chat),
+    ] {
+        assert_eq!(dialect_at(path), dialect, "{path}");
+    }
 }
 
 #[test]
