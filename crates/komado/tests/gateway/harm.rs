@@ -40,7 +40,8 @@ fn a_store_that_is_away_stops_nobody_whose_provider_speaks_another_api() {
         assert!(answer.text().contains("はい"), "{}", answer.text());
         let (said, heard) = (answer.json(), fake.seen()[0].json());
         assert_eq!(said["choices"].is_array(), dialect == "anthropic", "in the client's words: {said}");
-        assert_eq!(heard["max_tokens"].is_number(), dialect == "anthropic", "in the provider's: {heard}");
+        // Anthropic's API must be told how long an answer may be, though the client of the other did not say.
+        assert!(heard["max_tokens"].is_number(), "in the provider's: {heard}");
         assert!(!answer.header("x-komado-fault").is_empty(), "{answer:?}");
         assert_eq!(fake.seen()[0].path(), at);
     }
