@@ -61,7 +61,7 @@ impl Opener {
 
     /// Tries again when the session was moved to the other half meanwhile, and maybe back.
     pub(super) fn while_moving<T>(&self, id: &SessionId, run: impl Fn() -> Result<T>) -> Result<T> {
-        let mut left = 8;
+        let mut left = 64;
         loop {
             let folder = self.base.session(id)?;
             match run() {
