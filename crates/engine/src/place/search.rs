@@ -148,13 +148,14 @@ impl Search<'_> {
         Ok(found.filter(|session| self.caller.may_enter(session)).map(|session| session.status))
     }
 
-    /// The best place for the first `n` elements, and whether there were only places that take no more words.
+    /// The best place for the first `n` elements, and whether there were only places that take no more words from here.
     fn best(&self, n: usize) -> Result<(Option<Found>, bool)> {
         let mut spots = self.spots(n)?;
         // Whoever is busy is most often another conversation with the same words.
         spots.sort_by_cached_key(|spot| (self.is_busy)(&spot.session, &spot.thread));
         let mut best: Option<Found> = None;
         let mut is_closed = false;
+        let are_twins = spots.windows(2).any(|pair| pair[0].session != pair[1].session);
         let mut looked: HashMap<(SessionId, ThreadId), usize> = HashMap::new();
         // A thread in which the same was asked again and again is as well known by the last few times.
         spots.retain(|spot| {
@@ -174,6 +175,11 @@ impl Search<'_> {
             if best.as_ref().is_some_and(Found::is_best) {
                 break;
             }
+        }
+        // Several had the same words, and whoever is free of them has gone on: another's session is no place to stand beside.
+        let is_taken = best.as_ref().is_some_and(|best| !best.rank.3);
+        if self.within.is_none() && are_twins && is_taken {
+            return Ok((None, true));
         }
         Ok((best, is_closed))
     }

@@ -83,7 +83,11 @@ fn twins_that_ask_at_the_same_moment_are_two_sessions() {
         let next = room.send(&ann, "u hello|a hi|u next");
         room.mark_busy(&next);
         assert_eq!(next.told, "extends s2/root 2");
-        assert_eq!(room.send(&ann, "u hello|a hi|u next").told, "extends s1/root 2");
+        let last = room.send(&ann, "u hello|a hi|u next");
+        room.mark_busy(&last);
+        assert_eq!(last.told, "extends s1/root 2");
+        // Both are at work: a third with the same words stands beside neither.
+        assert_eq!(room.send(&ann, "u hello|a hi|u third").told, "new s3/root 0");
     }
 }
 
