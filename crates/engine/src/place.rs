@@ -129,7 +129,7 @@ pub fn place(
     let scope = scope(engine, caller)?;
     let search = Search { engine, tale, caller, within: scope.session(), is_busy };
     match (search.find()?, scope) {
-        (Some(found), _) => placed(engine, &tale, found, is_busy),
+        (Some(found), _) => placed(engine, &tale, found),
         (None, Scope::Within(session)) => unmatched(engine, &tale, session, is_busy),
         (None, Scope::Anywhere) => Ok(begun(engine.fresh(&caller.salt)?, None)),
         (None, Scope::New { session, alias }) => {
@@ -146,15 +146,11 @@ fn begun(session: SessionId, alias: Option<String>) -> Placed {
 }
 
 /// A request beside the conversation, or beside another one that is under way, leaves the thread alone.
-fn placed(
-    engine: &Engine,
-    tale: &Tale<'_>,
-    found: Found,
-    is_busy: &dyn Fn(&SessionId, &ThreadId) -> bool,
-) -> Result<Placed> {
+fn placed(engine: &Engine, tale: &Tale<'_>, found: Found) -> Result<Placed> {
+    // As it was seen when it was chosen: whoever came since is told when the thread is to be taken, and looks again.
+    let busy = found.is_busy();
     let Found { mut how, strand, mut at, known, apart, .. } = found;
     let (session, thread) = (strand.session().clone(), strand.thread().clone());
-    let busy = is_busy(&session, &thread);
     // A request beside the conversation may have an answer, and go on: that is its own thread already.
     let goes_on = how == How::Extends && name::is_side(&thread);
     if busy || (!goes_on && tale.is_aside(&strand)?) {

@@ -54,6 +54,11 @@ pub(super) struct Found {
 }
 
 impl Found {
+    /// True when a request was under way in it.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.rank.3
+    }
+
     fn is_best(&self) -> bool {
         self.rank == (Telling::Same, true, true, true)
     }
@@ -177,7 +182,7 @@ impl Search<'_> {
             }
         }
         // Several had the same words, and whoever is free of them has gone on: another's session is no place to stand beside.
-        let is_taken = best.as_ref().is_some_and(|best| !best.rank.3);
+        let is_taken = best.as_ref().is_some_and(Found::is_busy);
         if self.within.is_none() && are_twins && is_taken {
             return Ok((None, true));
         }
@@ -280,7 +285,8 @@ impl Search<'_> {
             let Some(end) = strand.reply(spot.seq, name)? else { continue };
             let goes_on = !strand.on_path(end) || strand.goes_on_after(end)?;
             let (how, at) = if goes_on { (How::Forks, end) } else { (How::Extends, strand.last()) };
-            let rank = (Telling::Same, !goes_on, !goes_on, true);
+            let is_free = !(self.is_busy)(strand.session(), strand.thread());
+            let rank = (Telling::Same, !goes_on, !goes_on, is_free);
             return Ok(Some(Found { how, strand, at, apart: end, known: 0, sent: spot.seq, rank }));
         }
         Ok(None)

@@ -19,7 +19,7 @@ use komado_core::{Seq, ThreadId};
 use komado_store::{Mode, Spot};
 
 /// How often a place is looked for while others are at work.
-const LOOKS: u64 = 16;
+const LOOKS: u64 = 64;
 
 /// A request at work in its thread.
 pub(super) struct Visit<'r> {
@@ -166,7 +166,7 @@ fn find<'r>(
     let mut last = None;
     for look in 0..LOOKS {
         // Whoever is at work is done in a moment, or stays; a little longer each time.
-        std::thread::sleep(std::time::Duration::from_millis(look));
+        std::thread::sleep(std::time::Duration::from_millis(look.min(15)));
         let before = relay.claims.ended();
         let is_busy = |session: &_, thread: &_| relay.claims.is_busy(session, thread);
         let placed = place(&relay.engine, &arrival.skim, &arrival.body, &arrival.caller, &is_busy)?;
