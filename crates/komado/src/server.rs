@@ -14,6 +14,8 @@ pub(crate) mod log;
 pub(crate) mod mcp;
 pub(crate) mod metrics;
 pub(crate) mod run;
+mod speaker;
 
 pub(crate) use access::Guest;
 pub(crate) use house::House;
+pub(crate) use speaker::Speaker;

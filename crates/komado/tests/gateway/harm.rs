@@ -7,9 +7,15 @@ use crate::stage::{ASKS, Fake, Gateway, reply};
 fn without_store(fake: &Fake, dialect: &str, args: &[&str]) -> Gateway {
     let gateway = Gateway::before(fake, dialect, args);
     let base = gateway.place.base();
-    let _ = std::fs::remove_dir_all(&base);
-    std::fs::write(base, "no folder").unwrap();
-    gateway
+    // The server may be making the folder anew in the very moment in which it is taken away.
+    for _ in 0..1000 {
+        let _ = std::fs::remove_dir_all(&base);
+        if std::fs::write(&base, "no folder").is_ok() {
+            return gateway;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    panic!("the folder {} comes back each time it is taken away", base.display());
 }
 
 #[test]

@@ -66,7 +66,16 @@ impl Source {
         let (path, reader) = match self {
             Self::Bytes(bytes) => (PathBuf::new(), Reader::Bytes(bytes.clone())),
             Self::Spliced(splice) => {
-                (PathBuf::from("the request"), Reader::Spliced { splice: splice.clone(), at: 0 })
+                let path = PathBuf::from("the request");
+                let mut reader = Reader::Spliced { splice: splice.clone(), at: 0 };
+                // One piece is read here and now: a thread that waits for it would take more memory than it does.
+                if len <= PIECE as u64 {
+                    let piece = reader.piece(len);
+                    let fault =
+                        |error: io::Error| SendError::Body { path: path.clone(), why: error.to_string() };
+                    reader = Reader::Bytes(piece.map_err(fault)?);
+                }
+                (path, reader)
             }
             Self::File { path, .. } => {
                 let fault = |error: io::Error| SendError::Body { path: path.clone(), why: error.to_string() };

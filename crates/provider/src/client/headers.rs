@@ -2,28 +2,15 @@
 
 use super::SendError;
 use crate::dialect::Dialect;
-use crate::provider::{Auth, Provider};
+use crate::provider::Provider;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 /// The version of Anthropic's API that is spoken here.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// These belong to the connection and to the form of the body, and both are ours: when a gateway hands on what its client
-/// said about another connection, they are left out.
-const OURS: &[&str] = &[
-    "accept-encoding",
-    "connection",
-    "content-encoding",
-    "content-length",
-    "expect",
-    "host",
-    "keep-alive",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
+/// These are about the form of the body, which is ours beside what belongs to the connection: when a gateway hands on what
+/// its client said about another request, they are left out.
+const OF_FORM: &[&str] = &["accept-encoding", "content-encoding"];
 
 /// The headers of a request to `provider`.
 pub(super) fn of(provider: &Provider) -> Result<HeaderMap, SendError> {
@@ -37,14 +24,8 @@ pub(super) fn of(provider: &Provider) -> Result<HeaderMap, SendError> {
     if provider.dialect == Dialect::Messages {
         headers.insert("anthropic-version", HeaderValue::from_static(ANTHROPIC_VERSION));
     }
-    if let Some(key) = &provider.key {
-        match provider.auth {
-            Auth::None => {}
-            Auth::Bearer => {
-                put(&mut headers, "authorization", &format!("Bearer {}", key.reveal()), Given::First)?;
-            }
-            Auth::Header(name) => put(&mut headers, name, key.reveal(), Given::First)?,
-        }
+    if let Some((name, value)) = provider.credential() {
+        put(&mut headers, name, &value, Given::First)?;
     }
     own(&mut headers, &provider.headers)?;
     Ok(headers)
@@ -78,7 +59,7 @@ pub(super) fn forwarded(given: &[(String, String)]) -> Result<HeaderMap, SendErr
 /// Adds what the owner wants said: a name takes the place of what stands there, and given twice it stands twice.
 fn own(headers: &mut HeaderMap, given: &[(String, String)]) -> Result<(), SendError> {
     for (at, (name, value)) in given.iter().enumerate() {
-        if OURS.iter().any(|ours| name.eq_ignore_ascii_case(ours)) {
+        if OF_FORM.iter().chain(OF_CONNECTION).any(|ours| name.eq_ignore_ascii_case(ours)) {
             continue;
         }
         let before = given[..at].iter().any(|(other, _)| other.eq_ignore_ascii_case(name));

@@ -4,6 +4,7 @@ use super::call::{At, Call, Desk, In};
 use super::problem::{Answer, Problem};
 use super::shape;
 use super::take::{Body, Named, Params};
+use crate::server::Speaker;
 use crate::verb;
 use crate::verb::recall::Args;
 use axum::Json;
@@ -33,7 +34,7 @@ pub(super) struct Ask {
     limit: Option<u32>,
     /// Only what this speaker said
     #[param(inline)]
-    role: Option<Role>,
+    role: Option<Speaker>,
     /// Only calls and results of this tool
     tool: Option<String>,
     /// Only calls and results about this file or folder
@@ -65,29 +66,6 @@ pub(super) enum How {
     Words,
     Exact,
     Regex,
-}
-
-/// Who speaks.
-#[derive(Deserialize, ToSchema, Clone, Copy)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Role {
-    System,
-    Developer,
-    User,
-    Assistant,
-    Tool,
-}
-
-impl Role {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::Developer => "developer",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::Tool => "tool",
-        }
-    }
 }
 
 /// Where to look.

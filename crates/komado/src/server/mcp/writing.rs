@@ -4,6 +4,7 @@ use super::desk::{Desk, Words};
 use super::effect::Effect;
 use super::tool::{Answer, Errand};
 use crate::fault::{Fault, Outcome};
+use crate::server::Speaker;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::io::Write;
@@ -43,29 +44,6 @@ impl Errand for New {
         let words = Words::of("new").option("model", self.model).option("window", self.window);
         let words = words.option("user", user).option("task", self.task).option("system", self.system);
         desk.change(&words.all())
-    }
-}
-
-/// Who says it.
-#[derive(Deserialize, JsonSchema, Clone, Copy, Debug)]
-#[serde(rename_all = "snake_case")]
-enum Speaker {
-    System,
-    Developer,
-    User,
-    Assistant,
-    Tool,
-}
-
-impl Speaker {
-    fn name(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::Developer => "developer",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::Tool => "tool",
-        }
     }
 }
 
