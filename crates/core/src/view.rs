@@ -295,6 +295,11 @@ impl View {
         &self.layout
     }
 
+    /// The entries that count, in order: what lies between was gone back from.
+    pub fn path(&self) -> &[Span] {
+        &self.path
+    }
+
     /// True when `seq` is on the path.
     pub fn on_path(&self, seq: Seq) -> bool {
         let i = self.path.partition_point(|span| span.to < seq);

@@ -108,6 +108,8 @@ pub struct Placed {
     /// rewind to or to fork at: the `Sent` with the deepest mark, or the end of the reply to it where the client tells the
     /// same. So that mark is on the path of what goes on, and nothing after it that the client does not tell.
     pub at: Seq,
+    /// The last entry of that thread when it was looked at. It was looked at without holding it: who takes it must find it so.
+    pub last: Seq,
     /// Elements that are known: the first that is new, the reply as the client tells it included in what is known.
     pub known: u32,
     /// The name that the client gave, as it is to be noted for a new session (`Meta.alias`, and a spot at 0).
@@ -115,6 +117,24 @@ pub struct Placed {
     /// The name of the thread to be made, for [`How::Forks`] and [`How::Beside`]: the first of its row that is free. Also for a
     /// new session whose first request is one beside the conversation.
     pub fork: Option<ThreadId>,
+}
+
+impl Placed {
+    /// The thread that it is written to.
+    pub(crate) fn name(&self) -> &ThreadId {
+        self.fork.as_ref().unwrap_or(&self.thread)
+    }
+
+    /// The last entry of that thread before anything is added: a fork begins where it leaves the other.
+    pub(crate) fn stands_at(&self) -> Seq {
+        if self.fork.is_some() { self.at } else { self.last }
+    }
+
+    /// True when both want the same fork, whatever it is to be called.
+    pub(crate) fn forks_like(&self, other: &Self) -> bool {
+        let whence = |placed: &Self| (placed.how, placed.session.clone(), placed.thread.clone(), placed.at);
+        self.fork.is_some() && other.fork.is_some() && whence(self) == whence(other)
+    }
 }
 
 /// Finds where a transcript belongs. `is_busy` tells of a thread whether a request is under way in it.
@@ -142,7 +162,7 @@ pub fn place(
 }
 
 fn begun(session: SessionId, alias: Option<String>) -> Placed {
-    Placed { how: How::New, session, thread: ThreadId::root(), at: 0, known: 0, alias, fork: None }
+    Placed { how: How::New, session, thread: ThreadId::root(), at: 0, last: 0, known: 0, alias, fork: None }
 }
 
 /// A request beside the conversation, or beside another one that is under way, leaves the thread alone.
@@ -150,7 +170,7 @@ fn placed(engine: &Engine, tale: &Tale<'_>, found: Found) -> Result<Placed> {
     // As it was seen when it was chosen: whoever came since is told when the thread is to be taken, and looks again.
     let busy = found.is_busy();
     let Found { mut how, strand, mut at, known, apart, .. } = found;
-    let (session, thread) = (strand.session().clone(), strand.thread().clone());
+    let (session, thread, last) = (strand.session().clone(), strand.thread().clone(), strand.last());
     // A request beside the conversation may have an answer, and go on: that is its own thread already.
     let goes_on = how == How::Extends && name::is_side(&thread);
     if busy || (!goes_on && tale.is_aside(&strand)?) {
@@ -159,7 +179,7 @@ fn placed(engine: &Engine, tale: &Tale<'_>, found: Found) -> Result<Placed> {
         at = if busy { apart } else { at };
     }
     let fork = name::fork(engine, &session, how)?;
-    Ok(Placed { how, session, thread, at, known: known as u32, alias: None, fork })
+    Ok(Placed { how, session, thread, at, last, known: known as u32, alias: None, fork })
 }
 
 /// A session that was named, and of which the transcript tells nothing: the client began anew, or made its own summary.
@@ -181,5 +201,5 @@ fn unmatched(
     };
     let at = if how == How::Extends { root.last() } else { 0 };
     let fork = name::fork(engine, &session, how)?;
-    Ok(Placed { how, session, thread, at, known: 0, alias: None, fork })
+    Ok(Placed { how, session, thread, at, last: root.last(), known: 0, alias: None, fork })
 }

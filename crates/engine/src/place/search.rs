@@ -238,6 +238,7 @@ impl Search<'_> {
         let (how, at) = match how {
             How::Extends if self.is_unsent(&strand, &stand)? => (How::Again, apart),
             How::Extends => (how, strand.last()),
+            How::Again if !is_missing => (how, strand.first_asked(sent)?),
             how => (how, apart),
         };
         let telling = match () {

@@ -141,6 +141,24 @@ impl Strand {
         Ok(None)
     }
 
+    /// The first of the requests on the path that asked for the same as the one at `sent`, with nothing between them. Who
+    /// asks again goes back there: however often it is done, it leaves one gap.
+    pub(super) fn first_asked(&self, sent: Seq) -> Result<Seq> {
+        let Some(mark) = self.mark(sent)? else { return Ok(sent) };
+        let mut first = sent;
+        let path = self.view.path().iter().rev().flat_map(|span| (span.from..=span.to).rev());
+        for at in path.skip_while(|at| *at >= sent) {
+            match self.kind(at)? {
+                Kind::Rewind => {}
+                Kind::Sent if self.mark(at)?.is_some_and(|before| asks_the_same(&before, &mark)) => {
+                    first = at
+                }
+                _ => break,
+            }
+        }
+        Ok(first)
+    }
+
     /// What was answered to the request at `sent`: also where the thread has gone back since.
     ///
     /// A tool of the client's may have the name of one of ours. Its results are ours when the gateway asked on with them, or
@@ -260,4 +278,8 @@ impl Strand {
         }
         Ok(false)
     }
+}
+
+fn asks_the_same(one: &Mark, other: &Mark) -> bool {
+    one.elements == other.elements && one.digest == other.digest
 }

@@ -140,6 +140,28 @@ fn an_answer_that_was_not_liked_is_asked_for_again() {
 }
 
 #[test]
+fn an_answer_that_is_asked_for_again_and_again_leaves_one_gap() {
+    for room in rooms() {
+        let ann = client("ann");
+        room.ask(&ann, "u hello", "a hi");
+        room.ask(&ann, "u hello|a hi|u joke", "a joke 0");
+        for n in 1..=5 {
+            let again = room.send(&ann, "u hello|a hi|u joke");
+            assert_eq!(again.told, "again s1/root 3");
+            room.answer(&again, &format!("a joke {n}"));
+            assert!(room.open(&again).view().path().len() <= 2, "{:?}", room.open(&again).view().path());
+        }
+        // An earlier one is known all the same.
+        let back = room.send(&ann, "u hello|a hi|u joke|a joke 2|u who?");
+        assert_eq!(back.told, "forks s1/fork_1 4");
+        let done = room.send(&ann, "u hello|a hi|u joke|a joke 5|u ha");
+        assert_eq!(done.told, "extends s1/root 4");
+        let seen = ["u hello", "a hi", "u joke", "a joke 5", "u ha"];
+        assert_eq!(room.seen(&done.placed.session, &done.thread), seen);
+    }
+}
+
+#[test]
 fn a_reply_that_says_nothing_may_be_left_out() {
     for room in rooms() {
         let ann = client("ann");
