@@ -105,6 +105,30 @@ pub enum Error {
     /// A session's index of words refused.
     #[error("recall.db: {0}; `komado doctor --rebuild` makes it again from the journals")]
     Shelf(String),
+    /// A server does not answer, or not in time.
+    #[error(
+        "the store at {place} does not answer: {why}; nothing that was acknowledged is lost: try again once it is back"
+    )]
+    Away {
+        /// Where it is, without secrets.
+        place: String,
+        /// What happened.
+        why: String,
+    },
+    /// A server refused.
+    #[error("the store at {place} refused: {why}")]
+    Refused {
+        /// Where it is, without secrets.
+        place: String,
+        /// What it said, and what to do.
+        why: String,
+    },
+    /// The session was taken over while its holder was not heard of.
+    #[error("session {0} was taken over by another process, since this one was not heard of; open it again")]
+    TakenOver(SessionId),
+    /// A job that another works on by now, or that is no longer in the queue.
+    #[error("the job of session {0} is not ours any more: it was taken over, finished or withdrawn")]
+    NotYours(SessionId),
     /// A fault made on purpose.
     #[error("injected fault at call {0}")]
     Injected(u64),
@@ -114,6 +138,16 @@ impl Error {
     /// That there is no such blob, whatever was asked for: it may be long, and from anyone.
     pub(crate) fn no_blob(id: &SessionId, blob: &str) -> Self {
         Self::NoBlob(id.clone(), blob.chars().take(80).collect())
+    }
+
+    /// That a server does not answer.
+    pub(crate) fn away(place: &str, why: String) -> Self {
+        Self::Away { place: place.to_owned(), why }
+    }
+
+    /// True when the store itself could not be reached: the same call may succeed later.
+    pub fn is_away(&self) -> bool {
+        matches!(self, Self::Away { .. })
     }
 
     /// True when a file or folder was not there.

@@ -6,15 +6,21 @@
 use crate::lesson::{Learning, Lessons};
 use crate::letter::Letter;
 use crate::places::{Places, Spot};
+use crate::queue::{Job, Outcome, Queue, Queued, Taken};
 use crate::shelf::{Filter, Hit, Mark, Sheet, Shelf, Sought, Tally};
 use crate::tree::{Mail, Tree, Which};
-use crate::{BlobRef, Blobs, Change, Error, Journal, Mode, Note, Query, ReadSeek, Result, Row, Store, Swept};
+use crate::vitals::{Pulse, Vitals};
+use crate::watch::{Watch, Watcher};
+use crate::{
+    BlobRef, Blobs, Change, Error, Holder, Journal, Mode, Note, Query, ReadSeek, Result, Row, Store, Swept,
+};
 use komado_core::session::{Meta, Session};
 use komado_core::thread::{Branch, Header};
 use komado_core::{Head, Seq, SessionId, ThreadId, View};
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Fails the n-th call: once, or with all that follow.
 pub struct Faulty<S> {
@@ -151,6 +157,57 @@ impl<S: Store> Tree for Faulty<S> {
     }
 }
 
+impl<S: Store> Queue for Faulty<S> {
+    fn enqueue(&self, job: &Job) -> Result<bool> {
+        self.count.call()?;
+        self.inner.enqueue(job)
+    }
+
+    fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<Taken>> {
+        self.count.call()?;
+        self.inner.take(holder, hidden)
+    }
+
+    fn keep(&self, taken: &Taken, hidden: Duration) -> Result<()> {
+        self.count.call()?;
+        self.inner.keep(taken, hidden)
+    }
+
+    fn finish(&self, taken: &Taken, outcome: &Outcome) -> Result<()> {
+        self.count.call()?;
+        self.inner.finish(taken, outcome)
+    }
+
+    fn jobs(&self, after: Option<&SessionId>, limit: usize) -> Result<Vec<Queued>> {
+        self.count.call()?;
+        self.inner.jobs(after, limit)
+    }
+
+    fn requeue(&self, id: &SessionId) -> Result<bool> {
+        self.count.call()?;
+        self.inner.requeue(id)
+    }
+
+    fn withdraw(&self, id: &SessionId) -> Result<bool> {
+        self.count.call()?;
+        self.inner.withdraw(id)
+    }
+}
+
+impl<S: Store> Watch for Faulty<S> {
+    fn watch(&self) -> Result<Box<dyn Watcher>> {
+        self.count.call()?;
+        self.inner.watch()
+    }
+}
+
+impl<S: Store> Pulse for Faulty<S> {
+    fn vitals(&self) -> Result<Vitals> {
+        self.count.call()?;
+        self.inner.vitals()
+    }
+}
+
 impl<S: Store> Store for Faulty<S> {
     fn create(&self, meta: &Meta) -> Result<()> {
         self.count.call()?;
@@ -186,6 +243,11 @@ impl<S: Store> Store for Faulty<S> {
         self.count.call()?;
         let inner = self.inner.open(id, thread, mode)?;
         Ok(Box::new(FaultyJournal { inner, count: Arc::clone(&self.count) }))
+    }
+
+    fn writer(&self, id: &SessionId) -> Result<Option<Holder>> {
+        self.count.call()?;
+        self.inner.writer(id)
     }
 
     fn shelf(&self, id: &SessionId) -> Result<Box<dyn Shelf>> {

@@ -2,6 +2,7 @@
 //!
 //! The journal is the truth; `tasks.db`, `index`, `recall.db`, `current.jsonl`, `summaries.jsonl` and `tools.jsonl` are
 //! made from it and made again when they are missing or wrong. A session moves from `running` to `completed` by one rename.
+//! Beside them `queue.db` is what waits to be worked on, and follows from nothing else.
 
 mod blobs;
 mod branches;
@@ -13,11 +14,15 @@ mod journal;
 mod lease;
 mod opener;
 mod place;
+mod queue;
 mod rebuild;
 mod spots;
 mod tasks;
 mod tree;
+mod vitals;
+mod watch;
 
+pub(crate) use index::{head_bytes, read_head};
 pub use journal::{FileJournal, Progress, Work};
 pub use rebuild::{Finding, Rebuilt};
 
@@ -31,6 +36,7 @@ use komado_core::thread::Header;
 use komado_core::{SessionId, ThreadId};
 use opener::Opener;
 use place::{Base, make_folder, sync_folder};
+use queue::Jobs;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -43,6 +49,7 @@ use tasks::{Opened, Tasks};
 pub struct FileStore {
     opener: Opener,
     tasks: Mutex<Table>,
+    queue: Jobs,
 }
 
 /// The table of sessions, once it is open, and how long it is waited for while another process holds it.
@@ -77,7 +84,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl FileStore {
     /// A store in `base`, which is made at the first write. `holder` is what others are told while we write.
     pub fn new(base: &Path, holder: Holder) -> Self {
-        Self { opener: Opener::new(base, holder), tasks: Mutex::default() }
+        Self { opener: Opener::new(base, holder), tasks: Mutex::default(), queue: Jobs::default() }
     }
 
     /// Tells `progress` how far a long rebuild has come.
@@ -178,6 +185,11 @@ impl FileStore {
             }
             Err(other) => Err(other),
         }
+    }
+
+    /// Tells who listens that a session is not what it was.
+    fn tell_changed(&self, id: &SessionId) {
+        self.opener.chime.ring(id, &ThreadId::root(), 0);
     }
 
     fn tasks_db(&self) -> PathBuf {
@@ -339,7 +351,7 @@ impl Store for FileStore {
             // A session that cannot be listed is taken back, so that making it can be tried again.
             let _ = self.take_away(&id, &path).and_then(|gone| place::remove(&gone));
         }
-        noted
+        noted.map(|()| self.tell_changed(&id))
     }
 
     fn sessions(&self, query: &Query) -> Result<Vec<Session>> {
@@ -351,11 +363,21 @@ impl Store for FileStore {
 
     fn change(&self, id: &SessionId, change: &Change) -> Result<Session> {
         self.base().session(id)?;
-        self.row(id)?;
-        if let Change::State { to, .. } = change {
+        let meta = self.row(id)?.meta;
+        let to = match change {
+            Change::State { to, .. } => Some(*to),
+            Change::Row(row) => Some(row.status),
+            Change::Count { .. } => None,
+        };
+        if let Some(to) = to {
             self.opener.while_moving(id, || self.move_to_half(id, to.is_ended()))?;
         }
-        self.with_tasks(|tasks| tasks.change(id, change))?;
+        let own = match change {
+            Change::Row(row) => Some(Change::Row(Box::new(Session { meta, ..(**row).clone() }))),
+            _ => None,
+        };
+        self.with_tasks(|tasks| tasks.change(id, own.as_ref().unwrap_or(change)))?;
+        self.tell_changed(id);
         self.row(id)
     }
 
@@ -370,6 +392,7 @@ impl Store for FileStore {
         };
         let gone = self.take_away(id, &path)?;
         let forgotten = self.with_tasks(|tasks| tasks.remove(id));
+        self.tell_changed(id);
         place::remove(&gone).and(forgotten)
     }
 
@@ -395,6 +418,7 @@ impl Store for FileStore {
             }
             place::make_inside(path.parent().unwrap_or(&path))?;
             if Self::make_whole(&path, |folder| write_journal(folder, header))? {
+                self.opener.chime.ring(id, thread, header.base_seq());
                 Ok(())
             } else {
                 Err(taken())
@@ -404,6 +428,10 @@ impl Store for FileStore {
 
     fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Box<dyn Journal>> {
         Ok(Box::new(self.open_file(id, thread, mode)?))
+    }
+
+    fn writer(&self, id: &SessionId) -> Result<Option<Holder>> {
+        self.opener.while_moving(id, || lease::holder_of(&self.base().session(id)?))
     }
 
     fn shelf(&self, id: &SessionId) -> Result<Box<dyn Shelf>> {

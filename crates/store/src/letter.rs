@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
 /// How much is gathered before it is written.
-const BLOCK: usize = 256 << 10;
+const BLOCK: usize = 64 << 10;
 
 /// A request being written, then sent.
 #[derive(Debug)]

@@ -4,6 +4,7 @@
 //! conformance suite; nothing in a store decides what a model sees. Calls block: a durable append is a write and a
 //! sync, which block on every system; an asynchronous caller moves the handle to a thread of its own.
 
+pub mod connect;
 pub mod error;
 pub mod faulty;
 pub mod files;
@@ -11,9 +12,16 @@ pub mod lesson;
 pub mod letter;
 pub mod memory;
 pub mod places;
+pub mod postgres;
+pub mod queue;
+pub mod redis;
 pub mod shelf;
 pub mod tree;
+pub mod vitals;
+pub mod watch;
+mod wire;
 
+pub use connect::{Connecting, connect};
 pub use error::{Error, Holder};
 pub use faulty::Faulty;
 pub use files::FileStore;
@@ -21,8 +29,13 @@ pub use lesson::Lessons;
 pub use letter::Letter;
 pub use memory::MemoryStore;
 pub use places::{MOST_SPOTS, Places, Spot};
+pub use postgres::PostgresStore;
+pub use queue::{Job, Outcome, Queue, Queued, Stage, Taken};
+pub use redis::RedisStore;
 pub use shelf::Shelf;
 pub use tree::{Mail, Tree, Which};
+pub use vitals::{Pulse, Vitals};
+pub use watch::{Heard, News, Watch, Watcher};
 
 use komado_core::head::Source;
 use komado_core::journal::{Record, decode};
@@ -59,6 +72,10 @@ pub struct Query {
     pub user: Option<String>,
     /// Only those that ended before this time (RFC 3339).
     pub ended_before: Option<String>,
+    /// Only those that changed then or later (RFC 3339).
+    pub changed_from: Option<String>,
+    /// Only those made before this time (RFC 3339).
+    pub made_before: Option<String>,
     /// Only those after this one in the order of making.
     pub after: Option<(String, SessionId)>,
     /// At most so many; 0 for all.
@@ -84,6 +101,8 @@ pub enum Change {
         /// When.
         at: String,
     },
+    /// All that is known of it, as another store had it: state, times and counters. What it was made with stays.
+    Row(Box<Session>),
 }
 
 /// A stored blob.
@@ -131,7 +150,7 @@ pub trait Blobs: Send + Sync {
 }
 
 /// Sessions and threads.
-pub trait Store: Blobs + Lessons + Places + Tree {
+pub trait Store: Blobs + Lessons + Places + Tree + Queue + Watch + Pulse {
     /// Makes a session with an empty root thread.
     fn create(&self, meta: &Meta) -> Result<()>;
 
@@ -152,6 +171,15 @@ pub trait Store: Blobs + Lessons + Places + Tree {
 
     /// Opens a thread's journal.
     fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Box<dyn Journal>>;
+
+    /// Who writes the session now, if anyone. A store that can tell only looks; another one tries, for a moment.
+    fn writer(&self, id: &SessionId) -> Result<Option<Holder>> {
+        match self.open(id, &ThreadId::root(), Mode::Amend) {
+            Ok(_) => Ok(None),
+            Err(Error::Busy { holder, .. }) => Ok(Some(holder)),
+            Err(other) => Err(other),
+        }
+    }
 
     /// Opens the session's index of words, making it when there is none. It is derived: it may be behind the journals,
     /// and losing it loses nothing.

@@ -7,8 +7,11 @@ use crate::files::copy_blob;
 use crate::lesson::{Learning, Lessons};
 use crate::letter::Letter;
 use crate::places::{Places, Signposts, Spot};
+use crate::queue::{Job, Line, Outcome, Queue, Queued, Taken};
 use crate::shelf::{Shelf, SqlShelf};
 use crate::tree::{Grove, Mail, Tree, Which};
+use crate::vitals::{Pulse, Vitals};
+use crate::watch::{Bell, News, Watch, Watcher};
 use crate::{
     BlobRef, Blobs, Change, Error, Journal, Mode, Note, Query, ReadSeek, Result, Row, Store, Swept, by_age,
     check_rewritten, check_rows,
@@ -19,6 +22,7 @@ use komado_core::{Head, Seq, SessionId, ThreadId, View};
 use std::collections::{BTreeMap, HashSet};
 use std::io::{Cursor, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Sessions in memory. Clones share what they hold.
 #[derive(Clone, Default)]
@@ -26,6 +30,8 @@ pub struct MemoryStore {
     rooms: Arc<Mutex<BTreeMap<SessionId, Room>>>,
     lessons: Arc<Mutex<BTreeMap<String, String>>>,
     signposts: Arc<Mutex<Signposts>>,
+    line: Arc<Mutex<Line>>,
+    bell: Bell,
 }
 
 /// A thread's rows, shared by all who have it open.
@@ -53,6 +59,16 @@ impl MemoryStore {
     }
 }
 
+impl MemoryStore {
+    fn tell(&self, session: &SessionId, thread: &ThreadId, last: Seq) {
+        self.bell.ring(&News { session: session.clone(), thread: thread.clone(), last });
+    }
+
+    fn tell_changed(&self, id: &SessionId) {
+        self.tell(id, &ThreadId::root(), 0);
+    }
+}
+
 fn here() -> Holder {
     Holder {
         pid: std::process::id(),
@@ -62,7 +78,7 @@ fn here() -> Holder {
     }
 }
 
-fn matches(query: &Query, id: &SessionId, session: &Session) -> bool {
+pub(crate) fn matches(query: &Query, id: &SessionId, session: &Session) -> bool {
     let key = (session.meta.created_at.as_str(), id);
     query.prefix.as_ref().is_none_or(|prefix| id.as_str().starts_with(prefix))
         && query.id.as_ref().is_none_or(|exact| exact == id)
@@ -72,6 +88,8 @@ fn matches(query: &Query, id: &SessionId, session: &Session) -> bool {
             .ended_before
             .as_ref()
             .is_none_or(|time| session.completed_at.as_ref().is_some_and(|at| at < time))
+        && query.changed_from.as_ref().is_none_or(|time| session.updated_at >= *time)
+        && query.made_before.as_ref().is_none_or(|time| session.meta.created_at < *time)
         && query.after.as_ref().is_none_or(|(at, last)| key > (at.as_str(), last))
 }
 
@@ -184,6 +202,58 @@ impl Tree for MemoryStore {
     }
 }
 
+impl Queue for MemoryStore {
+    fn enqueue(&self, job: &Job) -> Result<bool> {
+        Ok(locked(&self.line).enqueue(job))
+    }
+
+    fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<Taken>> {
+        Ok(locked(&self.line).take(holder, hidden))
+    }
+
+    fn keep(&self, taken: &Taken, hidden: Duration) -> Result<()> {
+        locked(&self.line).keep(taken, hidden)
+    }
+
+    fn finish(&self, taken: &Taken, outcome: &Outcome) -> Result<()> {
+        locked(&self.line).finish(taken, outcome)
+    }
+
+    fn jobs(&self, after: Option<&SessionId>, limit: usize) -> Result<Vec<Queued>> {
+        Ok(locked(&self.line).jobs(after, limit))
+    }
+
+    fn requeue(&self, id: &SessionId) -> Result<bool> {
+        Ok(locked(&self.line).requeue(id))
+    }
+
+    fn withdraw(&self, id: &SessionId) -> Result<bool> {
+        Ok(locked(&self.line).withdraw(id))
+    }
+}
+
+impl Watch for MemoryStore {
+    fn watch(&self) -> Result<Box<dyn Watcher>> {
+        Ok(Box::new(self.bell.listen()))
+    }
+}
+
+impl Pulse for MemoryStore {
+    fn vitals(&self) -> Result<Vitals> {
+        let rooms = locked(&self.rooms);
+        let leases = rooms.values().filter(|room| !locked(&room.writers).is_empty()).count();
+        Ok(Vitals {
+            kind: "memory",
+            place: "this process".into(),
+            durability: "is lost with this process".into(),
+            may_lose: true,
+            sessions: Some(rooms.len() as u64),
+            leases: Some(leases as u64),
+            ..Vitals::default()
+        })
+    }
+}
+
 impl Store for MemoryStore {
     fn create(&self, meta: &Meta) -> Result<()> {
         let id = SessionId::new(meta.uuid.as_str())
@@ -196,7 +266,9 @@ impl Store for MemoryStore {
         let threads = BTreeMap::from([(ThreadId::root(), (root, Arc::default()))]);
         let session = Session::new(meta);
         let (blobs, writers, shelf) = (BTreeMap::new(), Arc::default(), None);
-        rooms.insert(id, Room { session, threads, blobs, writers, grove: Grove::default(), shelf });
+        let room = Room { session, threads, blobs, writers, grove: Grove::default(), shelf };
+        rooms.insert(id.clone(), room);
+        self.tell_changed(&id);
         Ok(())
     }
 
@@ -222,7 +294,15 @@ impl Store for MemoryStore {
                     session.counters += *by;
                     session.updated_at.clone_from(at);
                 }
+                Change::Row(row) => {
+                    if !locked(&room.writers).is_empty() && row.status.is_ended() != session.status.is_ended()
+                    {
+                        return Err(Error::Busy { session: id.clone(), holder: here() });
+                    }
+                    *session = Session { meta: session.meta.clone(), ..(**row).clone() };
+                }
             }
+            self.tell_changed(id);
             Ok(session.clone())
         })
     }
@@ -235,6 +315,7 @@ impl Store for MemoryStore {
         }
         rooms.remove(id);
         locked(&self.signposts).forget(id);
+        self.tell_changed(id);
         Ok(())
     }
 
@@ -259,6 +340,7 @@ impl Store for MemoryStore {
                 return Err(no_entry(base, moment.seq));
             }
             room.threads.insert(header.thread.clone(), (header.clone(), Arc::default()));
+            self.tell(&header.session, &header.thread, header.base_seq());
             Ok(())
         })
     }
@@ -282,6 +364,10 @@ impl Store for MemoryStore {
             journal.base = Some(self.open(id, &moment.thread, Mode::Read)?);
         }
         Ok(Box::new(journal))
+    }
+
+    fn writer(&self, id: &SessionId) -> Result<Option<Holder>> {
+        self.with(id, |room| Ok((!locked(&room.writers).is_empty()).then(here)))
     }
 
     fn shelf(&self, id: &SessionId) -> Result<Box<dyn Shelf>> {
@@ -372,6 +458,8 @@ impl Journal for MemoryJournal {
         }
         check_rows(after, rows)?;
         locked(&self.rows).extend_from_slice(rows);
+        let Header { session, thread, .. } = &self.header;
+        self.store.tell(session, thread, self.last());
         Ok(())
     }
 

@@ -8,11 +8,13 @@
 //! An entry is a *sheet*; a long one is cut into *passages*, so that a word deep in a large output counts as much as
 //! one in a short message, and so that its place can be read without reading the rest.
 
-mod posts;
-mod search;
+pub(crate) mod posts;
+pub(crate) mod search;
 mod sql;
+pub(crate) mod stacks;
+mod tables;
 
-pub(crate) use sql::SqlShelf;
+pub(crate) use sql::{SqlShelf, joined};
 
 use crate::Result;
 use komado_core::{Role, Seq, Span, ThreadId};

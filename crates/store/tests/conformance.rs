@@ -6,82 +6,18 @@
 
 #[path = "suite/dice.rs"]
 mod dice;
+#[path = "suite/kinds.rs"]
+mod kinds;
 #[path = "suite/play.rs"]
 mod play;
+mod servers;
 #[path = "suite/shares.rs"]
 mod shares;
 mod suite;
 
-use komado_store::{FileStore, Holder, MemoryStore, Store};
-use std::path::Path;
-use suite::retried::{Reopen, Retried};
-use tempfile::TempDir;
-
-/// A store of one kind, and how to open it anew.
-trait Kind {
-    /// The store.
-    type Store: Store + 'static;
-    /// An empty one.
-    fn empty() -> Self;
-    /// An empty one that costs little.
-    fn light() -> Self;
-    /// Opens it.
-    fn open(&self) -> Self::Store;
-    /// A way to open it again.
-    fn reopen(&self) -> Reopen;
-}
-
-struct Memory(MemoryStore);
-
-impl Kind for Memory {
-    type Store = MemoryStore;
-
-    fn empty() -> Self {
-        Self(MemoryStore::default())
-    }
-
-    fn light() -> Self {
-        Self::empty()
-    }
-
-    fn open(&self) -> MemoryStore {
-        self.0.clone()
-    }
-
-    fn reopen(&self) -> Reopen {
-        let store = self.0.clone();
-        Box::new(move || Box::new(store.clone()))
-    }
-}
-
-struct Files(TempDir);
-
-fn files(path: &Path) -> FileStore {
-    let (host, program, since) = ("here".into(), "the suite".into(), "now".into());
-    FileStore::new(path, Holder { pid: std::process::id(), host, program, since })
-}
-
-impl Kind for Files {
-    type Store = FileStore;
-
-    fn empty() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    /// In memory where there is such a folder.
-    fn light() -> Self {
-        Self(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
-    }
-
-    fn open(&self) -> FileStore {
-        files(self.0.path())
-    }
-
-    fn reopen(&self) -> Reopen {
-        let path = self.0.path().to_owned();
-        Box::new(move || Box::new(files(&path)))
-    }
-}
+use kinds::{Files, Kind, Memory, Postgres, Redis};
+use komado_store::Store;
+use suite::retried::Retried;
 
 /// Runs `case` once as it is, then once for each call, which fails and is made again.
 fn with_each_call_failing<K: Kind>(case: fn(&dyn Store)) {
@@ -94,19 +30,23 @@ fn with_each_call_failing<K: Kind>(case: fn(&dyn Store)) {
     let calls = run(0);
     assert!(calls > 0);
     // Of very many calls every few: they are the same few, over and over.
-    let step = usize::try_from(calls / 150 + 1).unwrap();
+    let step = usize::try_from(calls / K::FAILING + 1).unwrap();
     for at in (1..=calls).step_by(step) {
         run(at);
     }
 }
 
 macro_rules! suite {
-    (alone: $($alone:ident::$only:ident),+; each: $($room:ident::$case:ident),+ $(,)?) => {
+    (alone: $($alone:ident::$only:ident),+; two: $($pair:ident::$both:ident),+; each: $($room:ident::$case:ident),+ $(,)?) => {
         macro_rules! conforms {
             ($name:ident, $kind:ty) => {
                 mod $name {
                     use super::*;
                     $(#[test] fn $only() { suite::$alone::$only(&<$kind>::empty().open()) })+
+                    $(#[test] fn $both() {
+                        let kind = <$kind>::empty();
+                        suite::$pair::$both(&kind.open(), &*kind.reopen()());
+                    })+
                     $(#[test] fn $case() { suite::$room::$case(&<$kind>::empty().open()) })+
 
                     mod with_each_call_failing {
@@ -122,7 +62,18 @@ macro_rules! suite {
 suite! {
     alone:
         entries::many_read_a_whole_beginning_while_one_writes,
-        folding::so_is_that_of_any_conversation;
+        folding::so_is_that_of_any_conversation,
+        queue::who_is_not_heard_of_loses_the_job_to_the_next,
+        queue::a_job_whose_holder_is_not_heard_of_waits_and_may_be_put_back,
+        queue::a_job_comes_back_when_its_pause_is_over,
+        watch::what_is_done_is_heard,
+        watch::nothing_is_heard_where_nothing_is_done,
+        watch::of_many_entries_the_last_is_heard_or_that_something_was_missed;
+    two:
+        queue::two_takers_never_have_the_same_job,
+        queue::of_two_who_bring_the_same_job_one_does,
+        watch::what_is_done_through_another_handle_is_heard,
+        watch::everyone_hears;
     each:
         sessions::a_session_is_listed_as_it_was_made,
         sessions::an_id_is_given_once,
@@ -177,7 +128,22 @@ suite! {
         shelves::an_entry_that_is_half_in_is_finished_before_another_begins,
         shelves::a_cleared_shelf_is_empty_and_takes_nothing_from_who_opened_it_before,
         shelves::a_shelf_goes_with_its_session,
+        queue::jobs_are_taken_in_the_order_they_came_as_they_were_put,
+        queue::a_key_and_a_session_are_in_the_queue_once,
+        queue::a_job_that_is_done_leaves_the_queue_and_may_come_again,
+        queue::a_job_that_is_to_be_tried_again_has_its_old_place_and_says_why,
+        queue::a_job_that_was_laid_aside_is_kept_until_somebody_decides,
+        queue::what_somebody_works_on_is_not_put_back_and_may_be_taken_out,
+        queue::jobs_are_listed_page_by_page,
+        queue::a_pause_of_any_length_is_one,
+        rows::sessions_are_found_by_when_they_were_made_and_changed,
+        rows::a_row_of_another_store_is_taken_over_but_for_what_it_was_made_with,
+        rows::a_row_does_not_end_a_session_that_is_being_written,
+        vitals::a_store_tells_what_it_holds,
+        vitals::a_store_tells_how_many_sessions_this_process_writes,
 }
 
 conforms!(memory, Memory);
 conforms!(in_files, Files);
+conforms!(on_postgres, Postgres);
+conforms!(on_redis, Redis);

@@ -429,6 +429,16 @@ fn read_u32(bytes: &[u8], at: usize) -> u32 {
     bytes[at..].first_chunk().map_or(0, |b| u32::from_le_bytes(*b))
 }
 
+/// A head as bytes, for stores that keep their lines elsewhere.
+pub(crate) fn head_bytes(head: &Head) -> [u8; RECORD] {
+    encode(head, Extent { offset: 0, len: 0 })
+}
+
+/// The head that [`head_bytes`] wrote; `None` when it did not.
+pub(crate) fn read_head(bytes: &[u8]) -> Option<Head> {
+    decode(bytes).map(|(head, _)| head)
+}
+
 fn encode(head: &Head, extent: Extent) -> [u8; RECORD] {
     let mut out = [0u8; RECORD];
     out[..8].copy_from_slice(&extent.offset.to_le_bytes());

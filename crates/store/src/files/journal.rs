@@ -438,6 +438,7 @@ impl Journal for FileJournal {
         for row in rows {
             self.take(row.head, row.line.len() as u32)?;
         }
+        self.opener.chime.ring(&self.header.session, &self.header.thread, self.tail.0);
         Ok(())
     }
 

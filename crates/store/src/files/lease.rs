@@ -64,6 +64,11 @@ impl Leases {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many sessions are held.
+    pub(super) fn held(&self) -> u64 {
+        self.table().len() as u64
+    }
+
     /// Takes `thread` of the session in `folder`, or says who has it.
     pub(super) fn take(
         self: &Arc<Self>,
@@ -143,6 +148,24 @@ fn lock(id: &SessionId, folder: &Path, holder: &Holder) -> Result<Lock> {
     let line = serde_json::to_vec(holder).unwrap_or_default();
     let _ = file.write_all_at(&line, 0).and_then(|()| file.set_len(line.len() as u64));
     Ok(Lock(file))
+}
+
+/// Who holds the session in `folder`, changing nothing in it. The lock is shared with others who look, for a moment.
+pub(super) fn holder_of(folder: &Path) -> Result<Option<Holder>> {
+    let path = folder.join("lock");
+    let mut file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && folder.is_dir() => return Ok(None),
+        Err(error) => return Err(error).tried("open", &path),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => {
+            drop(Lock(file));
+            Ok(None)
+        }
+        Err(TryLockError::WouldBlock) => Ok(Some(read_holder(&mut file))),
+        Err(TryLockError::Error(error)) => Err(error).tried("lock", &path),
+    }
 }
 
 fn read_holder(file: &mut File) -> Holder {

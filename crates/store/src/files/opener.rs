@@ -8,6 +8,7 @@ use super::journal::{self, Access, FileJournal, Progress, Tally};
 use super::lease::{Leases, Lock, Purpose, Ticket};
 use super::place::{Base, Folder};
 use super::rebuild::Finding;
+use super::watch::Chime;
 use crate::error::Holder;
 use crate::{Error, Journal, Mode, Result};
 use komado_core::{SessionId, ThreadId};
@@ -23,6 +24,7 @@ pub(super) struct Opener {
     pub(super) base: Base,
     pub(super) progress: Option<Arc<Progress>>,
     pub(super) tally: Arc<Tally>,
+    pub(super) chime: Arc<Chime>,
     leases: Arc<Leases>,
     findings: Arc<Mutex<Vec<Finding>>>,
 }
@@ -33,6 +35,7 @@ impl Opener {
             base: Base::new(base),
             progress: None,
             tally: Arc::default(),
+            chime: Chime::new(base),
             leases: Leases::new(holder),
             findings: Arc::default(),
         }
@@ -151,6 +154,11 @@ impl Opener {
 
     pub(super) fn ticket(&self, id: &SessionId, thread: &ThreadId, purpose: Purpose) -> Result<Ticket> {
         self.leases.take(id, thread, &self.base.session(id)?, purpose)
+    }
+
+    /// Sessions that this process holds.
+    pub(super) fn leases_held(&self) -> u64 {
+        self.leases.held()
     }
 
     /// Takes the whole session in `folder`; refused while anyone writes any of its threads.

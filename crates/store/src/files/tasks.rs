@@ -211,6 +211,11 @@ impl Tasks {
                 let [a, b, c, d] = n.map(|n| n as i64);
                 self.retry(|| self.run(sql, params![id, a, b, c, d, at]))?
             }
+            Change::Row(row) => {
+                self.turn_root(id, row.status, &row.updated_at)?;
+                self.put(row)?;
+                1
+            }
         };
         if changed == 0 { Err(Error::Table(format!("it has no row for session {id}"))) } else { Ok(()) }
     }
@@ -226,6 +231,12 @@ impl Tasks {
         let sql = format!("SELECT {COLUMNS} FROM tasks WHERE uuid = ?1");
         let mut statement = self.told(self.db.prepare_cached(&sql))?;
         self.told(statement.query_row([id.as_str()], read).optional())
+    }
+
+    /// How many sessions there are.
+    pub(super) fn count(&self) -> Result<u64> {
+        let count = self.db.query_row("SELECT count(*) FROM tasks", [], |row| row.get::<_, i64>(0));
+        self.told(count.map(i64::unsigned_abs))
     }
 
     pub(super) fn list(&self, query: &Query) -> Result<Vec<Session>> {
@@ -261,6 +272,12 @@ fn clauses(query: &Query) -> (String, Vec<Value>) {
     if let Some(before) = &query.ended_before {
         add("completed_at < ?", vec![before.clone()]);
     }
+    if let Some(from) = &query.changed_from {
+        add("updated_at >= ?", vec![from.clone()]);
+    }
+    if let Some(before) = &query.made_before {
+        add("created_at < ?", vec![before.clone()]);
+    }
     if let Some((created_at, uuid)) = &query.after {
         add("(created_at, uuid) > (?, ?)", vec![created_at.clone(), uuid.to_string()]);
     }
@@ -268,7 +285,7 @@ fn clauses(query: &Query) -> (String, Vec<Value>) {
 }
 
 /// Which file is at a path now.
-fn file_at(path: &Path) -> Result<Option<(u64, u64)>> {
+pub(super) fn file_at(path: &Path) -> Result<Option<(u64, u64)>> {
     match std::fs::metadata(path) {
         Ok(found) => Ok(Some((found.dev(), found.ino()))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),

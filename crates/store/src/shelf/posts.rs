@@ -5,9 +5,9 @@
 //! often a term occurs is kept up to eight times: what a ninth adds is nothing anyone could tell.
 
 /// Bits of a place that number the passage.
-pub(super) const PART_BITS: u32 = 20;
+pub(crate) const PART_BITS: u32 = 20;
 /// The last passage that can be numbered.
-pub(super) const LAST_PART: u32 = (1 << PART_BITS) - 1;
+pub(crate) const LAST_PART: u32 = (1 << PART_BITS) - 1;
 /// The most often that a term is counted in one passage.
 const MOST: u32 = 8;
 /// A row is not made longer than this.
@@ -15,20 +15,20 @@ const ROW: usize = 900;
 
 /// A term in a passage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Post {
+pub(crate) struct Post {
     /// The place: entry and passage.
-    pub(super) doc: u64,
+    pub(crate) doc: u64,
     /// How often.
-    pub(super) times: u32,
+    pub(crate) times: u32,
 }
 
 /// The place of passage `part` of entry `entry`.
-pub(super) const fn doc(entry: u64, part: u32) -> u64 {
+pub(crate) const fn doc(entry: u64, part: u32) -> u64 {
     entry << PART_BITS | part as u64
 }
 
 /// The entry of a place.
-pub(super) const fn entry_of(doc: u64) -> u64 {
+pub(crate) const fn entry_of(doc: u64) -> u64 {
     doc >> PART_BITS
 }
 
@@ -38,32 +38,32 @@ const fn part_of(doc: u64) -> u64 {
 
 /// One row: the places of a term from `first` on.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Row {
-    pub(super) first: u64,
-    pub(super) docs: u64,
-    pub(super) body: Vec<u8>,
+pub(crate) struct Row {
+    pub(crate) first: u64,
+    pub(crate) docs: u64,
+    pub(crate) body: Vec<u8>,
     last: u64,
 }
 
 impl Row {
     /// A row that begins with `first`, still without a place.
-    pub(super) fn begin(first: u64) -> Self {
+    pub(crate) fn begin(first: u64) -> Self {
         Self { first, docs: 0, body: Vec::new(), last: first }
     }
 
     /// A row as it was kept.
-    pub(super) fn kept(first: u64, docs: u64, body: Vec<u8>) -> Self {
+    pub(crate) fn kept(first: u64, docs: u64, body: Vec<u8>) -> Self {
         let last = unpack(first, &body).last().map_or(first, |post| post.doc);
         Self { first, docs, body, last }
     }
 
     /// True when there is no room for another place.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.body.len() >= ROW
     }
 
     /// Adds a place, which lies behind the last one. False when it does not, and nothing is added.
-    pub(super) fn push(&mut self, post: Post) -> bool {
+    pub(crate) fn push(&mut self, post: Post) -> bool {
         if self.docs > 0 && post.doc <= self.last {
             return false;
         }
@@ -78,7 +78,7 @@ impl Row {
 }
 
 /// The places in a row's bytes. Bytes that make no sense end it early: the table's own checks find such rows.
-pub(super) fn unpack(first: u64, body: &[u8]) -> Vec<Post> {
+pub(crate) fn unpack(first: u64, body: &[u8]) -> Vec<Post> {
     let mut posts = Vec::with_capacity(body.len() / 2);
     let (mut rest, mut last) = (body, first);
     while let (Some(entries), Some(word)) = (take(&mut rest), take(&mut rest)) {

@@ -5,6 +5,8 @@
 //! is one transaction; a count of clearings keeps a reader that still holds old words from putting them back.
 
 use super::posts::{LAST_PART, Post, Row, doc};
+use super::stacks::Stacks;
+use super::tables::Tables;
 use super::{Doc, Filter, Hit, Mark, Sheet, Shelf, Sought, Tally};
 use crate::error::Tried;
 use crate::{Error, Result};
@@ -196,7 +198,7 @@ fn clearings(db: &Connection) -> rusqlite::Result<u64> {
 }
 
 /// A list in one column. What holds a line break is no name of a tool or file.
-fn joined(names: &[String]) -> String {
+pub(crate) fn joined(names: &[String]) -> String {
     let lines: Vec<&str> = names.iter().map(String::as_str).filter(|name| !name.contains('\n')).collect();
     lines.join("\n")
 }
@@ -331,19 +333,19 @@ impl Shelf for SqlShelf {
     }
 
     fn tally(&self, terms: &[String]) -> Result<Tally> {
-        super::search::tally(&self.db(), terms).map_err(|e| told(&e))
+        Tables(&self.db()).tally(terms).map_err(|e| told(&e))
     }
 
     fn search(&self, sought: &Sought) -> Result<Vec<Hit>> {
-        super::search::search(&self.db(), sought).map_err(|e| told(&e))
+        super::search::search(&mut Tables(&self.db()), sought).map_err(|e| told(&e))
     }
 
     fn holding(&self, terms: &[String], filter: &Filter, before: Option<u64>) -> Result<Vec<Hit>> {
-        super::search::holding(&self.db(), terms, filter, before).map_err(|e| told(&e))
+        super::search::holding(&mut Tables(&self.db()), terms, filter, before).map_err(|e| told(&e))
     }
 
     fn around(&self, thread: &ThreadId, seq: Seq, reach: u32, filter: &Filter) -> Result<Vec<(i32, Hit)>> {
-        super::search::around(&self.db(), (thread, seq), reach, filter).map_err(|e| told(&e))
+        super::search::around(&mut Tables(&self.db()), (thread, seq), reach, filter).map_err(|e| told(&e))
     }
 
     fn clear(&mut self) -> Result<()> {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod beside;
 mod cost;
 mod derived;
 #[path = "../suite/dice.rs"]

@@ -7,15 +7,20 @@ pub(crate) mod entries;
 pub(crate) mod folding;
 pub(crate) mod letters;
 pub(crate) mod places;
+pub(crate) mod queue;
 pub(crate) mod retried;
+pub(crate) mod rows;
 pub(crate) mod sessions;
 pub(crate) mod shelves;
 pub(crate) mod threads;
 pub(crate) mod tree;
+pub(crate) mod vitals;
+pub(crate) mod watch;
 
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{SessionId, ThreadId};
 use komado_store::{Journal, Mode, Store};
+use std::time::{Duration, Instant};
 
 pub(crate) fn sid(id: &str) -> SessionId {
     SessionId::new(id).unwrap()
@@ -48,4 +53,16 @@ pub(crate) fn make(store: &dyn Store, id: &str) -> SessionId {
 /// Opens the first thread.
 pub(crate) fn root(store: &dyn Store, id: &SessionId, mode: Mode) -> Box<dyn Journal> {
     store.open(id, &ThreadId::root(), mode).unwrap()
+}
+
+/// Asks until there is an answer; a store has its own clock, and may be slow.
+pub(crate) fn eventually<T>(mut ask: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "it never came");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }

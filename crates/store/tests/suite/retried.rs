@@ -9,11 +9,13 @@ use komado_core::{Head, Seq, SessionId, ThreadId, View};
 use komado_store::lesson::Learning;
 use komado_store::shelf::{Filter, Hit, Mark, Sheet, Sought, Tally};
 use komado_store::{
-    BlobRef, Blobs, Change, Error, Faulty, Journal, Lessons, Letter, Mail, Mode, Note, Places, Query,
-    ReadSeek, Result, Row, Shelf, Spot, Store, Swept, Tree, Which,
+    BlobRef, Blobs, Change, Error, Faulty, Holder, Job, Journal, Lessons, Letter, Mail, Mode, Note, Outcome,
+    Places, Pulse, Query, Queue, Queued, ReadSeek, Result, Row, Shelf, Spot, Stage, Store, Swept, Taken,
+    Tree, Vitals, Watch, Watcher, Which,
 };
 use std::io::Read;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// Opens what is stored anew.
 pub(crate) type Reopen = Box<dyn Fn() -> Box<dyn Store> + Send + Sync>;
@@ -60,6 +62,11 @@ impl<S: Store> Inner<S> {
 /// All that a store holds, as text.
 fn everything(store: &dyn Store) -> Vec<String> {
     let mut all = Vec::new();
+    for queued in store.jobs(None, 0).unwrap() {
+        // Whether somebody still holds it is a matter of time.
+        let is_dead = queued.stage == Stage::Dead;
+        all.push(format!("{:?} {} {:?} {is_dead}", queued.job, queued.tries, queued.why));
+    }
     for session in store.sessions(&Query::default()).unwrap() {
         all.push(format!("{session:?}"));
         let id = SessionId::new(session.meta.uuid).unwrap();
@@ -166,6 +173,48 @@ impl<S: Store + 'static> Tree for Retried<S> {
 
     fn taken(&self, id: &SessionId, to: &ThreadId, from: &ThreadId, upto: Seq) -> Result<()> {
         self.0.go(|| self.0.store.taken(id, to, from, upto))
+    }
+}
+
+impl<S: Store + 'static> Queue for Retried<S> {
+    fn enqueue(&self, job: &Job) -> Result<bool> {
+        self.0.go(|| self.0.store.enqueue(job))
+    }
+
+    fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<Taken>> {
+        self.0.go(|| self.0.store.take(holder, hidden))
+    }
+
+    fn keep(&self, taken: &Taken, hidden: Duration) -> Result<()> {
+        self.0.go(|| self.0.store.keep(taken, hidden))
+    }
+
+    fn finish(&self, taken: &Taken, outcome: &Outcome) -> Result<()> {
+        self.0.go(|| self.0.store.finish(taken, outcome))
+    }
+
+    fn jobs(&self, after: Option<&SessionId>, limit: usize) -> Result<Vec<Queued>> {
+        self.0.go(|| self.0.store.jobs(after, limit))
+    }
+
+    fn requeue(&self, id: &SessionId) -> Result<bool> {
+        self.0.go(|| self.0.store.requeue(id))
+    }
+
+    fn withdraw(&self, id: &SessionId) -> Result<bool> {
+        self.0.go(|| self.0.store.withdraw(id))
+    }
+}
+
+impl<S: Store + 'static> Watch for Retried<S> {
+    fn watch(&self) -> Result<Box<dyn Watcher>> {
+        self.0.go(|| self.0.store.watch())
+    }
+}
+
+impl<S: Store + 'static> Pulse for Retried<S> {
+    fn vitals(&self) -> Result<Vitals> {
+        self.0.go(|| self.0.store.vitals())
     }
 }
 

@@ -1,0 +1,54 @@
+//! A store by its URL.
+
+use crate::{Error, Holder, Result, Store, postgres, redis};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a server is spoken to.
+#[derive(Clone, Debug)]
+pub struct Connecting {
+    /// What others are told while we write.
+    pub holder: Holder,
+    /// How long one call may take, connecting included.
+    pub patience: Duration,
+    /// How many connections are opened at the most.
+    pub connections: usize,
+    /// How long a session is ours without a sign of life; then another process may take it over.
+    pub lease: Duration,
+    /// How long a session is kept after it was last used, where the store lets go of sessions by itself; `None` for ever.
+    pub ttl: Option<Duration>,
+}
+
+impl Connecting {
+    /// The usual, for `holder`.
+    pub fn new(holder: Holder) -> Self {
+        Self {
+            holder,
+            patience: Duration::from_secs(10),
+            connections: 16,
+            lease: Duration::from_secs(6),
+            ttl: Some(Duration::from_secs(7 * 24 * 3600)),
+        }
+    }
+}
+
+/// How the URLs of stores on servers begin.
+pub const POSTGRES: [&str; 2] = ["postgres://", "postgresql://"];
+/// The same for Redis.
+pub const REDIS: [&str; 4] = ["redis://", "rediss://", "redis+cluster://", "redis+sentinel://"];
+
+/// Opens the store on a server.
+pub fn connect(url: &str, how: &Connecting) -> Result<Arc<dyn Store>> {
+    let begins = |starts: &[&str]| starts.iter().any(|start| url.starts_with(start));
+    if begins(&POSTGRES) {
+        return postgres::open(url, how);
+    }
+    if begins(&REDIS) {
+        return redis::open(url, how);
+    }
+    let scheme = url.split(':').next().unwrap_or(url);
+    Err(Error::Refused {
+        place: scheme.chars().take(40).collect(),
+        why: "there is no store for such an address; use file:, memory:, postgres:// or redis://".to_owned(),
+    })
+}

@@ -1,0 +1,271 @@
+//! `queue.db`: what waits to be worked on, for every process that uses the folder.
+//!
+//! Not an index: nothing else says what waits, so it is a file of its own that no rebuild touches, and each change is synced
+//! before it is acknowledged. Each is one statement, which takes the file's own lock: two processes never take the same
+//! job. The clock is the file's, so to speak: all who use it are on one machine.
+
+use super::tasks::file_at;
+use super::{FileStore, locked, place};
+use crate::error::Tried;
+use crate::queue::{Job, Outcome, Queue, Queued, Stage, Taken};
+use crate::{Error, Holder, Result};
+use komado_core::SessionId;
+use rusqlite::types::Type;
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Params, Row, params};
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// A token is set while somebody has the job; who was too slow finds another one, or none.
+const SCHEMA: &str = "
+CREATE TABLE IF NOT EXISTS jobs (
+    place INTEGER PRIMARY KEY AUTOINCREMENT,
+    session TEXT NOT NULL UNIQUE,
+    key TEXT NOT NULL UNIQUE,
+    user TEXT,
+    body TEXT NOT NULL,
+    at TEXT NOT NULL,
+    hidden_until INTEGER NOT NULL DEFAULT 0,
+    holder TEXT,
+    token INTEGER,
+    tries INTEGER NOT NULL DEFAULT 0,
+    why TEXT,
+    dead INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX IF NOT EXISTS idx_jobs_alive ON jobs(place) WHERE dead = 0;
+";
+
+/// Version of the file.
+const VERSION: u32 = 1;
+
+/// How long the file is waited for while another process changes it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Nothing is hidden for longer than a hundred years.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// Milliseconds of now.
+const NOW: &str = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
+
+const COLUMNS: &str = "session, key, user, body, at, tries, why";
+
+/// The queue, once it is open.
+#[derive(Default)]
+pub(super) struct Jobs(Mutex<Option<Open>>);
+
+struct Open {
+    db: Connection,
+    /// Which file it is, on which device.
+    file: Option<(u64, u64)>,
+}
+
+impl Jobs {
+    /// Runs `run` on the file at `path`, which is made when missing.
+    fn with<T>(&self, path: &Path, run: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+        let mut kept = locked(&self.0);
+        let now = file_at(path)?;
+        // One that is gone, or another by now, would take jobs that nobody finds again; it is closed before the next opens.
+        let open = match kept.take().filter(|open| now.is_some() && open.file == now) {
+            Some(open) => open,
+            None => Open { db: open(path)?, file: file_at(path)? },
+        };
+        let done = run(&kept.insert(open).db);
+        done.map_err(|e| refused(path, &e))
+    }
+}
+
+fn open(path: &Path) -> Result<Connection> {
+    if let Some(folder) = path.parent() {
+        place::make_folder(folder)?;
+    }
+    if !path.exists() {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600).open(path).tried("make", path)?;
+    }
+    let (db, version) = prepare(path).map_err(|e| refused(path, &e))?;
+    if version > VERSION {
+        let why = format!("it has version {version}, this komado reads up to {VERSION}; use a newer komado");
+        return Err(Error::Refused { place: path.display().to_string(), why });
+    }
+    Ok(db)
+}
+
+fn prepare(path: &Path) -> rusqlite::Result<(Connection, u32)> {
+    let db = Connection::open(path)?;
+    db.busy_timeout(PATIENCE)?;
+    let version: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version > VERSION {
+        return Ok((db, version));
+    }
+    db.pragma_update(None, "journal_mode", "WAL")?;
+    db.pragma_update(None, "synchronous", "FULL")?;
+    // What a job says may be private, and is gone with it.
+    db.pragma_update(None, "secure_delete", "ON")?;
+    if version < VERSION {
+        db.execute_batch(SCHEMA)?;
+        db.pragma_update(None, "user_version", VERSION)?;
+    }
+    Ok((db, VERSION))
+}
+
+fn refused(path: &Path, error: &rusqlite::Error) -> Error {
+    let place = path.display().to_string();
+    let kind = match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            return Error::away(&place, "another process holds it".to_owned());
+        }
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            ErrorKind::PermissionDenied
+        }
+        Some(ErrorCode::DiskFull) => ErrorKind::StorageFull,
+        _ => {
+            let advice = "put it back from a copy, or move it away to begin with an empty queue";
+            return Error::Refused { place, why: format!("{error}; {advice}") };
+        }
+    };
+    Error::Io { what: "write", path: path.to_owned(), source: std::io::Error::new(kind, error.to_string()) }
+}
+
+/// A time as it is counted in the file.
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.min(LONGEST).as_millis()).unwrap_or(i64::MAX)
+}
+
+fn execute(db: &Connection, sql: &str, values: impl Params) -> rusqlite::Result<usize> {
+    db.prepare_cached(sql)?.execute(values)
+}
+
+fn read_job(row: &Row<'_>) -> rusqlite::Result<Job> {
+    let odd = |e: komado_core::address::BadId| {
+        rusqlite::Error::FromSqlConversionFailure(0, Type::Text, e.to_string().into())
+    };
+    Ok(Job {
+        session: SessionId::new(row.get::<_, String>("session")?).map_err(odd)?,
+        key: row.get("key")?,
+        user: row.get("user")?,
+        body: row.get("body")?,
+        at: row.get("at")?,
+    })
+}
+
+fn read_taken(row: &Row<'_>) -> rusqlite::Result<Taken> {
+    let token: i64 = row.get("token")?;
+    let (tries, why) = (row.get("tries")?, row.get("why")?);
+    Ok(Taken { job: read_job(row)?, token: token.cast_unsigned(), tries, why })
+}
+
+fn read_queued(row: &Row<'_>) -> rusqlite::Result<Queued> {
+    let holder: Option<String> = row.get("holder")?;
+    let held = match holder.filter(|_| row.get("is_hidden").unwrap_or(false)) {
+        Some(holder) => Some(read_holder(&holder)?),
+        None => None,
+    };
+    let stage = match held {
+        _ if row.get("dead")? => Stage::Dead,
+        Some(holder) => Stage::Held(holder),
+        None => Stage::Waiting,
+    };
+    Ok(Queued { job: read_job(row)?, stage, tries: row.get("tries")?, why: row.get("why")? })
+}
+
+fn read_holder(text: &str) -> rusqlite::Result<Holder> {
+    serde_json::from_str(text)
+        .map_err(|e| rusqlite::Error::FromSqlConversionFailure(0, Type::Text, e.to_string().into()))
+}
+
+impl FileStore {
+    fn queue_db(&self) -> PathBuf {
+        self.base().path().join("queue.db")
+    }
+
+    /// Runs `run` on the queue where there is one. Nothing waits where there is none, and looking makes none.
+    fn on_queue<T: Default>(&self, run: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+        let path = self.queue_db();
+        if path.exists() { self.queue.with(&path, run) } else { Ok(T::default()) }
+    }
+
+    /// Changes a job that is still theirs: `?1` is its session, `?2` the token.
+    fn change_taken(&self, taken: &Taken, sql: &str, rest: &[&dyn rusqlite::ToSql]) -> Result<()> {
+        let (session, token) = (taken.job.session.as_str(), taken.token.cast_signed());
+        let values: Vec<&dyn rusqlite::ToSql> =
+            [&session as &dyn rusqlite::ToSql, &token].into_iter().chain(rest.iter().copied()).collect();
+        match self.on_queue(|db| execute(db, sql, &values[..]))? {
+            0 => Err(Error::NotYours(taken.job.session.clone())),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Queue for FileStore {
+    fn enqueue(&self, job: &Job) -> Result<bool> {
+        let sql = "INSERT OR IGNORE INTO jobs (session, key, user, body, at) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let values = params![job.session.as_str(), job.key, job.user, job.body, job.at];
+        Ok(self.queue.with(&self.queue_db(), |db| execute(db, sql, values))? > 0)
+    }
+
+    fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<Taken>> {
+        let sql = format!(
+            "UPDATE jobs SET token = random(), holder = ?1, hidden_until = {NOW} + ?2, tries = tries + 1 \
+             WHERE place = (SELECT place FROM jobs WHERE dead = 0 AND hidden_until <= {NOW} ORDER BY place LIMIT 1) \
+             RETURNING {COLUMNS}, token"
+        );
+        let holder = serde_json::to_string(holder).unwrap_or_default();
+        self.on_queue(|db| {
+            let mut statement = db.prepare_cached(&sql)?;
+            statement.query_row(params![holder, millis(hidden)], read_taken).optional()
+        })
+    }
+
+    fn keep(&self, taken: &Taken, hidden: Duration) -> Result<()> {
+        let sql = format!("UPDATE jobs SET hidden_until = {NOW} + ?3 WHERE session = ?1 AND token = ?2");
+        self.change_taken(taken, &sql, &[&millis(hidden)])
+    }
+
+    fn finish(&self, taken: &Taken, outcome: &Outcome) -> Result<()> {
+        match outcome {
+            Outcome::Done => {
+                self.change_taken(taken, "DELETE FROM jobs WHERE session = ?1 AND token = ?2", &[])
+            }
+            Outcome::Again { pause, why } => {
+                let sql = format!(
+                    "UPDATE jobs SET token = NULL, holder = NULL, hidden_until = {NOW} + ?3, why = ?4 \
+                     WHERE session = ?1 AND token = ?2"
+                );
+                self.change_taken(taken, &sql, &[&millis(*pause), why])
+            }
+            Outcome::Dead { why } => {
+                let sql = "UPDATE jobs SET token = NULL, holder = NULL, dead = 1, why = ?3 \
+                           WHERE session = ?1 AND token = ?2";
+                self.change_taken(taken, sql, &[why])
+            }
+        }
+    }
+
+    fn jobs(&self, after: Option<&SessionId>, limit: usize) -> Result<Vec<Queued>> {
+        let sql = format!(
+            "SELECT {COLUMNS}, holder, dead, hidden_until > {NOW} AS is_hidden FROM jobs \
+             WHERE place > COALESCE((SELECT place FROM jobs WHERE session = ?1), 0) ORDER BY place LIMIT ?2"
+        );
+        let limit = if limit == 0 { -1 } else { i64::try_from(limit).unwrap_or(-1) };
+        self.on_queue(|db| {
+            let mut statement = db.prepare_cached(&sql)?;
+            let rows = statement.query_map(params![after.map(SessionId::as_str), limit], read_queued)?;
+            rows.collect()
+        })
+    }
+
+    fn requeue(&self, id: &SessionId) -> Result<bool> {
+        let sql = format!(
+            "UPDATE jobs SET dead = 0, tries = 0, hidden_until = 0, holder = NULL, token = NULL \
+             WHERE session = ?1 AND (dead = 1 OR token IS NULL OR hidden_until <= {NOW})"
+        );
+        Ok(self.on_queue(|db| execute(db, &sql, [id.as_str()]))? > 0)
+    }
+
+    fn withdraw(&self, id: &SessionId) -> Result<bool> {
+        Ok(self.on_queue(|db| execute(db, "DELETE FROM jobs WHERE session = ?1", [id.as_str()]))? > 0)
+    }
+}

@@ -1,0 +1,159 @@
+//! Outputs: bytes in rows of 256 KiB, written and read a row at a time.
+//!
+//! The bytes are gathered first, in memory while they are few and in a passing file when they are many: their digest is
+//! their name, and what is there under it already is not sent again.
+
+use super::PostgresStore;
+use super::link::values;
+use super::server::Server;
+use crate::error::Tried;
+use crate::files::copy_blob;
+use crate::{BlobRef, Blobs, Error, ReadSeek, Result, Swept};
+use komado_core::SessionId;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes of a row.
+const CHUNK: usize = 256 << 10;
+/// Blobs that are looked through at a time.
+const PAGE: i64 = 1000;
+
+const LOOK: &str = "SELECT s.number, b.byte_size FROM sessions s LEFT JOIN blobs b \
+    ON b.session = s.number AND b.id = $2 WHERE s.uuid = $1";
+
+const NAME: &str = "INSERT INTO blobs (session, id, byte_size, line_count) \
+    SELECT number, $2, $3, $4 FROM sessions WHERE uuid = $1 \
+    FOR KEY SHARE ON CONFLICT DO NOTHING RETURNING session";
+
+const SWEEP: &str = "WITH gone AS ( \
+        DELETE FROM blobs WHERE session = $1 AND id = ANY($2) RETURNING byte_size), \
+    bytes AS (DELETE FROM blob_chunks WHERE session = $1 AND id = ANY($2)) \
+    SELECT count(*), COALESCE(sum(byte_size), 0)::BIGINT FROM gone";
+
+impl Server {
+    /// The session's number, and the blob's size where it is there.
+    fn blob_size(&self, id: &SessionId, blob: &str) -> Result<(i64, Option<i64>)> {
+        let rows = self.ask(LOOK, values![id.to_string(), blob.to_owned()])?;
+        let row = rows.first().ok_or_else(|| Error::NoSession(id.clone()))?;
+        Ok((row.get(0), row.get(1)))
+    }
+
+    /// That a blob which was not ours to add is there: not where its session was removed, or it was swept, meanwhile.
+    fn is_kept(&self, id: &SessionId, blob: &str) -> Result<()> {
+        let gone = || Error::away(self.wire.place(), format!("output {blob} was swept at the same moment"));
+        self.blob_size(id, blob)?.1.map(|_| ()).ok_or_else(gone)
+    }
+
+    /// Sends bytes under their name, all or none. When another sends the same, theirs are as good.
+    fn send_blob(&self, id: &SessionId, blob: &BlobRef, bytes: &mut dyn Read) -> Result<()> {
+        let mut work = self.begin()?;
+        let (size, lines) = (blob.byte_size as i64, blob.line_count as i64);
+        let rows = work.ask(NAME, values![id.to_string(), blob.id.clone(), size, lines])?;
+        let Some(number) = rows.first().map(|row| row.get::<_, i64>(0)) else {
+            return work.leave().and_then(|()| self.is_kept(id, &blob.id));
+        };
+        let sql = "INSERT INTO blob_chunks (session, id, number, bytes) VALUES ($1, $2, $3, $4)";
+        for n in 0i64.. {
+            let mut chunk = Vec::with_capacity(CHUNK.min(blob.byte_size as usize));
+            bytes.take(CHUNK as u64).read_to_end(&mut chunk).tried("read", Path::new("a blob"))?;
+            if chunk.is_empty() {
+                break;
+            }
+            work.ask(sql, values![number, blob.id.clone(), n, chunk])?;
+        }
+        work.commit()
+    }
+}
+
+impl Blobs for PostgresStore {
+    fn put_blob(&self, id: &SessionId, bytes: &mut dyn Read) -> Result<BlobRef> {
+        let mut gathered = tempfile::spooled_tempfile(CHUNK);
+        let blob = copy_blob(bytes, &mut gathered)?;
+        if self.server().blob_size(id, &blob.id)?.1.is_none() {
+            gathered.seek(SeekFrom::Start(0)).tried("read", Path::new("a blob"))?;
+            self.server().send_blob(id, &blob, &mut gathered)?;
+        }
+        Ok(blob)
+    }
+
+    fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>> {
+        // What is no name at all is not sent anywhere.
+        let is_name = blob.len() == 32 && blob.bytes().all(|b| b.is_ascii_hexdigit());
+        let (session, size) = self.server().blob_size(id, if is_name { blob } else { "" })?;
+        let size = size.ok_or_else(|| Error::no_blob(id, blob))?;
+        let (server, id) = (Arc::clone(self.server()), blob.to_owned());
+        Ok(Box::new(BlobReader { server, session, id, size: size as u64, at: 0, chunk: None }))
+    }
+
+    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
+        let (number, _) = self.server().blob_size(id, "")?;
+        let (mut swept, mut after) = (Swept::default(), String::new());
+        loop {
+            let sql = "SELECT id FROM blobs WHERE session = $1 AND id > $2 ORDER BY id LIMIT $3";
+            let rows = self.server().ask(sql, values![number, after.clone(), PAGE])?;
+            let page: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+            let Some(last) = page.last() else { return Ok(swept) };
+            after.clone_from(last);
+            let loose: Vec<String> = page.into_iter().filter(|blob| !keep(blob)).collect();
+            if !loose.is_empty() {
+                let rows = self.server().once(SWEEP, values![number, loose])?;
+                let count = |column: usize| rows.first().map_or(0, |row| row.get::<_, i64>(column)) as u64;
+                swept.blobs += count(0);
+                swept.bytes += count(1);
+            }
+        }
+    }
+}
+
+/// A blob, read from anywhere, with one of its rows at hand.
+struct BlobReader {
+    server: Arc<Server>,
+    session: i64,
+    id: String,
+    size: u64,
+    at: u64,
+    chunk: Option<(u64, Vec<u8>)>,
+}
+
+impl BlobReader {
+    /// The row with the byte that is next.
+    fn chunk(&mut self) -> io::Result<&[u8]> {
+        let wanted = self.at / CHUNK as u64;
+        if self.chunk.as_ref().is_none_or(|(number, _)| *number != wanted) {
+            let sql = "SELECT bytes FROM blob_chunks WHERE session = $1 AND id = $2 AND number = $3";
+            let values = values![self.session, self.id.clone(), wanted as i64];
+            let rows = self.server.ask(sql, values).map_err(io::Error::other)?;
+            let bytes = rows.first().map(|row| row.get(0)).ok_or(io::ErrorKind::UnexpectedEof)?;
+            self.chunk = Some((wanted, bytes));
+        }
+        Ok(self.chunk.as_ref().map_or(&[], |(_, bytes)| bytes))
+    }
+}
+
+impl Read for BlobReader {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.at >= self.size || into.is_empty() {
+            return Ok(0);
+        }
+        let from = (self.at % CHUNK as u64) as usize;
+        let chunk = self.chunk()?;
+        let rest = chunk.get(from..).filter(|rest| !rest.is_empty()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let n = rest.len().min(into.len());
+        into[..n].copy_from_slice(&rest[..n]);
+        self.at += n as u64;
+        Ok(n)
+    }
+}
+
+impl Seek for BlobReader {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::End(by) => self.size.checked_add_signed(by),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+        };
+        self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.at)
+    }
+}

@@ -1,0 +1,133 @@
+//! Tells others what happened here, with NOTIFY, after it was committed.
+//!
+//! Not in the append's own transaction: commits with a NOTIFY wait in line for one lock, and not every server has it. News
+//! are summed up for a moment and sent together. Where there is no NOTIFY nobody is told, and who watches looks by itself.
+
+use super::fault::Sql;
+use super::link::{Link, values};
+use crate::watch::News;
+use komado_core::{Seq, SessionId, ThreadId};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// How long news are gathered.
+const MOMENT: Duration = Duration::from_millis(5);
+/// The most that is sent in one go.
+const MOST: usize = 512;
+
+/// What news are about: a thread, and whether its session changed rather than the thread grew.
+type Topic = (SessionId, ThreadId, bool);
+
+/// News that were not sent yet, the latest of each thread.
+pub(super) struct Teller {
+    channel: String,
+    waiting: Mutex<BTreeMap<Topic, Seq>>,
+    begun: std::sync::Arc<Notify>,
+    is_mute: AtomicBool,
+}
+
+impl Teller {
+    pub(super) fn new(schema: &str) -> Self {
+        let (waiting, begun, is_mute) = (Mutex::default(), Default::default(), AtomicBool::new(false));
+        Self { channel: channel(schema), waiting, begun, is_mute }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<Topic, Seq>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says that a thread has grown to `last`, or, with 0, that its session changed.
+    pub(super) fn ring(&self, session: &SessionId, thread: &ThreadId, last: Seq) {
+        if self.is_mute.load(Ordering::Relaxed) {
+            return;
+        }
+        self.waiting().insert((session.clone(), thread.clone(), last == 0), last);
+        self.begun.notify_one();
+    }
+
+    pub(super) fn has_news(&self) -> bool {
+        !self.waiting().is_empty()
+    }
+
+    /// Sends what waits.
+    pub(super) async fn flush(&self, link: &Link) {
+        while let Some(lines) = self.some() {
+            let mut sent = self.send(link, &lines).await;
+            if sent.is_err() {
+                // A connection that was lost while it lay idle shows here.
+                sent = self.send(link, &lines).await;
+            }
+            if let Err(fault) = sent
+                && fault.code().is_some_and(|code| matches!(code.code(), "42883" | "0A000"))
+            {
+                self.is_mute.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
+    async fn send(&self, link: &Link, lines: &[String]) -> Sql<()> {
+        let sql = "SELECT pg_notify($1, line) FROM unnest($2::TEXT[]) AS line";
+        let mut db = link.db().await?;
+        db.begin().await?;
+        // News may be lost; they need no disk.
+        db.run("SET LOCAL synchronous_commit TO OFF").await?;
+        db.ask(sql, &values![self.channel.clone(), lines.to_vec()]).await?;
+        db.end("COMMIT").await
+    }
+
+    fn some(&self) -> Option<Vec<String>> {
+        let mut waiting = self.waiting();
+        let mut lines = Vec::new();
+        while lines.len() < MOST
+            && let Some(((session, thread, _), last)) = waiting.pop_first()
+        {
+            lines.push(format!("{session} {thread} {last}"));
+        }
+        Some(lines).filter(|lines| !lines.is_empty())
+    }
+}
+
+/// Sends news as they come, for as long as the store is open.
+pub(super) async fn tell(teller: Weak<Teller>, link: Link) {
+    loop {
+        let Some(begun) = teller.upgrade().map(|teller| std::sync::Arc::clone(&teller.begun)) else { return };
+        begun.notified().await;
+        tokio::time::sleep(MOMENT).await;
+        let Some(teller) = teller.upgrade() else { return };
+        teller.flush(&link).await;
+    }
+}
+
+/// Where the news of a schema are told.
+pub(super) fn channel(schema: &str) -> String {
+    format!("news_{schema}").chars().take(63).collect()
+}
+
+/// News from a line that was told.
+pub(super) fn heard(line: &str) -> Option<News> {
+    let mut words = line.split(' ');
+    let (session, thread, last) = (words.next()?, words.next()?, words.next()?);
+    Some(News {
+        session: SessionId::new(session).ok()?,
+        thread: ThreadId::new(thread).ok()?,
+        last: last.parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_a_session_does_not_hide_that_its_thread_grew() {
+        let (teller, id) = (Teller::new("own"), SessionId::new("s").unwrap());
+        teller.ring(&id, &ThreadId::root(), 3);
+        teller.ring(&id, &ThreadId::root(), 4);
+        teller.ring(&id, &ThreadId::root(), 0);
+        assert_eq!(teller.some().unwrap(), ["s root 4", "s root 0"]);
+        assert!(!teller.has_news());
+    }
+}

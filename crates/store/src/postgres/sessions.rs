@@ -1,0 +1,302 @@
+//! The table of sessions: made, listed, changed, removed.
+
+use super::link::{Values, values};
+use super::server::Server;
+use super::{clean, damaged};
+use crate::{Change, Error, Holder, Query, Result};
+use komado_core::SessionId;
+use komado_core::session::{Counters, Meta, Session, State};
+use komado_core::thread::Header;
+use tokio_postgres::Row;
+
+/// Sessions of one page, where all are asked for.
+const PAGE: usize = 500;
+
+const COLUMNS: &str = "meta, queued, status, started_at, completed_at, updated_at, error_message, \
+    llm_call_count, tool_call_count, total_tokens, compression_count";
+
+const CREATE: &str = "WITH made AS ( \
+        INSERT INTO sessions (uuid, task_source, owner, repo, task_type, task_id, status, created_at, started_at, \
+            process_id, hostname, llm_provider, model, context_length, user_id, updated_at, queued, meta) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $8, $16, $17) \
+        ON CONFLICT (uuid) DO NOTHING RETURNING number), \
+    lease AS (INSERT INTO leases (session) SELECT number FROM made), \
+    root AS (INSERT INTO threads (session, thread, header, last) SELECT number, 'root', $18, 0 FROM made) \
+    SELECT number FROM made";
+
+/// Ending a session, or opening it again, wants it free, and no earlier holder may write after that.
+const ENTER: &str = "WITH free AS ( \
+        UPDATE leases SET ended = $2, \
+            token = token + CASE WHEN ended = $2 THEN 0 ELSE 1 END, \
+            holder = CASE WHEN ended = $2 THEN holder END, \
+            expires = CASE WHEN ended = $2 THEN expires END \
+        WHERE session = (SELECT number FROM sessions WHERE uuid = $1) \
+            AND (ended = $2 OR holder IS NULL OR expires < clock_timestamp()) RETURNING session) \
+    UPDATE sessions SET ";
+
+/// Rows that are removed in one statement, where there may be very many or very large ones.
+const PIECE: i64 = 2000;
+
+/// The session's lease, unless somebody writes it; nobody appends after that.
+const RELEASE: &str = "DELETE FROM leases WHERE session = (SELECT number FROM sessions WHERE uuid = $1) \
+    AND (holder IS NULL OR expires < clock_timestamp()) RETURNING session";
+
+/// What belongs to a session. The first two wait for whoever adds something under their locks; each statement after them
+/// sees what those had added.
+const REMOVE: [&str; 10] = [
+    "DELETE FROM sessions WHERE number = $1",
+    "DELETE FROM shelves WHERE session = $1",
+    "DELETE FROM threads WHERE session = $1",
+    "DELETE FROM branches WHERE session = $1",
+    "DELETE FROM mail WHERE session = $1",
+    "DELETE FROM places WHERE session = $1",
+    "DELETE FROM blobs WHERE session = $1",
+    "DELETE FROM shelf_threads WHERE session = $1",
+    "DELETE FROM shelf_entries WHERE session = $1",
+    "DELETE FROM shelf_passages WHERE session = $1",
+];
+
+/// The same a piece at a time, each after the last row of the one before.
+const REMOVE_PIECES: [&str; 3] = [
+    "WITH piece AS (SELECT thread, seq FROM entries WHERE session = $1 AND (thread, seq) > ($2, $3) \
+            ORDER BY thread, seq LIMIT $4), \
+        gone AS (DELETE FROM entries e USING piece \
+            WHERE e.session = $1 AND e.thread = piece.thread AND e.seq = piece.seq) \
+        SELECT thread, seq FROM piece ORDER BY thread DESC, seq DESC LIMIT 1",
+    "WITH piece AS (SELECT id, number FROM blob_chunks WHERE session = $1 AND (id, number) > ($2, $3) \
+            ORDER BY id, number LIMIT $4), \
+        gone AS (DELETE FROM blob_chunks c USING piece \
+            WHERE c.session = $1 AND c.id = piece.id AND c.number = piece.number) \
+        SELECT id, number FROM piece ORDER BY id DESC, number DESC LIMIT 1",
+    "WITH piece AS (SELECT term, first FROM shelf_posts WHERE session = $1 AND (term, first) > ($2, $3) \
+            ORDER BY term, first LIMIT $4), \
+        gone AS (DELETE FROM shelf_posts p USING piece \
+            WHERE p.session = $1 AND p.term = piece.term AND p.first = piece.first) \
+        SELECT term, first FROM piece ORDER BY term DESC, first DESC LIMIT 1",
+];
+
+impl Server {
+    pub(super) fn create(&self, meta: &Meta) -> Result<SessionId> {
+        let id = SessionId::new(meta.uuid.as_str())
+            .map_err(|e| Error::Damaged { place: "the session's id".into(), why: e.to_string() })?;
+        let (session, key, config) = (Session::new(meta), &meta.task_key, &meta.config);
+        let rows = self.once(
+            CREATE,
+            values![
+                meta.uuid.clone(),
+                clean(&key.task_source),
+                clean(&key.owner),
+                clean(&key.repo),
+                clean(&key.task_type),
+                clean(&key.task_id),
+                session.status.name(),
+                clean(&meta.created_at),
+                session.started_at.as_deref().map(clean),
+                i64::from(meta.process_id),
+                clean(&meta.hostname),
+                config.llm_provider.as_deref().map(clean),
+                config.model.as_deref().map(clean),
+                config.context_length.map(i64::from),
+                meta.user.as_deref().map(clean),
+                meta.queued,
+                serde_json::to_string(meta).unwrap_or_default(),
+                Header::root(id.clone(), &meta.created_at).encode(),
+            ],
+        )?;
+        if rows.is_empty() { Err(Error::SessionExists(id)) } else { Ok(id) }
+    }
+
+    /// Lists sessions; where all are asked for, page by page.
+    pub(super) fn sessions(&self, query: &Query) -> Result<Vec<Session>> {
+        let mut found: Vec<Session> = Vec::new();
+        let mut after = query.after.as_ref().map(|(at, id)| (at.clone(), id.to_string()));
+        loop {
+            let left = if query.limit == 0 { PAGE } else { (query.limit - found.len()).min(PAGE) };
+            let (sql, values) = listing(query, after.as_ref(), left);
+            let rows = self.ask_text(sql, values)?;
+            let page = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
+            after = page.last().map(|last| (last.meta.created_at.clone(), last.meta.uuid.clone()));
+            let is_last = page.len() < left;
+            found.extend(page);
+            if is_last || found.len() == query.limit {
+                return Ok(found);
+            }
+        }
+    }
+
+    pub(super) fn change(&self, id: &SessionId, change: &Change) -> Result<Session> {
+        let (sql, values) = match change {
+            Change::Count { by, at } => count(id, by, at),
+            Change::State { to, at, why } => enter(id, *to, at, why.as_deref()),
+            Change::Row(row) => put(id, row),
+        };
+        let (link, given) = (self.link.clone(), values);
+        let rows = self.wire.call(async move { link.ask(&sql, &given).await })?;
+        rows.first().map_or_else(|| Err(self.why_not(id)), read)
+    }
+
+    pub(super) fn remove(&self, id: &SessionId) -> Result<()> {
+        let mut work = self.begin()?;
+        let rows = work.ask(RELEASE, values![id.to_string()])?;
+        let Some(number) = rows.first().map(|row| row.get::<_, i64>(0)) else {
+            return work.leave().and_then(|()| Err(self.why_not(id)));
+        };
+        for sql in REMOVE {
+            work.ask(sql, values![number])?;
+        }
+        for sql in REMOVE_PIECES {
+            let mut after = Some((String::new(), -1i64));
+            while let Some((name, at)) = after {
+                let rows = work.ask(sql, values![number, name, at, PIECE])?;
+                after = rows.first().map(|row| (row.get(0), row.get(1)));
+            }
+        }
+        work.commit()
+    }
+
+    /// Who writes a session now; only looks.
+    pub(super) fn writer(&self, id: &SessionId) -> Result<Option<Holder>> {
+        let sql = "SELECT CASE WHEN l.expires >= clock_timestamp() THEN l.holder END \
+            FROM sessions s JOIN leases l ON l.session = s.number WHERE s.uuid = $1";
+        let rows = self.ask(sql, values![id.to_string()])?;
+        let row = rows.first().ok_or_else(|| Error::NoSession(id.clone()))?;
+        Ok(row.get::<_, Option<&str>>(0).map(|holder| read_holder(Some(holder))))
+    }
+
+    /// Why nothing was done to a session: it is not there, or somebody writes it.
+    pub(super) fn why_not(&self, id: &SessionId) -> Error {
+        let sql = "SELECT l.holder FROM sessions s JOIN leases l ON l.session = s.number WHERE s.uuid = $1";
+        match self.ask(sql, values![id.to_string()]) {
+            Ok(rows) => match rows.first() {
+                Some(row) => Error::Busy { session: id.clone(), holder: read_holder(row.get(0)) },
+                None => Error::NoSession(id.clone()),
+            },
+            Err(error) => error,
+        }
+    }
+}
+
+/// A statement that lists one page.
+fn listing(query: &Query, after: Option<&(String, String)>, limit: usize) -> (String, Values) {
+    let (mut wanted, mut values) = (Vec::new(), Values::new());
+    let mut want = |condition: &str, value: String| {
+        values.push(Box::new(clean(&value)));
+        wanted.push(condition.replace('?', &format!("${}", values.len())));
+    };
+    if let Some(prefix) = query.prefix.as_ref().filter(|prefix| !prefix.is_empty()) {
+        want("uuid >= ?", prefix.clone());
+        // Ids are ASCII: whatever begins so comes before this.
+        want("uuid < ?", format!("{prefix}\u{7f}"));
+    }
+    if let Some(id) = &query.id {
+        want("uuid = ?", id.to_string());
+    }
+    if let Some(status) = query.status {
+        want("status = ?", status.name().to_owned());
+    }
+    if let Some(user) = &query.user {
+        want("user_id = ?", user.clone());
+    }
+    if let Some(time) = &query.ended_before {
+        want("completed_at < ?", time.clone());
+    }
+    if let Some(time) = &query.changed_from {
+        want("updated_at >= ?", time.clone());
+    }
+    if let Some(time) = &query.made_before {
+        want("created_at < ?", time.clone());
+    }
+    if let Some((at, id)) = after {
+        values.push(Box::new(clean(at)));
+        values.push(Box::new(clean(id)));
+        wanted.push(format!("(created_at, uuid) > (${}, ${})", values.len() - 1, values.len()));
+    }
+    // A value, not part of the text: each text is prepared once and kept.
+    values.push(Box::new(i64::try_from(limit).unwrap_or(i64::MAX)));
+    let n = values.len();
+    let wanted = wanted.join(" AND ");
+    let filter = if wanted.is_empty() { String::new() } else { format!("WHERE {wanted}") };
+    (format!("SELECT {COLUMNS} FROM sessions {filter} ORDER BY created_at, uuid LIMIT ${n}"), values)
+}
+
+fn count(id: &SessionId, by: &Counters, at: &str) -> (String, Values) {
+    let sql = format!(
+        "UPDATE sessions SET llm_call_count = llm_call_count + $2, tool_call_count = tool_call_count + $3, \
+         total_tokens = total_tokens + $4, compression_count = compression_count + $5, updated_at = $6 \
+         WHERE uuid = $1 RETURNING {COLUMNS}"
+    );
+    let [calls, tools, tokens, edits] = counted(by);
+    (sql, values![id.to_string(), calls, tools, tokens, edits, clean(at)])
+}
+
+fn enter(id: &SessionId, to: State, at: &str, why: Option<&str>) -> (String, Values) {
+    let sql = format!(
+        "{ENTER} status = $3, queued = $4, updated_at = $5, completed_at = $6, error_message = $7, \
+         started_at = COALESCE(started_at, CASE WHEN NOT $4 THEN $5 END) \
+         WHERE number IN (SELECT session FROM free) RETURNING {COLUMNS}"
+    );
+    let ended = to.is_ended().then(|| clean(at));
+    let queued = to == State::Queued;
+    (sql, values![id.to_string(), to.is_ended(), to.name(), queued, clean(at), ended, why.map(clean)])
+}
+
+fn put(id: &SessionId, row: &Session) -> (String, Values) {
+    let sql = format!(
+        "{ENTER} status = $3, started_at = $4, completed_at = $5, updated_at = $6, error_message = $7, \
+         llm_call_count = $8, tool_call_count = $9, total_tokens = $10, compression_count = $11 \
+         WHERE number IN (SELECT session FROM free) RETURNING {COLUMNS}"
+    );
+    let [calls, tools, tokens, edits] = counted(&row.counters);
+    let values = values![
+        id.to_string(),
+        row.status.is_ended(),
+        row.status.name(),
+        row.started_at.as_deref().map(clean),
+        row.completed_at.as_deref().map(clean),
+        clean(&row.updated_at),
+        row.error_message.as_deref().map(clean),
+        calls,
+        tools,
+        tokens,
+        edits,
+    ];
+    (sql, values)
+}
+
+fn counted(by: &Counters) -> [i64; 4] {
+    let Counters { llm_call_count, tool_call_count, total_tokens, compression_count } = *by;
+    [llm_call_count, tool_call_count, total_tokens, compression_count]
+        .map(|n| i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+fn read(row: &Row) -> Result<Session> {
+    let meta: Meta =
+        serde_json::from_str(row.get(0)).map_err(|e| damaged("a row of sessions", e.to_string()))?;
+    let status: &str = row.get(2);
+    let unknown = || damaged(&format!("the row of session {}", meta.uuid), format!("state {status:?}"));
+    let number = |column: usize| row.get::<_, i64>(column).max(0) as u64;
+    Ok(Session {
+        status: State::named(status).ok_or_else(unknown)?,
+        started_at: row.get(3),
+        completed_at: row.get(4),
+        updated_at: row.get(5),
+        error_message: row.get(6),
+        counters: Counters {
+            llm_call_count: number(7),
+            tool_call_count: number(8),
+            total_tokens: number(9),
+            compression_count: number(10),
+        },
+        meta: Meta { queued: row.get(1), ..meta },
+    })
+}
+
+/// Who holds a session, as its row says.
+pub(super) fn read_holder(text: Option<&str>) -> Holder {
+    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_else(|| Holder {
+        pid: 0,
+        host: "?".into(),
+        program: "unknown".into(),
+        since: "?".into(),
+    })
+}

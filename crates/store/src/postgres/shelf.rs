@@ -1,0 +1,251 @@
+//! A session's index of words in tables, asked with one statement each.
+//!
+//! The server does the sum, the filter and the order; nothing but what was asked for comes over the wire. A place is a
+//! number, the entry's in its upper bits and the passage's in its lower ones.
+
+use super::filling::Filling;
+use super::link::{Values, values};
+use super::server::Server;
+use super::{clean, seq};
+use crate::shelf::{Filter, Hit, Mark, Passage, Sheet, Shelf, Sought, Tally};
+use crate::{Error, Result};
+use komado_core::{Role, Seq, SessionId, ThreadId};
+use std::sync::Arc;
+use tokio_postgres::Row;
+
+/// Bits of a place that number the passage.
+pub(super) const PART_BITS: u32 = 20;
+/// Entries of one page of [`Shelf::holding`].
+const PAGE: i64 = 256;
+/// A term is known by its first letters: no index holds longer ones.
+const LONGEST_TERM: usize = 256;
+
+/// What a hit is read from: entry `e`, the place `doc` in it, and its passage `p`.
+macro_rules! hit {
+    ($from:literal, $rest:literal) => {
+        concat!(
+            "SELECT e.id, e.thread, e.seq, e.role, e.tools, e.at, found.score, found.holds, found.doc, p.at, p.bytes, \
+             p.in_output, found.distance FROM (",
+            $from,
+            ") AS found JOIN shelf_entries e ON e.session = $1 AND e.id = found.doc >> 20 \
+             LEFT JOIN shelf_passages p ON p.session = $1 AND p.doc = found.doc \
+             WHERE ($2::SMALLINT IS NULL OR e.role = $2) \
+             AND ($3::TEXT IS NULL OR position($3 IN e.tools) > 0) \
+             AND ($4::TEXT IS NULL OR position($4 IN e.files) > 0) \
+             AND ($5::TEXT IS NULL OR e.at >= $5) AND ($6::TEXT IS NULL OR e.at <= $6) \
+             AND ($7::TEXT[] IS NULL OR EXISTS ( \
+                SELECT 1 FROM unnest($7, $8::BIGINT[], $9::BIGINT[]) AS place(thread, first, last) \
+                WHERE place.thread = e.thread AND e.seq BETWEEN place.first AND place.last)) \
+             AND ($10::TEXT IS NULL OR e.thread <> $10 OR e.seq < $11) \
+             AND ($12::TEXT IS NULL OR e.tools = '' OR replace(e.tools, $12, '') <> E'\\n') ",
+            $rest
+        )
+    };
+}
+
+/// The best passage of each entry, best first; of equals the latest.
+const SEARCH: &str = hit!(
+    "SELECT DISTINCT ON (doc >> 20) doc, score, holds, 0::BIGINT AS distance FROM ( \
+        SELECT post.doc, \
+            sum(wanted.worth * post.times * 2.1 \
+                / (post.times + 1.1 * (0.5 + 0.5 * words.words / $15::DOUBLE PRECISION)))::REAL AS score, \
+            bit_or(CASE WHEN wanted.n <= 64 THEN 1::BIGINT << (wanted.n - 1)::INT ELSE 0 END) AS holds \
+        FROM unnest($13::TEXT[], $14::DOUBLE PRECISION[]) WITH ORDINALITY AS wanted(term, worth, n) \
+        JOIN shelf_posts t ON t.session = $1 AND t.term = wanted.term \
+        CROSS JOIN LATERAL unnest(t.docs, t.times) AS post(doc, times) \
+        JOIN shelf_passages words ON words.session = $1 AND words.doc = post.doc \
+        GROUP BY post.doc) AS scored ORDER BY doc >> 20, score DESC, doc",
+    "ORDER BY found.score DESC, found.doc DESC LIMIT $16"
+);
+
+const ENTRIES: &str = hit!(
+    "SELECT id << 20 AS doc, 0::REAL AS score, 0::BIGINT AS holds, 0::BIGINT AS distance FROM shelf_entries \
+        WHERE session = $1 AND id < $13",
+    "ORDER BY e.id DESC LIMIT $14"
+);
+
+/// Entries that have every term, at the last place of the rarest.
+const HOLDING: &str = hit!(
+    "SELECT max(post.doc) FILTER (WHERE t.term = $14) AS doc, 0::REAL AS score, 0::BIGINT AS holds, \
+        0::BIGINT AS distance \
+        FROM shelf_posts t CROSS JOIN LATERAL unnest(t.docs) AS post(doc) \
+        WHERE t.session = $1 AND t.term = ANY($15) AND post.doc >> 20 < $13 \
+        GROUP BY post.doc >> 20 HAVING count(DISTINCT t.term) = cardinality($15)",
+    "ORDER BY e.id DESC LIMIT $16"
+);
+
+const AROUND: &str = hit!(
+    "SELECT * FROM ((SELECT id << 20 AS doc, 0::REAL AS score, 0::BIGINT AS holds, \
+            -row_number() OVER (ORDER BY seq DESC) AS distance \
+            FROM shelf_entries WHERE session = $1 AND thread = $13 AND seq < $14 ORDER BY seq DESC LIMIT $15) \
+        UNION ALL (SELECT id << 20, 0::REAL, 0::BIGINT, row_number() OVER (ORDER BY seq) \
+            FROM shelf_entries WHERE session = $1 AND thread = $13 AND seq > $14 ORDER BY seq LIMIT $15)) AS both_sides",
+    "ORDER BY found.distance"
+);
+
+const TALLY: &str = "SELECT COALESCE(sum(cardinality(t.docs)), 0)::BIGINT \
+    FROM unnest($2::TEXT[]) WITH ORDINALITY AS wanted(term, n) \
+    LEFT JOIN shelf_posts t ON t.session = $1 AND t.term = wanted.term GROUP BY wanted.n ORDER BY wanted.n";
+
+const OPEN: &str = "WITH s AS (SELECT number FROM sessions WHERE uuid = $1), \
+    made AS (INSERT INTO shelves (session) SELECT number FROM sessions \
+        WHERE uuid = $1 AND NOT EXISTS (SELECT 1 FROM shelves WHERE session = sessions.number) \
+        FOR KEY SHARE ON CONFLICT DO NOTHING) \
+    SELECT s.number, COALESCE(v.clearings, 0) FROM s LEFT JOIN shelves v ON v.session = s.number";
+
+const CLEAR: &str = "WITH a AS (DELETE FROM shelf_posts WHERE session = $1), \
+    b AS (DELETE FROM shelf_passages WHERE session = $1), \
+    c AS (DELETE FROM shelf_entries WHERE session = $1), \
+    d AS (DELETE FROM shelf_threads WHERE session = $1) \
+    UPDATE shelves SET clearings = clearings + 1, docs = 0, words = 0 WHERE session = $1 RETURNING clearings";
+
+/// A shelf, open.
+pub(super) struct PostgresShelf {
+    server: Arc<Server>,
+    session: i64,
+    clearings: i64,
+}
+
+impl PostgresShelf {
+    pub(super) fn open(server: &Arc<Server>, id: &SessionId) -> Result<Self> {
+        let rows = server.ask(OPEN, values![id.to_string()])?;
+        let row = rows.first().ok_or_else(|| Error::NoSession(id.clone()))?;
+        Ok(Self { server: Arc::clone(server), session: row.get(0), clearings: row.get(1) })
+    }
+
+    /// Asks for hits: the filter's values come before the others.
+    fn hits(&self, sql: &'static str, filter: &Filter, others: Values) -> Result<Vec<(i32, Hit)>> {
+        let mut values = filtered(self.session, filter);
+        values.extend(others);
+        Ok(self.server.ask(sql, values)?.iter().filter_map(read).collect())
+    }
+}
+
+/// A term as the table knows it.
+pub(super) fn known(term: &str) -> String {
+    clean(term).chars().take(LONGEST_TERM).collect()
+}
+
+/// The number of a role in the table.
+pub(super) fn role_number(role: Role) -> i16 {
+    Role::ALL.iter().position(|known| *known == role).unwrap_or_default() as i16
+}
+
+/// A path as it stands between slashes; so its beginning, its end and a folder in it are found alike.
+pub(super) fn between_slashes(path: &str) -> String {
+    format!("/{}/", path.trim_start_matches("./").trim_matches('/'))
+}
+
+fn filtered(session: i64, filter: &Filter) -> Values {
+    let places = filter.places.as_ref();
+    let line = |text: &String| format!("\n{}\n", clean(text));
+    // What is no path at all is about nothing.
+    let file = filter.file.as_ref().map(|file| between_slashes(&clean(file)));
+    let file = file.map(|file| if file == "//" { "\n\n".to_owned() } else { file });
+    values![
+        session,
+        filter.role.map(role_number),
+        filter.tool.as_ref().map(line),
+        file,
+        filter.since.as_deref().map(clean),
+        filter.until.as_deref().map(clean),
+        places.map(|all| all.iter().map(|(thread, _)| thread.to_string()).collect::<Vec<_>>()),
+        places.map(|all| all.iter().map(|(_, span)| i64::from(span.from)).collect::<Vec<_>>()),
+        places.map(|all| all.iter().map(|(_, span)| i64::from(span.to)).collect::<Vec<_>>()),
+        filter.before.as_ref().map(|(thread, _)| thread.to_string()),
+        filter.before.as_ref().map(|(_, seq)| i64::from(*seq)),
+        filter.not_tool.as_ref().map(|tool| format!("{}\n", clean(tool))),
+    ]
+}
+
+fn read(row: &Row) -> Option<(i32, Hit)> {
+    let (id, doc): (i64, i64) = (row.get(0), row.get(8));
+    let tools: &str = row.get(4);
+    let number = |column: usize| row.get::<_, Option<i64>>(column).unwrap_or(0);
+    let hit = Hit {
+        id: id as u64,
+        thread: ThreadId::new(row.get::<_, String>(1)).ok()?,
+        seq: seq(row.get(2)),
+        role: Role::ALL.get(usize::try_from(row.get::<_, i16>(3)).ok()?).copied()?,
+        tools: tools.lines().filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+        timestamp: row.get(5),
+        score: row.get(6),
+        holds: row.get::<_, i64>(7) as u64,
+        passage: Passage {
+            part: (doc & ((1 << PART_BITS) - 1)) as u32,
+            at: number(9) as u64,
+            bytes: u32::try_from(number(10)).unwrap_or(u32::MAX),
+            in_output: row.get::<_, Option<bool>>(11).unwrap_or(false),
+        },
+    };
+    Some((row.get::<_, i64>(12) as i32, hit))
+}
+
+fn alone(hits: Vec<(i32, Hit)>) -> Vec<Hit> {
+    hits.into_iter().map(|(_, hit)| hit).collect()
+}
+
+impl Shelf for PostgresShelf {
+    fn upto(&self, thread: &ThreadId) -> Result<Mark> {
+        let sql = "SELECT seq, part FROM shelf_threads WHERE session = $1 AND thread = $2";
+        let rows = self.server.ask(sql, values![self.session, thread.to_string()])?;
+        Ok(rows
+            .first()
+            .map_or_else(Mark::default, |row| Mark { seq: seq(row.get(0)), part: seq(row.get(1)) }))
+    }
+
+    fn add(&mut self, thread: &ThreadId, after: Mark, upto: Mark, sheets: &[Sheet]) -> Result<()> {
+        let filling = Filling { session: self.session, clearings: self.clearings, thread };
+        filling.run(&self.server, (after, upto), sheets)
+    }
+
+    fn tally(&self, terms: &[String]) -> Result<Tally> {
+        let sql = "SELECT docs, words FROM shelves WHERE session = $1";
+        let sums = self.server.ask(sql, values![self.session])?;
+        let sum = |column: usize| sums.first().map_or(0, |row| row.get::<_, i64>(column)) as u64;
+        let terms: Vec<String> = terms.iter().map(|term| known(term)).collect();
+        let rows = self.server.ask(TALLY, values![self.session, terms])?;
+        let holding = rows.iter().map(|row| row.get::<_, i64>(0) as u64).collect();
+        Ok(Tally { docs: sum(0), words: sum(1), holding })
+    }
+
+    fn search(&self, sought: &Sought) -> Result<Vec<Hit>> {
+        if sought.limit == 0 {
+            return Ok(Vec::new());
+        }
+        let terms: Vec<String> = sought.terms.iter().map(|(term, _)| known(term)).collect();
+        let worths: Vec<f64> = sought.terms.iter().map(|(_, worth)| f64::from(*worth)).collect();
+        let limit = i64::try_from(sought.limit).unwrap_or(i64::MAX);
+        let others = values![terms, worths, f64::from(sought.average.max(1.0)), limit];
+        self.hits(SEARCH, &sought.filter, others).map(alone)
+    }
+
+    fn holding(&self, terms: &[String], filter: &Filter, before: Option<u64>) -> Result<Vec<Hit>> {
+        let end = before.map_or(i64::MAX, |id| i64::try_from(id).unwrap_or(i64::MAX));
+        let counts = self.tally(terms)?.holding;
+        let rarest = counts.iter().enumerate().min_by_key(|(_, count)| **count).map(|(i, _)| i);
+        let Some(rarest) = rarest.and_then(|i| terms.get(i)) else {
+            return self.hits(ENTRIES, filter, values![end, PAGE]).map(alone);
+        };
+        let mut all: Vec<String> = terms.iter().map(|term| known(term)).collect();
+        all.sort_unstable();
+        all.dedup();
+        self.hits(HOLDING, filter, values![end, known(rarest), all, PAGE]).map(alone)
+    }
+
+    fn around(&self, thread: &ThreadId, seq: Seq, reach: u32, filter: &Filter) -> Result<Vec<(i32, Hit)>> {
+        self.hits(AROUND, filter, values![thread.to_string(), i64::from(seq), i64::from(reach)])
+    }
+
+    fn clear(&mut self) -> Result<()> {
+        let mut work = self.server.begin()?;
+        // A filling that is under way ends first: only a statement that begins after it sees what it put in.
+        work.ask("SELECT 1 FROM shelves WHERE session = $1 FOR UPDATE", values![self.session])?;
+        let rows = work.ask(CLEAR, values![self.session])?;
+        work.commit()?;
+        if let Some(row) = rows.first() {
+            self.clearings = row.get(0);
+        }
+        Ok(())
+    }
+}

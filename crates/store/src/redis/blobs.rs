@@ -1,0 +1,175 @@
+//! Outputs in chunks, under their digest.
+//!
+//! What comes in is first laid aside, in memory while it is small and in a passing file when it is not: so its digest is
+//! known before anything is sent, what is there already is not sent again, and a chunk whose answer was lost can be. The
+//! digest is written last; until then there is no such output.
+
+use super::ask::Ask;
+use super::scripts::{self, Which};
+use super::told::read;
+use super::{Inner, RedisStore};
+use crate::error::Tried;
+use crate::files::copy_blob;
+use crate::{BlobRef, Blobs, Error, ReadSeek, Result, Swept};
+use komado_core::SessionId;
+use std::collections::HashMap;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::Arc;
+use tempfile::SpooledTempFile;
+
+/// How much is sent or read in one go.
+const CHUNK: u64 = 256 << 10;
+/// How much is laid aside in memory.
+const SMALL: usize = 1 << 20;
+
+fn is_id(id: &str) -> bool {
+    id.len() == 32 && id.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+}
+
+fn chunks(size: u64) -> u64 {
+    size.div_ceil(CHUNK)
+}
+
+impl Blobs for RedisStore {
+    fn put_blob(&self, id: &SessionId, bytes: &mut dyn Read) -> Result<BlobRef> {
+        let mut aside = SpooledTempFile::new(SMALL);
+        let blob = copy_blob(bytes, &mut aside)?;
+        if self.0.size_of(id, &blob.id)?.is_some() {
+            return Ok(blob);
+        }
+        loop {
+            self.0.send(id, &blob, &mut aside)?;
+            let facts = format!("{} {} {}", blob.byte_size, blob.line_count, chunks(blob.byte_size));
+            let ask = self.0.about(id, &scripts::FINISH).arg(&blob.id).arg(chunks(blob.byte_size));
+            let said = self.0.said(ask.arg(facts).arg(self.0.ttl()).spread())?;
+            // A sweep may have taken what had no name yet; then it is sent again.
+            if said.word != "again" {
+                return said.fine(id).map(|_| blob);
+            }
+        }
+    }
+
+    fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>> {
+        let name = if is_id(blob) { blob } else { "" };
+        let size = self.0.size_of(id, name)?.ok_or_else(|| Error::no_blob(id, blob))?;
+        let (store, id, blob) = (Arc::clone(&self.0), id.clone(), blob.to_owned());
+        Ok(Box::new(Reader { store, id, blob, size, at: 0, chunk: None }))
+    }
+
+    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
+        let names = self.0.about(id, &scripts::NAMES).arg(Which::Outputs.number()).arg("");
+        let mut parts: HashMap<String, (bool, Vec<String>)> = HashMap::new();
+        for value in self.0.fine(id, names)?.rest {
+            let name: String = read(value)?;
+            let whole = name.split(':').next().unwrap_or_default().to_owned();
+            let (is_named, fields) = parts.entry(whole.clone()).or_default();
+            *is_named |= name == whole;
+            fields.push(name);
+        }
+        let mut swept = Swept::default();
+        for (blob, (is_named, fields)) in parts {
+            if is_named && keep(&blob) {
+                continue;
+            }
+            if is_named {
+                swept.blobs += 1;
+                swept.bytes += self.0.size_of(id, &blob)?.unwrap_or_default();
+                self.0.drop_name(id, &blob)?;
+            }
+            self.0.drop_unnamed(id, &blob, &fields)?;
+        }
+        Ok(swept)
+    }
+}
+
+impl Inner {
+    fn output(&self, id: &SessionId, field: &str) -> Ask {
+        self.about(id, &scripts::LOOK).arg(Which::Outputs.number()).arg(self.ttl()).arg(field)
+    }
+
+    /// An output's size, when it is there.
+    fn size_of(&self, id: &SessionId, blob: &str) -> Result<Option<u64>> {
+        let facts = self.fine(id, self.output(id, blob))?.text(0);
+        Ok(facts.split(' ').next().and_then(|size| size.parse().ok()))
+    }
+
+    fn send(&self, id: &SessionId, blob: &BlobRef, from: &mut SpooledTempFile) -> Result<()> {
+        let aside = std::env::temp_dir();
+        from.rewind().tried("read what was laid aside in", &aside)?;
+        for n in 0..chunks(blob.byte_size) {
+            let mut chunk = Vec::new();
+            from.by_ref().take(CHUNK).read_to_end(&mut chunk).tried("read what was laid aside in", &aside)?;
+            let ask = self.about(id, &scripts::PUT).arg(Which::Outputs.number()).arg(self.ttl());
+            self.fine(id, ask.arg(format!("{}:{n}", blob.id)).arg(chunk))?;
+        }
+        Ok(())
+    }
+
+    /// What has no name is not there.
+    fn drop_name(&self, id: &SessionId, blob: &str) -> Result<()> {
+        self.fine(id, self.about(id, &scripts::DROP).arg(Which::Outputs.number()).arg(blob)).map(drop)
+    }
+
+    /// Takes out the chunks of an output that has no name, and none of one that just got it.
+    fn drop_unnamed(&self, id: &SessionId, blob: &str, fields: &[String]) -> Result<()> {
+        for some in fields.chunks(1000) {
+            self.fine(id, self.about(id, &scripts::UNNAMED).arg(blob).arg(some))?;
+        }
+        Ok(())
+    }
+}
+
+/// An output being read, a chunk at a time.
+struct Reader {
+    store: Arc<Inner>,
+    id: SessionId,
+    blob: String,
+    size: u64,
+    at: u64,
+    chunk: Option<(u64, Vec<u8>)>,
+}
+
+impl Reader {
+    fn chunk(&mut self, n: u64) -> Result<&[u8]> {
+        if self.chunk.as_ref().is_none_or(|(known, _)| *known != n) {
+            let said =
+                self.store.fine(&self.id, self.store.output(&self.id, &format!("{}:{n}", self.blob)))?;
+            let found: Option<Vec<u8>> = said.rest.into_iter().next().map(read).transpose()?.flatten();
+            let bytes = found.ok_or_else(|| Error::no_blob(&self.id, &self.blob))?;
+            self.chunk = Some((n, bytes));
+        }
+        Ok(self.chunk.as_ref().map_or(&[], |(_, bytes)| bytes))
+    }
+}
+
+impl Read for Reader {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.at >= self.size || into.is_empty() {
+            return Ok(0);
+        }
+        let (n, skip) = (self.at / CHUNK, (self.at % CHUNK) as usize);
+        let rest = self.chunk(n).map_err(io::Error::other)?.get(skip..).unwrap_or_default();
+        let count = rest.len().min(into.len());
+        into[..count].copy_from_slice(&rest[..count]);
+        if count == 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                format!("output {} is cut short", self.blob),
+            ));
+        }
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
+impl Seek for Reader {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::End(by) => self.size.checked_add_signed(by),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+        };
+        self.at = at.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "before the first byte"))?;
+        Ok(self.at)
+    }
+}

@@ -1,0 +1,133 @@
+//! What waits to be worked on: jobs by their place in line, the ready ones and the hidden ones in sets of their own.
+
+use super::ask::{Ask, Lua};
+use super::told::{Said, holder, read};
+use super::{RedisStore, scripts};
+use crate::queue::{Job, Outcome, Queue, Queued, Stage, Taken};
+use crate::{Error, Holder, Result};
+use komado_core::SessionId;
+use redis::Value;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// How many jobs are read in one go.
+const PAGE: usize = 256;
+
+#[derive(Serialize, Deserialize)]
+struct JobRow {
+    session: String,
+    key: String,
+    user: Option<String>,
+    body: String,
+    at: String,
+}
+
+fn text(job: &Job) -> String {
+    let Job { session, key, user, body, at } = job.clone();
+    serde_json::to_string(&JobRow { session: session.to_string(), key, user, body, at }).unwrap_or_default()
+}
+
+fn read_job(text: &str) -> Result<Job> {
+    let damaged = |why: String| Error::Damaged { place: "the queue".into(), why };
+    let JobRow { session, key, user, body, at } =
+        serde_json::from_str(text).map_err(|e| damaged(e.to_string()))?;
+    Ok(Job { session: SessionId::new(session).map_err(|e| damaged(e.to_string()))?, key, user, body, at })
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX >> 16).min(u64::MAX >> 16)
+}
+
+impl RedisStore {
+    fn line(&self, script: &'static Lua) -> Ask {
+        Ask::script(script, &self.0.keys.queue())
+    }
+
+    fn did(&self, ask: Ask) -> Result<u64> {
+        read(self.0.link.ask(ask.spread())?.value)
+    }
+}
+
+impl Queue for RedisStore {
+    fn enqueue(&self, job: &Job) -> Result<bool> {
+        let ask = self.line(&scripts::ENQUEUE).arg(job.session.as_str()).arg(&job.key).arg(text(job));
+        self.did(ask.arg(self.0.nonce())).map(|done| done == 1)
+    }
+
+    fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<Taken>> {
+        let holder = serde_json::to_string(holder).unwrap_or_default();
+        let ask = self.line(&scripts::TAKE).arg(holder).arg(millis(hidden)).arg(self.0.nonce());
+        let said = self.0.said(ask.spread())?;
+        if said.word != "ok" {
+            return Ok(None);
+        }
+        let job = read_job(&said.text(0))?;
+        let why = said.rest.get(3).cloned().map(read).transpose()?.flatten();
+        Ok(Some(Taken { job, token: said.number(1), tries: said.number(2) as u32, why }))
+    }
+
+    fn keep(&self, taken: &Taken, hidden: Duration) -> Result<()> {
+        let id = &taken.job.session;
+        let ask = self.line(&scripts::HIDE).arg(id.as_str()).arg(taken.token).arg(millis(hidden));
+        if self.did(ask)? == 1 { Ok(()) } else { Err(Error::NotYours(id.clone())) }
+    }
+
+    fn finish(&self, taken: &Taken, outcome: &Outcome) -> Result<()> {
+        let id = &taken.job.session;
+        let (word, pause, why) = match outcome {
+            Outcome::Done => ("done", Duration::ZERO, ""),
+            Outcome::Again { pause, why } => ("again", *pause, why.as_str()),
+            Outcome::Dead { why } => ("dead", Duration::ZERO, why.as_str()),
+        };
+        let ask = self.line(&scripts::END).arg(id.as_str()).arg(taken.token).arg(word);
+        let answer = self.0.link.ask(ask.arg(millis(pause)).arg(why).spread())?;
+        let is_ours = match read::<u64>(answer.value)? {
+            1 => true,
+            // The first call was heard, its answer was not.
+            2 => answer.was_repeated,
+            3 => answer.was_repeated && *outcome == Outcome::Done,
+            _ => false,
+        };
+        if is_ours { Ok(()) } else { Err(Error::NotYours(id.clone())) }
+    }
+
+    fn jobs(&self, after: Option<&SessionId>, limit: usize) -> Result<Vec<Queued>> {
+        let limit = if limit == 0 { usize::MAX } else { limit };
+        let after = after.map_or("", SessionId::as_str);
+        // By place: the last job of a page may have left before the next is read.
+        let (mut jobs, mut place): (Vec<Queued>, String) = Default::default();
+        while jobs.len() < limit {
+            let count = PAGE.min(limit - jobs.len());
+            let said = self.0.said(self.line(&scripts::JOBS).arg(after).arg(&place).arg(count))?;
+            place = said.text(0);
+            let is_last = said.rest.len() <= count;
+            for value in said.rest.into_iter().skip(1) {
+                jobs.push(queued(value)?);
+            }
+            if is_last {
+                break;
+            }
+        }
+        Ok(jobs)
+    }
+
+    fn requeue(&self, id: &SessionId) -> Result<bool> {
+        self.did(self.line(&scripts::REQUEUE).arg(id.as_str())).map(|done| done == 1)
+    }
+
+    fn withdraw(&self, id: &SessionId) -> Result<bool> {
+        let answer = self.0.link.ask(self.line(&scripts::WITHDRAW).arg(id.as_str()).spread())?;
+        Ok(answer.was_repeated || read::<u64>(answer.value)? == 1)
+    }
+}
+
+fn queued(value: Value) -> Result<Queued> {
+    let said = Said::of(value)?;
+    let stage = match said.text(0).as_str() {
+        "held" => Stage::Held(holder(&said.text(1))),
+        "dead" => Stage::Dead,
+        _ => Stage::Waiting,
+    };
+    let why = said.rest.get(3).cloned().map(read).transpose()?.flatten();
+    Ok(Queued { job: read_job(&said.word)?, stage, tries: said.number(2) as u32, why })
+}

@@ -1,0 +1,313 @@
+//! Sessions: made, listed, changed, removed; and their threads.
+
+use super::ask::Ask;
+use super::journal::RedisJournal;
+use super::keys::{made, place, user};
+use super::rows::{damaged, read_session, session_text};
+use super::scripts;
+use super::shelf::RedisShelf;
+use super::told::read;
+use super::{Inner, RedisStore};
+use crate::memory::matches;
+use crate::{Change, Error, Holder, Journal, Mode, Query, Result, Shelf, Store, by_age};
+use komado_core::session::{Meta, Session};
+use komado_core::thread::Header;
+use komado_core::{SessionId, ThreadId};
+use redis::Value;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+/// How many sessions or threads are looked at in one go.
+const PAGE: usize = 256;
+/// Of how many sessions that are no more the names are taken out in one go.
+const STRIKES: usize = 32;
+
+impl Store for RedisStore {
+    fn create(&self, meta: &Meta) -> Result<()> {
+        let id = SessionId::new(meta.uuid.as_str())
+            .map_err(|e| Error::Damaged { place: "the session's id".into(), why: e.to_string() })?;
+        let store = &self.0;
+        let session = Session::new(meta);
+        // A name without a session is taken out by whoever finds it: before and after, so that none is ever missing.
+        store.link.ask_all(store.listing(&id, meta))?;
+        let root = Header::root(id.clone(), &meta.created_at);
+        let ask = store.about(&id, &scripts::CREATE);
+        let ask = ask.arg(session_text(&session)).arg(session.status.name()).arg(root.thread.as_str());
+        let ask = ask.arg(root.encode()).arg(store.nonce()).arg(store.ttl());
+        let said = store.said(ask.arg(store.keys.news()).arg(id.as_str()).spread())?;
+        if said.word == "exists" {
+            return Err(Error::SessionExists(id));
+        }
+        store.link.ask_all(store.listing(&id, meta)).map(drop)
+    }
+
+    fn sessions(&self, query: &Query) -> Result<Vec<Session>> {
+        let limit = if query.limit == 0 { usize::MAX } else { query.limit };
+        if let Some(id) = &query.id {
+            let found = self.0.row(id)?.filter(|session| matches(query, id, session));
+            return Ok(found.into_iter().collect());
+        }
+        let mut found = Vec::new();
+        let mut after = query.after.as_ref().map(|(at, id)| made(at, id));
+        loop {
+            let page = self.0.page(query, after.as_deref())?;
+            let Some(last) = page.last() else { return Ok(found) };
+            after = Some(place(last).to_owned());
+            let (rows, gone) = self.0.rows(&page)?;
+            gone.chunks(STRIKES).try_for_each(|some| self.0.strike(some))?;
+            for (id, session) in rows {
+                if matches(query, &id, &session) {
+                    found.push(session);
+                    if found.len() == limit {
+                        return Ok(found);
+                    }
+                }
+            }
+        }
+    }
+
+    fn change(&self, id: &SessionId, change: &Change) -> Result<Session> {
+        let store = &self.0;
+        let nonce = store.nonce();
+        loop {
+            let look =
+                store.about(id, &scripts::LOOK).arg(scripts::Which::Heart.number()).arg("").arg("session");
+            let old = store.fine(id, look)?.text(0);
+            let before = read_session(id, &old)?;
+            let after = changed(&before, change);
+            let crosses = before.status.is_ended() != after.status.is_ended();
+            let is_refused = crosses && !matches!(change, Change::Count { .. });
+            let ask = store.about(id, &scripts::CHANGE).arg(&old).arg(session_text(&after));
+            let ask = ask.arg(after.status.name()).arg(&nonce).arg(store.ttl()).arg(store.keys.news());
+            let ask = ask.arg(id.as_str()).arg(u8::from(is_refused));
+            let said = match is_refused {
+                true => store.while_idle(id, |claim| store.said(ask.arg(claim).spread()))?,
+                false => store.said(ask.arg("").spread())?,
+            };
+            if said.word != "again" {
+                return said.fine(id).map(|_| after);
+            }
+        }
+    }
+
+    fn remove(&self, id: &SessionId) -> Result<()> {
+        let store = &self.0;
+        let row = store.row(id)?;
+        let answer = store.while_idle(id, |claim| {
+            let ask = store.about(id, &scripts::REMOVE).arg(claim).arg(store.keys.news()).arg(id.as_str());
+            store.link.ask(ask.spread())
+        })?;
+        let was_repeated = answer.was_repeated;
+        let said = super::told::Said::of(answer.value)?;
+        if !(was_repeated && said.word == "gone") {
+            said.fine(id)?;
+        }
+        if let Some(session) = row {
+            store.unlist(id, &session.meta)?;
+        }
+        store.forget_spots(id)
+    }
+
+    fn threads(&self, id: &SessionId) -> Result<Vec<Header>> {
+        let mut headers = Vec::new();
+        loop {
+            let ask = self.0.about(id, &scripts::THREADS).arg(headers.len() + 1).arg(PAGE);
+            let said = self.0.fine(id, ask)?;
+            let count = said.rest.len();
+            for i in 0..count {
+                headers.push(read_header(id, &said.text(i))?);
+            }
+            if count < PAGE {
+                return Ok(by_age(headers));
+            }
+        }
+    }
+
+    fn spawn(&self, header: &Header) -> Result<()> {
+        let (id, store) = (&header.session, &self.0);
+        let name = |moment: &Option<komado_core::thread::Moment>| {
+            moment.as_ref().map(|moment| moment.thread.to_string()).unwrap_or_default()
+        };
+        let ask = store.about(id, &scripts::SPAWN).arg(header.thread.as_str()).arg(header.encode());
+        let ask = ask.arg(store.nonce()).arg(store.ttl()).arg(header.base_seq());
+        let ask = ask.arg(name(&header.base)).arg(name(&header.parent));
+        let said = store.said(ask.arg(store.keys.news()).arg(id.as_str()).spread())?;
+        match said.word.as_str() {
+            "exists" => Err(Error::ThreadExists(id.clone(), header.thread.clone())),
+            "early" => Err(Error::Damaged {
+                place: format!("{id}/{}", name(&header.base)),
+                why: format!("it has no entry @{}", header.base_seq()),
+            }),
+            _ => said.fine(id).map(drop),
+        }
+    }
+
+    fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Box<dyn Journal>> {
+        Ok(Box::new(RedisJournal::open(&self.0, id, thread, mode)?))
+    }
+
+    fn writer(&self, id: &SessionId) -> Result<Option<Holder>> {
+        self.0.writer(id)
+    }
+
+    fn shelf(&self, id: &SessionId) -> Result<Box<dyn Shelf>> {
+        Ok(Box::new(RedisShelf::open(&self.0, id)?))
+    }
+}
+
+pub(super) fn read_header(id: &SessionId, text: &str) -> Result<Header> {
+    Header::decode(text).map_err(|e| damaged(id, &e.to_string()))
+}
+
+fn changed(before: &Session, change: &Change) -> Session {
+    let mut session = before.clone();
+    match change {
+        Change::State { to, at, why } => session.enter(*to, at, why.as_deref()),
+        Change::Count { by, at } => {
+            session.counters += *by;
+            session.updated_at.clone_from(at);
+        }
+        Change::Row(row) => session = Session { meta: before.meta.clone(), ..(**row).clone() },
+    }
+    session
+}
+
+/// A session that is there.
+type Found = (SessionId, Session);
+
+/// A session that is no more, and the name under which an index still has it.
+type Gone = (SessionId, String);
+
+impl Inner {
+    /// Puts a session into the indexes.
+    pub(super) fn listing(&self, id: &SessionId, meta: &Meta) -> Vec<Ask> {
+        let place = made(&meta.created_at, id);
+        let mut asks = vec![Ask::cmd("ZADD").arg(self.keys.made()).arg(0).arg(&place)];
+        if let Some(name) = &meta.user {
+            asks.push(Ask::cmd("ZADD").arg(self.keys.users()).arg(0).arg(user(name) + &place));
+        }
+        asks
+    }
+
+    /// The same without waiting.
+    pub(super) fn list_again(self: &Arc<Self>, id: &SessionId, meta: &Meta) {
+        let (asks, link) = (self.listing(id, meta), Arc::clone(&self.link));
+        self.link.spawn(async move {
+            for ask in asks {
+                // Opening it again does this again.
+                let _ = link.answer(&ask, link.patience()).await;
+            }
+        });
+    }
+
+    fn unlist(&self, id: &SessionId, meta: &Meta) -> Result<()> {
+        let place = made(&meta.created_at, id);
+        let mut asks = vec![Ask::cmd("ZREM").arg(self.keys.made()).arg(&place)];
+        if let Some(name) = &meta.user {
+            asks.push(Ask::cmd("ZREM").arg(self.keys.users()).arg(user(name) + &place));
+        }
+        self.link.ask_all(asks).map(drop)
+    }
+
+    /// A session's row, when it is there.
+    fn row(&self, id: &SessionId) -> Result<Option<Session>> {
+        let ask = Ask::cmd("HGET").arg(self.keys.heart(id)).arg("session");
+        let text: Option<String> = read(self.link.ask(ask)?.value)?;
+        text.map(|text| read_session(id, &text)).transpose()
+    }
+
+    /// The next names after `after` in the index that knows most about what is asked.
+    fn page(&self, query: &Query, after: Option<&str>) -> Result<Vec<String>> {
+        let (key, begins) = match &query.user {
+            Some(name) => (self.keys.users(), user(name)),
+            None => (self.keys.made(), String::new()),
+        };
+        let from = match after {
+            Some(after) => format!("({begins}{after}"),
+            None => format!("[{begins}"),
+        };
+        let to = match &query.made_before {
+            Some(time) => format!("({begins}{time}").into_bytes(),
+            None if begins.is_empty() => b"+".to_vec(),
+            None => [b"(", begins.as_bytes(), b"\xff"].concat(),
+        };
+        self.members(key, &from, &to)
+    }
+
+    /// The next few names in an index.
+    fn members(&self, key: String, from: &str, to: &[u8]) -> Result<Vec<String>> {
+        let ask = Ask::cmd("ZRANGEBYLEX").arg(key).arg(from).arg(to).arg("LIMIT").arg(0).arg(PAGE);
+        read(self.link.ask(ask)?.value)
+    }
+
+    /// The sessions of some names, and the names whose session is no more.
+    fn rows(&self, names: &[String]) -> Result<(Vec<Found>, Vec<Gone>)> {
+        let mut known = Vec::new();
+        for name in names {
+            let id = place(name).split_once('\0').and_then(|(_, id)| SessionId::new(id).ok());
+            known.push(id.ok_or_else(|| Error::Damaged {
+                place: self.keys.made(),
+                why: format!("{name:?} is no session"),
+            })?);
+        }
+        let (mut found, mut gone) = (Vec::new(), Vec::new());
+        for ((id, name), row) in known.iter().zip(names).zip(self.rows_of(&known)?) {
+            match row.filter(|row| made(&row.meta.created_at, id) == place(name)) {
+                Some(session) => found.push((id.clone(), session)),
+                None => gone.push((id.clone(), name.clone())),
+            }
+        }
+        Ok((found, gone))
+    }
+
+    fn rows_of(&self, ids: &[SessionId]) -> Result<Vec<Option<Session>>> {
+        let asks = ids.iter().map(|id| Ask::cmd("HGET").arg(self.keys.heart(id)).arg("session")).collect();
+        let values = self.link.ask_all(asks)?;
+        let row = |(id, value): (&SessionId, Value)| {
+            read::<Option<String>>(value)?.map(|row| read_session(id, &row)).transpose()
+        };
+        ids.iter().zip(values).map(row).collect()
+    }
+
+    /// Takes out names whose sessions ended by themselves. One with very many moments keeps its name until a later look:
+    /// it leads to what is left of it.
+    fn strike(&self, gone: &[Gone]) -> Result<()> {
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<&SessionId> = gone.iter().map(|(id, _)| id).collect();
+        let bare = self.forget_some_spots(&ids)?;
+        let gone: Vec<&Gone> =
+            gone.iter().zip(bare).filter_map(|(one, is_bare)| is_bare.then_some(one)).collect();
+        let strike = |(_, name): &&Gone| Ask::cmd("ZREM").arg(self.keys.made()).arg(place(name));
+        let struck = self.link.ask_all(gone.iter().map(strike).collect())?;
+        let owned = gone.iter().filter(|(_, name)| place(name) != name);
+        let disown = |(_, name): &&Gone| Ask::cmd("ZREM").arg(self.keys.users()).arg(name);
+        self.link.ask_all(owned.map(disown).collect())?;
+        let ids: Vec<SessionId> = gone.iter().map(|(id, _)| id.clone()).collect();
+        for (((id, name), struck), row) in gone.into_iter().zip(struck).zip(self.rows_of(&ids)?) {
+            match row.filter(|row| made(&row.meta.created_at, id) == place(name)) {
+                // It was made after we looked, and perhaps listed before its name was taken out.
+                Some(session) => drop(self.link.ask_all(self.listing(id, &session.meta))?),
+                None => {
+                    self.expired.fetch_add(read(struck)?, Ordering::Relaxed);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks over the next few sessions, so that what ended by itself is noticed though nobody asks for it.
+    pub(super) fn look_over(&self) -> Result<()> {
+        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (key, upto) in [self.keys.made(), self.keys.users()].into_iter().zip(&mut looked) {
+            let from = if upto.is_empty() { "-".to_owned() } else { format!("({upto}") };
+            let names = self.members(key, &from, b"+")?;
+            let (_, gone) = self.rows(&names)?;
+            self.strike(&gone[..gone.len().min(STRIKES)])?;
+            *upto = names.last().cloned().unwrap_or_default();
+        }
+        *self.looked.lock().unwrap_or_else(PoisonError::into_inner) = looked;
+        Ok(())
+    }
+}

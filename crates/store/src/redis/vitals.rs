@@ -1,0 +1,128 @@
+//! How the server is doing, and what it promises.
+
+use super::RedisStore;
+use super::ask::Ask;
+use super::link::Link;
+use super::told::read;
+use crate::vitals::{Pulse, Vitals};
+use crate::{Error, Result};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What an acknowledged entry outlives.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Promise {
+    pub(super) words: String,
+    pub(super) may_lose: bool,
+}
+
+/// Asks the server, for the first time: an error when there is none.
+pub(super) fn promise(link: &Arc<Link>) -> Result<Promise> {
+    link.ask(Ask::cmd("PING").greeting())?;
+    let mut settings = HashMap::new();
+    for name in ["appendonly", "appendfsync", "maxmemory-policy", "save"] {
+        match link.ask(Ask::cmd("CONFIG").arg("GET").arg(name)) {
+            Ok(answer) => settings.extend(read::<HashMap<String, String>>(answer.value)?),
+            // Many a hosted server does not tell.
+            Err(Error::Refused { .. }) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    let replicas =
+        (link.wait() > 0).then(|| format!("; none is acknowledged before {} replicas have it", link.wait()));
+    let mut promise = promised(&settings);
+    promise.words.push_str(&replicas.unwrap_or_default());
+    Ok(promise)
+}
+
+fn promised(settings: &HashMap<String, String>) -> Promise {
+    let get = |name: &str| settings.get(name).map(String::as_str);
+    let (mut words, mut may_lose) = match (get("appendonly"), get("appendfsync")) {
+        (Some("yes"), Some("always")) => ("outlives the server's process and machine".to_owned(), false),
+        (Some("yes"), Some("no")) => {
+            ("outlives the server's process; its machine may lose the last half minute".to_owned(), true)
+        }
+        (Some("yes"), _) => {
+            ("outlives the server's process; its machine may lose the last second".to_owned(), true)
+        }
+        (Some(_), _) if get("save").is_none_or(str::is_empty) => {
+            ("is lost with the server's process: it writes nothing to its disk".to_owned(), true)
+        }
+        (Some(_), _) => (
+            "is lost with the server's process unless a snapshot was made since; set appendonly yes"
+                .to_owned(),
+            true,
+        ),
+        (None, _) => {
+            ("may be lost, it is unknown with what: the server does not tell its settings".to_owned(), true)
+        }
+    };
+    if let Some(policy) = get("maxmemory-policy").filter(|policy| *policy != "noeviction") {
+        words.push_str(&format!(
+            "; WARNING: maxmemory-policy {policy} removes sessions, or parts of them, when memory is short: set noeviction"
+        ));
+        may_lose = true;
+    }
+    Promise { words, may_lose }
+}
+
+/// The figures in what INFO says.
+fn figure(info: &str, name: &str) -> Option<u64> {
+    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim().parse().ok())
+}
+
+impl Pulse for RedisStore {
+    fn vitals(&self) -> Result<Vitals> {
+        let store = &self.0;
+        store.look_over()?;
+        let sessions: u64 = read(store.link.ask(Ask::cmd("ZCARD").arg(store.keys.made()))?.value)?;
+        let mut vitals = Vitals {
+            kind: "redis",
+            place: store.link.place().to_owned(),
+            durability: store.promise.words.clone(),
+            may_lose: store.promise.may_lose,
+            sessions: Some(sessions),
+            connections: Some(store.link.connections() + u64::from(store.news.is_listening())),
+            expired: Some(store.expired.load(Ordering::Relaxed)),
+            leases: Some(store.leases.count() as u64),
+            ..Vitals::default()
+        };
+        // Of a cluster each node would have to be asked.
+        if !store.link.is_cluster() {
+            vitals.keys = Some(read(store.link.ask(Ask::cmd("DBSIZE"))?.value)?);
+            let info = |section: &str| {
+                store.link.ask(Ask::cmd("INFO").arg(section)).and_then(|info| read::<String>(info.value))
+            };
+            vitals.memory_bytes = info("memory").ok().and_then(|info| figure(&info, "used_memory"));
+            vitals.disk_bytes = info("persistence").ok().and_then(|info| figure(&info, "aof_current_size"));
+        }
+        Ok(vitals)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_setting_promises_what_it_can_keep() {
+        let promise = |settings: &[(&str, &str)]| {
+            let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+            promised(&settings.iter().map(own).collect())
+        };
+        let always = [("appendonly", "yes"), ("appendfsync", "always"), ("maxmemory-policy", "noeviction")];
+        assert!(!promise(&always).may_lose);
+        let everysec = promise(&[("appendonly", "yes"), ("appendfsync", "everysec")]);
+        assert!(everysec.may_lose && everysec.words.contains("last second"), "{everysec:?}");
+        let snapshots = promise(&[("appendonly", "no"), ("save", "3600 1")]);
+        assert!(snapshots.may_lose && snapshots.words.contains("snapshot"), "{snapshots:?}");
+        let nothing = promise(&[("appendonly", "no"), ("save", "")]);
+        assert!(nothing.may_lose && nothing.words.contains("nothing to its disk"), "{nothing:?}");
+        assert!(promise(&[]).words.contains("unknown"));
+        for policy in ["allkeys-lru", "volatile-ttl"] {
+            let evicting = promise(&[always[0], always[1], ("maxmemory-policy", policy)]);
+            assert!(evicting.may_lose && evicting.words.contains("noeviction"), "{evicting:?}");
+        }
+    }
+}
