@@ -44,6 +44,12 @@ impl Engine {
         Self { store, clock, name, given: Arc::default() }
     }
 
+    /// The same engine over what `wrap` makes of its store.
+    #[must_use]
+    pub fn over(&self, wrap: impl FnOnce(Arc<dyn Store>) -> Arc<dyn Store>) -> Self {
+        Self { store: wrap(Arc::clone(&self.store)), ..self.clone() }
+    }
+
     /// The name by which threads that end with this engine know it.
     pub(crate) fn name(&self) -> &str {
         &self.name

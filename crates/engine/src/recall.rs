@@ -12,9 +12,9 @@ mod pack;
 mod read;
 mod search;
 mod snippet;
-mod terms;
+pub(crate) mod terms;
 mod text;
-mod tool;
+pub(crate) mod tool;
 
 pub use ask::{Ask, How};
 pub use komado_store::shelf::Filter;

@@ -128,6 +128,8 @@ pub struct Notes {
     pub recalls: u32,
     /// Requests that were sent for it.
     pub attempts: u32,
+    /// Those of them that the provider found too large.
+    pub overflows: u32,
     /// True when the bytes that left are the bytes that arrived.
     pub untouched: bool,
     /// Why the answer broke off: the provider hung up, or the client did. What was handed on is not whole.
@@ -188,16 +190,19 @@ pub struct Relay {
     idle: Idle,
     doubts: Doubts,
     patience: Duration,
+    waiting: Duration,
 }
 
 /// How long an answer is held back for its first words.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a request waits while another process holds its session.
+const WAITING: Duration = Duration::from_secs(1);
 
 impl Relay {
     /// For the sessions of `engine`.
     pub fn new(engine: Engine) -> Self {
         let (claims, idle, doubts) = (Claims::default(), Idle::default(), Doubts::default());
-        Self { engine, claims, idle, doubts, patience: PATIENCE }
+        Self { engine, claims, idle, doubts, patience: PATIENCE, waiting: WAITING }
     }
 
     /// With another patience: what comes this long after the head of an answer, or later, is let go even if no words are
@@ -205,6 +210,13 @@ impl Relay {
     #[must_use]
     pub fn patient(self, patience: Duration) -> Self {
         Self { patience, ..self }
+    }
+
+    /// With another time to wait while another process holds a session. It goes on once that process is done, or has died
+    /// and lost it; where it is still at work then, the request is a [`Fault`] of ours. A second unless told.
+    #[must_use]
+    pub fn waiting(self, waiting: Duration) -> Self {
+        Self { waiting, ..self }
     }
 
     /// The engine.

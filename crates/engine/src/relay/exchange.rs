@@ -22,6 +22,7 @@ use komado_core::journal::{Entry, Reply, Sent, Usage};
 use komado_core::message::{Call, Message};
 use komado_core::{Role, Seq};
 use komado_provider::{Failed, Heard};
+use tracing::debug_span;
 
 /// A window that never fills, while nobody knows how large it is.
 const ENDLESS: u64 = u64::MAX / 8;
@@ -64,9 +65,12 @@ impl Visit<'_> {
             0 => None,
             window => Some(Room::new(self.budget(window))),
         };
+        if round == 0 {
+            self.bound(room.as_ref())?;
+        }
         let mut refused: Option<Refused> = None;
         for _ in 0..=self.upstream.asking.tries {
-            let fits = self.fit(room.as_mut())?;
+            let fits = debug_span!("fit").in_scope(|| self.fit(room.as_mut()))?;
             if !fits && refused.is_some() {
                 break;
             }
@@ -76,7 +80,7 @@ impl Visit<'_> {
             self.notes.after = tokens + added;
             self.notes.attempts += 1;
             self.notes.untouched = parcel.freight.is_untouched(self.arrival.skim.len);
-            let came = self.listen(&parcel, mouth);
+            let came = debug_span!("upstream").in_scope(|| self.listen(&parcel, mouth));
             if let (Freight::Written(letter, _), Came::Whole(_)) = (parcel.freight, &came) {
                 // It is not needed any more; the next one takes its place whatever becomes of this one.
                 let _ = letter.answered();
@@ -87,6 +91,7 @@ impl Visit<'_> {
                     return self.take_reply(sent, size, *heard, mouth, round);
                 }
                 Came::TooLarge(refusal) => {
+                    self.notes.overflows += 1;
                     self.shrink(&mut room, &refusal, sent, tokens, parcel.max_tokens)?;
                     refused = Some(refusal);
                 }
@@ -107,6 +112,17 @@ impl Visit<'_> {
             self.tell_too_large(mouth, &refusal);
         }
         Ok(false)
+    }
+
+    /// Leaves the last few turns in view, where a bound was set, whatever the window.
+    fn bound(&mut self, room: Option<&Room>) -> Result<()> {
+        let Some(turns) = self.upstream.asking.history else { return Ok(()) };
+        let budget = room.map_or_else(|| self.budget(u64::from(u32::MAX)), |room| room.budget.clone());
+        if let Some(fitted) = self.thread.bound_history(turns, &budget)? {
+            self.count(&fitted.done);
+            self.announced = None;
+        }
+        Ok(())
     }
 
     /// Makes the view fit. False when it cannot be made to.
@@ -247,7 +263,9 @@ impl Visit<'_> {
         mouth: &mut Mouth<'_>,
         round: u32,
     ) -> std::result::Result<bool, Fault> {
-        let own = match self.journal_reply(sent, (tokens, offers), &heard) {
+        let journaled =
+            debug_span!("journal").in_scope(|| self.journal_reply(sent, (tokens, offers), &heard));
+        let own = match journaled {
             Ok(own) => own,
             Err(error) if !mouth.speaks() => return Err(error.into()),
             Err(error) => {

@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// What is read at a time to take a digest.
-const BLOCK: usize = 128 << 10;
+const BLOCK: usize = 64 << 10;
 
 /// A request, ready to be sent on.
 pub(super) struct Parcel {

@@ -1,11 +1,13 @@
 //! Many at once: on files, no word is lost or mixed, and a request beside another leaves the thread alone.
 
 use super::kit::{Agent, Ear, World, words};
-use komado_core::Role;
 use komado_core::journal::Entry;
+use komado_core::{Role, ThreadId};
+use komado_engine::Error;
+use komado_engine::relay::Fault;
 use komado_provider::Dialect;
 use komado_provider::scripted::{Options, Step};
-use komado_store::{FileStore, Holder};
+use komado_store::{Error as Store, FileStore, Holder, Mode};
 use std::sync::{Arc, Barrier};
 
 pub(crate) fn on_files(folder: &std::path::Path, window: u64) -> World {
@@ -82,4 +84,24 @@ fn two_requests_of_one_conversation_at_once_are_both_answered_and_one_is_beside(
         both.into_iter().map(|one| one.join().unwrap()).collect()
     });
     assert!(placed.contains(&"extends") && placed.contains(&"beside"), "{placed:?}");
+}
+
+#[test]
+fn a_request_beside_a_session_that_is_held_elsewhere_makes_one_fork_however_often_it_looks() {
+    let folder = tempfile::tempdir().unwrap();
+    let (world, elsewhere) = (on_files(folder.path(), 50_000), on_files(folder.path(), 50_000));
+    let mut agent = Agent::new(Dialect::Chat).with_tools();
+    world.server.add(Step::say("It is open. 開いた。"));
+    let (_, ear) = agent.turn(&world, "Open the window");
+    let session = ear.notes.session.unwrap();
+    let threads = || world.relay.engine().store().threads(&session).unwrap().len();
+    let held = elsewhere.relay.engine().open(&session, &ThreadId::root(), Mode::Write).unwrap();
+    let mut title = Agent { has_tools: false, ..agent.clone() };
+    title.say("A title for this talk");
+    let fault = title.send(&world, &mut Ear::default()).unwrap_err();
+    assert!(matches!(fault, Fault::Ours(Error::Store(Store::Busy { .. }))), "{fault}");
+    assert_eq!(threads(), 2, "the root and one beside it");
+    drop(held);
+    world.server.add(Step::say("窓"));
+    assert_eq!(title.ask(&world).1.notes.placed, "beside");
 }

@@ -218,3 +218,20 @@ fn a_provider_that_counts_otherwise_does_not_make_each_answer_read_the_whole_vie
     let near = |range: std::ops::Range<usize>| costs[range].iter().sum::<u64>();
     assert!(near(50..60) <= near(10..20) + 20, "{costs:?}");
 }
+
+#[test]
+fn a_bound_on_turns_holds_whether_the_window_is_known_or_not() {
+    for believed in [0, 100_000] {
+        let mut world = World::new(Dialect::Chat, believed, Options::default());
+        world.asking.history = Some(2);
+        let mut agent = Agent::new(Dialect::Chat);
+        let mut edits = 0;
+        for n in 1..=8 {
+            edits += agent.turn(&world, &words(n)).1.notes.edits;
+        }
+        let list = seen_list(&world.last_seen());
+        let holds = |n| list.iter().any(|element| element.contains(&words(n)));
+        assert!(edits > 0 && list.len() < 8, "{believed}: {edits} edits, {list:?}");
+        assert!((7..=8).all(holds) && !(2..=5).any(holds), "{believed}: {list:?}");
+    }
+}

@@ -1,0 +1,229 @@
+//! A session's threads, line by line.
+//!
+//! What the target holds is read beside the source and must be its beginning; the rest follows in batches. The outputs that
+//! a batch names go first: no line at the target ever names what is not there.
+
+use super::{Error, Progress, Result};
+use crate::cleanup::blobs_of;
+use komado_core::head::{Kind, Source};
+use komado_core::journal::{self, Entry, Record};
+use komado_core::session::Session;
+use komado_core::thread::Header;
+use komado_core::{Seq, SessionId, ThreadId, View};
+use komado_store::places::spot_of;
+use komado_store::{Journal, Mode, Row, Spot, Store};
+use std::collections::{BTreeMap, HashSet};
+
+/// Bytes of lines written at once.
+const BATCH: usize = 1 << 20;
+/// Lines written at once.
+const LINES: usize = 2048;
+
+/// One session on its way.
+pub(super) struct Copier<'c> {
+    from: &'c dyn Store,
+    to: &'c dyn Store,
+    id: &'c SessionId,
+    added: &'c mut Progress,
+    each: &'c mut dyn FnMut(&Progress),
+    /// The outputs that are known to be at the target.
+    blobs: HashSet<String>,
+}
+
+/// Lines that are written together, and what goes with them.
+#[derive(Default)]
+struct Batch {
+    rows: Vec<Row>,
+    bytes: usize,
+    spots: Vec<Spot>,
+    blobs: HashSet<String>,
+}
+
+impl<'c> Copier<'c> {
+    pub(super) fn new(
+        from: &'c dyn Store,
+        to: &'c dyn Store,
+        id: &'c SessionId,
+        added: &'c mut Progress,
+        each: &'c mut dyn FnMut(&Progress),
+    ) -> Self {
+        Self { from, to, id, added, each, blobs: HashSet::new() }
+    }
+
+    /// Every thread, each after those it goes on from. The root's handle keeps everyone else out until all are there.
+    pub(super) fn threads(&mut self, mut root: Box<dyn Journal>) -> Result<()> {
+        let there: BTreeMap<ThreadId, Header> =
+            self.to.threads(self.id)?.into_iter().map(|header| (header.thread.clone(), header)).collect();
+        for header in self.from.threads(self.id)? {
+            if header.thread.is_root() {
+                self.thread(&header, &mut *root)?;
+                continue;
+            }
+            if !there.contains_key(&header.thread) {
+                self.to.spawn(&header)?;
+            }
+            let mut journal = self.to.open(self.id, &header.thread, Mode::Amend)?;
+            self.thread(&header, &mut *journal)?;
+        }
+        self.check_no_more(&there)
+    }
+
+    /// A thread that only the target has was made there.
+    fn check_no_more(&self, there: &BTreeMap<ThreadId, Header>) -> Result<()> {
+        let here: HashSet<ThreadId> = self.from.threads(self.id)?.into_iter().map(|h| h.thread).collect();
+        match there.values().find(|header| !here.contains(&header.thread)) {
+            Some(header) => Err(self.differs(&header.thread, header.base_seq())),
+            None => Ok(()),
+        }
+    }
+
+    fn differs(&self, thread: &ThreadId, seq: Seq) -> Error {
+        Error::Differs { session: self.id.clone(), thread: thread.clone(), seq }
+    }
+
+    fn thread(&mut self, header: &Header, target: &mut dyn Journal) -> Result<()> {
+        if *target.header() != *header {
+            // A store makes the root itself, and without a label.
+            let label = header.label.as_deref().filter(|_| header.thread.is_root());
+            let same = Header { label: None, ..header.clone() } == *target.header();
+            match label.filter(|_| same) {
+                Some(label) => target.relabel(Some(label))?,
+                None => return Err(self.differs(&header.thread, header.base_seq())),
+            }
+        }
+        let source = self.from.open(self.id, &header.thread, Mode::Read)?;
+        let (base, last) = (header.base_seq(), source.last());
+        self.compare(&*source, target)?;
+        let mut after = target.last().max(base);
+        let grew = after < last;
+        while after < last {
+            after = self.batch(&*source, target, after, last)?;
+        }
+        if grew {
+            // Views for people show pictures, so they are made when everything is there.
+            target.settle(&View::fold(&*target, target.last())?)?;
+        }
+        Ok(())
+    }
+
+    /// The target's lines must be the first of the source's. What goes with them may be missing: it was interrupted.
+    fn compare(&mut self, source: &dyn Journal, target: &dyn Journal) -> Result<()> {
+        let header = source.header();
+        let mut batch = Batch::default();
+        for seq in header.base_seq() + 1..=target.last() {
+            if seq > source.last() || source.line(seq)? != target.line(seq)? {
+                return Err(self.differs(&header.thread, seq));
+            }
+            batch.spot_and_blobs(source, seq)?;
+            if batch.spots.len() + batch.blobs.len() >= LINES {
+                self.companions(std::mem::take(&mut batch))?;
+            }
+        }
+        self.companions(batch)
+    }
+
+    /// Copies the lines after `after`, at most up to `last`, as many as go together; gives the number of the last one.
+    fn batch(
+        &mut self,
+        source: &dyn Journal,
+        target: &mut dyn Journal,
+        after: Seq,
+        last: Seq,
+    ) -> Result<Seq> {
+        let mut batch = Batch::default();
+        let mut upto = after;
+        while upto < last && batch.bytes < BATCH && batch.rows.len() < LINES {
+            upto += 1;
+            let line = source.line(upto)?;
+            batch.spot_and_blobs(source, upto)?;
+            batch.bytes += line.len();
+            batch.rows.push(Row { line, head: source.head(upto)? });
+        }
+        let (rows, bytes) = (std::mem::take(&mut batch.rows), batch.bytes);
+        for blob in std::mem::take(&mut batch.blobs) {
+            self.blob(&blob)?;
+        }
+        target.append(after, &rows)?;
+        self.companions(batch)?;
+        self.added.entries += rows.len() as u64;
+        self.added.bytes += bytes as u64;
+        (self.each)(self.added);
+        Ok(upto)
+    }
+
+    /// What goes with lines that are there.
+    fn companions(&mut self, batch: Batch) -> Result<()> {
+        for blob in &batch.blobs {
+            self.blob(blob)?;
+        }
+        if !batch.spots.is_empty() {
+            self.to.note(&batch.spots)?;
+        }
+        Ok(())
+    }
+
+    /// Copies an output, unless the target has it.
+    fn blob(&mut self, blob: &str) -> Result<()> {
+        if !self.blobs.insert(blob.to_owned()) || is_there(self.to.blob(self.id, blob))?.is_some() {
+            return Ok(());
+        }
+        // An entry may name an output that was never here: a transcript that was brought along.
+        let Some(mut bytes) = is_there(self.from.blob(self.id, blob))? else { return Ok(()) };
+        let kept = self.to.put_blob(self.id, &mut bytes)?;
+        if kept.id != blob {
+            let (session, blob, found) = (self.id.clone(), blob.to_owned(), kept.id);
+            return Err(Error::Blob { session, blob, found, place: "the source" });
+        }
+        self.added.blobs += 1;
+        self.added.bytes += kept.byte_size;
+        (self.each)(self.added);
+        Ok(())
+    }
+
+    /// The name by which a client finds the session again.
+    pub(super) fn note_alias(&self, source: &Session) -> Result<()> {
+        let Some(name) = source.meta.config.alias.clone() else { return Ok(()) };
+        let (session, thread) = (self.id.clone(), ThreadId::root());
+        Ok(self.to.note(&[Spot { name, session, thread, seq: 0 }])?)
+    }
+}
+
+/// `None` for an output that a store does not have.
+pub(super) fn is_there<T>(found: komado_store::Result<T>) -> Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(komado_store::Error::NoBlob(..)) => Ok(None),
+        Err(other) => Err(other.into()),
+    }
+}
+
+impl Batch {
+    /// Takes in what an entry names: the place a transcript may go on at, and its outputs.
+    fn spot_and_blobs(&mut self, source: &dyn Journal, seq: Seq) -> Result<()> {
+        let kind = source.head(seq)?.kind;
+        if kind != Kind::Sent && !kind.is_item() {
+            return Ok(());
+        }
+        let record = Source::record(source, seq)?;
+        if let Some(name) = spot_of(&record.entry) {
+            let Header { session, thread, .. } = source.header();
+            let (name, session, thread) = (name.to_owned(), session.clone(), thread.clone());
+            self.spots.push(Spot { name, session, thread, seq });
+        }
+        add_blobs(&record, &mut self.blobs);
+        Ok(())
+    }
+}
+
+fn add_blobs(record: &Record, blobs: &mut HashSet<String>) {
+    if let Entry::Message(message, _) = &record.entry {
+        blobs_of(message, blobs);
+    }
+}
+
+/// Adds the outputs that a line names.
+pub(super) fn blobs_of_line(line: &[u8], blobs: &mut HashSet<String>) {
+    if let Some(record) = std::str::from_utf8(line).ok().and_then(|text| journal::decode(text).ok()) {
+        add_blobs(&record, blobs);
+    }
+}
