@@ -4,16 +4,16 @@ use crate::clock::SystemClock;
 use crate::config::{Config, Sources};
 use crate::fault::{Fault, Outcome};
 use crate::paper::{Paper, say};
-use crate::progress;
+use crate::stores;
 use komado_core::budget::{Budget, Preset};
 use komado_core::clip::Limits;
 use komado_core::session::{MetaConfig, Session};
 use komado_core::{Address, SessionId};
 use komado_engine::engine::Found;
-use komado_engine::{Clock, Engine, Thread};
-use komado_store::{FileStore, Holder, MemoryStore, Mode, Store};
+use komado_engine::{Engine, Thread};
+use komado_store::{FileStore, MemoryStore, Mode};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Options that every verb takes.
 #[derive(clap::Args, Clone, Debug)]
@@ -47,21 +47,24 @@ impl App {
     pub(crate) fn new(options: &Options) -> Outcome<Self> {
         let config = load_config(options)?;
         config.notes.iter().for_each(|note| say(format!("komado: {note}")));
-        let (store, files) = open_store(&config)?;
+        let (store, files) = stores::configured(&config)?;
         let engine = Engine::new(store, Arc::new(SystemClock));
         let paper = Paper::new(options.json);
         Ok(Self { config, engine, paper, files, changing: Mutex::default() })
+    }
+
+    /// For a verb that looks into no store: one that is away does not matter to it.
+    pub(crate) fn storeless(options: &Options) -> Outcome<Self> {
+        let config = load_config(options)?;
+        config.notes.iter().for_each(|note| say(format!("komado: {note}")));
+        let engine = Engine::new(Arc::new(MemoryStore::default()), Arc::new(SystemClock));
+        Ok(Self { config, engine, paper: Paper::new(options.json), files: None, changing: Mutex::default() })
     }
 
     /// Over an engine of a test's own.
     #[cfg(test)]
     pub(crate) fn over(engine: Engine, config: Config) -> Self {
         Self { config, engine, paper: Paper::new(false), files: None, changing: Mutex::default() }
-    }
-
-    /// The same for threads of its own, which serve many at once.
-    pub(crate) fn shared(&self) -> Arc<Self> {
-        Arc::new(self.onto(Paper::new(self.paper.json)))
     }
 
     /// The same, with other paper.
@@ -73,6 +76,16 @@ impl App {
             files: self.files.clone(),
             changing: Mutex::default(),
         }
+    }
+
+    /// The same for threads of its own, which serve many at once.
+    pub(crate) fn shared(&self) -> Arc<Self> {
+        Arc::new(self.onto(Paper::new(self.paper.json)))
+    }
+
+    /// The same over another engine on the same store.
+    pub(crate) fn with_engine(&self, engine: Engine) -> Self {
+        Self { engine, ..self.onto(Paper::new(self.paper.json)) }
     }
 
     /// The same for one call through another door: what its verbs print is kept.
@@ -209,54 +222,6 @@ pub(crate) fn load_config(options: &Options) -> Outcome<Config> {
         home: home.as_deref(),
         xdg: xdg.as_deref(),
     })?)
-}
-
-type Opened = (Arc<dyn Store>, Option<Arc<FileStore>>);
-
-fn open_store(config: &Config) -> Outcome<Opened> {
-    if !config.enabled {
-        say("komado: context_storage.enabled is false: nothing is kept after this command");
-        return Ok((Arc::new(MemoryStore::default()), None));
-    }
-    match config.store_url.as_deref() {
-        None => Ok(open_files(config.base_dir.clone())),
-        Some("memory:") => Ok((Arc::new(MemoryStore::default()), None)),
-        Some(url) => match url.strip_prefix("file:") {
-            Some(path) => Ok(open_files(PathBuf::from(path.trim_start_matches("//")))),
-            None => {
-                let scheme = url.split(':').next().unwrap_or(url);
-                Err(Fault::usage(format!(
-                    "store.url: this komado has no store for {scheme:?}; use file: or memory:"
-                )))
-            }
-        },
-    }
-}
-
-fn open_files(base: PathBuf) -> Opened {
-    let holder =
-        Holder { pid: std::process::id(), host: hostname(), program: program(), since: SystemClock.now() };
-    let bar: OnceLock<indicatif::ProgressBar> = OnceLock::new();
-    let progress = move |done: u64, total: u64| {
-        let bar = bar.get_or_init(|| progress::bar("reading the journal", total));
-        bar.set_position(done);
-        if done >= total {
-            bar.finish_and_clear();
-        }
-    };
-    let files = Arc::new(FileStore::new(&base, holder).with_progress(Arc::new(progress)));
-    (Arc::clone(&files) as Arc<dyn Store>, Some(files))
-}
-
-/// The binary and its verb, for whoever finds the session held.
-fn program() -> String {
-    let words = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned());
-    let mut words = words.filter(|arg| !arg.starts_with('-'));
-    [words.next(), words.next()].iter().flatten().map(|arg| short(arg)).collect::<Vec<_>>().join(" ")
-}
-
-fn short(arg: &str) -> String {
-    arg.rsplit('/').next().unwrap_or(arg).chars().take(40).collect()
 }
 
 /// This machine's name.

@@ -101,12 +101,18 @@ verbs! {
     Export => export,
     /// Read a session that was exported
     Import => import,
+    /// Copy sessions from one store into another, and check them
+    Migrate => migrate,
+    /// A user's standing session, messages and habits; forget a user
+    User => user,
     /// Remove sessions that ended long ago
     Cleanup => cleanup,
     /// Check everything, and make again what can be made again
     Doctor => doctor,
     /// Count sessions, tokens and time
     Stats => stats,
+    /// Tell what happened in many sessions: usage, common questions, performance
+    Report => report,
     /// Show each setting and where it came from
     Config => config,
     /// Replay past conversations under a budget: tokens, price, and whether anything is lost
@@ -126,7 +132,10 @@ verbs! {
 }
 
 pub(crate) fn run(cli: Cli) -> Outcome {
-    let mut app = App::new(&cli.options)?;
+    let mut app = match &cli.verb {
+        Verb::Config(_) | Verb::Completions(_) | Verb::ExplainError(_) => App::storeless(&cli.options)?,
+        _ => App::new(&cli.options)?,
+    };
     let outcome = cli.verb.run(&mut app);
     app.tell_findings();
     outcome.and_then(|()| app.paper.flush()).map_err(|fault| app.explained(fault))

@@ -23,6 +23,8 @@ pub(crate) enum Exit {
     Refused = 5,
     /// The input is not what it should be.
     BadInput = 6,
+    /// The server that holds the sessions does not answer.
+    Away = 7,
 }
 
 impl Exit {
@@ -34,6 +36,7 @@ impl Exit {
             Self::Busy => "busy",
             Self::Refused => "refused",
             Self::BadInput => "bad_input",
+            Self::Away => "away",
         }
     }
 }
@@ -169,14 +172,23 @@ impl From<Store> for Fault {
         let exit = match &error {
             Store::NoSession(_) | Store::NoThread(..) | Store::NoBlob(..) => Exit::NotFound,
             Store::Busy { .. } => Exit::Busy,
-            Store::Ended(..) | Store::SessionExists(_) | Store::ThreadExists(..) | Store::Moved { .. } => {
-                Exit::Refused
-            }
+            Store::Away { .. } => Exit::Away,
+            Store::Ended(..)
+            | Store::SessionExists(_)
+            | Store::ThreadExists(..)
+            | Store::Moved { .. }
+            | Store::TakenOver(_)
+            | Store::NotYours(_) => Exit::Refused,
             _ => Exit::Failed,
         };
         let away = matches!(
             error,
-            Store::Io { .. } | Store::Table(_) | Store::Shelf(_) | Store::Poisoned | Store::Injected(_)
+            Store::Io { .. }
+                | Store::Table(_)
+                | Store::Shelf(_)
+                | Store::Poisoned
+                | Store::Away { .. }
+                | Store::Injected(_)
         );
         Self { away, ..Self::new(exit, error.to_string()) }
     }

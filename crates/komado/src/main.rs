@@ -14,7 +14,9 @@ mod paper;
 mod progress;
 mod server;
 mod share;
+mod stores;
 mod table;
+mod thrift;
 mod verb;
 
 use clap::Parser;

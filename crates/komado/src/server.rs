@@ -5,6 +5,7 @@
 
 pub(crate) mod access;
 pub(crate) mod api;
+pub(crate) mod circuit;
 pub(crate) mod gateway;
 pub(crate) mod health;
 pub(crate) mod house;
@@ -12,9 +13,13 @@ pub(crate) mod limits;
 pub(crate) mod listen;
 pub(crate) mod log;
 pub(crate) mod mcp;
+pub(crate) mod metered;
 pub(crate) mod metrics;
+pub(crate) mod news;
+pub(crate) mod pulse;
 pub(crate) mod run;
 mod speaker;
+pub(crate) mod traces;
 
 pub(crate) use access::Guest;
 pub(crate) use house::House;

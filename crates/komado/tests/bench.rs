@@ -55,3 +55,44 @@ fn planning_and_rendering_count_the_same_in_a_session_fifty_times_as_long() {
         assert!(more < wide["view_bytes"].as_f64().unwrap() / 20.0, "{deed}: {more} bytes more");
     }
 }
+
+#[test]
+fn a_store_is_measured_beside_its_driver_and_leaves_nothing_behind() {
+    let place = Place::new();
+    let dir = place.path().join("disk");
+    std::fs::create_dir(&dir).unwrap();
+    let dir_name = dir.to_str().unwrap();
+    let report = place.json(&["bench", "store", "--entries", "1000", "--sample", "20", "--dir", dir_name]);
+    let store = &report["stores"][0];
+    assert_eq!(store["kind"], "file");
+    let steps = store["steps"].as_array().unwrap();
+    assert_eq!(
+        steps.iter().map(|step| step["entries"].as_u64().unwrap()).collect::<Vec<_>>(),
+        [10, 100, 1000]
+    );
+    for step in steps {
+        assert_eq!(
+            (step["writes_per_append"].as_f64(), step["syncs_per_append"].as_f64()),
+            (Some(1.0), Some(1.0))
+        );
+        for key in ["append_ratio", "open_ratio", "us_per_append", "us_per_raw_append"] {
+            assert!(step[key].as_f64().unwrap() > 0.0, "{key}: {step}");
+        }
+    }
+    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
+    let args = ["bench", "store", "--entries", "100", "--sample", "10", "--dir", dir_name];
+    let said = place.ok(&args);
+    assert!(said.contains("growth from first to last") && said.contains("fdatasync"), "{said}");
+}
+
+#[test]
+fn a_store_that_cannot_be_measured_is_named_without_its_password() {
+    let place = Place::new();
+    for url in ["mysql://ann:hidden@127.0.0.1/x", "redis://:hidden@127.0.0.1:1", "file:/somewhere"] {
+        let said = place.run(&["bench", "store", "--entries", "100", "--url", url]);
+        assert_ne!(said.code, 0);
+        assert!(!format!("{}{}", said.out, said.err).contains("hidden"), "{}{}", said.out, said.err);
+    }
+    let said = place.run(&["bench", "store", "--servers"]);
+    assert!(said.code == 2 && said.err.contains("scripts/server"), "{}", said.err);
+}

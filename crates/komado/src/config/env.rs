@@ -3,8 +3,10 @@
 //! Each setting has a `KOMADO_*` variable by rule, and some have a variable that the seeds named. Ours wins,
 //! and then the other is not even looked at: names such as `CLEANUP_DAYS` may belong to another program. An
 //! empty variable counts as unset. A `KOMADO_*` variable that sets nothing is an error, since a misspelt wish
-//! would otherwise be lost.
+//! would otherwise be lost; an `OTEL_*` variable that cannot be used is passed over, since it is said to every
+//! program, and noted.
 
+use komado_store::connect::{POSTGRES, REDIS};
 use std::collections::BTreeMap;
 
 use super::check::{Given, check, invalid};
@@ -16,16 +18,16 @@ use super::{ConfigError, Sources, suggest};
 const REDIS_DEFAULT: &str = "redis://localhost:6379";
 
 const BACKENDS: Kind = Kind::Choice(&["inmemory", "redis", "postgres", "file"]);
-const REDIS: &[&str] = &["redis://", "rediss://"];
-const POSTGRES: &[&str] = &["postgres://", "postgresql://"];
 
 /// The settings that variables give.
 pub(super) fn layer(sources: &Sources<'_>, named: &Named) -> Result<BTreeMap<String, Given>, ConfigError> {
     let mut layer = BTreeMap::new();
     for setting in SETTINGS.iter().filter(|setting| !setting.is_family()) {
         if let Some((name, text)) = said(setting, sources)? {
-            let given = check(setting, setting.path, &text, Place::Env(name), sources)?;
-            layer.insert(setting.path.to_owned(), given);
+            match check(setting, setting.path, &text, Place::Env(name.clone()), sources) {
+                Err(_) if is_shared(&name) => {}
+                given => drop(layer.insert(setting.path.to_owned(), given?)),
+            }
         }
     }
     for name in sources.env_names.iter().filter(|name| !is_single(name)) {
@@ -34,6 +36,25 @@ pub(super) fn layer(sources: &Sources<'_>, named: &Named) -> Result<BTreeMap<Str
         }
     }
     Ok(layer)
+}
+
+/// What is said for every program at once, and may say what only others can do: traces go to a collector over gRPC too.
+fn is_shared(name: &str) -> bool {
+    name.starts_with("OTEL_")
+}
+
+/// What a person should know of variables that were passed over.
+pub(super) fn passed_over(sources: &Sources<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    for setting in SETTINGS.iter().filter(|setting| !setting.is_family()) {
+        let Ok(Some((name, text))) = said(setting, sources) else { continue };
+        if is_shared(&name)
+            && let Err(why) = check(setting, setting.path, &text, Place::Env(name.clone()), sources)
+        {
+            notes.push(format!("{name} is passed over, since it speaks to other programs too: {why}"));
+        }
+    }
+    notes
 }
 
 /// The variable that speaks for a setting, and its text.
@@ -69,9 +90,9 @@ fn backend(sources: &Sources<'_>) -> Result<Option<(String, String)>, ConfigErro
         "file" => here("file:"),
         "inmemory" => here("memory:"),
         "redis" => {
-            address("REDIS_URL", REDIS, sources).map_or_else(|| here(REDIS_DEFAULT), |url| url.map(Some))
+            address("REDIS_URL", &REDIS, sources).map_or_else(|| here(REDIS_DEFAULT), |url| url.map(Some))
         }
-        "postgres" => match address("DB_URL", POSTGRES, sources) {
+        "postgres" => match address("DB_URL", &POSTGRES, sources) {
             Some(url) => url.map(Some),
             None => Err(ConfigError::BackendWithoutUrl { backend: "postgres", variable: "DB_URL" }),
         },

@@ -15,10 +15,11 @@ mod expand;
 mod file;
 mod flags;
 mod ladder;
-mod mask;
+pub(crate) mod mask;
 pub(crate) mod origin;
 mod reference;
 mod server;
+mod store;
 mod suggest;
 pub(crate) mod table;
 #[cfg(test)]
@@ -38,6 +39,7 @@ pub(crate) use error::ConfigError;
 pub(crate) use ladder::LadderWishes;
 pub(crate) use reference::reference;
 pub(crate) use server::{OnFault, ServerWishes};
+pub(crate) use store::{StoreWishes, TraceWishes};
 pub(crate) use suggest::nearest_name;
 
 /// Everything the configuration may look at; the binary fills it from the process.
@@ -78,6 +80,10 @@ pub(crate) struct Config {
     pub(crate) summary_prompt: String,
     /// Where the history lives; `None` means files under [`Config::base_dir`].
     pub(crate) store_url: Option<String>,
+    /// How a store on a server is spoken to.
+    pub(crate) store: StoreWishes,
+    /// Where traces go.
+    pub(crate) traces: TraceWishes,
     /// What child threads get, unless a session or a persona says otherwise.
     threads: threads::ThreadWishes,
     /// How many turns a session keeps in view; `None` means as many as fit.
@@ -145,7 +151,9 @@ impl Config {
         let named = table::named(given.keys().chain(flags.keys()));
         given.extend(env::layer(sources, &named)?);
         given.extend(flags);
-        Ok(Self::build(&given, found.map(|found| found.path)))
+        let mut config = Self::build(&given, found.map(|found| found.path));
+        config.notes.extend(env::passed_over(sources));
+        Ok(config)
     }
 
     /// One provider's settings; `None` when nothing was said about it.
@@ -201,6 +209,8 @@ impl Config {
             ("context_storage.summary_prompt", Some(Value::Text(v))) => self.summary_prompt = v,
             // A bare `file:` is the default store, whose place base_dir already names.
             ("store.url", Some(Value::Text(v))) => self.store_url = Some(v).filter(|v| v != "file:"),
+            (key, Some(value)) if key.starts_with("store.") => self.store.apply(key, value),
+            (key, Some(value)) if key.starts_with("telemetry.") => self.traces.apply(key, value),
             (key, Some(value)) if key.starts_with("threads.") => self.threads.apply(key, value),
             (key, Some(value)) if key.starts_with("server.") => self.server.apply(key, value),
             ("session.max_history", Some(Value::Count(v))) => self.max_history = Some(v),

@@ -9,6 +9,8 @@ mod names;
 
 pub(crate) use names::*;
 
+use names::STORES;
+
 /// One setting.
 pub(crate) struct Setting {
     /// Where it stands in the file; `<provider>` stands for any provider's name, `<persona>` for any persona's.
@@ -76,7 +78,6 @@ pub(super) const PROVIDER: &str = "<provider>";
 /// Stands in a path for the name of a persona.
 pub(super) const PERSONA: &str = "<persona>";
 
-const STORES: &[&str] = &["file:", "memory:", "redis://", "rediss://", "postgres://", "postgresql://"];
 const METERS: &[&str] = &["o200k", "cl100k", "chars4", "bytes4", "o200k-1.5"];
 const DIALECTS: &[&str] = &["openai", "responses", "anthropic", "ollama"];
 const ON_FAULT: &[&str] = &["pass", "stop"];
@@ -345,6 +346,34 @@ pub(crate) static SETTINGS: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        path: "store.patience_seconds",
+        kind: Kind::Count { min: 1, max: 600 },
+        default: Some("10"),
+        about: "Seconds that a call of a store on a server may take, connecting included.",
+        ..PLAIN
+    },
+    Setting {
+        path: "store.connections",
+        kind: Kind::Count { min: 1, max: 10_000 },
+        default: Some("16"),
+        about: "How many connections this process opens to it at the most.",
+        ..PLAIN
+    },
+    Setting {
+        path: "store.lease_seconds",
+        kind: Kind::Count { min: 1, max: 3_600 },
+        default: Some("6"),
+        about: "Seconds without a sign of life after which another process may take a session over.",
+        ..PLAIN
+    },
+    Setting {
+        path: "store.ttl_days",
+        kind: Kind::Count { min: 0, max: 36_500 },
+        default: Some("7"),
+        about: "Days that Redis keeps a session after it was last used; 0: for ever. Other stores keep what they have.",
+        ..PLAIN
+    },
+    Setting {
         path: "threads.enabled",
         kind: Kind::Bool,
         default: Some("true"),
@@ -484,6 +513,27 @@ pub(crate) static SETTINGS: &[Setting] = &[
         kind: Kind::Count { min: 0, max: 86_400 },
         default: Some("20"),
         about: "Seconds that answers under way may still take when the server is to stop.",
+        ..PLAIN
+    },
+    Setting {
+        path: "telemetry.otlp_endpoint",
+        kind: Kind::Url(&["http://", "https://"]),
+        seed_env: &["OTEL_EXPORTER_OTLP_ENDPOINT"],
+        about: "Where traces go (OTLP over HTTP); unset: nowhere.",
+        ..PLAIN
+    },
+    Setting {
+        path: "telemetry.service_name",
+        default: Some("komado"),
+        seed_env: &["OTEL_SERVICE_NAME"],
+        about: "The name under which they are found there.",
+        ..PLAIN
+    },
+    Setting {
+        path: "telemetry.headers",
+        kind: Kind::Secret,
+        seed_env: &["OTEL_EXPORTER_OTLP_HEADERS"],
+        about: "Headers for them, as NAME=VALUE, with commas between; shown nowhere.",
         ..PLAIN
     },
     Setting { path: "llm.provider", default: Some("openai"), about: "The model provider to call.", ..PLAIN },

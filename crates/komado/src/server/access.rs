@@ -17,8 +17,10 @@ use axum::response::Response;
 use door::Away;
 use http::HeaderMap;
 use keys::{Key, Keys, PREFIX, Stamp};
+use komado_core::SessionId;
 use komado_core::session::Session;
 use komado_engine::place::Sight;
+use komado_engine::user::{is_standing, standing};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -69,6 +71,12 @@ impl Guest {
     /// True when this session may be seen and changed.
     pub(crate) fn may_see(&self, session: &Session) -> bool {
         self.sight().is_none_or(|sight| sight.sees(session))
+    }
+
+    /// True when a session of this name may be made: the names of standing sessions are kept for those whose they are.
+    pub(crate) fn may_name(&self, id: &SessionId) -> bool {
+        let own = || self.user.as_deref().is_some_and(|user| standing(user).is_ok_and(|own| own == *id));
+        self.sees_all || !is_standing(id) || own()
     }
 
     /// Which sessions may be seen and changed; `None` for all.

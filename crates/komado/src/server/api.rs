@@ -13,6 +13,7 @@ mod model;
 mod output;
 mod page;
 pub(crate) mod problem;
+mod report;
 mod search;
 mod session;
 mod shape;
@@ -23,9 +24,11 @@ mod take;
 mod tests;
 mod thread;
 mod transfer;
+mod user;
 mod view;
 
 use super::House;
+use crate::fault::{Exit, Fault, Outcome};
 use answers::Answers;
 use axum::extract::DefaultBodyLimit;
 use axum::http::Uri;
@@ -37,8 +40,10 @@ use call::Shared;
 use document::{Table, Top, finish, known};
 use http::header::CONTENT_TYPE;
 use http::{Method, StatusCode};
+use komado_core::SessionId;
 use problem::Problem;
 use serde_json::{Value, json};
+use std::path::Path;
 use std::sync::Arc;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -52,7 +57,9 @@ pub(crate) fn routes(house: &Arc<House>) -> Router<Arc<House>> {
     let (router, document) = routed().split_for_parts();
     let document = Arc::new(finish(&document));
     let table = Arc::new(Table::of(&document));
-    let answers = house.app.files.as_ref().map(|_| Answers::at(&house.app.config.base_dir));
+    // On this machine, wherever the sessions are: whoever repeats a call repeats it here.
+    let config = &house.app.config;
+    let answers = crate::stores::is_kept(config).then(|| Answers::at(&config.base_dir));
     let shared = Arc::new(Shared::new(answers.unwrap_or_default()));
     let text = document.to_string();
     router
@@ -70,6 +77,12 @@ pub(crate) fn routes(house: &Arc<House>) -> Router<Arc<House>> {
         .layer(Extension(shared))
 }
 
+/// Forgets what calls about a session were answered, in the table in `base_dir`.
+pub(crate) fn forget_session(base_dir: &Path, id: &SessionId) -> Outcome {
+    let told = Answers::at(base_dir).forget_session(id);
+    told.map_err(|problem| Fault::new(Exit::Failed, problem.detail))
+}
+
 /// Every route that is in the document.
 fn routed() -> OpenApiRouter<Arc<House>> {
     OpenApiRouter::with_openapi(Top::openapi())
@@ -82,6 +95,7 @@ fn routed() -> OpenApiRouter<Arc<House>> {
         .routes(routes!(session::resume))
         .routes(routes!(session::stats))
         .routes(routes!(session::cleanup))
+        .routes(routes!(report::report))
         .routes(routes!(thread::list))
         .routes(routes!(thread::tree))
         .routes(routes!(thread::start))
@@ -116,6 +130,10 @@ fn routed() -> OpenApiRouter<Arc<House>> {
         .routes(routes!(search::redact))
         .routes(routes!(transfer::export))
         .routes(routes!(transfer::import))
+        .routes(routes!(user::list))
+        .routes(routes!(user::one))
+        .routes(routes!(user::recent))
+        .routes(routes!(user::session))
         .routes(routes!(model::list))
         .routes(routes!(model::lesson))
         .routes(routes!(events::of_session))
@@ -130,8 +148,10 @@ async fn index() -> Json<Value> {
         "links": {
             "document": "/api/v1/openapi.json",
             "sessions": "/api/v1/sessions",
+            "users": "/api/v1/users",
             "recall": "/api/v1/recall",
             "stats": "/api/v1/stats",
+            "report": "/api/v1/report",
             "events": "/api/v1/events",
             "models": "/api/v1/models",
         },

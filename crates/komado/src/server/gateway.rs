@@ -28,7 +28,9 @@ pub(crate) use upstream::Upstream;
 use super::limits::{Limits, Permit};
 use super::metrics::Meters;
 use super::{Guest, House};
+use crate::app::App;
 use crate::config::OnFault;
+use crate::stores;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -56,7 +58,7 @@ pub(crate) struct Gateway {
     /// How many may come.
     pub(crate) limits: Limits,
     /// What is counted.
-    pub(crate) meters: Meters,
+    pub(crate) meters: Arc<Meters>,
     /// What happens when something of ours fails.
     pub(crate) on_fault: OnFault,
     windows: Windows,
@@ -69,11 +71,11 @@ impl Gateway {
         let config = &house.app.config;
         let server = &config.server;
         Self {
-            relay: Relay::new(house.app.engine.clone()),
+            relay: Relay::new(house.app.engine.clone()).waiting(waiting(&house.app)),
             upstreams,
             flights: Flights::default(),
             limits: Limits::new(server),
-            meters: Meters::new(),
+            meters: Arc::clone(&house.meters),
             on_fault,
             windows: Windows::default(),
             rules: Rules {
@@ -85,6 +87,16 @@ impl Gateway {
         }
     }
 }
+
+/// How long a request waits while another process holds its session: where processes on other machines may hold one, until
+/// a process that died has lost it; a file's lock ends with its process, so whoever holds it is at work.
+fn waiting(app: &App) -> Duration {
+    let is_elsewhere = app.files.is_none() && stores::is_kept(&app.config);
+    if is_elsewhere { app.config.store.lease + LEEWAY } else { LEEWAY / 2 }
+}
+
+/// How much longer than a lease.
+const LEEWAY: Duration = Duration::from_secs(2);
 
 /// A request at the door.
 struct Visit {

@@ -5,8 +5,8 @@
 
 use super::House;
 use super::gateway::Gateway;
-use crate::app::App;
 use crate::config::OnFault;
+use crate::stores;
 use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -16,26 +16,32 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long an answer about the store counts.
+/// How long it counts whether a folder can be written to.
 const LIFE: Duration = Duration::from_secs(5);
 
-/// The store as it was last found.
+/// How long whoever asks whether we are ready waits for the store: those who ask do not wait much longer than a second.
+const LOOKING: Duration = Duration::from_millis(800);
+
+/// How long figures wait for what the store says of itself.
+const ASKING: Duration = Duration::from_secs(3);
+
+/// The folder as it was last found.
 #[derive(Default)]
-struct Store(Mutex<Option<(Instant, Result<(), String>)>>);
+struct Folder(Mutex<Option<(Instant, Result<(), String>)>>);
 
 struct Watch {
     house: Arc<House>,
     gateway: Arc<Gateway>,
-    store: Store,
+    folder: Folder,
 }
 
 /// Its routes.
 pub(crate) fn routes(house: &Arc<House>, gateway: &Arc<Gateway>) -> Router<Arc<House>> {
-    // Made here, so that it is missed when it is gone.
-    if house.app.files.is_some() {
+    // Made here, so that it is missed when it is gone; beside the sessions it holds the keys of this machine.
+    if stores::is_kept(&house.app.config) {
         let _ = std::fs::create_dir_all(&house.app.config.base_dir);
     }
-    let watch = Watch { house: Arc::clone(house), gateway: Arc::clone(gateway), store: Store::default() };
+    let watch = Watch { house: Arc::clone(house), gateway: Arc::clone(gateway), folder: Folder::default() };
     Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
@@ -44,12 +50,13 @@ pub(crate) fn routes(house: &Arc<House>, gateway: &Arc<Gateway>) -> Router<Arc<H
 }
 
 async fn ready(State(watch): State<Arc<Watch>>) -> Response {
-    let found = tokio::task::spawn_blocking({
-        let watch = Arc::clone(&watch);
-        move || watch.store.look(&watch.house.app)
-    })
-    .await;
-    let found = found.unwrap_or_else(|_| Err("the store could not be looked at".to_owned()));
+    let found = match watch.house.circuit.trouble() {
+        Some(why) => Err(why),
+        None => {
+            let watch = Arc::clone(&watch);
+            within(LOOKING, move || watch.look()).await
+        }
+    };
     if watch.house.stop.is_cancelled() {
         return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n").into_response();
     }
@@ -65,21 +72,52 @@ async fn ready(State(watch): State<Arc<Watch>>) -> Response {
 }
 
 async fn metrics(State(watch): State<Arc<Watch>>) -> Response {
+    let house = Arc::clone(&watch.house);
+    let ask = move || {
+        let said = house.pulse.of(house.app.engine.store())?;
+        house.meters.vitals(Some(&said));
+        Ok(())
+    };
+    // A store that is away must not keep the figures that say so.
+    if within(ASKING, ask).await.is_err() || watch.house.circuit.trouble().is_some() {
+        watch.house.meters.vitals(None);
+    }
     let text = watch.gateway.meters.render(watch.gateway.flights.count());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
 
-impl Store {
+/// Looks at the store on a thread of its own, and waits for it no longer than `most`.
+async fn within(
+    most: Duration,
+    look: impl FnOnce() -> Result<(), String> + Send + 'static,
+) -> Result<(), String> {
+    let looked = tokio::task::spawn_blocking(look);
+    match tokio::time::timeout(most, looked).await {
+        Ok(Ok(found)) => found,
+        Ok(Err(_)) => Err("the store could not be looked at".to_owned()),
+        Err(_) => Err(format!("the store did not answer within {} ms", most.as_millis())),
+    }
+}
+
+impl Watch {
+    /// Whether the store is there.
+    fn look(&self) -> Result<(), String> {
+        let app = &self.house.app;
+        match &app.files {
+            Some(_) => self.folder.look(&app.config.base_dir),
+            None => self.house.pulse.of(app.engine.store()).map(drop),
+        }
+    }
+}
+
+impl Folder {
     /// Whether something can be written; looked at once in a while.
-    fn look(&self, app: &App) -> Result<(), String> {
+    fn look(&self, folder: &Path) -> Result<(), String> {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, found)) = last.as_ref().filter(|(at, _)| at.elapsed() < LIFE) {
             return found.clone();
         }
-        let found = match &app.files {
-            Some(_) => writable(&app.config.base_dir),
-            None => Ok(()),
-        };
+        let found = writable(folder);
         *last = Some((Instant::now(), found.clone()));
         found
     }
@@ -91,4 +129,17 @@ fn writable(folder: &Path) -> Result<(), String> {
     let file = tempfile::tempfile_in(folder).map_err(wrong)?;
     // A disk that is full lets a file be made and takes nothing into it.
     std::io::Write::write_all(&mut &file, &[0; 4096]).map_err(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_store_that_hangs_is_not_waited_for() {
+        let (_hangs, end) = std::sync::mpsc::channel::<()>();
+        let looked = within(Duration::from_millis(1), move || end.recv().map_err(|_| String::new())).await;
+        assert_eq!(looked.unwrap_err(), "the store did not answer within 1 ms");
+        assert_eq!(within(LOOKING, || Ok(())).await, Ok(()));
+    }
 }

@@ -2,10 +2,13 @@
 //!
 //! Bodies, headers and queries are never written: they may hold secrets.
 
+use super::traces::Traces;
 use crate::fault::{Fault, Outcome};
 use std::io::{self, IsTerminal, Write};
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, filter_fn};
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, fmt, registry};
 
 /// The form of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,8 +36,9 @@ impl Write for Quiet {
     }
 }
 
-/// Begins to write; `level` as on the command line, else as the environment says, else what matters.
-pub(crate) fn begin(level: Option<&str>, lines: Lines) -> Outcome {
+/// Begins to write; `level` as on the command line, else as the environment says, else what matters. Spans go to `traces`
+/// whatever the level.
+pub(crate) fn begin(level: Option<&str>, lines: Lines, traces: Option<&Traces>) -> Outcome {
     let given = level.map(str::to_owned).or_else(|| std::env::var(VARIABLE).ok());
     let text = given.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| "info".to_owned());
     let filter = filter(&text).map_err(|why| {
@@ -42,11 +46,15 @@ pub(crate) fn begin(level: Option<&str>, lines: Lines) -> Outcome {
             "--log or {VARIABLE}: {text:?} is no level ({why}); write error, warn, info, debug or trace"
         ))
     })?;
-    let base = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Quiet).with_target(false);
-    let begun = match lines {
-        Lines::Text => base.with_ansi(std::io::stderr().is_terminal()).try_init(),
-        Lines::Json => base.json().flatten_event(true).try_init(),
+    let base = fmt::layer().with_writer(|| Quiet).with_target(false);
+    let written = match lines {
+        Lines::Text => base.with_ansi(std::io::stderr().is_terminal()).boxed(),
+        Lines::Json => base.json().flatten_event(true).boxed(),
     };
+    let ours = filter_fn(|about| about.is_span() && about.target().starts_with("komado"));
+    let spans =
+        traces.map(|traces| tracing_opentelemetry::layer().with_tracer(traces.tracer()).with_filter(ours));
+    let begun = registry().with(written.with_filter(filter)).with(spans).try_init();
     begun.map_err(|why| Fault::usage(format!("the log cannot begin: {why}")))
 }
 

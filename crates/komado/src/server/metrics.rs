@@ -3,19 +3,26 @@
 //! Names and labels are few and fixed: no model, session or key is a label, since each of them would be a series of its
 //! own for ever.
 
+mod names;
+mod store;
+
 use komado_engine::relay::Notes;
-use metrics::{
-    counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram, with_local_recorder,
-};
+use metrics::{counter, gauge, histogram, with_local_recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 
 /// The header on answers that are ours and not a provider's.
 pub(crate) const STATUS_BY_US: &str = "x-komado-answered-by";
 
+/// The bounds of what is measured in seconds, in the store, and in turns.
 const SECONDS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
+const MOMENTS: &[f64] =
+    &[0.000_1, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0];
+const TURNS: &[f64] = &[1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0];
 
 /// Counters of one server.
-pub(crate) struct Meters(PrometheusRecorder);
+pub(crate) struct Meters {
+    recorder: PrometheusRecorder,
+}
 
 /// How an exchange went.
 pub(crate) struct Told<'a> {
@@ -31,6 +38,8 @@ pub(crate) struct Told<'a> {
     pub(crate) bytes_in: u64,
     /// The size of the answer.
     pub(crate) bytes_out: u64,
+    /// The user's turns in the request.
+    pub(crate) turns: usize,
     /// What was done.
     pub(crate) notes: &'a Notes,
 }
@@ -38,14 +47,21 @@ pub(crate) struct Told<'a> {
 impl Meters {
     /// All at zero.
     pub(crate) fn new() -> Self {
-        let builder = PrometheusBuilder::new();
-        let matcher = Matcher::Full("komado_request_seconds".to_owned());
-        // Refused only for an empty list.
-        let builder =
-            builder.set_buckets_for_metric(matcher, SECONDS).unwrap_or_else(|_| PrometheusBuilder::new());
+        let bounds = [
+            ("komado_request_seconds", SECONDS),
+            ("komado_store_seconds", MOMENTS),
+            ("komado_history_turns", TURNS),
+        ];
+        let mut builder = PrometheusBuilder::new();
+        for (name, bounds) in bounds {
+            // Refused only for an empty list.
+            builder = builder
+                .set_buckets_for_metric(Matcher::Full(name.to_owned()), bounds)
+                .unwrap_or_else(|_| PrometheusBuilder::new());
+        }
         let recorder = builder.build_recorder();
-        with_local_recorder(&recorder, describe);
-        Self(recorder)
+        with_local_recorder(&recorder, names::describe);
+        Self { recorder }
     }
 
     /// An exchange is over.
@@ -53,7 +69,7 @@ impl Meters {
         let notes = told.notes;
         let status = told.status.map_or_else(|| "gone".to_owned(), |status| status.to_string());
         let placed = if notes.placed.is_empty() { "none" } else { notes.placed };
-        with_local_recorder(&self.0, || {
+        with_local_recorder(&self.recorder, || {
             counter!("komado_requests_total", "dialect" => told.dialect, "status" => status.clone(), "placed" => placed)
                 .increment(1);
             histogram!("komado_request_seconds", "dialect" => told.dialect).record(told.seconds);
@@ -67,6 +83,15 @@ impl Meters {
                 counter!("komado_edits_by_rung_total", "rung" => *rung).increment(u64::from(*edits));
             }
             counter!("komado_retries_total").increment(u64::from(notes.attempts.saturating_sub(1)));
+            counter!("komado_token_limit_errors_total").increment(u64::from(notes.overflows));
+            counter!("komado_history_truncations_total").increment(u64::from(notes.edits > 0));
+            if told.turns > 0 {
+                histogram!("komado_history_turns").record(told.turns as f64);
+            }
+            let answered = told.status.is_some_and(|status| status < 400) && notes.cut.is_none();
+            if answered && notes.session.is_some() && notes.fault.is_none() {
+                counter!("komado_turns_total").increment(1);
+            }
             if told.status.is_some_and(|status| status >= 400) {
                 counter!("komado_upstream_errors_total", "upstream" => told.upstream.to_owned(), "status" => status)
                     .increment(1);
@@ -82,63 +107,53 @@ impl Meters {
 
     /// Something of ours failed.
     pub(crate) fn fault(&self, kind: &'static str) {
-        with_local_recorder(&self.0, || counter!("komado_faults_total", "kind" => kind).increment(1));
+        with_local_recorder(&self.recorder, || counter!("komado_faults_total", "kind" => kind).increment(1));
     }
 
     /// A provider could not be reached.
     pub(crate) fn away(&self, upstream: &str) {
         let upstream = upstream.to_owned();
-        with_local_recorder(&self.0, || {
+        with_local_recorder(&self.recorder, || {
             counter!("komado_upstream_away_total", "upstream" => upstream).increment(1)
         });
     }
 
     /// A request was turned away at the door.
     pub(crate) fn turned_away(&self, why: &'static str) {
-        with_local_recorder(&self.0, || counter!("komado_turned_away_total", "why" => why).increment(1));
+        with_local_recorder(&self.recorder, || {
+            counter!("komado_turned_away_total", "why" => why).increment(1)
+        });
     }
 
     /// Everything, as Prometheus reads it.
     pub(crate) fn render(&self, in_flight: usize) -> String {
-        with_local_recorder(&self.0, || gauge!("komado_in_flight").set(in_flight as f64));
-        self.0.handle().render()
+        with_local_recorder(&self.recorder, || {
+            gauge!("komado_in_flight").set(in_flight as f64);
+            if let Some(bytes) = resident() {
+                gauge!("komado_process_memory_bytes").set(bytes as f64);
+            }
+        });
+        self.recorder.handle().render()
     }
 
     /// To be called now and then: what was measured is summed up.
     pub(crate) fn tidy(&self) {
-        self.0.handle().run_upkeep();
+        self.recorder.handle().run_upkeep();
     }
 }
 
-fn describe() {
-    describe_counter!("komado_requests_total", "Requests, by API, status and how they were placed");
-    describe_histogram!(
-        "komado_request_seconds",
-        "How long an exchange took, from the request to the end of the answer"
-    );
-    describe_counter!("komado_request_bytes_total", "Bytes of requests");
-    describe_counter!("komado_answer_bytes_total", "Bytes of answers");
-    describe_counter!("komado_tokens_before_total", "Tokens of what clients sent, as we count");
-    describe_counter!("komado_tokens_after_total", "Tokens of what was sent on");
-    describe_counter!("komado_edits_total", "Edits that made a window fit");
-    describe_counter!("komado_edits_by_rung_total", "The same, by rung of the ladder");
-    describe_counter!("komado_recalls_total", "Calls of models that Komado answered itself");
-    describe_counter!("komado_retries_total", "Requests that went out again, smaller");
-    describe_counter!("komado_upstream_errors_total", "Answers that are errors, by provider and status");
-    describe_counter!("komado_upstream_away_total", "Providers that could not be reached");
-    describe_counter!("komado_cut_total", "Answers that broke off, because the provider or the client went");
-    describe_counter!("komado_truncated_total", "Answers to less than was sent, without a word about it");
-    describe_counter!(
-        "komado_faults_total",
-        "Faults of ours; the requests went through untouched, or were stopped"
-    );
-    describe_counter!("komado_turned_away_total", "Requests over a limit");
-    describe_gauge!("komado_in_flight", "Exchanges under way");
+/// Memory of this process, where the system tells.
+fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn what_is_counted_is_rendered_and_two_servers_do_not_share_it() {
@@ -160,6 +175,7 @@ mod tests {
             seconds: 0.1,
             bytes_in: 3,
             bytes_out: 5,
+            turns: 7,
             notes: &notes,
         });
         one.fault("store");
@@ -177,5 +193,40 @@ mod tests {
             assert!(text.contains(line), "{line}: {text}");
         }
         assert!(!other.render(0).contains("komado_faults_total{"));
+    }
+
+    /// Every name in a text that is one of ours by its beginning, without what a histogram adds to it.
+    fn named(text: &str) -> BTreeSet<String> {
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let ours = words.filter(|word| word.starts_with("komado_"));
+        let plain = |word: &str| {
+            let ends = ["_bucket", "_sum", "_count"].iter().find_map(|end| word.strip_suffix(end));
+            ends.unwrap_or(word).to_owned()
+        };
+        ours.map(plain).collect()
+    }
+
+    fn deployed(name: &str) -> String {
+        std::fs::read_to_string(format!("{}/../../deploy/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+    }
+
+    #[test]
+    fn dashboard_and_alerts_use_names_that_exist_and_the_dashboard_shows_all() {
+        let known: BTreeSet<String> = names::NAMES.iter().map(|(name, ..)| (*name).to_owned()).collect();
+        let (board, alerts) = (deployed("grafana-dashboard.json"), deployed("alerts.yaml"));
+        serde_json::from_str::<serde_json::Value>(&board).unwrap();
+        serde_saphyr::from_str::<serde_json::Value>(&alerts).unwrap();
+        assert_eq!(named(&board).difference(&known).collect::<Vec<_>>(), Vec::<&String>::new());
+        assert_eq!(named(&alerts).difference(&known).collect::<Vec<_>>(), Vec::<&String>::new());
+        assert_eq!(known.difference(&named(&board)).collect::<Vec<_>>(), Vec::<&String>::new());
+        assert!(named(&alerts).len() > 6);
+    }
+
+    #[test]
+    fn the_manual_lists_every_name() {
+        let path = format!("{}/../../docs/operate.md", env!("CARGO_MANIFEST_DIR"));
+        let manual = named(&std::fs::read_to_string(path).unwrap());
+        let missing: Vec<_> = names::NAMES.iter().filter(|(name, ..)| !manual.contains(*name)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
     }
 }

@@ -16,9 +16,11 @@ mod peers;
 mod place;
 mod plan;
 mod request;
+mod store;
 mod words;
 
 use crate::app::App;
+use crate::config::mask;
 use crate::fault::Outcome;
 use crate::paper::Ink;
 use clap::{Args as ClapArgs, Subcommand};
@@ -44,6 +46,8 @@ enum What {
     Request(request::Args),
     /// The way through the gateway, many conversations at once, and a journal that grows
     Gateway(gateway::Args),
+    /// A store beside its own driver, in a small session and in a large one
+    Store(store::Args),
     /// One process of `bench open`
     #[command(hide = true)]
     OpenChild(child::Args),
@@ -62,6 +66,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         What::Digest(args) => digest::run(app, args),
         What::Plan(args) => plan::run(app, args),
         What::Gateway(args) => gateway::run(app, args),
+        What::Store(args) => store::run(app, args),
         What::OpenChild(args) => child::run(app, args),
         What::PlanChild(args) => plan::run_deed(app, args),
         What::Request(args) => request::run(app, args),
@@ -69,9 +74,9 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     }
 }
 
-/// The command as it was typed, without the path of the program.
+/// The command as it was typed, without the path of the program and without passwords.
 fn command() -> String {
-    let words = std::env::args().skip(1);
+    let words = std::env::args().skip(1).map(|word| mask::url(&word));
     std::iter::once("komado".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 

@@ -1,4 +1,7 @@
-//! `komado doctor`: check every session, and make again what can be made again.
+//! `komado doctor`: check every session, and make again what can be made again. A store on a server also tells how it is
+//! doing, and how long it takes to say so.
+
+mod pulse;
 
 use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
@@ -6,7 +9,8 @@ use crate::paper::{count, say};
 use crate::progress;
 use clap::Args as ClapArgs;
 use komado_core::{Address, SessionId};
-use komado_store::{Mode, Store};
+use komado_engine::Error;
+use komado_store::{Mode, Query};
 use serde_json::json;
 
 #[derive(ClapArgs, Debug)]
@@ -19,25 +23,18 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
-    if args.rebuild {
-        let done = app.files()?.rebuild()?;
-        say(format!("tasks.db made again from the folders: {}", count(done.sessions, "session")));
-    }
-    app.files()?.check_base()?;
-    let sessions = match &args.address {
-        Some(address) => vec![app.find(address)?.session],
-        None => app.files()?.folders()?,
-    };
-    let bar = progress::bar("checking", sessions.len() as u64);
-    let mut broken = Vec::new();
-    for id in &sessions {
-        if let Err(fault) = check(app, id, args.rebuild) {
-            broken.push((id.clone(), fault));
+    match &app.files {
+        Some(files) => {
+            if args.rebuild {
+                let done = files.rebuild()?;
+                say(format!("tasks.db made again from the folders: {}", count(done.sessions, "session")));
+            }
+            files.check_base()?;
         }
-        bar.inc(1);
+        None => pulse::tell(app)?,
     }
-    bar.finish_and_clear();
-    let findings = app.files()?.take_findings();
+    let (sessions, broken) = check_all(app, &args)?;
+    let findings = app.files.as_ref().map(|files| files.take_findings()).unwrap_or_default();
     for finding in &findings {
         if app.paper.json {
             app.paper.json(&json!({ "finding": finding.to_string() }))?;
@@ -54,14 +51,13 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     }
     let summary = format!(
         "{} checked, {}, {} cannot be read",
-        count(sessions.len() as u64, "session"),
+        count(sessions, "session"),
         count(findings.len() as u64, "finding"),
         broken.len()
     );
     if app.paper.json {
-        app.paper.json(
-            &json!({ "sessions": sessions.len(), "findings": findings.len(), "unreadable": broken.len() }),
-        )?;
+        app.paper
+            .json(&json!({ "sessions": sessions, "findings": findings.len(), "unreadable": broken.len() }))?;
     } else {
         say(summary);
     }
@@ -72,24 +68,56 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     }
 }
 
-/// Checks the folder against the journal and the table, then brings what is derived up to date.
-fn check(app: &App, id: &SessionId, rebuild: bool) -> Result<(), String> {
-    let files = app.files().map_err(|_| "not a file store".to_owned())?;
-    files.check(id).map_err(|e| e.to_string())?;
-    for header in files.threads(id).map_err(|e| e.to_string())? {
+/// Checks the session that was named, or all; gives how many there were, and which cannot be read.
+fn check_all(app: &App, args: &Args) -> Outcome<(u64, Vec<(SessionId, String)>)> {
+    let bar = progress::bar("checking", 0);
+    let (mut checked, mut broken) = (0, Vec::new());
+    let mut one = |id: &SessionId| -> Result<(), Error> {
+        match check(app, id, args.rebuild) {
+            // Nothing is wrong with the session, and the next would be waited for as long.
+            Err(Error::Store(error)) if error.is_away() => return Err(error.into()),
+            Err(why) => broken.push((id.clone(), why.to_string())),
+            Ok(()) => {}
+        }
+        checked += 1;
+        bar.inc(1);
+        Ok(())
+    };
+    match (&args.address, &app.files) {
+        (Some(address), _) => one(&app.find(address)?.session)?,
+        // Also folders that the table does not know.
+        (None, Some(files)) => {
+            let folders = files.folders()?;
+            bar.set_length(folders.len() as u64);
+            folders.iter().try_for_each(one)?;
+        }
+        (None, None) => app
+            .engine
+            .each_session(Query::default(), |session| one(&SessionId::new(session.meta.uuid.as_str())?))?,
+    }
+    bar.finish_and_clear();
+    Ok((checked, broken))
+}
+
+/// Checks a session against its journals, a folder also against the table, then brings what is derived up to date.
+fn check(app: &App, id: &SessionId, rebuild: bool) -> Result<(), Error> {
+    if let Some(files) = &app.files {
+        files.check(id)?;
+    }
+    for header in app.engine.store().threads(id)? {
         let mut thread = match app.engine.open(id, &header.thread, Mode::Amend) {
             Ok(thread) => thread,
             // Someone writes it now; whoever does keeps it right.
-            Err(komado_engine::Error::Store(komado_store::Error::Busy { .. })) => continue,
-            Err(error) => return Err(error.to_string()),
+            Err(Error::Store(komado_store::Error::Busy { .. })) => continue,
+            Err(error) => return Err(error),
         };
-        thread.settle().map_err(|e| e.to_string())?;
+        thread.settle()?;
         for note in thread.notes() {
             say(format!("komado: {id}/{}: {note}", header.thread));
         }
     }
     if rebuild {
-        app.engine.reindex(id, &mut |_, _| {}).map_err(|e| e.to_string())?;
+        app.engine.reindex(id, &mut |_, _| {})?;
     }
     Ok(())
 }

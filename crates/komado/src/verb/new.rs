@@ -14,7 +14,7 @@ use komado_engine::window::{Listed, Told, Window};
 use komado_store::Mode;
 use serde_json::json;
 
-#[derive(ClapArgs, Debug)]
+#[derive(ClapArgs, Debug, Default)]
 pub(crate) struct Args {
     /// The session's id; a new UUID when left out
     #[arg(long)]
@@ -95,6 +95,19 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     }
     folder.iter().for_each(|folder| say(format!("folder: {}", folder.display())));
     say(format!("next: komado append {id} \"…\""));
+    Ok(())
+}
+
+/// Makes a user's session as the settings say, and prints nothing.
+pub(crate) fn make(
+    app: &App,
+    id: &SessionId,
+    user: &str,
+    model: Option<String>,
+    window: Option<u32>,
+) -> Outcome {
+    let args = Args { model, window, user: Some(user.to_owned()), ..Args::default() };
+    app.engine.create(&meta(app, &args, id)?)?;
     Ok(())
 }
 

@@ -8,12 +8,14 @@ use crate::server::access::Access;
 use crate::server::gateway::{self, Found, Gateway, Upstream};
 use crate::server::limits::SEATS;
 use crate::server::log::{self, Lines};
+use crate::server::traces::Traces;
 use crate::server::{House, run};
+use crate::thrift;
 use clap::Args as ClapArgs;
+use komado_core::Meter;
 use serde_json::json;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 
 /// How long a client waits because another process holds the table of sessions.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
@@ -42,13 +44,18 @@ fn on_fault(name: &str) -> Result<OnFault, String> {
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
-    log::begin(args.log.as_deref(), if args.log_json { Lines::Json } else { Lines::Text })?;
+    thrift::few_arenas();
+    // To the end: what is left of the spans goes out with it.
+    let traces = Traces::begin(&app.config.traces)?;
+    let lines = if args.log_json { Lines::Json } else { Lines::Text };
+    log::begin(args.log.as_deref(), lines, traces.as_ref())?;
     if let Some(files) = &app.files {
         files.set_table_patience(PATIENCE);
     }
     let server = app.config.server.clone();
     let access = Access::open(&app.config.base_dir)?;
-    let house = Arc::new(House { app: app.shared(), access, stop: CancellationToken::new() });
+    let house = House::new(app, access);
+    thrift::unpack(Meter::O200k);
     // A thread for each request and each call that is handled at once, and some for everything else.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .max_blocking_threads(server.concurrency as usize + SEATS + 64)

@@ -10,3 +10,4 @@ mod keep;
 #[path = "../run/mod.rs"]
 mod run;
 mod stage;
+mod traces;

@@ -6,6 +6,18 @@
 use super::{PERSONA, PROVIDER, RESERVED, SETTINGS, Setting};
 use std::collections::BTreeSet;
 
+/// How the address of a store begins.
+pub(super) const STORES: &[&str] = &[
+    "file:",
+    "memory:",
+    "redis://",
+    "rediss://",
+    "redis+cluster://",
+    "redis+sentinel://",
+    "postgres://",
+    "postgresql://",
+];
+
 const PREFIX: &str = "KOMADO_";
 
 /// Names that were spoken of, each with what it stands in for.

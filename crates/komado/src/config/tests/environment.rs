@@ -1,6 +1,6 @@
 //! Does every variable do what it says, and does a misspelt one speak up?
 
-use super::super::table::SETTINGS;
+use super::super::table::{Kind, SETTINGS};
 use super::{World, line};
 
 #[test]
@@ -29,7 +29,7 @@ fn each_setting_has_a_variable_by_rule() {
         let name = format!("KOMADO_{}", key.to_uppercase().replace('.', "_"));
         let value = super::settings::another_value(setting);
         let config = World::new().env(&name, value).load();
-        let shown = if setting.leaf() == "api_key" { "(set)" } else { value };
+        let shown = if setting.kind == Kind::Secret { "(set)" } else { value };
         assert_eq!(line(&config, &key), format!("{shown} (env {name})"));
     }
 }
@@ -84,8 +84,8 @@ fn a_backend_that_cannot_be_used_is_an_error() {
     );
     assert_eq!(
         backend("redis").env("REDIS_URL", "postgres://u:geheim@h").error(),
-        "env REDIS_URL: store.url must be an address that begins with redis:// or rediss://, \
-         not: postgres://***@h"
+        "env REDIS_URL: store.url must be an address that begins with redis://, rediss://, redis+cluster:// \
+         or redis+sentinel://, not: postgres://***@h"
     );
 }
 

@@ -126,3 +126,15 @@ fn the_configuration_folder_is_looked_at_after_the_working_folder() {
     std::fs::remove_file(world.path("work/komado.yaml")).unwrap();
     assert_eq!(world.load().file, None);
 }
+
+#[test]
+fn an_address_for_traces_that_is_meant_for_other_programs_is_passed_over_and_noted() {
+    const ENDPOINT: &str = "telemetry.otlp_endpoint";
+    let file = "telemetry:\n  otlp_endpoint: http://here:4318\n";
+    let world = World::with_file(file).env("OTEL_EXPORTER_OTLP_ENDPOINT", "grpc://collector:4317");
+    let config = world.load();
+    assert_eq!(line(&config, ENDPOINT), "http://here:4318 (komado.yaml:2)");
+    assert!(config.notes[0].contains("OTEL_EXPORTER_OTLP_ENDPOINT"), "{:?}", config.notes);
+    let ours = World::new().env("KOMADO_TELEMETRY_OTLP_ENDPOINT", "grpc://collector:4317");
+    assert!(ours.error().contains("KOMADO_TELEMETRY_OTLP_ENDPOINT"), "{}", ours.error());
+}

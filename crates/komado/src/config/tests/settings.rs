@@ -66,8 +66,9 @@ fn every_setting_of_the_table_reaches_its_field() {
     check_ladder(&config);
     check_threads(&config);
     check_server(&config.server);
+    check_store(&config);
     assert_eq!(llm.models, ["値", "値"]);
-    assert_eq!(SETTINGS.len(), 69, "a new setting needs a line in this test");
+    assert_eq!(SETTINGS.len(), 76, "a new setting needs a line in this test");
 }
 
 /// What the settings of child threads come to.
@@ -89,6 +90,21 @@ fn check_server(server: &super::super::ServerWishes) {
     assert_eq!((server.on_fault, server.recall), (super::super::OnFault::Stop, Offer::Never));
     let counts = [server.body_limit_mb, server.concurrency, server.rate, server.timeout_seconds];
     assert_eq!((counts, server.grace_seconds, server.forward_other), ([42; 4], 42, false));
+}
+
+/// What the settings of a store on a server, and of traces, come to.
+fn check_store(config: &super::super::Config) {
+    let (store, traces) = (&config.store, &config.traces);
+    let seconds = |n| std::time::Duration::from_secs(n);
+    assert_eq!((store.patience, store.lease, store.connections), (seconds(42), seconds(42), 42));
+    assert_eq!(store.ttl, Some(seconds(42 * 24 * 3600)));
+    assert_eq!((traces.endpoint.as_deref(), traces.service.as_str()), (Some("http://localhost:1234/"), "値"));
+    assert_eq!(traces.headers.as_deref(), Some("値"));
+}
+
+#[test]
+fn a_time_to_live_of_no_days_is_for_ever() {
+    assert_eq!(World::new().flag("store.ttl_days", "0").load().store.ttl, None);
 }
 
 /// What the settings of the ladder come to.

@@ -5,7 +5,7 @@
 //! was done. Rows are kept for a week. Refused: a key that comes with another body (422), or while its first call runs (409).
 
 use super::problem::{Answer, Problem};
-use komado_core::Seq;
+use komado_core::{Seq, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -108,6 +108,19 @@ impl Answers {
     /// Forgets what is older than `before`.
     pub(super) fn forget(&self, before: &str) -> Answer<()> {
         self.with(|table| table.execute("DELETE FROM answers WHERE at < ?1", params![before])).map(|_| ())
+    }
+
+    /// Forgets what calls about a session were answered, and leaves no trace of it in the file.
+    pub(super) fn forget_session(&self, id: &SessionId) -> Answer<()> {
+        if self.path.as_ref().is_none_or(|path| !path.exists()) {
+            return Ok(());
+        }
+        self.with(|table| {
+            table.pragma_update(None, "secure_delete", "ON")?;
+            let sql = "DELETE FROM answers WHERE json_extract(answer, '$.session') = ?1";
+            table.execute(sql, params![id.as_str()])
+        })
+        .map(|_| ())
     }
 
     fn with<T>(&self, op: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Answer<T> {

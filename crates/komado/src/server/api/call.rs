@@ -20,7 +20,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use utoipa::IntoParams;
+
+/// Seconds after which another report may be asked for.
+const RETRY: u32 = 5;
 
 /// What the calls of one server share.
 pub(super) struct Shared {
@@ -28,12 +32,24 @@ pub(super) struct Shared {
     rooms: Mutex<HashMap<SessionId, Weak<Mutex<()>>>>,
     /// What calls with an idempotency key were answered.
     pub(super) answers: Answers,
+    /// One report is made at a time, of all users or of one: it reads every session there is.
+    pub(super) reporting: Arc<Semaphore>,
 }
 
 impl Shared {
     /// With the answers that are kept in `answers`.
     pub(super) fn new(answers: Answers) -> Self {
-        Self { rooms: Mutex::default(), answers }
+        Self { rooms: Mutex::default(), answers, reporting: Arc::new(Semaphore::new(1)) }
+    }
+
+    /// The place of whoever makes a report; others are told to come again.
+    pub(super) fn reporting_place(&self) -> Answer<OwnedSemaphorePermit> {
+        Arc::clone(&self.reporting).try_acquire_owned().map_err(|_| {
+            Problem::too_many(
+                "a report is being made, and one is made at a time; ask again in a moment",
+                RETRY,
+            )
+        })
     }
 
     /// The lock of a session: calls that change it go one after another, so that what one of them checked still holds.
@@ -171,15 +187,20 @@ impl Desk {
         )))
     }
 
-    /// A name for a session that is to be made: refused where it is taken by one that may not be seen.
+    /// A name for a session that is to be made: refused where it is taken by one that may not be seen, or kept for
+    /// another user.
     pub(super) fn free_name(&self, id: &str) -> Answer<SessionId> {
         let name = SessionId::new(id)?;
-        match self.app.engine.session(&name) {
-            Ok(session) if !self.guest.may_see(&session) => Err(Problem::forbidden(format!(
-                "the name {id:?} cannot be used; choose another one, or leave it out"
-            ))),
-            _ => Ok(name),
+        let is_free = match self.app.engine.session(&name) {
+            Ok(session) => self.guest.may_see(&session),
+            Err(_) => self.guest.may_name(&name),
+        };
+        if is_free {
+            return Ok(name);
         }
+        Err(Problem::forbidden(format!(
+            "the name {id:?} cannot be used; choose another one, or leave it out"
+        )))
     }
 
     /// Whose session is made: the guest's own, unless the guest sees all.

@@ -22,11 +22,13 @@ use utoipa::OpenApi;
     components(schemas(super::shape::Problem)),
     tags(
         (name = "sessions", description = "Make, list, end and move sessions"),
+        (name = "users", description = "Standing sessions, what was said lately, habits"),
         (name = "threads", description = "Windows inside the window, and forks"),
         (name = "journal", description = "What was said, for good"),
         (name = "view", description = "What the model sees, and what changes that"),
         (name = "outputs", description = "What was too long to be shown"),
         (name = "recall", description = "Find again what was said"),
+        (name = "report", description = "What happened in many sessions"),
         (name = "events", description = "What happens, as it happens"),
         (name = "models", description = "What is known about models"),
     )

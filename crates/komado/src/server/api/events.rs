@@ -1,14 +1,17 @@
 //! Live events: what is journaled, as it is journaled, also by other processes.
 //!
-//! The store is looked at a few times a second for each reader; nothing is kept for a reader who is slow, since a journal is
-//! read where the reader is. An event of a session has the id `thread@seq`, followed by where the session's other threads are,
-//! so that a reader who comes back with `Last-Event-ID` misses nothing and hears nothing twice.
+//! A reader looks when the store tells that something happened, and once in a while by itself; nothing is kept for a reader
+//! who is slow, since a journal is read where the reader is. Who hears of all sessions looks at those that the news name, and
+//! at all of them at first, where news may be missing, and once in a while. An event of a session has the id `thread@seq`,
+//! followed by where the session's other threads are, so that a reader who comes back with `Last-Event-ID` misses nothing
+//! and hears nothing twice.
 
 use super::call::{At, Call, Desk};
 use super::problem::{Answer, Problem};
 use super::session;
 use super::take::{Named, Params};
 use crate::server::House;
+use crate::server::news::Listener;
 use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
 use futures_util::Stream;
@@ -17,16 +20,18 @@ use komado_core::{Seq, SessionId, ThreadId};
 use komado_store::{Mode, Query};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use utoipa::{IntoParams, ToSchema};
 
-/// How often a session is looked at.
+/// How often a session is looked at where other processes change it unheard: files tell only what this one does.
 const LOOK: Duration = Duration::from_millis(250);
-/// How often all sessions are.
+/// How often all sessions are, and how often at the most.
 const LOOK_ALL: Duration = Duration::from_secs(1);
+/// How often anything is where everything is heard of, in case something was not.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// Entries read at a time.
 const BATCH: usize = 200;
 /// A sign of life for whatever stands between.
@@ -57,31 +62,40 @@ type Places = BTreeMap<String, Seq>;
 /// What is known of a reader.
 struct Reader<P> {
     call: Call,
+    listener: Listener,
     watch: P,
+    /// The sessions to look at; `None` for all.
+    heard: Heard,
+    /// When all were looked at last.
+    whole: Instant,
     waiting: VecDeque<Event>,
     is_over: bool,
 }
+
+/// Sessions in which something happened; `None` where it may have been any.
+type Heard = Option<HashSet<SessionId>>;
 
 /// Looks once; `None` when there is nothing more to wait for.
 type Looked<P> = Answer<Option<(P, Vec<Event>)>>;
 
 fn events<P: Clone + Send + 'static>(
     call: Call,
-    watch: P,
-    pause: Duration,
-    look: fn(&mut Desk, P) -> Looked<P>,
+    (listener, watch): (Listener, P),
+    about: Option<SessionId>,
+    look: fn(&mut Desk, P, Heard) -> Looked<P>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let reader = Reader { call, watch, waiting: VecDeque::new(), is_over: false };
-    let stream = stream::unfold(reader, move |mut reader| async move {
+    let (heard, whole, waiting) = (None, Instant::now(), VecDeque::new());
+    let reader = Reader { call, listener, watch, heard, whole, waiting, is_over: false };
+    let stream = stream::unfold((reader, about), move |(mut reader, about)| async move {
         loop {
             if let Some(event) = reader.waiting.pop_front() {
-                return Some((Ok(event), reader));
+                return Some((Ok(event), (reader, about)));
             }
             if reader.is_over {
                 return None;
             }
-            let watch = reader.watch.clone();
-            match reader.call.clone().run(move |desk| look(desk, watch)).await {
+            let (watch, heard) = (reader.watch.clone(), reader.heard());
+            match reader.call.clone().run(move |desk| look(desk, watch, heard)).await {
                 Ok(Some((watch, events))) => (reader.watch, reader.waiting) = (watch, events.into()),
                 Ok(None) => reader.is_over = true,
                 Err(problem) => {
@@ -91,21 +105,50 @@ fn events<P: Clone + Send + 'static>(
                     (reader.waiting, reader.is_over) = (VecDeque::from([event]), true);
                 }
             }
-            if reader.waiting.is_empty() && !reader.is_over && wait(&reader.call.house, pause).await.is_none()
-            {
-                return None;
+            let is_done = !reader.waiting.is_empty() || reader.is_over;
+            if !is_done {
+                reader.heard = wait(&reader.call.house, &mut reader.listener, about.as_ref()).await?;
             }
         }
     });
     Sse::new(stream).keep_alive(KeepAlive::new().interval(ALIVE))
 }
 
-/// Waits; `None` when the server is to stop.
-async fn wait(house: &Arc<House>, pause: Duration) -> Option<()> {
-    tokio::select! {
-        () = house.stop.cancelled() => None,
-        () = tokio::time::sleep(pause) => Some(()),
+impl<P> Reader<P> {
+    /// Where to look now; everywhere when that was long ago, however much is heard.
+    fn heard(&mut self) -> Heard {
+        let heard = self.heard.replace(HashSet::new()).filter(|_| self.whole.elapsed() < LOOK_AGAIN);
+        if heard.is_none() {
+            self.whole = Instant::now();
+        }
+        heard
     }
+}
+
+/// Waits for news, of one session or of all, and gives where to look; `None` when the server is to stop.
+async fn wait(house: &Arc<House>, listener: &mut Listener, about: Option<&SessionId>) -> Option<Heard> {
+    let (least, most) = match (about, &house.app.files) {
+        (Some(_), Some(_)) => (Duration::ZERO, LOOK),
+        (Some(_), None) => (Duration::ZERO, LOOK_AGAIN),
+        (None, Some(_)) => (LOOK_ALL, LOOK_ALL),
+        (None, None) => (LOOK_ALL, LOOK_AGAIN),
+    };
+    let news = async {
+        tokio::time::sleep(least).await;
+        listener.wake(about).await
+    };
+    let heard = tokio::select! {
+        () = house.stop.cancelled() => return None,
+        heard = news => heard,
+        () = tokio::time::sleep(most) => None,
+    };
+    Some(heard.filter(|_| house.app.files.is_none()))
+}
+
+/// Begins to hear what happens.
+fn listen(call: &Call) -> Listener {
+    let house = &call.house;
+    house.news.listen(&house.app.engine, &house.stop)
 }
 
 /// Hear of each entry of a session, as it is journaled (server-sent events)
@@ -119,6 +162,7 @@ pub(super) async fn of_session(
     Params(begin): Params<Begin>,
 ) -> Answer<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
     let last = call.headers.get("last-event-id").map(|id| id.to_str().unwrap_or("?").to_owned());
+    let listener = listen(&call);
     let begun = call.clone().run(move |desk| {
         let (id, _) = desk.session(&at.session)?;
         let places = match last {
@@ -128,7 +172,9 @@ pub(super) async fn of_session(
         };
         Ok((id, places))
     });
-    Ok(events(call, begun.await?, LOOK, look))
+    let begun = begun.await?;
+    let about = begun.0.clone();
+    Ok(events(call, (listener, begun), Some(about), look))
 }
 
 /// Where every thread is now.
@@ -159,7 +205,11 @@ fn read(id: &str) -> Answer<Places> {
 }
 
 /// What was journaled since. Who may see the session is asked each time anew.
-fn look(desk: &mut Desk, (id_of, mut places): (SessionId, Places)) -> Looked<(SessionId, Places)> {
+fn look(
+    desk: &mut Desk,
+    (id_of, mut places): (SessionId, Places),
+    _heard: Heard,
+) -> Looked<(SessionId, Places)> {
     if desk.session(id_of.as_str()).is_err() {
         return Ok(None);
     }
@@ -189,10 +239,15 @@ type Known = Option<HashMap<String, (String, &'static str)>>;
 #[utoipa::path(get, path = "/api/v1/events", tag = "events",
     responses((status = 200, body = String, content_type = "text/event-stream")))]
 pub(super) async fn of_all(call: Call) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    events(call, None, LOOK_ALL, look_at_all)
+    let listener = listen(&call);
+    events(call, (listener, None), None, look_at_all)
 }
 
-fn look_at_all(desk: &mut Desk, known: Known) -> Looked<Known> {
+fn look_at_all(desk: &mut Desk, known: Known, heard: Heard) -> Looked<Known> {
+    let known = match (known, heard) {
+        (Some(known), Some(heard)) => return look_at_some(desk, known, heard),
+        (known, _) => known,
+    };
     let own =
         (!desk.guest.sees_all && desk.guest.sessions.is_empty()).then(|| desk.guest.user.clone()).flatten();
     let query = Query { user: own, ..Query::default() };
@@ -211,8 +266,35 @@ fn look_at_all(desk: &mut Desk, known: Known) -> Looked<Known> {
         Ok(())
     })?;
     let gone = known.iter().flat_map(|known| known.keys()).filter(|id| !now.contains_key(*id));
-    events.extend(gone.map(|id| told("removed", &json!({ "session": id }))));
+    events.extend(gone.map(|id| removed(id)));
     Ok(Some((Some(now), events)))
+}
+
+/// The same for those that were named: what there is to ask does not grow with the store.
+fn look_at_some(
+    desk: &mut Desk,
+    mut known: HashMap<String, (String, &'static str)>,
+    heard: HashSet<SessionId>,
+) -> Looked<Known> {
+    let mut events = Vec::new();
+    for id in heard {
+        let query = Query { id: Some(id.clone()), ..Query::default() };
+        let found = desk.app.engine.store().sessions(&query)?.pop();
+        let Some(session) = found.filter(|session| desk.guest.may_see(session)) else {
+            events.extend(known.remove(id.as_str()).map(|_| removed(id.as_str())));
+            continue;
+        };
+        let state = (session.updated_at.clone(), session.status.name());
+        if let Some(kind) = changed(known.get(id.as_str()), &state) {
+            events.push(told(kind, &session::row(&session)));
+        }
+        known.insert(id.to_string(), state);
+    }
+    Ok(Some((Some(known), events)))
+}
+
+fn removed(id: &str) -> Event {
+    told("removed", &json!({ "session": id }))
 }
 
 fn changed(before: Option<&(String, &'static str)>, now: &(String, &'static str)) -> Option<&'static str> {

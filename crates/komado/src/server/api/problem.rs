@@ -70,6 +70,11 @@ impl Problem {
         Self { retry: Some(1), ..Self::new(StatusCode::CONFLICT, detail) }
     }
 
+    /// Enough are at it already; seconds after which to come again.
+    pub(super) fn too_many(detail: impl Into<String>, seconds: u32) -> Self {
+        Self { retry: Some(seconds), ..Self::new(StatusCode::TOO_MANY_REQUESTS, detail) }
+    }
+
     /// The same, told of a part of what was sent.
     pub(super) fn of(self, part: &str) -> Self {
         Self { detail: format!("{part}: {}; nothing was appended", self.detail), ..self }
@@ -124,10 +129,10 @@ impl From<Fault> for Problem {
             Exit::Busy => Self::busy(detail),
             Exit::Refused => Self::new(StatusCode::CONFLICT, detail),
             Exit::Usage | Exit::BadInput => Self::unusable(detail),
-            Exit::Failed if fault.is_away() => {
+            Exit::Failed | Exit::Away if fault.is_away() => {
                 Self { retry: Some(5), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, detail) }
             }
-            Exit::Failed => Self::ours(detail),
+            Exit::Failed | Exit::Away => Self::ours(detail),
         }
     }
 }

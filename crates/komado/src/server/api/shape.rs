@@ -133,6 +133,31 @@ pub(super) struct Stats {
     average_tokens: Option<f64>,
 }
 
+/// What happened in many sessions, as `komado report --json` prints it; docs/report.md has every field.
+#[derive(ToSchema)]
+pub(super) struct Report {
+    /// Its first moment.
+    #[schema(format = DateTime)]
+    from: String,
+    /// The moment at which its time is over.
+    #[schema(format = DateTime)]
+    to: String,
+    utc_offset: String,
+    user: Option<String>,
+    model: Option<String>,
+    sessions_read: u64,
+    entries_read: u64,
+    /// Sessions that could not be read to their end; they are counted up to the damage.
+    unreadable: u64,
+    unreadable_sessions: Vec<String>,
+    /// Sums by day, week, user and model.
+    usage: Option<Value>,
+    /// What people ask, grouped.
+    questions: Option<Value>,
+    /// How well agents do, by model and tool.
+    performance: Option<Value>,
+}
+
 /// A list.
 #[derive(ToSchema)]
 pub(super) struct List {
@@ -374,4 +399,82 @@ pub(super) struct Imported {
 pub(super) struct Learned {
     about: String,
     lesson: Option<Value>,
+}
+
+/// A user, and what their sessions add up to.
+#[derive(ToSchema)]
+pub(super) struct User {
+    user: String,
+    sessions: u64,
+    total_tokens: u64,
+    #[schema(format = DateTime)]
+    first_seen: String,
+    #[schema(format = DateTime)]
+    last_seen: String,
+}
+
+/// A page of users, by name.
+#[derive(ToSchema)]
+pub(super) struct Users {
+    items: Vec<User>,
+    /// The cursor of the next page; null at the end.
+    next: Option<String>,
+}
+
+/// Something that was said.
+#[derive(ToSchema)]
+pub(super) struct Spoken {
+    #[schema(format = DateTime)]
+    timestamp: String,
+    session: String,
+    thread: String,
+    seq: u32,
+    /// `user` or `assistant`.
+    role: String,
+    text: String,
+}
+
+/// What was said lately, the newest first.
+#[derive(ToSchema)]
+pub(super) struct Recent {
+    items: Vec<Spoken>,
+    /// The cursor of the next page; null at the end.
+    next: Option<String>,
+}
+
+/// A name and how often it came.
+#[derive(ToSchema)]
+pub(super) struct Share {
+    name: String,
+    count: u64,
+}
+
+/// What is known of a user's conversations.
+#[derive(ToSchema)]
+pub(super) struct Habits {
+    user: String,
+    sessions: u64,
+    by_status: Value,
+    first_seen: Option<String>,
+    last_seen: Option<String>,
+    /// Messages of the user.
+    turns: u64,
+    /// Messages of models.
+    replies: u64,
+    tool_calls: u64,
+    total_tokens: u64,
+    mean_turn_chars: f64,
+    mean_reply_chars: f64,
+    /// Requests that were refused as too large.
+    overflows: u64,
+    /// Edits that made a view smaller.
+    compactions: u64,
+    overflow_rate: f64,
+    compaction_rate: f64,
+    models: Vec<Share>,
+    tools: Vec<Share>,
+    /// The user's messages by hour of the day (UTC), from 0 to 23.
+    hours: Vec<u64>,
+    words: Vec<Share>,
+    questions: Vec<Share>,
 }

@@ -20,10 +20,17 @@ pub(super) fn file(mut file: impl Read + Seek + Send + 'static) -> Answer<Body> 
 
 /// A body that `write` writes. What goes wrong after it has begun ends the connection, so that nobody takes a part for the whole.
 pub(super) fn written(write: impl FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'static) -> Body {
+    worked_out(move |out, _| write(out))
+}
+
+/// The same where much is done before the first piece: `write` is told how to look whether its reader has gone.
+pub(super) fn worked_out(
+    write: impl FnOnce(&mut dyn Write, &dyn Fn() -> bool) -> io::Result<()> + Send + 'static,
+) -> Body {
     let (sender, receiver) = mpsc::channel::<io::Result<Bytes>>(4);
     tokio::task::spawn_blocking(move || {
         let mut out = io::BufWriter::with_capacity(PIECE, Pipe(sender.clone()));
-        if let Err(error) = write(&mut out).and_then(|()| out.flush()) {
+        if let Err(error) = write(&mut out, &|| sender.is_closed()).and_then(|()| out.flush()) {
             // A reader that went away hears nothing.
             let _ = sender.blocking_send(Err(error));
         }
@@ -45,5 +52,27 @@ impl Write for Pipe {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_works_for_a_reader_that_went_away_hears_of_it() {
+        let (began, begun) = tokio::sync::oneshot::channel();
+        let (left, ended) = tokio::sync::oneshot::channel();
+        let body = worked_out(move |_, gone| {
+            let _ = began.send(());
+            while !gone() {
+                std::thread::yield_now();
+            }
+            let _ = left.send(());
+            Ok(())
+        });
+        begun.await.unwrap();
+        drop(body);
+        ended.await.unwrap();
     }
 }

@@ -4,6 +4,7 @@ mod append;
 mod events;
 mod forms;
 mod guests;
+mod report;
 mod verbs;
 
 use super::super::access::Access;
@@ -20,7 +21,6 @@ use axum::http::{HeaderMap, Request, StatusCode};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 /// A server in a folder of its own.
@@ -83,7 +83,7 @@ impl Place {
             Options { json: false, base_dir: Some(folder.path().to_owned()), config: None, set: Vec::new() };
         let app = App::new(&options).unwrap();
         let access = Access::open(folder.path()).unwrap();
-        let house = Arc::new(House { app: app.shared(), access, stop: CancellationToken::new() });
+        let house = House::new(&app, access);
         let gateway = gateway(&house);
         let router = router(Arc::clone(&house), &gateway, Reach::Loopback);
         Self { folder, house, router }

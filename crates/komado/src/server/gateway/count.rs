@@ -28,7 +28,7 @@ pub(super) async fn count(visit: Visit, body: Body) -> Result<Response, Refusal>
         if !by_provider(&visit, &spooled, &choice, &stop, &mut pipe) {
             by_us(&visit, &spooled, &choice, &mut pipe);
         }
-        visit.tell(&pipe, &choice, spooled.len);
+        visit.tell(&pipe, &choice, (spooled.len, 0));
     })
     .await
 }

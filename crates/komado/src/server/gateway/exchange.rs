@@ -14,8 +14,8 @@ use super::spool::{self, Spooled, Unread};
 use super::{Gateway, Upstream, Visit};
 use crate::config::OnFault;
 use crate::connect::Connection;
-use crate::server::Guest;
 use crate::server::metrics::Told;
+use crate::server::{Guest, traces};
 use axum::body::Body;
 use axum::response::Response;
 use http::StatusCode;
@@ -25,7 +25,7 @@ use komado_engine::place::Caller;
 use komado_engine::relay::{self, Arrival, Notes, Outlet};
 use komado_engine::turn::Asking;
 use komado_engine::window::Window;
-use komado_provider::{Cancel, Dialect, SendError, Skim, Skimmer};
+use komado_provider::{By, Cancel, Dialect, SendError, Skim, Skimmer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -152,6 +152,10 @@ struct Work {
 impl Work {
     fn run(self, mut pipe: Pipe) {
         let _flight = self.visit.gateway.flights.enter(&self.cancel);
+        let (dialect, upstream) = (self.arrival.dialect().name(), self.choice.upstream.name());
+        let span = tracing::debug_span!("request", dialect, upstream, status = tracing::field::Empty);
+        traces::go_on(&span, &self.visit.headers);
+        let _entered = span.enter();
         let done = catch_unwind(AssertUnwindSafe(|| self.handle(&mut pipe)));
         let trouble = match done {
             Ok(Ok(())) => None,
@@ -164,6 +168,7 @@ impl Work {
             Some(Trouble::Refused(refusal)) => self.refuse(&mut pipe, &refusal, Notes::default()),
             None => {}
         }
+        span.record("status", pipe.status);
         self.tell(&pipe);
     }
 
@@ -172,11 +177,15 @@ impl Work {
         if let Some(why) = &self.bad {
             return Err(self.unread(why));
         }
-        self.check_session()?;
         let gateway = &self.visit.gateway;
+        let circuit = &gateway.house.circuit;
+        let entered = circuit.check().map_err(|why| Trouble::Ours("store", why))?;
+        self.check_session()?;
         let app = &gateway.house.app;
         let Choice { upstream, model, .. } = &self.choice;
         let (mut asking, window) = gateway.asking(upstream, model, self.arrival.dialect());
+        // What was learned is asked for in vain while the store is away: who waited for that does not wait once more.
+        circuit.check_again(entered).map_err(|why| Trouble::Ours("store", why))?;
         asking.cancel = self.cancel.clone();
         let talk = window.map(|window| Arc::new(Connection::over(asking.clone(), window)));
         let summariser = |id: &SessionId, meter: Meter, cancel: &Cancel| match &talk {
@@ -201,18 +210,19 @@ impl Work {
         Ok(())
     }
 
-    /// A session that is named must be one that the guest may see, or none yet.
+    /// A session that is named must be one that the guest may see, or none yet whose name the guest may give.
     fn check_session(&self) -> Result<(), Trouble> {
         let Some(id) = &self.arrival.caller.session else { return Ok(()) };
-        match self.visit.gateway.house.app.engine.session(id) {
-            Ok(session) if self.visit.guest.may_see(&session) => Ok(()),
-            Ok(_) => Err(Trouble::Refused(Refusal::new(
-                404,
-                format!("x-komado-session: there is no session {id}"),
-            ))),
-            Err(komado_engine::Error::Store(komado_store::Error::NoSession(_))) => Ok(()),
-            Err(error) => Err(relay::Fault::Ours(error).into()),
+        let guest = &self.visit.guest;
+        let is_theirs = match self.visit.gateway.house.app.engine.session(id) {
+            Ok(session) => guest.may_see(&session),
+            Err(komado_engine::Error::Store(komado_store::Error::NoSession(_))) => guest.may_name(id),
+            Err(error) => return Err(relay::Fault::Ours(error).into()),
+        };
+        if is_theirs {
+            return Ok(());
         }
+        Err(Trouble::Refused(Refusal::new(404, format!("x-komado-session: there is no session {id}"))))
     }
 
     fn unread(&self, why: &str) -> Trouble {
@@ -298,7 +308,9 @@ impl Work {
 
     /// Log and metrics.
     fn tell(&self, pipe: &Pipe) {
-        self.visit.tell(pipe, &self.choice, self.arrival.skim.len);
+        let skim = &self.arrival.skim;
+        let turns = skim.elements.iter().filter(|element| element.by == By::User).count();
+        self.visit.tell(pipe, &self.choice, (skim.len, turns));
     }
 }
 
@@ -316,7 +328,7 @@ pub(super) fn refuse(pipe: &mut Pipe, refusal: &Refusal, dialect: Dialect, notes
 
 impl Visit {
     /// Says in log and metrics how an exchange went.
-    pub(super) fn tell(&self, pipe: &Pipe, choice: &Choice, bytes: u64) {
+    pub(super) fn tell(&self, pipe: &Pipe, choice: &Choice, (bytes, turns): (u64, usize)) {
         let notes = &pipe.notes;
         let told = Told {
             dialect: self.aim.dialect.name(),
@@ -325,10 +337,21 @@ impl Visit {
             seconds: self.started.elapsed().as_secs_f64(),
             bytes_in: bytes,
             bytes_out: pipe.bytes,
+            turns,
             notes,
         };
         self.gateway.meters.told(&told);
         let session = notes.session.as_ref().map(ToString::to_string);
+        // Whatever went wrong before a place was found has been told already.
+        if let (Some(why), Some(session)) = (&notes.fault, &session) {
+            self.gateway.meters.fault("journal");
+            tracing::warn!(
+                kind = "journal",
+                why = why.as_str(),
+                session,
+                "a fault of ours: not all of it was kept"
+            );
+        }
         tracing::info!(
             dialect = told.dialect,
             upstream = told.upstream,

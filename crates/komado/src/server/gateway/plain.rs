@@ -55,7 +55,7 @@ pub(super) async fn forward(
             Ok(incoming) => hand_on(incoming, &mut pipe),
             Err(error) => refuse(&mut pipe, &Refusal::of(&error), visit.aim.dialect, Notes::default()),
         }
-        visit.tell(&pipe, &choice, spooled.len);
+        visit.tell(&pipe, &choice, (spooled.len, 0));
     })
     .await
 }

@@ -11,7 +11,6 @@ use http_body_util::BodyExt;
 use komado_engine::{Clock, Engine};
 use komado_store::MemoryStore;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 /// A clock that breaks.
@@ -50,9 +49,9 @@ fn opened(
     on_fault: OnFault,
 ) -> (Arc<Gateway>, Router) {
     let engine = Engine::new(Arc::new(MemoryStore::default()), Arc::clone(clock) as Arc<dyn Clock>);
-    let app = Arc::new(App::over(engine, config()));
+    let app = App::over(engine, config());
     let upstreams = Upstreams::open(&app, Some("scripted"), runtime.handle()).unwrap();
-    let house = Arc::new(House { app, access: Access::default(), stop: CancellationToken::new() });
+    let house = House::new(&app, Access::default());
     let gateway = Arc::new(Gateway::new(&house, upstreams, on_fault));
     let router = router(house, &gateway, Reach::Loopback);
     (gateway, router)

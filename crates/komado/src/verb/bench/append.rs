@@ -124,7 +124,7 @@ fn measure(place: &Place, args: &Args) -> Outcome<Report> {
 }
 
 /// Says messages until the thread has `entries` of them.
-fn fill(thread: &mut Thread<'_>, words: &Words, entries: u64) -> Outcome {
+pub(super) fn fill(thread: &mut Thread<'_>, words: &Words, entries: u64) -> Outcome {
     let bar = progress::bar("filling the session", entries);
     let mut said = u64::from(thread.last());
     while said < entries {
@@ -154,7 +154,7 @@ fn fill_peer(sqlite: &mut Sqlite, words: &Words, entries: u64) -> Outcome {
 }
 
 /// Message `n` as the journal writes it: what the peers keep.
-fn line(words: &Words, n: u64) -> String {
+pub(super) fn line(words: &Words, n: u64) -> String {
     let message = words.message(n);
     let (seq, tokens) = (n as u32 + 1, Meter::Bytes4.message(&message));
     let timestamp = "2026-01-15T10:30:00.000000Z".to_owned();

@@ -64,11 +64,16 @@ impl Place {
 
     /// Makes a session.
     pub(super) fn session(&self, name: &str, meter: Meter) -> Outcome<SessionId> {
+        self.session_in(&self.engine, name, meter)
+    }
+
+    /// The same in any store.
+    pub(super) fn session_in(&self, engine: &Engine, name: &str, meter: Meter) -> Outcome<SessionId> {
         let id = SessionId::new(name)?;
-        self.engine.create(&Meta {
+        engine.create(&Meta {
             uuid: id.to_string(),
             task_key: TaskKey::local(&id),
-            created_at: self.engine.now(),
+            created_at: engine.now(),
             process_id: std::process::id(),
             hostname: hostname(),
             config: MetaConfig {

@@ -11,6 +11,7 @@ fn elsewhere(method: &str, path: &str) -> Option<(&'static str, Option<Value>, &
     Some(match (method, path) {
         ("get", "/api/v1/sessions") => ("?prefix=of", None, &[200]),
         ("post", "/api/v1/sessions") => ("", Some(json!({ "id": HERS, "window": 1000 })), &[403]),
+        ("get", "/api/v1/report") => ("", None, &[200]),
         ("get", "/api/v1/stats") => ("", None, &[200]),
         ("post", "/api/v1/cleanup") => ("", Some(json!({ "days": 0 })), &[403]),
         ("get", "/api/v1/recall") => ("?q=%E9%9D%92%E3%81%84%E9%8D%B54711&how=exact", None, &[200]),
@@ -18,6 +19,9 @@ fn elsewhere(method: &str, path: &str) -> Option<(&'static str, Option<Value>, &
         ("get", "/api/v1/lessons") => ("?session=of-ann", None, &[404]),
         ("get", "/api/v1/events") => ("", None, &[200]),
         ("post", "/api/v1/import") => ("", None, &[403]),
+        ("get", "/api/v1/users") => ("", None, &[200]),
+        ("get", "/api/v1/users/{user}" | "/api/v1/users/{user}/messages") => ("", None, &[404]),
+        ("post", "/api/v1/users/{user}/session") => ("", Some(json!({ "window": 1000 })), &[404]),
         _ => return None,
     })
 }
@@ -85,7 +89,7 @@ async fn no_route_shows_a_session_to_another_key() {
             let Some((query, body, statuses)) = elsewhere(method, path) else {
                 panic!("no one asks {name} yet")
             };
-            let short = format!("{}{query}", path.replacen("/api/v1", "", 1));
+            let short = format!("{}{query}", path.replacen("/api/v1", "", 1).replace("{user}", "ann"));
             let told = match path.ends_with("/import") {
                 true => import(&place, &bob, &export.bytes).await,
                 false => place.with(&method.to_uppercase(), &short, &his, body.as_ref()).await,
@@ -202,4 +206,26 @@ async fn no_way_through_the_gateway_leads_into_a_session_of_another_key() {
     let request = Request::post(ways[0].0).header("x-komado-key", &ann).header("x-komado-session", HERS);
     let told = place.send(request.body(Body::from(talk.to_string())).unwrap()).await;
     assert_eq!((told.status, &told.headers["x-komado-session"]), (StatusCode::OK, &HERS.parse().unwrap()));
+}
+
+#[tokio::test]
+async fn the_name_of_a_standing_session_is_kept_for_the_user_it_stands_for() {
+    let (place, ann, bob) = furnished().await;
+    let (hers, his) = ([("x-komado-key", ann.as_str())], [("x-komado-key", bob.as_str())]);
+    let wanted = json!({ "id": "session_ann", "window": 1000 });
+    place.with("POST", "/sessions", &his, Some(&wanted)).await.problem(403);
+    let own = json!({ "id": "session_bob", "window": 1000 });
+    place.with("POST", "/sessions", &his, Some(&own)).await.ok(201);
+    let export = place.with("GET", "/sessions/session_bob/export", &his, None).await.bytes;
+    let request = Request::post("/api/v1/import?as=session_ann").header("x-komado-key", &bob);
+    let request = request.header("content-type", "application/x-ndjson").body(Body::from(export)).unwrap();
+    place.send(request).await.problem(403);
+    let talk = json!({ "model": "scripted", "messages": [{ "role": "user", "content": "窓" }] });
+    let request = Request::post("/v1/chat/completions").header("x-komado-session", "session_ann");
+    let request = request.header("x-komado-key", &bob).header("content-type", "application/json");
+    let told = place.send(request.body(Body::from(talk.to_string())).unwrap()).await;
+    assert_eq!(told.status, StatusCode::NOT_FOUND, "{}", told.text());
+    let made =
+        place.with("POST", "/users/ann/session", &hers, Some(&json!({ "window": 1000 }))).await.ok(201);
+    assert_eq!((&made["session"], &made["user"]), (&"session_ann".into(), &"ann".into()));
 }

@@ -1,0 +1,305 @@
+//! `komado user forget`: everything of a user, kept outside and then erased.
+//!
+//! First every session is exported and read back; only then is anything erased, and nothing that changed meanwhile. What is
+//! to be done and what was is written to `erasures.jsonl` in the base folder, also where it broke off: when, who did it, how
+//! much, digests; no name and no content.
+
+use crate::app::{App, hostname};
+use crate::fault::{Exit, Fault, Outcome};
+use crate::paper::{count, say};
+use crate::server::access::keys::{self, Keys};
+use crate::server::api;
+use clap::Args as ClapArgs;
+use komado_core::SessionId;
+use komado_store::Stage;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs::OpenOptions;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct Args {
+    /// The user
+    user: String,
+    /// Where the exports go: an empty folder, or one that is made; forgotten-TIME here when left out
+    #[arg(long, value_name = "DIR")]
+    export: Option<PathBuf>,
+    /// Erase the rest where some sessions are being written; those are named and stay
+    #[arg(long)]
+    force: bool,
+    /// Only say what would be erased
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+/// What there is of a user.
+struct Found {
+    sessions: u64,
+    jobs: u64,
+    /// Sessions that somebody writes or works on, each with who.
+    live: Vec<(SessionId, String)>,
+}
+
+pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+    let found = look(app, &args.user)?;
+    if args.dry_run {
+        return tell(app, &found);
+    }
+    if !found.live.is_empty() && !args.force {
+        let named: Vec<String> = found.live.iter().map(|(id, who)| format!("{id} by {who}")).collect();
+        return Err(Fault::new(
+            Exit::Busy,
+            format!(
+                "nothing was erased: {} being written or worked on: {}; wait for them to end, or erase the rest with \
+                 --force",
+                count(named.len() as u64, "session"),
+                named.join(", ")
+            ),
+        ));
+    }
+    agree(&args, &found)?;
+    let folder = folder(app, args.export)?;
+    let mut erasing = Erasing {
+        user: blake3::hash(args.user.as_bytes()).to_hex().to_string(),
+        live: found.live.iter().map(|(id, _)| id.clone()).collect(),
+        erased: 0,
+        jobs: 0,
+        left: Vec::new(),
+        remains: Vec::new(),
+    };
+    let exported = erasing.export(app, &args.user, &folder)?;
+    erasing.note(app, &json!({ "erasing": exported }))?;
+    let done = erasing.erase(app, &args.user, &folder);
+    // What was erased is noted also where the store went away in the middle.
+    erasing.note(app, &erasing.done(done.is_ok()))?;
+    done?;
+    end(app, &args.user, &erasing, exported, &folder)
+}
+
+/// Counts a user's sessions and jobs; whoever writes one, or works on its job, is named.
+fn look(app: &App, user: &str) -> Outcome<Found> {
+    let mut found = Found { sessions: 0, jobs: 0, live: Vec::new() };
+    app.engine.each_of_user(user, |id| {
+        found.sessions += 1;
+        if let Some(holder) = app.engine.store().writer(id)? {
+            found.live.push((id.clone(), holder.to_string()));
+        }
+        Ok(())
+    })?;
+    app.engine.each_job_of(user, |queued| {
+        found.jobs += 1;
+        if let Stage::Held(holder) = &queued.stage
+            && !found.live.iter().any(|(id, _)| *id == queued.job.session)
+        {
+            found.live.push((queued.job.session.clone(), holder.to_string()));
+        }
+    })?;
+    if found.sessions == 0 && found.jobs == 0 {
+        let hint = "`komado user list` lists them";
+        return Err(Fault::new(Exit::NotFound, format!("there is no user {user:?}; {hint}")));
+    }
+    Ok(found)
+}
+
+fn tell(app: &mut App, found: &Found) -> Outcome {
+    if app.paper.json {
+        let live: Vec<&str> = found.live.iter().map(|(id, _)| id.as_str()).collect();
+        return app
+            .paper
+            .json(&json!({ "would_erase": found.sessions, "jobs": found.jobs, "live": live, "erased": 0 }));
+    }
+    let (sessions, jobs) = (count(found.sessions, "session"), count(found.jobs, "job"));
+    app.paper.line(format!("would export and erase {sessions}, and withdraw {jobs}"))?;
+    for (id, who) in &found.live {
+        app.paper.line(format!("{id} is being written or worked on by {who} and would stay"))?;
+    }
+    Ok(())
+}
+
+/// What is erased cannot be brought back: a person is asked, and a program must have said so.
+fn agree(args: &Args, found: &Found) -> Outcome {
+    if args.yes {
+        return Ok(());
+    }
+    let (what, jobs) = (count(found.sessions, "session"), count(found.jobs, "job"));
+    if !io::stdin().is_terminal() {
+        return Err(Fault::new(
+            Exit::Refused,
+            format!(
+                "this exports {what} and erases them for good, and withdraws {jobs}; say --yes to do it, or --dry-run to look"
+            ),
+        ));
+    }
+    say(format!(
+        "This exports {what} of {:?} and erases them for good, and withdraws {jobs}. Type the user's name to go on:",
+        args.user
+    ));
+    let mut typed = String::new();
+    io::stdin().lock().read_line(&mut typed)?;
+    match typed.trim() == args.user {
+        true => Ok(()),
+        false => Err(Fault::new(Exit::Refused, "that is another name; nothing was erased")),
+    }
+}
+
+/// An empty folder: what an earlier export left is never written over.
+fn folder(app: &App, asked: Option<PathBuf>) -> Outcome<PathBuf> {
+    let now: String = app.engine.now().chars().filter(|c| *c != ':').collect();
+    let folder = asked.unwrap_or_else(|| PathBuf::from(format!("forgotten-{now}")));
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    let (inside, base) = (folder.canonicalize()?, app.config.base_dir.canonicalize());
+    if app.files.is_some() && base.is_ok_and(|base| inside.starts_with(base)) {
+        return Err(Fault::usage(format!(
+            "{} is inside the folder that is to forget; give --export another one",
+            folder.display()
+        )));
+    }
+    if std::fs::read_dir(&folder)?.next().is_some() {
+        return Err(Fault::usage(format!(
+            "{} is not empty, and nothing in it is written over; give --export an empty folder, or one that is not there \
+             yet",
+            folder.display()
+        )));
+    }
+    Ok(folder)
+}
+
+/// A user being forgotten.
+struct Erasing {
+    /// The digest of the name.
+    user: String,
+    live: BTreeSet<SessionId>,
+    erased: u64,
+    jobs: u64,
+    /// Sessions that stay, each with why.
+    left: Vec<(SessionId, String)>,
+    /// Sessions that were erased, each with why something of them remains elsewhere.
+    remains: Vec<(SessionId, String)>,
+}
+
+impl Erasing {
+    /// Exports every session; what goes wrong here stops everything, and nothing was erased.
+    fn export(&self, app: &App, user: &str, folder: &Path) -> Outcome<u64> {
+        let mut exported = 0;
+        let mut failed = None;
+        app.engine.each_of_user(user, |id| {
+            if self.live.contains(id) || failed.is_some() {
+                return Ok(());
+            }
+            let kept = app.engine.keep(id, folder)?;
+            exported += 1;
+            failed = self.note(app, &json!({ "export": kept.digest, "bytes": kept.bytes })).err();
+            Ok(())
+        })?;
+        failed.map_or(Ok(exported), Err)
+    }
+
+    /// Erases what was exported, and withdraws jobs.
+    fn erase(&mut self, app: &App, user: &str, folder: &Path) -> Outcome {
+        app.engine.each_of_user(user, |id| {
+            if self.live.contains(id) {
+                self.left.push((id.clone(), "somebody writes it or works on it".to_owned()));
+                return Ok(());
+            }
+            match app.engine.erase(id, folder) {
+                Ok(true) => self.gone(app, id),
+                Ok(false) => self.left.push((id.clone(), "it changed since it was exported".to_owned())),
+                Err(error) => self.left.push((id.clone(), error.to_string())),
+            }
+            Ok(())
+        })?;
+        let left = &mut self.left;
+        self.jobs += app.engine.withdraw_jobs(user, |id| {
+            if !left.iter().any(|(known, _)| known == id) {
+                left.push((id.clone(), "somebody works on its job".to_owned()));
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Counts a session that is gone, and takes away what stands beside it.
+    fn gone(&mut self, app: &App, id: &SessionId) {
+        self.erased += 1;
+        match app.engine.store().withdraw(id) {
+            Ok(was_there) => self.jobs += u64::from(was_there),
+            Err(error) => self.remains.push((id.clone(), format!("its job: {error}"))),
+        }
+        if let Err(fault) = api::forget_session(&app.config.base_dir, id) {
+            self.remains.push((id.clone(), format!("answers to calls: {}", fault.message())));
+        }
+    }
+
+    /// What was done; `broke_off` where not all was tried.
+    fn done(&self, is_whole: bool) -> Value {
+        let mut line = json!({ "erased": self.erased, "left": self.left.len(), "jobs": self.jobs });
+        if !is_whole {
+            line["broke_off"] = json!(true);
+        }
+        line
+    }
+
+    /// Adds a line to the record of erasures; durable when it returns.
+    fn note(&self, app: &App, what: &Value) -> Outcome {
+        let mut line = json!({ "at": app.engine.now(), "by": by(), "user_digest": self.user });
+        if let (Some(line), Some(what)) = (line.as_object_mut(), what.as_object()) {
+            line.extend(what.clone());
+        }
+        std::fs::create_dir_all(&app.config.base_dir)?;
+        let path = app.config.base_dir.join("erasures.jsonl");
+        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+        file.write_all(format!("{line}\n").as_bytes())?;
+        Ok(file.sync_all()?)
+    }
+}
+
+/// Who does it, as far as the system knows.
+fn by() -> String {
+    let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
+    let name = name.unwrap_or_else(|_| format!("uid {}", rustix::process::getuid().as_raw()));
+    format!("{name}@{}", hostname())
+}
+
+fn end(app: &mut App, user: &str, erasing: &Erasing, exported: u64, folder: &Path) -> Outcome {
+    let keys: Vec<String> = Keys::read(&keys::place(&app.config.base_dir))?
+        .iter()
+        .filter(|key| key.user.as_deref() == Some(user))
+        .map(|key| key.name.clone())
+        .collect();
+    if app.paper.json {
+        let rows = |all: &[(SessionId, String)]| -> Vec<Value> {
+            all.iter().map(|(id, why)| json!({ "session": id.as_str(), "why": why })).collect()
+        };
+        app.paper.json(&json!({
+            "exported": exported, "folder": folder, "erased": erasing.erased, "jobs": erasing.jobs,
+            "left": rows(&erasing.left), "remains": rows(&erasing.remains), "keys": keys,
+            "undo": "komado import FILE",
+        }))?;
+    } else {
+        app.paper.line(format!("exported {} to {}", count(exported, "session"), folder.display()))?;
+        app.paper.line(format!(
+            "erased {} and {}",
+            count(erasing.erased, "session"),
+            count(erasing.jobs, "job")
+        ))?;
+        say("undo: komado import FILE, for each file of that folder; remove it to forget for good");
+    }
+    for (id, why) in &erasing.left {
+        say(format!("komado: session {id} stays: {why}"));
+    }
+    for (id, why) in &erasing.remains {
+        say(format!("komado: session {id} was erased, but something of it remains: {why}"));
+    }
+    for key in keys {
+        say(format!("komado: key {key} still names this user; `komado key revoke {key}` takes it back"));
+    }
+    match erasing.left.len() as u64 {
+        0 if erasing.remains.is_empty() => Ok(()),
+        0 => Err(Fault::new(Exit::Failed, "something of what was erased remains; it is named above")),
+        n => Err(Fault::new(Exit::Busy, format!("{} stayed; run this again later", count(n, "session")))),
+    }
+}
