@@ -45,13 +45,14 @@ deny: deny-tool ## what the dependency tree may contain: versions, licences, sou
 audit: deny-tool ## the same, and known vulnerabilities: downloads the advisory database
 	$(DENY) check
 
-bench: setup ## how fast a session takes an entry, how fast it opens, what a plan costs, what a request takes, what the gateway adds
+bench: setup ## how fast a session takes an entry, how fast it opens, what a plan costs, what a request takes, what the gateway adds, what a store adds
 	cargo build --release -p komado
 	cargo run --release -q -p komado -- bench append
 	cargo run --release -q -p komado -- bench open
 	cargo run --release -q -p komado -- bench plan
 	cargo run --release -q -p komado -- bench request --mb 500
 	cargo run --release -q -p komado -- bench gateway
+	cargo run --release -q -p komado -- bench store --servers
 
 doc: ## the library's documentation, in target/doc
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace
@@ -65,7 +66,7 @@ check-data: ## check the laws on your own transcripts: make check-data KOMADO_DA
 	fi
 	cargo run --release -p komado --features check-data --example check_data -- "$(KOMADO_DATA)"
 
-setup: ## install what the tests compare against (jq, sqlite3, the official SDKs), if it is missing
+setup: ## install what the tests need (jq, sqlite3, PostgreSQL, Redis, the official SDKs), if it is missing
 	@scripts/setup
 
 clean: ## remove everything that was built
