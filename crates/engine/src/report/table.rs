@@ -105,7 +105,7 @@ mod tests {
         let (rows, others) = table.top(5);
         assert_eq!(rows[0], ("heavy".to_owned(), 150_000));
         assert_eq!(rows.iter().map(|(_, n)| n).sum::<u64>() + others.unwrap(), 200_000);
-        assert!(short >= 1 && short < 2_000, "{short}");
+        assert!((1..2_000).contains(&short), "{short}");
     }
 
     #[test]

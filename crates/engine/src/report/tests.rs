@@ -12,7 +12,10 @@ const NOW: &str = "2026-11-15T12:00:00.000000Z";
 
 /// Sessions and their threads' entries, each with the minute of the day it was written in.
 #[derive(Default)]
-struct Made(Vec<(Session, Vec<(Header, Vec<Record>)>)>);
+struct Made(Vec<(Session, Vec<Told>)>);
+
+/// A thread and what stands in it.
+type Told = (Header, Vec<Record>);
 
 impl Archive for Made {
     fn page(&self, query: &Query) -> Result<Vec<Session>> {

@@ -46,7 +46,7 @@ fn story(engine: &Engine, n: usize) -> SessionId {
         process_id: 7,
         hostname: "山".into(),
         config: MetaConfig { meter: "bytes4".into(), ..MetaConfig::default() },
-        user: Some(if n % 2 == 0 { "花子" } else { "ann" }.into()),
+        user: Some(if n.is_multiple_of(2) { "花子" } else { "ann" }.into()),
         queued: false,
     };
     engine.create(&meta).unwrap();
@@ -55,12 +55,12 @@ fn story(engine: &Engine, n: usize) -> SessionId {
         root.say(Message::text(Role::User, format!("窓 {n}.{i}"))).unwrap();
         root.say(Message::text(Role::Assistant, "はい ".repeat(1 + n % 7))).unwrap();
     }
-    if n % 5 == 0 {
+    if n.is_multiple_of(5) {
         root.fork(4, ThreadId::new("other").unwrap(), Some("別案".into())).unwrap();
     }
     root.settle().unwrap();
     drop(root);
-    if n % 3 == 0 {
+    if n.is_multiple_of(3) {
         engine.complete(&id, Some("終わり".into())).unwrap();
     }
     id

@@ -50,7 +50,7 @@ pub(crate) fn a_row_of_another_store_is_taken_over_but_for_what_it_was_made_with
     other.meta.user = Some("bob".into());
     let kept = Session { meta: meta("s", 0), ..other.clone() };
     assert_eq!(store.change(&id, &Change::Row(Box::new(other.clone()))).unwrap(), kept);
-    assert_eq!(store.sessions(&Query::default()).unwrap(), [kept.clone()]);
+    assert_eq!(store.sessions(&Query::default()).unwrap(), std::slice::from_ref(&kept));
     let failed = Query { status: Some(State::Failed), ended_before: Some(at(51)), ..Query::default() };
     assert_eq!(ids(store, &failed), ["s"]);
     // Twice is once, and a row of one that lives opens it again.

@@ -167,7 +167,7 @@ impl Subject<'_> {
         }
         drop(thread);
         for _ in 0..(sample / 10).max(1) {
-            step.open.time(|| Ok(drop(self.store.open(self.id, &root, Mode::Write)?)))?;
+            step.open.time(|| Ok(self.store.open(self.id, &root, Mode::Write).map(drop)?))?;
             step.raw_open.time(|| peer.read_last())?;
         }
         Ok(step)

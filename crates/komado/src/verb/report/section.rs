@@ -112,8 +112,11 @@ const USAGE: [&str; 11] = [
     "bytes",
 ];
 
+/// A breakdown: by what, its name, that of its first column, its rows, those beyond them, and how it is drawn.
+type Breakdown<'a> = (By, &'static str, &'static str, &'a [Used], Option<&'a Used>, Drawn);
+
 fn usages(usage: &Usage, look: Look, sections: &mut Vec<Section>) {
-    let all: [(By, &'static str, &'static str, &[Used], Option<&Used>, Drawn); 4] = [
+    let all: [Breakdown<'_>; 4] = [
         (By::Day, "usage_by_day", "day", &usage.by_day, None, Drawn::Time),
         (By::Week, "usage_by_week", "week", &usage.by_week, None, Drawn::Time),
         (By::User, "usage_by_user", "user", &usage.by_user, usage.other_users.as_ref(), Drawn::Rank),
