@@ -85,7 +85,7 @@ fn a_key_is_asked_for_as_soon_as_there_is_one_and_no_longer_when_it_is_revoked()
     let guest = admit(headers(&[("authorization", &format!("bearer {secret}"))])).unwrap();
     assert_eq!((guest.key.as_deref(), guest.user.as_deref()), (Some("one"), Some("ann")));
     assert_eq!((guest.sees_all, guest.rate), (false, Some(5)));
-    let other = format!("{}0", &secret[..67]);
+    let other = format!("{}{}", &secret[..67], if secret.ends_with('0') { 1 } else { 0 });
     assert_eq!(admit(headers(&[("x-api-key", &other)])).unwrap_err().status, StatusCode::UNAUTHORIZED);
     keys::add(folder.path(), key("one", "kmd_x")).unwrap_err();
     keys::revoke(folder.path(), "two").unwrap_err();

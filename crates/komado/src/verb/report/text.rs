@@ -12,6 +12,11 @@ use komado_engine::report::Report;
 const CELLS: usize = 12;
 /// Columns of a question.
 const LONGEST: usize = 44;
+/// Columns of a terminal as most have it.
+const ROOM: usize = 80;
+/// What is left out first where there is no room for all.
+const SPARE: [&str; 7] =
+    ["bytes", "compactions", "tokens", "model_calls", "sessions_active", "tool_calls", "messages"];
 
 /// Prints it.
 pub(super) fn print(paper: &mut Paper, told: &Report, look: Look) -> Outcome {
@@ -41,7 +46,7 @@ fn drawn(told: &Report, look: Look) -> Vec<(String, bool)> {
     if told.unreadable > 0 {
         lines.push((lang.fill("unreadable", &[("count", &number(told.unreadable))]), false));
     }
-    for section in sections(told, look) {
+    for section in sections(told, look).into_iter().map(|section| slimmed(section, look)) {
         lines.push((String::new(), false));
         lines.push((lang.say(section.name).to_owned(), true));
         if section.rows.is_empty() {
@@ -65,6 +70,40 @@ pub(super) fn about(told: &Report, look: Look) -> String {
         }
     }
     text
+}
+
+/// Usage without the columns in which nothing stands and, where there is no room for the others, without the spare ones.
+fn slimmed(mut section: Section, look: Look) -> Section {
+    if !is_summed(&section) {
+        return section;
+    }
+    for at in (1..section.columns.len()).rev() {
+        if section.rows.iter().all(|row| row[at].length() == 0.0) {
+            leave_out(&mut section, at);
+        }
+    }
+    for name in SPARE {
+        if rows(&section, look).iter().all(|line| width(line) <= ROOM) {
+            break;
+        }
+        if let Some(at) = section.columns.iter().position(|column| *column == name) {
+            leave_out(&mut section, at);
+            section.note = Some(look.lang.say("narrow").to_owned());
+        }
+    }
+    section
+}
+
+/// Takes a column out, unless it is the one that is drawn.
+fn leave_out(section: &mut Section, at: usize) {
+    if let Some((drawn, _)) = &mut section.drawn {
+        if *drawn == at {
+            return;
+        }
+        *drawn -= usize::from(*drawn > at);
+    }
+    section.columns.remove(at);
+    section.rows.iter_mut().for_each(|row| drop(row.remove(at)));
 }
 
 fn rows(section: &Section, look: Look) -> Vec<String> {
@@ -126,4 +165,34 @@ fn bar(length: f64, most: f64, drawn: Drawn) -> String {
     let eighths = if most > 0.0 { (length / most * (CELLS * 8) as f64).ceil() as usize } else { 0 };
     let empty = if drawn == Drawn::Time && eighths == 0 { "·" } else { "" };
     format!("{}{}{empty}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Format;
+    use super::super::words::Lang;
+    use super::*;
+
+    #[test]
+    fn usage_fits_a_terminal_and_empty_columns_are_left_out() {
+        let columns =
+            ["day", "sessions_made", "sessions_active", "turns", "messages", "model_calls", "tokens_in"];
+        let columns: Vec<&str> = columns
+            .into_iter()
+            .chain(["tokens_out", "tokens", "tool_calls", "compactions", "bytes"])
+            .collect();
+        let row = |name: &str| {
+            let numbers = (1..columns.len()).map(|at| Cell::Count(if at == 10 { 0 } else { 123_456_789 }));
+            std::iter::once(Cell::Text(name.to_owned())).chain(numbers).collect()
+        };
+        let (name, drawn) = ("usage_by_day", Some((3, Drawn::Time)));
+        let section =
+            Section { name, rows: vec![row("2026-11-16"), row("total")], columns, drawn, note: None };
+        let look = Look { format: Format::Text, by: None, lang: Lang::En };
+        let slim = slimmed(section, look);
+        assert!(rows(&slim, look).iter().all(|line| width(line) <= ROOM), "{:?}", rows(&slim, look));
+        assert!(slim.columns.starts_with(&["day", "sessions_made", "turns"]), "{:?}", slim.columns);
+        assert_eq!(slim.drawn.map(|(at, _)| at), Some(2));
+        assert!(slim.note.is_some());
+    }
 }

@@ -92,6 +92,11 @@ const WORDS: &[(&str, &str, &str)] = &[
     ),
     ("nothing", "nothing", "なし"),
     (
+        "narrow",
+        "more columns with --format csv, json or html",
+        "ほかの列は --format csv、json、html にあります",
+    ),
+    (
         "unreadable",
         "{count} sessions could not be read to their end and are counted only up to the damage",
         "セッション {count} 件は途中までしか読めず、読めた所までを数えています",
