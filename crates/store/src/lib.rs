@@ -11,6 +11,7 @@ pub mod files;
 pub mod lesson;
 pub mod letter;
 pub mod memory;
+mod page;
 pub mod places;
 pub mod postgres;
 pub mod queue;

@@ -44,7 +44,6 @@ mod lease;
 mod lessons;
 mod link;
 mod news;
-mod page;
 mod queue;
 mod rows;
 mod scripts;

@@ -1,7 +1,6 @@
 //! What is read of a thread, a little ahead of whoever reads it.
 //!
-//! A page begins small and grows while it is read on in one direction, up to a bound in entries and in bytes; so a look at
-//! one entry is cheap, and a walk through all takes few queries. A fork reads what came before it where it stands, in the
+//! A page is bounded in entries and in bytes. A fork reads what came before it where it stands, in the
 //! threads it goes on from.
 
 use super::link::values;
@@ -9,6 +8,7 @@ use super::server::Server;
 use super::{damaged, seq};
 use crate::Result;
 use crate::files::read_head;
+use crate::page::{Page, Plan};
 use komado_core::thread::Header;
 use komado_core::{Head, Seq};
 use std::cell::{OnceCell, RefCell};
@@ -27,14 +27,13 @@ const BACK: &str = "SELECT seq, line FROM ( \
     SELECT seq, line, sum(size) OVER (ORDER BY seq DESC) - size AS before FROM ( \
         SELECT seq, line, size FROM entries WHERE session = $1 AND thread = $2 AND seq <= $3 \
         ORDER BY seq DESC LIMIT $4) AS few) AS page \
-    WHERE before < 1048576 OR seq = $3 ORDER BY seq";
+    WHERE before < 1048576 OR seq = $3 ORDER BY seq DESC";
 
 const HEADS_AHEAD: &str = "SELECT seq, head FROM entries WHERE session = $1 AND thread = $2 AND seq >= $3 \
     ORDER BY seq LIMIT $4";
 
-const HEADS_BACK: &str = "SELECT seq, head FROM ( \
-    SELECT seq, head FROM entries WHERE session = $1 AND thread = $2 AND seq <= $3 \
-    ORDER BY seq DESC LIMIT $4) AS page ORDER BY seq";
+const HEADS_BACK: &str = "SELECT seq, head FROM entries WHERE session = $1 AND thread = $2 AND seq <= $3 \
+    ORDER BY seq DESC LIMIT $4";
 
 /// The threads that a fork goes on from, the nearest first.
 const CHAIN: &str = "WITH RECURSIVE chain AS ( \
@@ -44,32 +43,8 @@ const CHAIN: &str = "WITH RECURSIVE chain AS ( \
         JOIN threads t ON t.session = $1 AND t.thread = c.base_thread) \
     SELECT thread, base_seq FROM chain ORDER BY depth";
 
-/// Entries of the first page, and of the largest.
-const LEAST: i64 = 16;
-const MOST: i64 = 256;
-
-/// Entries in a row.
-struct Page {
-    thread: usize,
-    first: Seq,
-    items: Vec<Vec<u8>>,
-    reach: i64,
-}
-
-impl Page {
-    const fn empty() -> Self {
-        Self { thread: 0, first: 1, items: Vec::new(), reach: LEAST }
-    }
-
-    fn end(&self) -> Seq {
-        self.first + self.items.len() as Seq
-    }
-
-    fn get(&self, thread: usize, seq: Seq) -> Option<&Vec<u8>> {
-        let at = seq.checked_sub(self.first).filter(|_| self.thread == thread)?;
-        self.items.get(at as usize)
-    }
-}
+/// Entries of the first page.
+const LEAST: u32 = 16;
 
 /// Reads a thread and what it goes on from.
 pub(super) struct Pages {
@@ -87,7 +62,7 @@ impl Pages {
     pub(super) fn new(server: Arc<Server>, session: i64, header: &Header) -> Self {
         let own = (header.thread.to_string(), header.base_seq());
         let place = format!("{}/{}", header.session, header.thread);
-        let (heads, lines) = (RefCell::new(Page::empty()), RefCell::new(Page::empty()));
+        let (heads, lines) = (RefCell::default(), RefCell::default());
         Self { server, session, own, place, chain: OnceCell::new(), heads, lines }
     }
 
@@ -103,7 +78,7 @@ impl Pages {
 
     /// Lets go of lines that may have been changed.
     pub(super) fn forget(&self) {
-        self.lines.replace(Page::empty());
+        self.lines.take();
     }
 
     fn find(
@@ -115,23 +90,24 @@ impl Pages {
     ) -> Result<Option<Vec<u8>>> {
         let thread = self.owner(at)?;
         if let Some(found) = page.borrow().get(thread, at) {
-            return Ok(Some(found.clone()));
+            return Ok(Some(found.to_vec()));
         }
-        let (sql, reach) = {
-            let page = page.borrow();
-            let is_next = page.thread == thread && at == page.end();
-            let is_before = page.thread == thread && at.checked_add(1) == Some(page.first);
-            let reach = if is_next || is_before { (page.reach * 4).min(MOST) } else { LEAST };
-            (if is_before || (at == last && !is_next) { back } else { ahead }, reach)
-        };
+        let mut plan = page.borrow().plan(thread, at, (1, last.max(at)), LEAST);
+        if plan.is_apart && at == last {
+            // Who begins with the last entry goes back from there.
+            plan = Plan { count: LEAST, is_backward: true, ..plan };
+        }
+        let sql = if plan.is_backward { back } else { ahead };
         let name = self.name(thread)?.0.clone();
-        let rows = self.server.ask(sql, values![self.session, name, i64::from(at), reach])?;
+        let rows = self.server.ask(sql, values![self.session, name, i64::from(at), i64::from(plan.count)])?;
         let read = |row: &Row| (seq(row.get(0)), row.get::<_, Vec<u8>>(1));
         let (seqs, items): (Vec<Seq>, Vec<Vec<u8>>) = rows.iter().map(read).unzip();
-        let whole = seqs.windows(2).all(|pair| pair[0] + 1 == pair[1]);
-        let Some(first) = seqs.first().copied().filter(|_| whole) else { return Ok(None) };
-        page.replace(Page { thread, first, items, reach });
-        Ok(page.borrow().get(thread, at).cloned())
+        let is_whole = seqs.windows(2).all(|pair| pair[0].abs_diff(pair[1]) == 1);
+        if !is_whole || seqs.first() != Some(&at) {
+            return Ok(None);
+        }
+        page.borrow_mut().keep(plan, items, LEAST);
+        Ok(page.borrow().get(thread, at).map(<[u8]>::to_vec))
     }
 
     /// Which thread of the chain an entry is of.

@@ -4,13 +4,13 @@
 //! is opened. An append is one script: it looks at the lease and at the last entry, and writes all rows or none.
 
 use super::lease::Ticket;
-use super::page::{MOST_BYTES, Page};
 use super::rows::{damaged, read_session};
 use super::sessions::read_header;
 use super::told::read;
 use super::{Inner, RedisStore, scripts};
 use crate::files::{head_bytes, read_head};
 use crate::letter::Letter;
+use crate::page::{MOST_BYTES, Page};
 use crate::{Error, Journal, Mode, Note, Result, Row, Store, check_rewritten, check_rows};
 use komado_core::thread::Header;
 use komado_core::{Head, Seq, SessionId, ThreadId, View};

@@ -1,15 +1,16 @@
-//! A few entries read ahead, in the direction in which they are asked for.
+//! A few entries read ahead, in the direction in which they are asked for: a look at one is cheap, and a walk through all asks a
+//! server few times.
 
 use komado_core::Seq;
 
 /// The most that is read ahead.
 const MOST: u32 = 256;
 /// The most bytes of it.
-pub(super) const MOST_BYTES: u64 = 1 << 20;
+pub(crate) const MOST_BYTES: u64 = 1 << 20;
 
 /// What was read last.
 #[derive(Default)]
-pub(super) struct Page {
+pub(crate) struct Page {
     /// Which of the threads that make up the journal.
     leg: usize,
     first: Seq,
@@ -20,32 +21,35 @@ pub(super) struct Page {
 
 /// What is to be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Plan {
-    pub(super) leg: usize,
-    pub(super) from: Seq,
-    pub(super) count: u32,
-    pub(super) is_backward: bool,
+pub(crate) struct Plan {
+    pub(crate) leg: usize,
+    pub(crate) from: Seq,
+    pub(crate) count: u32,
+    pub(crate) is_backward: bool,
+    /// True when it stands apart from what was read before.
+    pub(crate) is_apart: bool,
 }
 
 impl Page {
     /// An entry, when it was read.
-    pub(super) fn get(&self, leg: usize, seq: Seq) -> Option<&[u8]> {
+    pub(crate) fn get(&self, leg: usize, seq: Seq) -> Option<&[u8]> {
         let at = seq.checked_sub(self.first).filter(|_| leg == self.leg)?;
         self.values.get(at as usize).map(Vec::as_slice)
     }
 
     /// How to read entry `seq` and what is likely to be asked for next; the leg has the entries from `low` to `high`.
-    pub(super) fn plan(&self, leg: usize, seq: Seq, (low, high): (Seq, Seq), start: u32) -> Plan {
+    pub(crate) fn plan(&self, leg: usize, seq: Seq, (low, high): (Seq, Seq), start: u32) -> Plan {
         let is_known = !self.values.is_empty() && leg == self.leg;
         let goes_on = is_known && u64::from(seq) == u64::from(self.first) + self.values.len() as u64;
         let is_backward = is_known && seq + 1 == self.first;
         let wish = if goes_on || is_backward { (self.reach * 4).min(MOST) } else { start };
         let room = if is_backward { seq - low } else { high - seq };
-        Plan { leg, from: seq, count: wish.min(room.saturating_add(1)), is_backward }
+        let is_apart = !goes_on && !is_backward;
+        Plan { leg, from: seq, count: wish.min(room.saturating_add(1)), is_backward, is_apart }
     }
 
-    /// Keeps what was read.
-    pub(super) fn keep(&mut self, plan: Plan, mut values: Vec<Vec<u8>>, start: u32) {
+    /// Keeps what was read: from the entry that was asked for, in the direction of the plan.
+    pub(crate) fn keep(&mut self, plan: Plan, mut values: Vec<Vec<u8>>, start: u32) {
         self.first = plan.from;
         if plan.is_backward {
             self.first = plan.from + 1 - values.len() as u32;
