@@ -136,7 +136,7 @@ pub fn admit<S: Source + ?Sized>(
         },
         Entry::Sent(sent) if sent.purpose.is_none() => gate.not_closed().and_then(|()| gate.no_calls_open()),
         Entry::Share(share) => gate.share(share),
-        Entry::Tell { .. } => gate.not_closed(),
+        Entry::Tell { .. } | Entry::Note { .. } => gate.not_closed(),
         Entry::Sent(_) | Entry::Lost(_) | Entry::Chronicle(_) | Entry::Heard { .. } => Ok(()),
         Entry::Close(close) => return gate.close(close),
     })

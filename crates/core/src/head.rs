@@ -35,10 +35,12 @@ pub enum Kind {
     Chronicle = 19,
     Tell = 20,
     Heard = 21,
+    /// Where whoever works in the thread stands.
+    Note = 22,
 }
 
 impl Kind {
-    const ALL: [Self; 22] = [
+    const ALL: [Self; 23] = [
         Self::Header,
         Self::System,
         Self::User,
@@ -61,6 +63,7 @@ impl Kind {
         Self::Chronicle,
         Self::Tell,
         Self::Heard,
+        Self::Note,
     ];
 
     /// The kind with this number.
@@ -76,7 +79,7 @@ impl Kind {
     /// True for what changes which other entries are seen.
     pub const fn is_op(self) -> bool {
         let n = self as u8;
-        n >= Self::Setup as u8 && n <= Self::Close as u8 || n >= Self::Share as u8
+        n >= Self::Setup as u8 && n <= Self::Close as u8 || n >= Self::Share as u8 && n <= Self::Heard as u8
     }
 
     /// True for an edit.
@@ -123,6 +126,7 @@ impl Kind {
             Entry::Chronicle(_) => Self::Chronicle,
             Entry::Tell { .. } => Self::Tell,
             Entry::Heard { .. } => Self::Heard,
+            Entry::Note { .. } => Self::Note,
         }
     }
 }

@@ -86,6 +86,13 @@ pub enum Entry {
         /// Its last [`Entry::Tell`] that was taken in.
         upto: Seq,
     },
+    /// Where whoever works in the thread stands; no model sees it. The last one about the same thing counts.
+    Note {
+        /// What it is about, such as `playbook`.
+        about: String,
+        /// What is noted, a JSON value.
+        value: Raw,
+    },
 }
 
 /// What stands before the conversation.
@@ -412,6 +419,6 @@ pub struct Chronicle {
 impl Entry {
     /// True when the entry changes which other entries are seen or how; the fold reads only these.
     pub const fn is_op(&self) -> bool {
-        !matches!(self, Self::Message(..) | Self::Sent(_) | Self::Lost(_))
+        !matches!(self, Self::Message(..) | Self::Sent(_) | Self::Lost(_) | Self::Note { .. })
     }
 }

@@ -193,7 +193,7 @@ impl View {
                 self.weight.above = u64::from(share.tokens());
             }
             Entry::Chronicle(_) => self.chronicle = Some(record.seq),
-            Entry::Tell { .. } | Entry::Heard { .. } => {}
+            Entry::Tell { .. } | Entry::Heard { .. } | Entry::Note { .. } => {}
             Entry::Sent(_) | Entry::Lost(_) | Entry::Rewind { .. } | Entry::Revert { .. } => {}
         }
         Ok(())

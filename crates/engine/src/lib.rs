@@ -20,6 +20,7 @@ pub mod import;
 pub mod lesson;
 mod lineage;
 pub mod migrate;
+pub mod note;
 pub mod output;
 pub mod place;
 pub mod recall;

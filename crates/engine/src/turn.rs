@@ -276,7 +276,7 @@ impl Thread<'_> {
                     return self.lose(seq, &model, "lost", why, None).map(|_| ());
                 }
                 Kind::User | Kind::Tool | Kind::System | Kind::Setup | Kind::Pin | Kind::Unpin => {}
-                Kind::Share | Kind::Tell | Kind::Heard | Kind::Anchor | Kind::AnchorUpdate => {}
+                Kind::Share | Kind::Tell | Kind::Heard | Kind::Anchor | Kind::AnchorUpdate | Kind::Note => {}
                 _ => return Ok(()),
             }
         }

@@ -54,6 +54,7 @@ pub fn encode(record: &Record) -> Vec<u8> {
         Entry::Chronicle(chronicle) => line.op("chronicle").splice(chronicle),
         Entry::Tell { to, text } => line.op("tell").field("to", to.as_str()).field("text", text),
         Entry::Heard { from, upto } => line.op("heard").field("from", from.as_str()).field("upto", upto),
+        Entry::Note { about, value } => line.op("note").field("about", about).field("value", value),
     };
     line.field("timestamp", &record.timestamp);
     line.field("tokens", &record.tokens);
@@ -351,6 +352,10 @@ fn decode_entry(object: &Object<'_>, line: &str) -> Result<Entry, BadLine> {
         }),
         "tell" => Entry::Tell { to: thread(object, "to")?, text: need(object, "text")? },
         "heard" => Entry::Heard { from: thread(object, "from")?, upto: need(object, "upto")? },
+        "note" => Entry::Note {
+            about: need(object, "about")?,
+            value: object.get("value").map(Raw::from_value).ok_or(BadLine::Missing("value"))?,
+        },
         other => match EditKind::ALL.into_iter().find(|kind| kind.name() == other) {
             Some(kind) => Entry::Edit(decode_edit(object, kind)?),
             None => return Err(BadLine::Op(op)),

@@ -59,10 +59,17 @@ fn operation(cursor: &mut Cursor<'_>) -> Found<Entry> {
             let (from, upto) = moment(cursor)?;
             Entry::Heard { from, upto }
         }
+        Some("note") => {
+            cursor.eat("note");
+            Entry::Note {
+                about: cursor.name("what the note is about")?,
+                value: cursor.json("what is noted")?,
+            }
+        }
         _ => {
             return cursor.expected(
                 "an entry: system, developer, user, assistant, tool, setup, condense, truncate, trim, revert, \
-                 rewind, pin, unpin, anchor, sent, lost, close, share, chronicle, tell or heard",
+                 rewind, pin, unpin, anchor, sent, lost, close, share, chronicle, tell, heard or note",
             );
         }
     })

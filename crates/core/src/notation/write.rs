@@ -79,6 +79,7 @@ fn entry<'a>(record: &'a Record, reply: Option<&'a Reply>, brief: Option<&'a str
         Entry::Chronicle(chronicle) => line.chronicle(chronicle),
         Entry::Tell { to, text } => line.word("tell").name(to.as_str()).text(text),
         Entry::Heard { from, upto } => line.word("heard").word(format!("{from}@{upto}")),
+        Entry::Note { about, value } => line.word("note").name(about).json(value.get()),
     };
     line.tokens(record.tokens);
     line

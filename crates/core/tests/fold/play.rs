@@ -294,6 +294,7 @@ fn kin(book: &Book, dice: &mut Dice) -> (Entry, u32) {
         }
         0..6 => sayings::chronicle(dice, seq),
         6..8 => Entry::Tell { to: sayings::thread(dice), text: sayings::words(dice, seq) },
+        8 => Entry::Note { about: "playbook".into(), value: sayings::note(dice, seq) },
         _ => Entry::Heard { from: sayings::thread(dice), upto: dice.below(40) },
     };
     (entry, tokens)

@@ -42,6 +42,11 @@ pub(crate) fn words(dice: &mut Dice, seq: Seq) -> String {
     format!("{seq}:{}", dice.pick(&WORDS).unwrap())
 }
 
+/// What somebody notes.
+pub(crate) fn note(dice: &mut Dice, seq: Seq) -> Raw {
+    Raw::parse(format!(r#"{{"node":"n{}","at":{seq}}}"#, dice.below(9))).unwrap()
+}
+
 fn raw(dice: &mut Dice) -> Raw {
     Raw::parse(*dice.pick(&JSON).unwrap()).unwrap()
 }

@@ -182,7 +182,7 @@ impl Strand {
                 Kind::Sent if self.mark(seq)?.is_none() => {}
                 Kind::Lost | Kind::Condense | Kind::Truncate | Kind::Trim | Kind::Revert => {}
                 Kind::Setup | Kind::Pin | Kind::Unpin | Kind::AnchorUpdate | Kind::Anchor => {}
-                Kind::Share | Kind::Chronicle | Kind::Tell | Kind::Heard => {}
+                Kind::Share | Kind::Chronicle | Kind::Tell | Kind::Heard | Kind::Note => {}
                 _ => break,
             }
         }

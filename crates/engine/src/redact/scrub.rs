@@ -70,6 +70,7 @@ impl<'a> Scrub<'a> {
                 self.maybe(&mut chronicle.model);
             }
             Entry::Tell { text, .. } => self.text(text),
+            Entry::Note { value, .. } => self.json(value),
             Entry::Revert { .. }
             | Entry::Rewind { .. }
             | Entry::Pin { .. }
@@ -233,6 +234,11 @@ pub(super) fn emptied(mut record: Record) -> Option<Record> {
         }
         Entry::Chronicle(chronicle) => chronicle.text = empty(),
         Entry::Tell { text, .. } => *text = empty(),
+        Entry::Note { value, .. } => {
+            if let Ok(nothing) = Raw::parse("{}") {
+                *value = nothing;
+            }
+        }
         Entry::Lost(reply) => {
             reply.error = reply.error.as_ref().map(|_| empty());
             reply.heard = reply.heard.as_ref().map(|_| empty());

@@ -16,6 +16,7 @@ mod grep;
 mod import;
 mod life;
 mod migrate;
+mod note;
 mod output;
 mod quality;
 mod recall;
