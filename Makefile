@@ -45,7 +45,7 @@ deny: deny-tool ## what the dependency tree may contain: versions, licences, sou
 audit: deny-tool ## the same, and known vulnerabilities: downloads the advisory database
 	$(DENY) check
 
-bench: setup ## how fast a session takes an entry, how fast it opens, what a plan costs, what a request takes, what the gateway adds, what a store adds
+bench: setup ## how fast a session takes an entry, how fast it opens, what a plan costs, what a request takes, what the gateway adds, what a store adds, what a task holds
 	cargo build --release -p komado
 	cargo run --release -q -p komado -- bench append
 	cargo run --release -q -p komado -- bench open
@@ -53,6 +53,8 @@ bench: setup ## how fast a session takes an entry, how fast it opens, what a pla
 	cargo run --release -q -p komado -- bench request --mb 500
 	cargo run --release -q -p komado -- bench gateway
 	cargo run --release -q -p komado -- bench store --servers
+	cargo run --release -q -p komado -- bench task
+	cargo run --release -q -p komado -- bench task --calls 2000
 
 doc: ## the library's documentation, in target/doc
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace

@@ -70,7 +70,7 @@ impl From<Ending> for State {
 pub struct TaskKey {
     /// `github` or `gitlab`; `local` for a session that came from nowhere.
     pub task_source: String,
-    /// Owner of the repository.
+    /// Owner of the repository; a GitLab group with its sub-groups, such as `tools/web`.
     pub owner: String,
     /// Its name.
     pub repo: String,
@@ -92,7 +92,8 @@ impl TaskKey {
         }
     }
 
-    /// Reads `source:owner/repo/type/id`, such as `github:ann/tool/issue/27`.
+    /// Reads `source:owner/repo/type/id`, such as `github:ann/tool/issue/27`. Groups of GitLab nest: the owner is whatever
+    /// stands before the last three.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
@@ -101,11 +102,17 @@ impl TaskKey {
             )
         };
         let (task_source, rest) = text.split_once(':').ok_or_else(wrong)?;
-        let pieces: Vec<&str> = rest.split('/').collect();
-        let [owner, repo, task_type, task_id] = pieces[..] else { return Err(wrong()) };
-        let known =
-            matches!(task_source, "github" | "gitlab") && matches!(task_type, "issue" | "pull_request");
-        if !known || owner.is_empty() || repo.is_empty() || task_id.is_empty() {
+        let pieces: Vec<&str> = rest.rsplitn(4, '/').collect();
+        let [task_id, task_type, repo, owner] = pieces[..] else { return Err(wrong()) };
+        let nests = task_source == "gitlab";
+        let known = (nests || task_source == "github") && matches!(task_type, "issue" | "pull_request");
+        let is_whole = |owner: &str| owner.split('/').all(|group| !group.is_empty());
+        if !known
+            || repo.is_empty()
+            || task_id.is_empty()
+            || !is_whole(owner)
+            || (!nests && owner.contains('/'))
+        {
             return Err(wrong());
         }
         let [task_source, owner, repo, task_type, task_id] =
@@ -320,6 +327,18 @@ mod tests {
             ["", "github", "svn:a/b/issue/1", "github:a/b/epic/1", "github:a/b/issue/", "github:a/issue/1"]
         {
             assert!(TaskKey::parse(wrong).unwrap_err().contains("github:ann/tool/issue/27"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn groups_of_gitlab_nest_and_owners_of_github_do_not() {
+        let key = TaskKey::parse("gitlab:tools/web/front/issue/7").unwrap();
+        assert_eq!((key.owner.as_str(), key.repo.as_str()), ("tools/web", "front"));
+        assert_eq!(key.to_string(), "gitlab:tools/web/front/issue/7");
+        for wrong in
+            ["github:tools/web/front/issue/7", "gitlab:tools//front/issue/7", "gitlab:/front/issue/7"]
+        {
+            assert!(TaskKey::parse(wrong).is_err(), "{wrong}");
         }
     }
 }

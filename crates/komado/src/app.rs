@@ -136,7 +136,7 @@ impl App {
     }
 
     /// Limits of an output on arrival: as the settings say, and less in a small window.
-    fn limits(&self, thread: &Thread<'_>) -> Outcome<Option<Limits>> {
+    pub(crate) fn limits(&self, thread: &Thread<'_>) -> Outcome<Option<Limits>> {
         let config = self.session(thread.session())?.meta.config;
         let clip = self.config.clip();
         let Some(window) = self.own_window(&config, None) else { return Ok(clip) };

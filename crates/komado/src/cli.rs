@@ -51,6 +51,10 @@ verbs! {
     Key => key,
     /// Be an MCP server on standard input and output
     Mcp => mcp,
+    /// Give tasks to an agent: add, fetch, list, show, pause, resume, stop, retry
+    Task => task,
+    /// Take tasks from the queue and work on them
+    Work => work,
     /// List the entries of a journal
     Log => log,
     /// Print what the model sees
@@ -71,6 +75,8 @@ verbs! {
     Fork => fork,
     /// Work in child threads: windows inside the window
     Thread => thread,
+    /// Check, draw and follow playbooks: the course of a task as a graph
+    Playbook => playbook,
     /// Keep a message in the view through every edit
     Pin => pin,
     /// Take a pin back
@@ -129,9 +135,15 @@ verbs! {
     Demo => demo,
     /// Print a completion script for a shell
     Completions => completions,
+    /// Run a command that reaches one folder only
+    #[command(hide = true)]
+    Confine => confine,
 }
 
 pub(crate) fn run(cli: Cli) -> Outcome {
+    if let Verb::Confine(args) = cli.verb {
+        return Err(verb::confine::without_app(args));
+    }
     let mut app = match &cli.verb {
         Verb::Config(_) | Verb::Completions(_) | Verb::ExplainError(_) => App::storeless(&cli.options)?,
         _ => App::new(&cli.options)?,

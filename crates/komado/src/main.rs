@@ -10,6 +10,7 @@ mod connect;
 mod fault;
 mod gauge;
 mod heap;
+mod mind;
 mod paper;
 mod progress;
 mod server;

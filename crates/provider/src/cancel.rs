@@ -21,7 +21,7 @@ impl Cancel {
     }
 
     /// Ends when it is said.
-    pub(crate) async fn cancelled(&self) {
+    pub async fn cancelled(&self) {
         self.0.cancelled().await;
     }
 }

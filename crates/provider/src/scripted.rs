@@ -64,7 +64,8 @@ pub struct Options {
     pub overflow: OnOverflow,
     /// How many request bodies are remembered; older ones are forgotten, what else was seen is not.
     pub keep: usize,
-    /// Reads bodies without keeping or parsing them, and answers a short fixed text: to measure a client.
+    /// Reads bodies without keeping or parsing them, and answers steps without conditions as they stand, else a short fixed text:
+    /// to measure a client.
     pub discard: bool,
 }
 

@@ -393,6 +393,26 @@ fn a_server_that_discards_reads_a_large_body_and_keeps_nothing() {
 }
 
 #[test]
+fn a_server_that_discards_says_what_its_script_says_as_far_as_it_needs_no_look_at_the_request() {
+    let server = start(Options { discard: true, ..Options::default() });
+    server.add(Step::say("never").when_contains("x"));
+    server.add(Step::call("read", r#"{"path":"{{n}}.txt"}"#));
+    let said = |stream: bool| {
+        let form = if stream { Form::Stream } else { Form::Whole };
+        post(&server, Dialect::Chat, &ask(Dialect::Chat, "x", stream))
+            .heard(Dialect::Chat, form)
+            .message()
+            .unwrap()
+    };
+    let called = said(true);
+    let call = called.calls().next().unwrap();
+    assert_eq!((call.name.as_str(), call.arguments.as_str()), ("read", r#"{"path":"{{n}}.txt"}"#));
+    assert!(!call.id.is_empty());
+    assert_eq!(said(false).words(), "ok");
+    assert_eq!(server.left(), 1);
+}
+
+#[test]
 fn a_body_of_many_megabytes_is_read_counted_and_answered() {
     let server = start(Options { keep: 0, ..Options::default() });
     let text = "小さな窓 and a long text. ".repeat(200_000);

@@ -22,6 +22,8 @@ pub(super) enum Value {
     Lines(Vec<String>),
     /// Of [`Kind::Percents`].
     Percents(Vec<(String, f64)>),
+    /// Of [`Kind::Pairs`].
+    Pairs(Vec<(String, String)>),
     /// Of a [`Kind::Count`].
     Count(u32),
     /// Of a [`Kind::Path`].
@@ -78,7 +80,7 @@ pub(super) fn check(
 /// The error for a text that a kind refuses.
 pub(super) fn invalid(kind: Kind, key: &str, text: &str, place: Place) -> ConfigError {
     let found = match kind {
-        Kind::Secret => mask::SET.to_owned(),
+        kind if kind.is_secret() => mask::SET.to_owned(),
         Kind::Url(_) => mask::excerpt(&mask::url(text)),
         _ => mask::excerpt(text),
     };
@@ -104,6 +106,10 @@ pub(super) fn expected(kind: Kind) -> String {
         Kind::Percent => "a percentage from 5 to 100, or -1".to_owned(),
         Kind::Lines => "texts, one per line".to_owned(),
         Kind::Percents => "NAME=PERCENT, one per line, from 5 to 100 or -1".to_owned(),
+        Kind::Pairs(between) => {
+            let forms: Vec<String> = between.iter().map(|between| format!("NAME{between}VALUE")).collect();
+            format!("{}, one per line", forms.join(" or "))
+        }
     }
 }
 
@@ -139,6 +145,13 @@ fn parse(kind: Kind, text: &str, sources: &Sources<'_>) -> Option<Value> {
                 Some((name.trim().to_owned(), percent(value.trim().trim_end_matches('%'))?))
             };
             lines(text).map(one).collect::<Option<_>>().map(Value::Percents)
+        }
+        Kind::Pairs(between) => {
+            let one = |line: &str| {
+                let (name, value) = line.split_once(between)?;
+                Some((name.trim().to_owned(), value.trim().to_owned())).filter(|(name, _)| !name.is_empty())
+            };
+            lines(text).map(one).collect::<Option<_>>().map(Value::Pairs)
         }
     }
 }
@@ -181,7 +194,7 @@ fn path(text: &str, sources: &Sources<'_>) -> Option<PathBuf> {
 
 fn shown(kind: Kind, text: &str, value: &Value) -> String {
     match (kind, value) {
-        (Kind::Secret, _) => mask::SET.to_owned(),
+        (kind, _) if kind.is_secret() => mask::SET.to_owned(),
         (Kind::Url(_), Value::Text(url)) => mask::url(url),
         (_, Value::Bool(on)) => on.to_string(),
         (_, Value::Ratio(share)) => share.to_string(),

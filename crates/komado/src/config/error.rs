@@ -98,15 +98,25 @@ pub(crate) enum ConfigError {
     /// A secret on the command line.
     #[error(
         "{place}: {key} is not taken from the command line, where everyone on this machine can read it in the list of \
-         processes; put it into the environment as {variable}, or into a file that {key}_file names"
+         processes; put it into the environment as {wayout}"
     )]
     SecretFlag {
         /// Where it was said.
         place: Place,
         /// The key of the setting.
         key: String,
-        /// The variable that may hold it.
-        variable: String,
+        /// The variable that may hold it, and the file.
+        wayout: String,
+    },
+    /// An MCP server that cannot be reached as it is written.
+    #[error("{place}: {key} {why}")]
+    BadServer {
+        /// Where one of its settings was said.
+        place: Place,
+        /// Its section.
+        key: String,
+        /// What is wrong with it, and what to do.
+        why: &'static str,
     },
     /// A value refers to a variable that is not set.
     #[error(

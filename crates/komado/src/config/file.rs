@@ -110,8 +110,7 @@ impl Walk<'_> {
                     self.setting(setting, &keys, name, spot)?
                 }
                 (Spot::Setting(setting), Node::List(_))
-                    if matches!(setting.kind, Kind::Lines | Kind::Percents)
-                        && yaml::lines(spot, self.source).is_some() =>
+                    if setting.kind.is_list() && yaml::lines(spot, self.source).is_some() =>
                 {
                     self.setting(setting, &keys, name, spot)?
                 }
@@ -188,14 +187,14 @@ fn unexpanded(
 ) -> Result<Given, ConfigError> {
     let key = key.to_owned();
     match fault {
-        Fault::Unset(variable) if setting.kind == Kind::Secret => {
+        Fault::Unset(variable) if setting.kind.is_secret() => {
             let note = format!("{key} is unset: {place} refers to {variable}, which is not set");
             Ok(Given::unset(setting, place, Some(note)))
         }
         Fault::Unset(variable) => Err(ConfigError::UnsetVariable { place, key, variable }),
         Fault::Malformed { problem, found } => {
             let found = match setting.kind {
-                Kind::Secret | Kind::Url(_) => "(not shown)".to_owned(),
+                kind if kind.is_secret() || matches!(kind, Kind::Url(_)) => "(not shown)".to_owned(),
                 _ => mask::excerpt(&found),
             };
             Err(ConfigError::BadReference { place, key, problem, found })

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::check::{Given, check};
 use super::origin::Place;
-use super::table::{self, Kind, SETTINGS, Setting};
+use super::table::{self, SETTINGS, Setting};
 use super::{ConfigError, Sources, suggest};
 
 /// The settings that flags give.
@@ -25,9 +25,12 @@ fn one(name: &str, text: &str, sources: &Sources<'_>) -> Result<(String, Given),
         return Err(ConfigError::UnknownKey { place, key: name.to_owned(), hint: suggest::key_hint(name) });
     };
     let key = if setting.is_family() { name } else { setting.path };
-    if setting.kind == Kind::Secret && !text.is_empty() {
-        let (key, variable) = (key.to_owned(), table::env_name(key));
-        return Err(ConfigError::SecretFlag { place, key, variable });
+    if setting.kind.is_secret() && !text.is_empty() {
+        let file = format!("{key}_file");
+        let file =
+            table::resolve(&file).map_or_else(String::new, |_| format!(", or into a file that {file} names"));
+        let (key, wayout) = (key.to_owned(), format!("{}{file}", table::env_name(key)));
+        return Err(ConfigError::SecretFlag { place, key, wayout });
     }
     Ok((key.to_owned(), check(setting, key, text, place, sources)?))
 }

@@ -8,6 +8,7 @@
 //! Every value that is given is checked, even one that a stronger place overrides: a broken file is never
 //! silently carried along. Secrets are not shown: not in rows, not in errors, not in `Debug`.
 
+mod agent;
 mod check;
 mod env;
 mod error;
@@ -16,6 +17,7 @@ mod file;
 mod flags;
 mod ladder;
 pub(crate) mod mask;
+mod mcp;
 pub(crate) mod origin;
 mod reference;
 mod server;
@@ -25,6 +27,7 @@ pub(crate) mod table;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod tracker;
 mod yaml;
 
 use std::collections::BTreeMap;
@@ -33,8 +36,9 @@ use std::path::{Path, PathBuf};
 
 use check::{Given, Value};
 use origin::{Place, Row};
-use table::{Named, PERSONA, PROVIDER, SETTINGS};
+use table::{Named, PERSONA, PROVIDER, SERVER, SETTINGS, Setting};
 
+pub(crate) use agent::AgentWishes;
 pub(crate) use error::ConfigError;
 pub(crate) use ladder::LadderWishes;
 pub(crate) use reference::reference;
@@ -106,6 +110,8 @@ pub(crate) struct Config {
     pub(crate) server: ServerWishes,
     /// How a window is kept.
     pub(crate) ladder: LadderWishes,
+    /// Tasks.
+    pub(crate) agent: AgentWishes,
     /// What a person should know although nothing is wrong, such as a key that is not set.
     pub(crate) notes: Vec<String>,
     /// The file that was read, if any.
@@ -151,7 +157,7 @@ impl Config {
         let named = table::named(given.keys().chain(flags.keys()));
         given.extend(env::layer(sources, &named)?);
         given.extend(flags);
-        let mut config = Self::build(&given, found.map(|found| found.path));
+        let mut config = Self::build(&given, found.map(|found| found.path))?;
         config.notes.extend(env::passed_over(sources));
         Ok(config)
     }
@@ -171,20 +177,24 @@ impl Config {
         self.rows.clone()
     }
 
-    fn build(given: &BTreeMap<String, Given>, file: Option<PathBuf>) -> Self {
+    fn build(given: &BTreeMap<String, Given>, file: Option<PathBuf>) -> Result<Self, ConfigError> {
         let mut config = Self { file, ..Self::default() };
         for (key, given) in given {
             config.apply(key, given);
             config.notes.extend(given.note.clone());
         }
         config.notes.extend(config.unknown_provider());
+        config.agent.servers = mcp::servers(given)?;
+        config.agent.trackers = tracker::trackers(given);
         config.rows = config.list(given);
-        config
+        Ok(config)
     }
 
     fn apply(&mut self, key: &str, given: &Given) {
         if let Some(name) = table::name_in(given.setting, key) {
             return match given.setting.stand_in() {
+                // What is said of one server is put together when everything is known.
+                Some(SERVER) => {}
                 Some(PERSONA) => self.threads.apply_persona(name, given.setting.leaf(), given.value.clone()),
                 _ => {
                     let llm = self.llms.entry(name.to_owned()).or_default();
@@ -213,6 +223,7 @@ impl Config {
             (key, Some(value)) if key.starts_with("telemetry.") => self.traces.apply(key, value),
             (key, Some(value)) if key.starts_with("threads.") => self.threads.apply(key, value),
             (key, Some(value)) if key.starts_with("server.") => self.server.apply(key, value),
+            (key, Some(value)) if is_of_tasks(key) => self.agent.apply(key, value),
             ("session.max_history", Some(Value::Count(v))) => self.max_history = Some(v),
             ("session.user", Some(Value::Text(v))) => self.user = Some(v),
             ("session.meter", Some(Value::Text(v))) => self.meter = v,
@@ -265,7 +276,8 @@ impl Config {
     }
 
     fn list(&self, given: &BTreeMap<String, Given>) -> Vec<Row> {
-        let (family, single): (Vec<_>, Vec<_>) = SETTINGS.iter().partition(|setting| setting.is_family());
+        let (family, single): (Vec<&Setting>, Vec<&Setting>) =
+            SETTINGS.iter().partition(|setting| setting.is_family());
         let mut named: Named = table::named(given.keys());
         named.insert((PROVIDER, self.provider.clone()));
         let of_families = named.iter().flat_map(|(stand_in, name)| {
@@ -316,6 +328,11 @@ impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.rows.iter().map(|row| (&row.key, &row.value))).finish()
     }
+}
+
+/// Whether a setting is about how tasks are worked on.
+fn is_of_tasks(key: &str) -> bool {
+    ["work.", "agent.", "tools."].iter().any(|section| key.starts_with(section))
 }
 
 fn defaults(sources: &Sources<'_>) -> Result<BTreeMap<String, Given>, ConfigError> {

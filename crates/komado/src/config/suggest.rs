@@ -5,7 +5,7 @@
 
 use strsim::damerau_levenshtein;
 
-use super::table::{self, Named, PROVIDER, SETTINGS};
+use super::table::{self, Named, PROVIDER, SETTINGS, Setting};
 
 /// The providers whose keys are suggested where none was named: all of them would drown the likely ones.
 const USUAL: [&str; 4] = ["openai", "anthropic", "ollama", "lmstudio"];
@@ -52,7 +52,8 @@ pub(crate) fn nearest_name<'a>(name: &str, known: impl Iterator<Item = &'a str>)
 
 /// Every key with its last part; families for the given names and for the usual providers.
 fn keys(named: &Named) -> Vec<(String, &'static str)> {
-    let (family, single): (Vec<_>, Vec<_>) = SETTINGS.iter().partition(|setting| setting.is_family());
+    let (family, single): (Vec<&Setting>, Vec<&Setting>) =
+        SETTINGS.iter().partition(|setting| setting.is_family());
     let named = named.iter().map(|(stand_in, name)| (*stand_in, name.as_str()));
     let named = named.chain(USUAL.map(|name| (PROVIDER, name)));
     let of_families = named.flat_map(|(stand_in, name)| {

@@ -1,5 +1,5 @@
 //! `komado bench`: what an append costs as a session grows, what opening a large one costs, what planning and rendering
-//! its view does, and what sending it takes.
+//! its view does, what sending it takes, and what the process of a task holds.
 //!
 //! Everything is measured through the file store and the engine as an agent uses them, next to what people use
 //! instead, in the same run on the same disk. The sessions live in a folder of their own, which is removed at the end.
@@ -17,6 +17,7 @@ mod place;
 mod plan;
 mod request;
 mod store;
+mod task;
 mod words;
 
 use crate::app::App;
@@ -48,6 +49,8 @@ enum What {
     Gateway(gateway::Args),
     /// A store beside its own driver, in a small session and in a large one
     Store(store::Args),
+    /// What the process of a task holds: of a context that grows, and in a long task
+    Task(task::Args),
     /// One process of `bench open`
     #[command(hide = true)]
     OpenChild(child::Args),
@@ -67,6 +70,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         What::Plan(args) => plan::run(app, args),
         What::Gateway(args) => gateway::run(app, args),
         What::Store(args) => store::run(app, args),
+        What::Task(args) => task::run(app, args),
         What::OpenChild(args) => child::run(app, args),
         What::PlanChild(args) => plan::run_deed(app, args),
         What::Request(args) => request::run(app, args),

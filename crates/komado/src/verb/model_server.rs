@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// What happens to a request that is too large: refuse, in-stream or truncate
     #[arg(long, value_name = "HOW", default_value = "refuse", value_parser = overflow)]
     on_overflow: OnOverflow,
-    /// Read requests without keeping or parsing them, and answer a short fixed text
+    /// Read requests without keeping or parsing them; answer steps without conditions, else a short fixed text
     #[arg(long)]
     discard: bool,
 }

@@ -1,12 +1,13 @@
 //! Reads a request without keeping it: what a client's memory and speed are measured against.
 //!
-//! However large the body is, only its ends are held, to see whether the answer is to come in pieces.
+//! However large the body is, only its ends are held, to see whether the answer is to come in pieces. What is answered
+//! cannot depend on it: steps of the script are used in order as far as they have no conditions, else a short fixed text.
 
 use super::Host;
 use super::decide::{Answer, Decision, fixed_stamp};
 use super::ledger::{Fnv, Seen};
-use super::script::Reply;
-use super::speech::{Begun, Speech};
+use super::script::{News, Reply};
+use super::speech::{self, Begun, Speech};
 use crate::dialect::{Dialect, Form};
 use axum::body::Body;
 use http_body_util::BodyExt;
@@ -19,7 +20,7 @@ const END: usize = 4096;
 /// What the answer says.
 const WORDS: &str = "ok";
 
-/// Reads `body` to its end and answers a short fixed text. `None` when the client went away.
+/// Reads `body` to its end and answers the next step, or a short fixed text. `None` when the client went away.
 pub(super) async fn take(
     host: &Host,
     dialect: Dialect,
@@ -53,14 +54,24 @@ pub(super) async fn take(
         cached: 0,
     };
     host.record(seen);
-    let reply = Reply { text: WORDS.into(), ..Reply::default() };
-    let speech = Speech { reply, finish: "stop".into(), tokens: 1 };
+    let speech = said(host, dialect, sum.0);
     // A guess, so that nobody takes the answer for one to a shortened request.
-    let usage = Usage { input_tokens: bytes / 4, output_tokens: 1, ..Usage::default() };
+    let usage = Usage { input_tokens: bytes / 4, output_tokens: speech.tokens, ..Usage::default() };
     let events = speech.events(Begun::new(dialect, "scripted", sum.0), usage, None);
     let form = if stream { Form::Stream } else { Form::Whole };
     let answer = Answer::Said { form, events, stamp: fixed_stamp(true) };
     Some(Decision { answer, delay: Duration::ZERO, pause: Duration::ZERO, break_after: None })
+}
+
+/// The reply of the next step, as it stands there; the fixed text when there is none.
+fn said(host: &Host, dialect: Dialect, digest: u64) -> Speech {
+    let Some(step) = host.ledger().step(&News::default()) else {
+        let reply = Reply { text: WORDS.into(), ..Reply::default() };
+        return Speech { reply, finish: "stop".into(), tokens: 1 };
+    };
+    let mut reply = step.reply;
+    speech::name_calls(&mut reply.calls, dialect, digest);
+    Speech::new(host.options.meter, reply, None, step.finish)
 }
 
 /// Whether the request asks for pieces, as far as its ends tell.

@@ -77,7 +77,7 @@ impl Ledger {
     }
 
     /// The first step that is for this request; used up when that was its last time.
-    pub(super) fn step(&mut self, news: &News) -> Option<Step> {
+    pub(super) fn step(&mut self, news: &News<'_>) -> Option<Step> {
         let at = self.steps.iter().position(|step| step.when.holds(news))?;
         match &mut self.steps[at].repeat {
             Repeat::Times(times) if *times > 1 => *times -= 1,

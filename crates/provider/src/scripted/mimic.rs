@@ -25,7 +25,7 @@ const WORDS: [&str; 12] = [
 ];
 
 /// What the model answers to `asked`.
-pub(super) fn reply(meter: Meter, asked: &Asked, news: &News, tokens: u64) -> Reply {
+pub(super) fn reply(meter: Meter, asked: &Asked, news: &News<'_>, tokens: u64) -> Reply {
     if news.is_summary {
         return said(material::summary(meter, asked));
     }
@@ -57,7 +57,7 @@ pub(super) fn is_japanese(text: &str) -> bool {
     text.chars().any(|c| matches!(c, '\u{3040}'..='\u{30ff}'))
 }
 
-fn plain(text: &str, asked: &Asked, news: &News, tokens: u64) -> String {
+fn plain(text: &str, asked: &Asked, news: &News<'_>, tokens: u64) -> String {
     let (quote, count) = (clip(text), asked.messages.len());
     let turn = news.turn;
     if is_japanese(text) {

@@ -88,6 +88,12 @@ impl Step {
         self
     }
 
+    /// The same step, for a request that contains `text` in any of its messages.
+    pub fn when_anywhere(mut self, text: impl Into<String>) -> Self {
+        self.when.anywhere = Some(text.into());
+        self
+    }
+
     /// The same step, for a request whose news contain `text`.
     pub fn when_contains(mut self, text: impl Into<String>) -> Self {
         self.when.contains = Some(text.into());
@@ -115,6 +121,8 @@ impl Default for Repeat {
 pub struct When {
     /// The news contain this text. News are all messages after the last one of the model.
     pub contains: Option<String>,
+    /// Some message of the request contains this text.
+    pub anywhere: Option<String>,
     /// The news match this expression.
     pub regex: Option<Regex>,
     /// The model has spoken one time less than this in the request: 1 is the first turn.
@@ -127,9 +135,11 @@ pub struct When {
 
 impl When {
     /// True when it is for this request.
-    pub(super) fn holds(&self, news: &News) -> bool {
+    pub(super) fn holds(&self, news: &News<'_>) -> bool {
         let text = &news.text;
-        self.contains.as_ref().is_none_or(|part| text.contains(part))
+        let is_said = |part: &String| news.all.iter().any(|message| message.words().contains(part.as_str()));
+        self.anywhere.as_ref().is_none_or(is_said)
+            && self.contains.as_ref().is_none_or(|part| text.contains(part))
             && self.regex.as_ref().is_none_or(|regex| regex.is_match(text))
             && self.turn.is_none_or(|turn| turn == news.turn)
             && self.has_tool_result.is_none_or(|has| has == news.has_tool_result)
@@ -139,7 +149,9 @@ impl When {
 
 /// What a step looks at in a request.
 #[derive(Clone, Debug, Default)]
-pub(super) struct News {
+pub(super) struct News<'a> {
+    /// Every message of the request.
+    pub(super) all: &'a [Message],
     /// The words of all messages after the last one of the model.
     pub(super) text: String,
     /// The words of the last message of a user.
@@ -149,15 +161,16 @@ pub(super) struct News {
     pub(super) is_summary: bool,
 }
 
-impl News {
+impl<'a> News<'a> {
     /// What is new in `messages`.
-    pub(super) fn of(messages: &[Message], is_summary: bool) -> Self {
+    pub(super) fn of(messages: &'a [Message], is_summary: bool) -> Self {
         let spoken = messages.iter().rposition(|message| message.role == Role::Assistant);
         let fresh = &messages[spoken.map_or(0, |at| at + 1)..];
         let words: Vec<String> = fresh.iter().map(Message::words).collect();
         let user = messages.iter().rfind(|message| message.role == Role::User);
         let answers = messages.iter().filter(|message| message.role == Role::Assistant).count();
         Self {
+            all: messages,
             text: words.join("\n"),
             last: user.map(Message::words).unwrap_or_default(),
             turn: answers as u64 + 1,

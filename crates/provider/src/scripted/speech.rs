@@ -116,7 +116,7 @@ pub(super) fn name_calls(calls: &mut [ToolCall], dialect: Dialect, digest: u64) 
 }
 
 /// Fills in what a script leaves open.
-pub(super) fn fill(reply: &mut Reply, news: &News, tokens: u64, n: u64) {
+pub(super) fn fill(reply: &mut Reply, news: &News<'_>, tokens: u64, n: u64) {
     let blanks = |last: &str| {
         [
             ("{{turn}}", news.turn.to_string()),

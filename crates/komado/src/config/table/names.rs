@@ -1,9 +1,9 @@
 //! How is a setting called in the file, in the environment and on the command line?
 //!
 //! A path of the table is the one name; all others follow from it by rule. A family is a row that stands for one setting
-//! per name: of a provider, or of a persona.
+//! per name: of a provider, of a persona, or of an MCP server.
 
-use super::{PERSONA, PROVIDER, RESERVED, SETTINGS, Setting};
+use super::{PERSONA, PROVIDER, RESERVED, SERVER, SETTINGS, Setting};
 use std::collections::BTreeSet;
 
 /// How the address of a store begins.
@@ -26,7 +26,7 @@ pub(crate) type Named = BTreeSet<(&'static str, String)>;
 impl Setting {
     /// What stands in the path of a family for a name; `None` for a single setting.
     pub(crate) fn stand_in(&self) -> Option<&'static str> {
-        [PROVIDER, PERSONA].into_iter().find(|stand_in| self.path.contains(stand_in))
+        [PROVIDER, PERSONA, SERVER].into_iter().find(|stand_in| self.path.contains(stand_in))
     }
 
     /// Whether this row stands for one setting per name.
@@ -49,7 +49,7 @@ impl Setting {
         self.stand_in().map_or_else(|| self.path.to_owned(), |stand_in| self.path.replace(stand_in, name))
     }
 
-    /// Our variables for this setting, strongest first; for a family, with `<PROVIDER>` or `<PERSONA>` in it.
+    /// Our variables for this setting, strongest first; for a family, with `<PROVIDER>`, `<PERSONA>` or `<SERVER>` in it.
     pub(crate) fn env(&self) -> Vec<String> {
         let full = match (self.around(), self.stand_in()) {
             (Some((before, after)), Some(stand_in)) => {

@@ -1,6 +1,6 @@
 //! Does every variable do what it says, and does a misspelt one speak up?
 
-use super::super::table::{Kind, SETTINGS};
+use super::super::table::SETTINGS;
 use super::{World, line};
 
 #[test]
@@ -28,8 +28,8 @@ fn each_setting_has_a_variable_by_rule() {
         let key = setting.key_for("openai");
         let name = format!("KOMADO_{}", key.to_uppercase().replace('.', "_"));
         let value = super::settings::another_value(setting);
-        let config = World::new().env(&name, value).load();
-        let shown = if setting.kind == Kind::Secret { "(set)" } else { value };
+        let config = super::settings::world_for(setting).env(&name, value).load();
+        let shown = if setting.kind.is_secret() { "(set)" } else { value };
         assert_eq!(line(&config, &key), format!("{shown} (env {name})"));
     }
 }

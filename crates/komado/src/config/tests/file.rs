@@ -150,7 +150,7 @@ fn a_list_or_mapping_is_no_value_and_a_value_is_no_section() {
         "- a\n",
         "komado.yaml:1:1: the file must be a mapping, not a list; \
          keys that may stand in it: context_storage, budget, tool_output_cache, compaction, overflow, retry, store, \
-         threads, personas, session, server, telemetry, llm",
+         threads, personas, session, server, telemetry, llm, work, agent, tools, mcp_servers, github, gitlab",
     );
 }
 

@@ -10,6 +10,7 @@ mod precedence;
 mod secrets;
 mod settings;
 mod suggestions;
+mod tasks;
 mod threads;
 
 use std::collections::BTreeMap;

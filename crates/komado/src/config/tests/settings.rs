@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::super::reference;
-use super::super::table::{Kind, PROVIDER, SETTINGS, Setting};
+use super::super::table::{Kind, PROVIDER, SERVER, SETTINGS, Setting};
 use super::{World, line};
 
 /// A value that a setting accepts and that is not its default.
@@ -23,18 +23,36 @@ pub(super) fn another_value(setting: &Setting) -> &'static str {
         Kind::Choice(words) if words.contains(&"anthropic") => "anthropic",
         Kind::Choice(words) if words.contains(&"stop") => "stop",
         Kind::Choice(words) if words.contains(&"never") => "never",
+        Kind::Choice(words) if words.contains(&"off") => "off",
+        Kind::Pairs(_) => "名=値",
         Kind::Choice(_) => "chars4",
         Kind::Text | Kind::Path | Kind::Secret => "値",
     }
+}
+
+/// A world in which a setting may be given by itself: an MCP server needs one of two.
+pub(super) fn world_for(setting: &Setting) -> World {
+    match (setting.stand_in(), setting.leaf()) {
+        (Some(SERVER), leaf) if !["command", "url"].contains(&leaf) => {
+            World::new().flag("mcp_servers.openai.command", "x")
+        }
+        _ => World::new(),
+    }
+}
+
+/// The name that a setting of a family is given for: a server that is started is not one at an address.
+fn name_for(setting: &Setting) -> &'static str {
+    let is_of_address = ["url", "headers"].contains(&setting.leaf());
+    if setting.stand_in() == Some(SERVER) && is_of_address { "web" } else { "openai" }
 }
 
 #[test]
 fn every_setting_of_the_table_reaches_its_field() {
     let mut world = World::new();
     for setting in SETTINGS {
-        let (key, value) = (setting.key_for("openai"), another_value(setting));
+        let (key, value) = (setting.key_for(name_for(setting)), another_value(setting));
         world = match setting.kind {
-            Kind::Secret => world.env(&super::super::table::env_name(&key), value),
+            kind if kind.is_secret() => world.env(&super::super::table::env_name(&key), value),
             _ => world.flag(&key, value),
         };
     }
@@ -67,8 +85,11 @@ fn every_setting_of_the_table_reaches_its_field() {
     check_threads(&config);
     check_server(&config.server);
     check_store(&config);
+    check_tasks(&config.agent, &world);
+    check_trackers(&config.agent);
+    check_mcp_servers(&config.agent, &world);
     assert_eq!(llm.models, ["値", "値"]);
-    assert_eq!(SETTINGS.len(), 76, "a new setting needs a line in this test");
+    assert_eq!(SETTINGS.len(), 125, "a new setting needs a line in this test");
 }
 
 /// What the settings of child threads come to.
@@ -81,6 +102,50 @@ fn check_threads(config: &super::super::Config) {
         (persona.enabled, persona.default_window_ratio, persona.max_depth),
         (Some(false), Some(0.25), Some(42))
     );
+}
+
+/// What the settings of tasks and of their tools come to.
+fn check_tasks(agent: &super::super::AgentWishes, world: &World) {
+    use komado_agent::builtin::Sandbox;
+    let seconds = std::time::Duration::from_secs;
+    let (work, limits, tools) = (&agent.work, &agent.limits, &agent.tools);
+    assert_eq!((work.concurrency, work.tries), (42, 42));
+    assert_eq!([work.hidden, work.pause, work.grace, work.poll], [seconds(42); 4]);
+    assert_eq!((limits.turns, limits.time, limits.tokens), (Some(42), Some(seconds(42 * 60)), Some(42)));
+    assert_eq!((limits.errors, agent.system_prompt.as_deref()), (42, Some("値")));
+    let path = Some(world.path("work/値"));
+    assert_eq!([&agent.rules_file, &agent.playbook, &tools.work_dir], [&path; 3]);
+    assert_eq!((tools.enabled.len(), tools.allow.len(), tools.timeout), (2, 2, seconds(42)));
+    assert_eq!((tools.most_output, tools.sandbox), (42 << 20, Sandbox::Off));
+    assert_eq!(tools.prepare.as_deref(), Some("値"));
+}
+
+/// What the settings of GitHub and GitLab come to.
+fn check_trackers(agent: &super::super::AgentWishes) {
+    assert_eq!(
+        agent.trackers.iter().map(|tracker| tracker.kind.name()).collect::<Vec<_>>(),
+        ["github", "gitlab"]
+    );
+    for tracker in &agent.trackers {
+        assert_eq!((tracker.base_url.as_str(), tracker.repos.len()), ("http://localhost:1234", 2));
+        assert_eq!((tracker.token.as_deref(), tracker.user.as_deref()), (Some("値"), Some("値")));
+        let labels = [&tracker.label, &tracker.running, &tracker.done, &tracker.failed, &tracker.paused];
+        assert!(labels.iter().all(|label| *label == "値"));
+        assert_eq!(tracker.patience.as_secs(), 42);
+    }
+}
+
+/// What the settings of MCP servers come to.
+fn check_mcp_servers(agent: &super::super::AgentWishes, world: &World) {
+    use komado_agent::mcp::How;
+    let [started, web] = agent.servers.as_slice() else { panic!("two servers") };
+    assert_eq!((started.name.as_str(), web.name.as_str()), ("openai", "web"));
+    assert_eq!((started.call.as_secs(), started.start.as_secs(), started.only.len()), (42, 42, 2));
+    let pair = vec![("名".to_owned(), "値".to_owned())];
+    let How::Command { program, args, env, folder } = &started.how else { panic!("it is started") };
+    assert_eq!((program.as_str(), args.len(), env), ("値", 2, &pair));
+    assert_eq!(folder, &Some(world.path("work/値")));
+    assert!(web.how == How::Http { url: "http://localhost:1234/".into(), headers: pair });
 }
 
 /// What the settings of the server come to.

@@ -20,13 +20,14 @@ use crate::fault::{Fault, Outcome};
 use clap::Args as ClapArgs;
 use deed::Figures;
 use filling::{Built, fill};
-use peer::{Peer, Python};
+use peer::Peer;
 use report::{as_json, as_text};
 use sink::{Got, Sink};
 use std::path::PathBuf;
 use std::time::Instant;
 
 pub(crate) use deed::{Args as DeedArgs, run as run_deed};
+pub(super) use peer::Python;
 
 /// MB of the request that the large one is compared with.
 const SMALL: u64 = 1;

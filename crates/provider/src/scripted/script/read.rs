@@ -66,13 +66,14 @@ pub(super) fn step(line: usize, text: &str) -> Result<Step, BadScript> {
 }
 
 fn when(line: usize, value: &RawValue) -> Result<When, BadScript> {
-    const KNOWN: &[&str] = &["contains", "regex", "turn", "has_tool_result", "is_summary"];
+    const KNOWN: &[&str] = &["anywhere", "contains", "regex", "turn", "has_tool_result", "is_summary"];
     let fields = Fields::parse(line, "when", value.get(), KNOWN)?;
     let regex = match fields.read::<String>("regex")? {
         Some(text) => Some(Regex::new(&text).map_err(|e| fields.bad("regex", one_line(&e.to_string())))?),
         None => None,
     };
     Ok(When {
+        anywhere: fields.read("anywhere")?,
         contains: fields.read("contains")?,
         regex,
         turn: fields.read("turn")?,

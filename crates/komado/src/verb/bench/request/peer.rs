@@ -15,7 +15,7 @@ const CHECK: &str =
     "import importlib.util as u, sys; sys.exit(not (u.find_spec('openai') or u.find_spec('httpx')))";
 
 /// A Python with an SDK.
-pub(super) struct Python(PathBuf);
+pub(in super::super) struct Python(PathBuf);
 
 /// What the peer took.
 pub(super) struct Peer {
@@ -37,7 +37,7 @@ pub(super) struct Told {
 impl Python {
     /// The one that `KOMADO_PYTHON` names, the one that `make setup` makes, or the system's, if it has an SDK. Without any
     /// our own figures are still worth having; that there is nothing beside them is told.
-    pub(super) fn find() -> Outcome<Option<Self>> {
+    pub(in super::super) fn find() -> Outcome<Option<Self>> {
         if let Some(named) = std::env::var_os("KOMADO_PYTHON") {
             let named = PathBuf::from(named);
             return match is_fit(&named) {
@@ -59,6 +59,11 @@ impl Python {
             );
         }
         Ok(found.map(Self))
+    }
+
+    /// Where it is.
+    pub(in super::super) fn path(&self) -> &Path {
+        &self.0
     }
 
     /// Sends the messages of a session.

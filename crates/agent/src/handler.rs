@@ -1,0 +1,218 @@
+//! Works on one task, from its first word to its summary, or from where another one was killed.
+//!
+//! Everything that must outlive the process is in the journal: that the task was told, which comments were taken in, how
+//! long it was worked on, where the playbook stands. So [`work`] asks the journal first what is left to do, and does only
+//! that. The end has an order: the journal says it, then the tracker is told, then the queue; whoever takes up a task
+//! whose end is journaled does the rest. Nothing here knows a process, a signal or a terminal: what is wanted of a task
+//! from outside comes as [`Orders`], and what happens is handed to whoever wants to tell it.
+
+mod begin;
+mod brief;
+mod earlier;
+mod ending;
+mod hands;
+mod last_words;
+mod mark;
+mod orders;
+mod toll;
+mod trouble;
+mod watch;
+
+pub use brief::Brief;
+pub use mark::{ABOUT, Mark};
+pub use orders::Orders;
+pub use watch::{Vigil, watch};
+
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::mind::Mind;
+use crate::playbook::{self, Playbook};
+use crate::progress::{Order, Progress};
+use crate::source::Source;
+use crate::task::Task;
+use crate::tools::Toolbox;
+use hands::AtWork;
+use komado_core::SessionId;
+use komado_core::session::{MetaConfig, State};
+use komado_engine::Engine;
+use serde_json::{Map, Value, json};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use trouble::Trouble;
+
+/// A source that the handler and whoever watches its tracker share.
+pub type Shared = Mutex<Box<dyn Source>>;
+
+/// Hears what happens.
+pub type Tell<'k> = &'k (dyn Fn(Progress) + Sync);
+
+/// What a task is worked on with.
+pub struct Kit<'k> {
+    /// The task.
+    pub task: &'k Task,
+    /// Its session.
+    pub session: &'k SessionId,
+    /// Provider, model, window and meter of the session, when it has to be made.
+    pub config: MetaConfig,
+    /// This machine.
+    pub host: String,
+    /// What stands before the conversation.
+    pub brief: Brief,
+    /// The course it takes.
+    pub playbook: &'k Playbook,
+    /// What the model may call, beside what leads back to what left its view.
+    pub tools: &'k mut Toolbox,
+    /// Who brought it, and hears how it ends.
+    pub source: &'k Shared,
+    /// How much it may take.
+    pub limits: Limits,
+    /// How often it was taken, this time included, and how often it may be.
+    pub tries: (u32, u32),
+    /// Why it came back the last time.
+    pub why: Option<String>,
+    /// How long to wait for another process that still holds the session.
+    pub patience: Duration,
+    /// What is wanted of it from outside.
+    pub orders: &'k Orders,
+    /// Hears what happens.
+    pub tell: Tell<'k>,
+}
+
+impl Kit<'_> {
+    /// The source, whoever else looked at it before.
+    fn source(&self) -> MutexGuard<'_, Box<dyn Source>> {
+        self.source.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What came of it, this time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It is done, and everybody was told.
+    Completed,
+    /// It failed for good, and everybody was told.
+    Failed(String),
+    /// It was stopped, and everybody was told.
+    Stopped(String),
+    /// It rests until somebody lets it go on.
+    Paused(String),
+    /// Nothing is wrong with it: somebody else may go on at once.
+    Left(String),
+    /// Something was in the way that may pass.
+    Again(String),
+}
+
+impl Verdict {
+    /// As progress tells it.
+    pub fn progress(&self) -> Progress {
+        let (status, why) = match self {
+            Self::Completed => ("completed", None),
+            Self::Failed(why) => ("failed", Some(why)),
+            Self::Stopped(why) => ("stopped", Some(why)),
+            Self::Paused(why) => ("paused", Some(why)),
+            Self::Left(why) | Self::Again(why) => ("again", Some(why)),
+        };
+        Progress::Ended { status: status.to_owned(), why: why.cloned() }
+    }
+}
+
+/// Works on a task until it ends, rests, or something is in the way. What is in the way once too often is its end.
+pub fn work<'e>(mind: &mut dyn Mind<'e>, kit: &mut Kit<'_>) -> Verdict {
+    let (tries, most) = kit.tries;
+    if tries > most {
+        let why = kit.why.clone().unwrap_or_else(|| "whoever worked on it was not heard of again".to_owned());
+        return give_up(mind.engine(), kit, &format!("given up after {most} tries; the last one: {why}"));
+    }
+    let verdict = attempt(mind, kit).unwrap_or_else(|error| Trouble::of(&error).verdict());
+    match verdict {
+        Verdict::Again(why) if tries == most => {
+            give_up(mind.engine(), kit, &format!("given up after {most} tries; the last one: {why}"))
+        }
+        other => other,
+    }
+}
+
+/// What becomes of a task that cannot even be begun here: what it works with is missing.
+pub fn unable(engine: &Engine, kit: &mut Kit<'_>, why: &str) -> Verdict {
+    let (tries, most) = kit.tries;
+    if tries < most {
+        return Verdict::Again(why.to_owned());
+    }
+    give_up(engine, kit, &format!("given up after {most} tries; the last one: {why}"))
+}
+
+fn attempt<'e>(mind: &mut dyn Mind<'e>, kit: &mut Kit<'_>) -> Result<Verdict> {
+    let engine = mind.engine();
+    match begin::session(engine, kit)?.status {
+        State::Paused => return ending::pause(engine, kit, "somebody paused it"),
+        ended if ended.is_ended() => return ending::tell(engine, kit),
+        State::Running | State::Queued | State::Completed | State::Failed | State::Stopped => {}
+    }
+    let ended = follow(mind, kit);
+    conclude(mind, kit, ended)
+}
+
+/// Follows the playbook to its end, or to where it cannot go on.
+fn follow<'e>(mind: &mut dyn Mind<'e>, kit: &mut Kit<'_>) -> Result<playbook::Ended> {
+    let begun = begin::open(mind, kit)?;
+    tracing::info!("Task started: {}", kit.session);
+    begin::announce(kit, &begun);
+    let vars = vars(kit.task);
+    let (book, session) = (kit.playbook, kit.session);
+    let mut at_work = AtWork::new(mind, kit, &begun);
+    let ended = playbook::run(book, session, &vars, &mut at_work);
+    at_work.rest(&ended);
+    ended
+}
+
+/// What a playbook knows of its task.
+fn vars(task: &Task) -> Map<String, Value> {
+    let mut vars = Map::new();
+    vars.insert(
+        "task".into(),
+        json!({ "key": task.name, "title": task.title, "text": task.text, "url": task.url }),
+    );
+    vars
+}
+
+fn conclude<'e>(
+    mind: &mut dyn Mind<'e>,
+    kit: &mut Kit<'_>,
+    ended: Result<playbook::Ended>,
+) -> Result<Verdict> {
+    let engine = mind.engine();
+    match ended {
+        Ok(ended) if ended.is_good => ending::complete(engine, kit, &ended.result),
+        Ok(ended) => ending::fail(engine, kit, &ended.result),
+        Err(Error::Order(Order::Pause(why))) => ending::pause(engine, kit, &why),
+        Err(Error::Order(Order::Stop(why))) => ending::stop(engine, kit, &why),
+        Err(Error::Order(Order::Leave(why))) => Ok(Verdict::Left(why)),
+        Err(Error::Limit(reached)) => {
+            let summary = last_words::say(mind, kit, &reached)?;
+            ending::fail(engine, kit, &summary)
+        }
+        Err(error) => match Trouble::of(&error) {
+            Trouble::ForGood(why) => ending::fail(engine, kit, &why),
+            other => Ok(other.verdict()),
+        },
+    }
+}
+
+/// Ends a task that was tried too often, also one that was never begun.
+fn give_up(engine: &Engine, kit: &mut Kit<'_>, why: &str) -> Verdict {
+    let ended = begin::session(engine, kit).and_then(|session| match session.status.is_ended() {
+        true => ending::tell(engine, kit),
+        false => ending::fail(engine, kit, why),
+    });
+    match ended {
+        Ok(Verdict::Again(untold)) => {
+            (kit.tell)(Progress::Trouble { why: untold });
+            Verdict::Failed(why.to_owned())
+        }
+        Ok(verdict) => verdict,
+        Err(error) => match Trouble::of(&error) {
+            Trouble::Elsewhere(why) => Verdict::Left(why),
+            Trouble::MayPass(why) | Trouble::ForGood(why) => Verdict::Failed(why),
+        },
+    }
+}

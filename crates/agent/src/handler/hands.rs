@@ -1,0 +1,243 @@
+//! The hands that carry a playbook's nodes out: between two steps orders are followed, bounds kept and comments taken in.
+
+use super::Kit;
+use super::begin::Begun;
+use super::mark::{ABOUT, Mark, later};
+use super::toll::Toll;
+use crate::error::{Error, Result};
+use crate::mind::Mind;
+use crate::playbook::{CallsWait, Ended, Hands, Wanted};
+use crate::progress::Progress;
+use crate::tools::{Again, Answer, Body};
+use komado_core::message::{Call, Message};
+use komado_core::{Role, SessionId, ThreadId};
+use komado_engine::converse::{Library, Toolbox as _};
+use komado_engine::stelis::{Spawn, Telling};
+use komado_engine::turn::{News, Turned};
+use komado_engine::{Engine, Thread};
+use std::sync::TryLockError;
+use std::time::{Duration, Instant};
+
+/// How often the table of sessions hears what was counted, and the journal how long it took.
+const SETTLE: Duration = Duration::from_secs(5);
+/// How often people who follow a task hear that it goes on.
+const REPORT: Duration = Duration::from_secs(600);
+/// Characters of what the model said that progress tells.
+const SHOWN: usize = 120;
+
+/// Somebody at work on a task.
+pub(super) struct AtWork<'a, 'k, 'e> {
+    mind: &'a mut dyn Mind<'e>,
+    kit: &'a mut Kit<'k>,
+    mark: Mark,
+    toll: Toll,
+    settled: Instant,
+    reported: u64,
+    node: String,
+}
+
+impl<'a, 'k, 'e> AtWork<'a, 'k, 'e> {
+    pub(super) fn new(mind: &'a mut dyn Mind<'e>, kit: &'a mut Kit<'k>, begun: &Begun) -> Self {
+        let toll = Toll::new(kit.limits, &begun.mark, &begun.counters);
+        let reported = toll.spent().as_secs() / REPORT.as_secs();
+        let mark = begun.mark.clone();
+        Self { mind, kit, mark, toll, settled: Instant::now(), reported, node: String::new() }
+    }
+
+    /// Notes how long it took, for whoever goes on; a task that came to its end needs no note.
+    pub(super) fn rest(&mut self, ended: &Result<Ended>) {
+        if ended.is_ok() {
+            return;
+        }
+        let noted = self.mind.open(self.kit.session, &ThreadId::root()).and_then(|mut root| {
+            root.note(ABOUT, self.marked().raw()?)?;
+            Ok(root.settle()?)
+        });
+        if let Err(why) = noted {
+            self.tell(Progress::Trouble { why: why.to_string() });
+        }
+    }
+
+    fn tell(&self, progress: Progress) {
+        (self.kit.tell)(progress);
+    }
+
+    /// The mark as it is now.
+    fn marked(&self) -> Mark {
+        let spent_ms = u64::try_from(self.toll.spent().as_millis()).unwrap_or(u64::MAX);
+        Mark { spent_ms, ..self.mark.clone() }
+    }
+
+    fn follow_orders(&self) -> Result<()> {
+        match self.kit.orders.now() {
+            Some(order) => Err(Error::Order(order)),
+            None => Ok(()),
+        }
+    }
+
+    /// Says the comments that came, and notes that they were heard, in one write.
+    fn take_comments(&mut self, thread: &mut Thread<'_>) -> Result<()> {
+        let comments = self.kit.orders.comments();
+        if comments.is_empty() {
+            return Ok(());
+        }
+        let mut messages = Vec::with_capacity(comments.len());
+        for comment in comments {
+            let words = format!("[comment by {}]\n{}", comment.author, comment.text);
+            messages.push(Message::text(Role::User, words));
+            self.mark.seen = later(self.mark.seen.take(), Some(comment.id));
+            self.tell(Progress::Comment { author: comment.author });
+        }
+        thread.say_noting(ABOUT, self.marked().raw()?, messages)?;
+        Ok(())
+    }
+
+    /// Now and then the table of sessions hears what was counted.
+    fn settle(&mut self, thread: &mut Thread<'_>) -> Result<()> {
+        if self.settled.elapsed() >= SETTLE {
+            thread.settle()?;
+            self.settled = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// Now and then people who follow the task hear that it goes on. Not while somebody else asks the tracker.
+    fn report(&mut self) {
+        let due = self.toll.spent().as_secs() / REPORT.as_secs();
+        if due <= self.reported {
+            return;
+        }
+        let mut source = match self.kit.source.try_lock() {
+            Ok(source) => source,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        let minutes = due * REPORT.as_secs() / 60;
+        let Toll { turns, calls, .. } = self.toll;
+        let words = format!(
+            "Still at work after {minutes} minutes: {turns} turns, {calls} tool calls, now at {}.",
+            self.node
+        );
+        let mark = format!("{}:progress:{due}", self.kit.session);
+        if let Err(why) = source.say(self.kit.task, &mark, &words) {
+            self.tell(Progress::Trouble { why: why.to_string() });
+        }
+        drop(source);
+        self.reported = due;
+    }
+
+    /// Whoever has the tool answers.
+    fn answer(&mut self, thread: &Thread<'_>, call: &Call) -> Result<Answer> {
+        if Library.knows(&call.name) {
+            let told = Library.call(thread, call)?;
+            return Ok(Answer { body: Body::Text(told.text), is_error: told.is_error });
+        }
+        let cancel = self.kit.orders.cancel();
+        Ok(match self.kit.tools.call(&call.name, &call.arguments, cancel) {
+            Some(answer) => answer,
+            None => Answer::wrong(self.no_tool(&call.name)),
+        })
+    }
+
+    fn no_tool(&self, name: &str) -> String {
+        let known: Vec<&str> = self.kit.tools.definitions().iter().map(|tool| tool.name.as_str()).collect();
+        format!(
+            "there is no tool {name:?}; there are: {}, and those that read what left the view",
+            known.join(", ")
+        )
+    }
+}
+
+impl<'e> Hands<'e> for AtWork<'_, '_, 'e> {
+    fn engine(&self) -> &'e Engine {
+        self.mind.engine()
+    }
+
+    fn open(&self, session: &SessionId, thread: &ThreadId) -> Result<Thread<'e>> {
+        self.mind.open(session, thread)
+    }
+
+    fn between(&mut self, thread: &mut Thread<'_>, calls_wait: CallsWait) -> Result<()> {
+        self.follow_orders()?;
+        if let Some(reached) = self.toll.reached() {
+            return Err(Error::Limit(reached));
+        }
+        self.report();
+        self.settle(thread)?;
+        match calls_wait {
+            CallsWait::Yes => Ok(()),
+            CallsWait::No => self.take_comments(thread),
+        }
+    }
+
+    fn entered(&mut self, node: &str, label: Option<&str>, thread: &ThreadId) {
+        self.node = label.unwrap_or(node).to_owned();
+        let (id, label) = (node.to_owned(), label.map(str::to_owned));
+        self.tell(Progress::Node { id, label, thread: thread.to_string() });
+    }
+
+    fn turn(&mut self, thread: &mut Thread<'_>, _wanted: &Wanted) -> Result<Turned> {
+        let mut tokens = 0;
+        let (tell, cancel) = (self.kit.tell, self.kit.orders.cancel().clone());
+        let turned = self.mind.turn(thread, &cancel, &mut |news| match news {
+            News::Sent { tokens: sent, .. } => tokens = sent,
+            News::Fitted(fitted) if !fitted.done.is_empty() => {
+                tell(Progress::Fitted { before: fitted.verdict.tokens, after: fitted.after });
+            }
+            News::Waiting(waiting) => tell(Progress::Trouble { why: waiting.why.clone() }),
+            News::Trouble(why) => tell(Progress::Trouble { why: why.to_string() }),
+            _ => {}
+        });
+        let turned = match turned {
+            // What ended the request is the order, not what the request says of it.
+            Err(_) if cancel.is_cancelled() => {
+                return Err(self.follow_orders().err().unwrap_or_else(cancelled));
+            }
+            other => other?,
+        };
+        self.toll.turn(turned.reply.usage.map_or(0, |usage| usage.total()));
+        let said = turned.message.words().trim().chars().take(SHOWN).collect();
+        let calls = u32::try_from(turned.message.calls().count()).unwrap_or(u32::MAX);
+        let turn = u32::try_from(self.toll.turns).unwrap_or(u32::MAX);
+        self.tell(Progress::Turn { turn, tokens, said, calls });
+        Ok(turned)
+    }
+
+    fn call(&mut self, thread: &Thread<'_>, call: &Call) -> Result<Answer> {
+        let began = Instant::now();
+        let answer = self.answer(thread, call)?;
+        // A call that was broken off stays open: whoever goes on makes it again, or tells the model.
+        if self.kit.orders.cancel().is_cancelled() {
+            self.follow_orders()?;
+        }
+        let wrong = answer.is_error.then(|| match &answer.body {
+            Body::Text(text) => text.clone(),
+            Body::File(_) => call.name.clone(),
+        });
+        self.toll.call(wrong);
+        let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.tell(Progress::Tool { name: call.name.clone(), is_error: answer.is_error, duration_ms });
+        Ok(answer)
+    }
+
+    fn may_repeat(&self, name: &str) -> bool {
+        Library.knows(name) || self.kit.tools.definition(name).is_some_and(|tool| tool.again == Again::Safe)
+    }
+
+    fn spawn(&self, thread: &Thread<'_>) -> Result<Spawn> {
+        self.mind.spawn(thread)
+    }
+
+    fn telling(
+        &mut self,
+        thread: &Thread<'_>,
+        tell: &mut dyn FnMut(Telling<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let cancel = self.kit.orders.cancel().clone();
+        self.mind.telling(thread, &cancel, tell)
+    }
+}
+
+fn cancelled() -> Error {
+    Error::Surroundings { what: "a turn".into(), why: "it was cancelled, and nobody said why".into() }
+}

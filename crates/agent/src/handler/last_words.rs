@@ -1,0 +1,70 @@
+//! When a bound is reached the model is asked once more: what was done, and what is open. Nothing is carried out any more.
+
+use super::Kit;
+use super::mark::{ABOUT, Mark};
+use crate::error::{Error, Result};
+use crate::limits::Reached;
+use crate::mind::Mind;
+use crate::progress::Progress;
+use komado_core::message::{Call, Message, Outcome, Part};
+use komado_core::{Role, ThreadId};
+use komado_engine::Thread;
+
+const NOT_RUN: &str = "[not run: the task has reached its bounds]";
+
+/// The reason, and what the model says of the work so far. A model that cannot be asked any more does not keep a task from
+/// ending.
+pub(super) fn say<'e>(mind: &mut dyn Mind<'e>, kit: &Kit<'_>, reached: &Reached) -> Result<String> {
+    let mut root = mind.open(kit.session, &ThreadId::root())?;
+    root.answer_open_calls()?;
+    root.say(Message::text(Role::User, question(reached)))?;
+    let turned = mind.turn(&mut root, kit.orders.cancel(), &mut |_| {});
+    let summary = match turned {
+        Ok(turned) => {
+            for call in turned.message.calls() {
+                root.say(not_run(call))?;
+            }
+            turned.message.words()
+        }
+        Err(why) => {
+            (kit.tell)(Progress::Trouble { why: why.to_string() });
+            String::new()
+        }
+    };
+    begin_anew(mind, kit, &mut root)?;
+    let summary = summary.trim();
+    Ok(if summary.is_empty() { reached.to_string() } else { format!("{reached}\n\n{summary}") })
+}
+
+fn question(reached: &Reached) -> String {
+    format!(
+        "The task ends here: {reached}. Call no tool any more. Write a summary for whoever goes on: what was done, where, and \
+         what is open."
+    )
+}
+
+fn not_run(call: &Call) -> Message {
+    Message::of(
+        Role::Tool,
+        vec![Part::Result(Outcome {
+            call_id: call.id.clone(),
+            name: Some(call.name.clone()),
+            content: vec![Part::text(NOT_RUN)],
+            is_error: true,
+            output_ref: None,
+            duration_ms: None,
+            interrupted: true,
+        })],
+    )
+}
+
+/// Whoever lets the task go on gives it as much again: what it took so far does not count then.
+fn begin_anew<'e>(mind: &dyn Mind<'e>, kit: &Kit<'_>, root: &mut Thread<'_>) -> Result<()> {
+    root.settle()?;
+    let counters = mind.engine().session(kit.session)?.counters;
+    let seen = Mark::of(root)?.and_then(|mark| mark.seen);
+    let mark =
+        Mark { seen, spent_ms: 0, turns_from: counters.llm_call_count, tokens_from: counters.total_tokens };
+    root.note(ABOUT, mark.raw()?).map_err(Error::from)?;
+    Ok(())
+}

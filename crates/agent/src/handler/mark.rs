@@ -1,0 +1,87 @@
+//! Where work on a task stands beside its conversation: the last comment taken in, the time it took, where counting began.
+//!
+//! It is noted in the same write as the words it goes with, in the thread where they are said. A comment may be said in a
+//! child thread, so whoever takes a task up looks at the notes of all of them.
+
+use crate::error::Result;
+use komado_core::SessionId;
+use komado_core::raw::Raw;
+use komado_engine::{Engine, Thread};
+use komado_store::Mode;
+use serde::{Deserialize, Serialize};
+
+/// What the note is about.
+pub const ABOUT: &str = "task";
+
+/// Where work stands.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Mark {
+    /// The last comment that was taken in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<String>,
+    /// Time at work, of all workers together.
+    #[serde(default)]
+    pub spent_ms: u64,
+    /// Turns that do not count: those before somebody let a task that had failed go on.
+    #[serde(default)]
+    pub turns_from: u64,
+    /// Tokens that do not count, for the same reason.
+    #[serde(default)]
+    pub tokens_from: u64,
+}
+
+impl Mark {
+    /// As a note.
+    pub fn raw(&self) -> Result<Raw> {
+        let text = serde_json::to_string(self).map_err(std::io::Error::from)?;
+        Ok(Raw::parse(text).map_err(std::io::Error::from)?)
+    }
+
+    /// The last one of a thread.
+    pub fn of(thread: &Thread<'_>) -> Result<Option<Self>> {
+        let noted = thread.noted(ABOUT)?;
+        Ok(noted.and_then(|(_, value)| serde_json::from_str(value.get()).ok()))
+    }
+
+    /// What the notes of every thread say together; `None` when the task was never told in its session.
+    pub fn of_session(engine: &Engine, session: &SessionId) -> Result<Option<Self>> {
+        let mut whole: Option<Self> = None;
+        for header in engine.store().threads(session)? {
+            let thread = engine.open(session, &header.thread, Mode::Read)?;
+            let Some(mark) = Self::of(&thread)? else { continue };
+            whole = Some(match whole {
+                Some(before) => before.and(mark),
+                None => mark,
+            });
+        }
+        Ok(whole)
+    }
+
+    /// Both: what is later in each.
+    fn and(self, other: Self) -> Self {
+        Self {
+            seen: later(self.seen, other.seen),
+            spent_ms: self.spent_ms.max(other.spent_ms),
+            turns_from: self.turns_from.max(other.turns_from),
+            tokens_from: self.tokens_from.max(other.tokens_from),
+        }
+    }
+}
+
+/// The later of two comments; ids are numbers, and a longer one is a larger one.
+pub(super) fn later(one: Option<String>, other: Option<String>) -> Option<String> {
+    let key = |id: &Option<String>| id.as_ref().map(|id| (id.len(), id.clone()));
+    if key(&one) >= key(&other) { one } else { other }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_seen_in_any_thread_was_seen() {
+        let mark = |seen: &str, spent_ms| Mark { seen: Some(seen.to_owned()), spent_ms, ..Mark::default() };
+        assert_eq!(mark("99", 5).and(mark("100", 3)), mark("100", 5));
+        assert_eq!(Mark::default().and(mark("7", 0)), mark("7", 0));
+    }
+}

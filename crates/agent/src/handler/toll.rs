@@ -1,0 +1,118 @@
+//! What a task took so far, against what it may take.
+
+use super::mark::Mark;
+use crate::limits::{Limits, Reached};
+use komado_core::session::Counters;
+use std::time::{Duration, Instant};
+
+/// Most of an error that a reason repeats.
+const SHOWN: usize = 300;
+
+/// What a task took.
+pub(super) struct Toll {
+    limits: Limits,
+    since: Instant,
+    /// Time that others took before.
+    spent: Duration,
+    pub(super) turns: u64,
+    pub(super) tokens: u64,
+    pub(super) calls: u64,
+    errors: u32,
+    last_error: String,
+}
+
+impl Toll {
+    /// What was taken before is told by the session's row, less what does not count.
+    pub(super) fn new(limits: Limits, mark: &Mark, before: &Counters) -> Self {
+        Self {
+            limits,
+            since: Instant::now(),
+            spent: Duration::from_millis(mark.spent_ms),
+            turns: before.llm_call_count.saturating_sub(mark.turns_from),
+            tokens: before.total_tokens.saturating_sub(mark.tokens_from),
+            calls: before.tool_call_count,
+            errors: 0,
+            last_error: String::new(),
+        }
+    }
+
+    /// Time at work, of all workers together.
+    pub(super) fn spent(&self) -> Duration {
+        self.spent + self.since.elapsed()
+    }
+
+    /// A request was answered.
+    pub(super) fn turn(&mut self, tokens: u64) {
+        self.turns += 1;
+        self.tokens += tokens;
+    }
+
+    /// A call was answered; `wrong` says how it went wrong.
+    pub(super) fn call(&mut self, wrong: Option<String>) {
+        self.calls += 1;
+        match wrong {
+            None => self.errors = 0,
+            Some(why) => {
+                self.errors += 1;
+                self.last_error = why.trim().chars().take(SHOWN).collect();
+            }
+        }
+    }
+
+    /// The bound that was reached, if one was.
+    pub(super) fn reached(&self) -> Option<Reached> {
+        let Limits { turns, time, tokens, errors } = self.limits;
+        if let Some(most) = turns.filter(|most| self.turns >= u64::from(*most)) {
+            return Some(Reached::Turns(most));
+        }
+        if let Some(most) = time.filter(|most| self.spent() >= *most) {
+            return Some(Reached::Time(most));
+        }
+        if let Some(most) = tokens.filter(|most| self.tokens >= *most) {
+            return Some(Reached::Tokens(most));
+        }
+        (errors > 0 && self.errors >= errors).then(|| Reached::Errors(errors, self.last_error.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn toll(limits: Limits) -> Toll {
+        Toll::new(limits, &Mark::default(), &Counters::default())
+    }
+
+    #[test]
+    fn errors_count_only_in_a_row() {
+        let mut toll = toll(Limits { errors: 2, ..Limits::default() });
+        toll.call(Some("first".into()));
+        toll.call(None);
+        toll.call(Some("second".into()));
+        assert_eq!(toll.reached(), None);
+        toll.call(Some("third".into()));
+        assert_eq!(toll.reached(), Some(Reached::Errors(2, "third".into())));
+    }
+
+    #[test]
+    fn what_others_took_counts_and_what_was_before_a_retry_does_not() {
+        let limits = Limits { turns: Some(5), tokens: Some(100), ..Limits::default() };
+        let before = Counters { llm_call_count: 9, total_tokens: 150, ..Counters::default() };
+        let toll = Toll::new(limits, &Mark::default(), &before);
+        assert_eq!(toll.reached(), Some(Reached::Turns(5)));
+        let mark = Mark { turns_from: 9, tokens_from: 150, ..Mark::default() };
+        let mut toll = Toll::new(limits, &mark, &before);
+        assert_eq!(toll.reached(), None);
+        toll.turn(100);
+        assert_eq!(toll.reached(), Some(Reached::Tokens(100)));
+    }
+
+    #[test]
+    fn time_counts_from_the_first_worker_on() {
+        let limits = Limits { time: Some(Duration::from_secs(60)), ..Limits::default() };
+        let mark = Mark { spent_ms: 60_000, ..Mark::default() };
+        assert_eq!(toll(limits).reached(), None);
+        let toll = Toll::new(limits, &mark, &Counters::default());
+        assert_eq!(toll.reached(), Some(Reached::Time(Duration::from_secs(60))));
+    }
+}

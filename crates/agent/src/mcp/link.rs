@@ -1,0 +1,249 @@
+//! A connection to a server that is open: it lists its tools, and answers calls, in time or not at all.
+
+use super::lines::Lines;
+use super::process::Process;
+use super::{How, MOST_MESSAGE, Server, door};
+use komado_provider::Cancel;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ClientRequest,
+    Implementation, JsonObject, PaginatedRequestParams, ServerResult, Tool,
+};
+use rmcp::service::{
+    ClientInitializeError, PeerRequestOptions, RequestHandle, RoleClient, RunningService, ServiceError,
+    serve_client,
+};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// How long a connection may take to close, and a server to take the word that a call is no longer wanted.
+const SHORT: Duration = Duration::from_secs(1);
+/// The most tools and pages of tools a server may have.
+const MOST_TOOLS: usize = 1000;
+const MOST_PAGES: usize = 100;
+
+/// A connection.
+pub(super) struct Link {
+    running: RunningService<RoleClient, ClientConfig>,
+    process: Option<Process>,
+    too_long: Arc<AtomicBool>,
+}
+
+/// Why there is no result.
+pub(super) enum Miss {
+    /// The server, or the time, says no. It can be called again.
+    Told(String),
+    /// The connection is of no more use, for this reason or for one the [`fate`](Link::fate) of the server tells.
+    Lost(Option<String>),
+}
+
+impl Link {
+    /// Starts or reaches a server, and agrees with it on the protocol, by then.
+    pub(super) async fn open(server: &Server, until: Instant, cancel: &Cancel) -> Result<Self, String> {
+        let too_long = Arc::<AtomicBool>::default();
+        let us = ClientConfig::new(
+            ClientCapabilities::default(),
+            Implementation::new("komado", env!("CARGO_PKG_VERSION")),
+        );
+        match &server.how {
+            How::Command { program, args, env, folder } => {
+                let (process, output, input) = Process::start(program, args, env, folder.as_deref())?;
+                let lines = Lines::new(output, Arc::clone(&too_long));
+                // The reader before it keeps the bound; this one must not be the first to find a line too long.
+                let transport = AsyncRwTransport::new_client(lines, input).with_max_line_length(usize::MAX);
+                match in_time(Box::pin(serve_client(us, transport)), until, cancel).await {
+                    Ok(running) => Ok(Self { running, process: Some(process), too_long }),
+                    Err(why) => Err(lost(why, Some(process), &too_long).await),
+                }
+            }
+            How::Http { url, headers } => {
+                let transport = door::transport(url, headers, Arc::clone(&too_long))?;
+                let running = in_time(Box::pin(serve_client(us, transport)), until, cancel).await;
+                let running =
+                    running.map_err(|why| why.unwrap_or_else(|| "it closed the connection".to_owned()))?;
+                Ok(Self { running, process: None, too_long })
+            }
+        }
+    }
+
+    /// Every tool, in the server's order, by then.
+    pub(super) async fn tools(&self, until: Instant, cancel: &Cancel) -> Result<Vec<Tool>, Option<String>> {
+        let mut tools = Vec::new();
+        let mut cursor = None;
+        for _ in 0..MOST_PAGES {
+            let params = PaginatedRequestParams::default().with_cursor(cursor);
+            let page = in_time(self.running.list_tools(Some(params)), until, cancel).await?;
+            tools.extend(page.tools);
+            cursor = page.next_cursor;
+            if cursor.is_none() || tools.len() > MOST_TOOLS {
+                break;
+            }
+        }
+        if cursor.is_some() || tools.len() > MOST_TOOLS {
+            return Err(Some(format!(
+                "it has more than {MOST_TOOLS} tools, or a list of them that does not end"
+            )));
+        }
+        Ok(tools)
+    }
+
+    /// Calls a tool. A call that takes too long, or is no longer wanted, is taken back.
+    pub(super) async fn call(
+        &self,
+        tool: String,
+        arguments: JsonObject,
+        most: Duration,
+        cancel: &Cancel,
+    ) -> Result<CallToolResult, Miss> {
+        let params = CallToolRequestParams::new(tool).with_arguments(arguments);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let options = PeerRequestOptions::no_options();
+        let mut sent = match timeout(most, self.running.send_cancellable_request(request, options)).await {
+            Ok(sent) => sent.map_err(miss)?,
+            Err(_) => return Err(Miss::Lost(Some("it takes no more calls".to_owned()))),
+        };
+        let heard = tokio::select! {
+            heard = &mut sent.rx => heard,
+            () = tokio::time::sleep(most) => {
+                return Err(self.take_back(sent, &format!("it did not answer within {}", seconds(most))).await);
+            }
+            () = cancel.cancelled() => return Err(self.take_back(sent, "the call was cancelled").await),
+        };
+        match heard {
+            Ok(Ok(ServerResult::CallToolResult(result))) => Ok(result),
+            Ok(Ok(_)) => Err(Miss::Told("it answered with something that is no result of a tool".to_owned())),
+            Ok(Err(why)) => Err(miss(why)),
+            Err(_) => Err(Miss::Lost(None)),
+        }
+    }
+
+    /// Tells the server that a call is no longer wanted. One that does not even take that is of no more use.
+    async fn take_back(&self, sent: RequestHandle<RoleClient>, why: &str) -> Miss {
+        match timeout(SHORT, sent.cancel(Some(why.to_owned()))).await {
+            Ok(Ok(())) => Miss::Told(why.to_owned()),
+            _ => Miss::Lost(Some(why.to_owned())),
+        }
+    }
+
+    /// True once the server has closed it.
+    pub(super) fn is_closed(&self) -> bool {
+        self.running.is_closed() || self.running.is_transport_closed()
+    }
+
+    /// Closes it and ends its process.
+    pub(super) async fn close(self) {
+        self.fate(Some("it is no longer needed".to_owned())).await;
+    }
+
+    /// Closes it and ends its process; says how the server ended, or why it was given up.
+    pub(super) async fn fate(mut self, why: Option<String>) -> String {
+        let _ = self.running.close_with_timeout(SHORT).await;
+        lost(why, self.process, &self.too_long).await
+    }
+}
+
+/// Why a connection is of no more use, once the process behind it, if there is one, has ended.
+async fn lost(why: Option<String>, process: Option<Process>, too_long: &AtomicBool) -> String {
+    let closed = why.is_none();
+    let why = if too_long.load(Ordering::Acquire) {
+        Some(format!("it sent a message of more than {} MiB", MOST_MESSAGE >> 20))
+    } else {
+        why
+    };
+    // One that closed its output is about to leave; any other is told to.
+    let patience = if closed { SHORT } else { Duration::ZERO };
+    let fate = match process {
+        Some(process) => Some(process.fate(patience).await),
+        None => None,
+    };
+    match (why, fate) {
+        (Some(why), Some(fate)) => format!("{why}; {fate}"),
+        (Some(word), None) | (None, Some(word)) => word,
+        (None, None) => "it closed the connection".to_owned(),
+    }
+}
+
+/// What a step of the beginning gives, if it does so in time; else why not, if that is not for the server's end to tell.
+async fn in_time<T, E: Reason>(
+    step: impl Future<Output = Result<T, E>>,
+    until: Instant,
+    cancel: &Cancel,
+) -> Result<T, Option<String>> {
+    tokio::select! {
+        done = timeout_at(until, step) => match done {
+            Ok(done) => done.map_err(Reason::reason),
+            Err(_) => Err(Some("it did not say in time what it has (start_seconds)".to_owned())),
+        },
+        () = cancel.cancelled() => Err(Some("it was no longer wanted".to_owned())),
+    }
+}
+
+/// An error of the protocol's library in our words; none when the connection was simply closed.
+trait Reason {
+    fn reason(self) -> Option<String>;
+}
+
+impl Reason for ServiceError {
+    fn reason(self) -> Option<String> {
+        match self {
+            Self::TransportClosed => None,
+            Self::McpError(error) => Some(format!("it refused: {}", short(&error.message))),
+            Self::TransportSend(error) => Some(door::reason(error.error.as_ref())),
+            other => Some(short(&other.to_string())),
+        }
+    }
+}
+
+impl Reason for ClientInitializeError {
+    fn reason(self) -> Option<String> {
+        match self {
+            Self::ConnectionClosed(_) => None,
+            Self::TransportError { error, .. } => Some(door::reason(error.error.as_ref())),
+            Self::JsonRpcError(error) => Some(format!("it refused: {}", short(&error.message))),
+            other => Some(format!("it does not speak MCP: {}", short(&other.to_string()))),
+        }
+    }
+}
+
+fn miss(error: ServiceError) -> Miss {
+    match error.reason() {
+        Some(why) => Miss::Told(why),
+        None => Miss::Lost(None),
+    }
+}
+
+/// An error and what is behind it, each once.
+pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut words = error.to_string();
+    let mut next = error.source();
+    while let Some(error) = next {
+        let more = error.to_string();
+        if !words.contains(&more) {
+            words = format!("{words}: {more}");
+        }
+        next = error.source();
+    }
+    short(&words)
+}
+
+/// A text that others wrote, cut where it is long.
+pub(super) fn short(text: &str) -> String {
+    const MOST: usize = 500;
+    let mut letters = text.chars();
+    let mut kept: String = letters.by_ref().take(MOST).collect();
+    if letters.next().is_some() {
+        kept.push('…');
+    }
+    kept
+}
+
+fn seconds(time: Duration) -> String {
+    if time.subsec_millis() == 0 {
+        format!("{} s", time.as_secs())
+    } else {
+        format!("{} ms", time.as_millis())
+    }
+}

@@ -1,0 +1,327 @@
+//! A playbook while it is followed.
+//!
+//! Before a node acts, the root's journal says which one, where, and with which variables. What it then does is in the
+//! journal of its thread. So a process that ends anywhere leaves either a node that has not acted, or one that has, or one
+//! whose traces say how far it came; the next process looks, and does the rest.
+
+use super::node::{Assign, Branch, Does, End, Node, Set};
+use super::note::{ABOUT, Note};
+use super::template::{Template, Unset};
+use super::vars::{Lookup, Vars};
+use super::{CallsWait, Ended, Error as Bad, Hands, Playbook};
+use crate::error::Result;
+use komado_core::journal::{Ending, Entry};
+use komado_core::message::{Message, Role};
+use komado_core::{Kind, Seq, SessionId, ThreadId};
+use komado_engine::Thread;
+use komado_store::Mode;
+use serde_json::{Map, Number, Value};
+
+/// After so many nodes what is derived from the journals is brought up to date. It costs as much as the view is long.
+const SETTLED_AFTER: u32 = 64;
+
+/// A playbook on its way.
+pub(super) struct Course<'p, 'h, 'e> {
+    pub(super) playbook: &'p Playbook,
+    pub(super) session: &'p SessionId,
+    pub(super) hands: &'h mut dyn Hands<'e>,
+    pub(super) root: Thread<'e>,
+    /// The child threads that are open, each spawned from the one before.
+    pub(super) children: Vec<Thread<'e>>,
+    pub(super) vars: Vars,
+    vars_at: Option<Seq>,
+    pub(super) node: &'p Node,
+    /// The note of another process about this node, until it has acted.
+    pub(super) taken: Option<Note>,
+    /// True while the first call that waits may have been running when another process ended.
+    pub(super) in_doubt: bool,
+    unsettled: u32,
+}
+
+impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
+    /// At its beginning, or where the journal says.
+    pub(super) fn begin(
+        playbook: &'p Playbook,
+        session: &'p SessionId,
+        given: &Map<String, Value>,
+        hands: &'h mut dyn Hands<'e>,
+    ) -> Result<Self> {
+        let mut root = hands.open(session, &ThreadId::root())?;
+        let found = Note::last(&root)?;
+        if let Some((_, note)) = &found {
+            root = super::child::revive(hands, session, note, root)?;
+        }
+        let id = found.as_ref().map_or(&playbook.start, |(_, note)| &note.node);
+        let node = playbook.node(id).ok_or_else(|| gone(playbook, id))?;
+        let vars = Vars::begin(&playbook.vars, given);
+        let mut course = Self {
+            playbook,
+            session,
+            hands,
+            root,
+            children: Vec::new(),
+            vars,
+            vars_at: None,
+            node,
+            taken: None,
+            in_doubt: false,
+            unsettled: 0,
+        };
+        if let Some((seq, note)) = found {
+            course.take_up(seq, note, given)?;
+        }
+        Ok(course)
+    }
+
+    /// Goes on where a note says.
+    fn take_up(&mut self, seq: Seq, note: Note, given: &Map<String, Value>) -> Result<()> {
+        if note.digest != self.playbook.digest {
+            let (playbook, node) = (self.playbook.name.as_str(), note.node.as_str());
+            tracing::warn!(
+                playbook,
+                node,
+                "the playbook was changed since; it goes on at the node of the same id"
+            );
+        }
+        self.vars = Vars::taken_up(&self.playbook.vars, given, note.vars(&self.root)?);
+        self.vars_at = if note.vars.is_some() { Some(seq) } else { note.vars_at };
+        for name in note.stack.iter().skip(1) {
+            let thread = ThreadId::new(name.clone()).map_err(komado_engine::Error::from)?;
+            self.children.push(self.hands.open(self.session, &thread)?);
+        }
+        self.recall(&note)?;
+        if matches!(self.node.does, Does::End(_)) && self.was_ended_since(seq)? {
+            // Somebody opened the session again: the work begins anew, after all that was said.
+            return self.go(&self.playbook.start);
+        }
+        self.in_doubt = !note.resting;
+        self.taken = Some(note);
+        Ok(())
+    }
+
+    /// Reads again what the last turn and the last call left behind.
+    fn recall(&mut self, note: &Note) -> Result<()> {
+        for (place, is_reply) in [(&note.said, true), (&note.told, false)] {
+            let Some((thread, seq)) = place else { continue };
+            let name = ThreadId::new(thread.clone()).map_err(komado_engine::Error::from)?;
+            let thread = self.hands.engine().open(self.session, &name, Mode::Read)?;
+            let Entry::Message(message, reply) = thread.record(*seq)?.entry else { continue };
+            let place = (name.to_string(), *seq);
+            match (is_reply, message.outcome()) {
+                (true, _) => self.vars.said(place, &message, &reply.unwrap_or_default().finish),
+                (false, Some(outcome)) => self.vars.told(place, &message.words(), outcome),
+                (false, None) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// True when the session was ended, and opened again, after the entry `seq`.
+    fn was_ended_since(&self, seq: Seq) -> Result<bool> {
+        for seq in seq + 1..=self.root.last() {
+            if self.root.source().head(seq)?.kind == Kind::Close
+                && let Entry::Close(close) = self.root.record(seq)?.entry
+                && close.ending != Ending::Paused
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Follows it to its end.
+    pub(super) fn follow(mut self) -> Result<Ended> {
+        let ended = self.walk();
+        self.settle();
+        ended
+    }
+
+    fn walk(&mut self) -> Result<Ended> {
+        loop {
+            let node = self.node;
+            let thread = self.active().id().clone();
+            self.hands.entered(&node.id, node.label.as_deref(), &thread);
+            let next = match &node.does {
+                Does::Llm(llm) => self.llm(llm)?,
+                Does::Calls(after) => self.calls(after)?,
+                Does::Tool(tool) => self.tool(tool)?,
+                Does::Branch(branch) => self.branch(branch),
+                Does::Set(set) => self.set(set)?,
+                Does::Start(start) => self.start_child(start)?,
+                Does::Stop(stop) => self.stop_child(stop)?,
+                Does::End(end) => return self.end(end),
+            };
+            self.go(next)?;
+        }
+    }
+
+    fn go(&mut self, id: &str) -> Result<()> {
+        self.node = self.playbook.node(id).ok_or_else(|| gone(self.playbook, id))?;
+        self.taken = None;
+        Ok(())
+    }
+
+    fn branch(&self, branch: &'p Branch) -> &'p str {
+        let case = branch.cases.iter().find(|(cond, _)| cond.holds(&self.vars));
+        case.map_or(&branch.other, |(_, next)| next)
+    }
+
+    fn set(&mut self, set: &'p Set) -> Result<&'p str> {
+        let mut values = Vec::with_capacity(set.vars.len());
+        for (name, assign) in &set.vars {
+            let value = match assign {
+                Assign::To(form) => form.fill(&self.vars).map_err(|unset| self.unset(unset))?,
+                Assign::Add(of, by) => self.sum(of, by)?,
+            };
+            values.push((name, value));
+        }
+        values.into_iter().for_each(|(name, value)| self.vars.set(name, value));
+        Ok(&set.next)
+    }
+
+    /// A variable, and so much more. Whole numbers stay whole.
+    fn sum(&self, of: &str, by: &Number) -> Result<Value> {
+        let had = self.vars.value(of).unwrap_or_else(|| Value::from(0));
+        let sum = match (had.as_i64(), by.as_i64()) {
+            (Some(had), Some(by)) => had.checked_add(by).map(Value::from),
+            _ => had
+                .as_f64()
+                .zip(by.as_f64())
+                .and_then(|(had, by)| Number::from_f64(had + by))
+                .map(Value::Number),
+        };
+        sum.ok_or_else(|| self.wrong(format!("{by} cannot be added to the variable {of:?}, which is {had}")))
+    }
+
+    fn end(&mut self, end: &End) -> Result<Ended> {
+        // No order and no limit keeps from its end what is done.
+        if self.taken.take().is_none() {
+            self.note(None, None)?;
+        }
+        let result = match &end.result {
+            Some(result) => self.fill(result)?,
+            None => {
+                self.vars.value("last").and_then(|last| last.as_str().map(str::to_owned)).unwrap_or_default()
+            }
+        };
+        Ok(Ended { node: self.node.id.clone(), is_good: end.is_good, result, vars: self.vars.all() })
+    }
+
+    /// The thread that nodes work in now.
+    pub(super) fn active(&mut self) -> &mut Thread<'e> {
+        self.children.last_mut().unwrap_or(&mut self.root)
+    }
+
+    /// The threads, the root first.
+    fn stack(&self) -> Vec<String> {
+        let all = std::iter::once(&self.root).chain(&self.children);
+        all.map(|thread| thread.id().to_string()).collect()
+    }
+
+    /// Orders, limits and news, before a node acts.
+    pub(super) fn between(&mut self) -> Result<()> {
+        let thread = self.children.last_mut().unwrap_or(&mut self.root);
+        let wait = if thread.view().open().calls.is_empty() { CallsWait::No } else { CallsWait::Yes };
+        self.hands.between(thread, wait)
+    }
+
+    /// Notes that this node is about to act, and says `message` in the active thread: in one write where that is the root.
+    /// Gives the last entry before.
+    pub(super) fn note(&mut self, child: Option<&ThreadId>, message: Option<Message>) -> Result<Seq> {
+        self.settle_now_and_then();
+        let note = self.here(child)?;
+        let (at, seq) = (note.at, self.root.last() + 1);
+        match (message, self.children.last_mut()) {
+            (Some(message), None) => {
+                self.root.say_noting(ABOUT, note.raw()?, vec![message])?;
+            }
+            (Some(message), Some(child)) => {
+                self.root.note(ABOUT, note.raw()?)?;
+                child.say(message)?;
+            }
+            (None, _) => {
+                self.root.note(ABOUT, note.raw()?)?;
+            }
+        }
+        if note.vars.is_some() {
+            self.vars_at = Some(seq);
+            self.vars.are_noted();
+        }
+        Ok(at)
+    }
+
+    /// Notes that the calls that wait were not begun. Nobody is kept from resting by what goes wrong here: then the first of
+    /// them is in doubt.
+    pub(super) fn note_rest(&mut self) {
+        let Ok(Some((_, note))) = Note::last(&self.root) else { return };
+        let note = Note { vars: None, vars_at: self.vars_at, resting: true, ..note };
+        if let Err(why) = note.raw().and_then(|raw| Ok(self.root.note(ABOUT, raw)?)) {
+            tracing::warn!(why = %why, "it could not be noted that the task rests");
+        }
+    }
+
+    /// The note about this node now.
+    fn here(&mut self, child: Option<&ThreadId>) -> Result<Note> {
+        let vars = self.vars.to_note().map_err(|why| self.wrong(why))?;
+        Ok(Note {
+            playbook: self.playbook.name.clone(),
+            digest: self.playbook.digest.clone(),
+            node: self.node.id.clone(),
+            stack: self.stack(),
+            at: self.active().last(),
+            vars_at: self.vars_at.filter(|_| vars.is_none()),
+            vars,
+            said: self.vars.said.clone(),
+            told: self.vars.told.clone(),
+            child: child.map(ToString::to_string),
+            resting: false,
+        })
+    }
+
+    fn settle_now_and_then(&mut self) {
+        self.unsettled += 1;
+        if self.unsettled >= SETTLED_AFTER {
+            self.settle();
+        }
+    }
+
+    /// Brings what is derived from the journals up to date. The journals are right in any case.
+    pub(super) fn settle(&mut self) {
+        self.unsettled = 0;
+        for thread in std::iter::once(&mut self.root).chain(&mut self.children) {
+            if let Err(why) = thread.settle() {
+                tracing::warn!(thread = %thread.id(), why = %why, "what is derived from the journal is behind");
+            }
+        }
+    }
+
+    /// A template, filled.
+    pub(super) fn fill(&self, template: &Template) -> Result<String> {
+        template.fill(&self.vars).map_err(|unset| self.unset(unset))
+    }
+
+    pub(super) fn unset(&self, Unset(name): Unset) -> crate::Error {
+        self.wrong(format!(
+            "the variable {name:?} is not set: set it in a node before, or give it when it runs"
+        ))
+    }
+
+    /// Something is wrong at this node.
+    pub(super) fn wrong(&self, why: impl Into<String>) -> crate::Error {
+        let place = super::read::place_of(&format!("playbook {}", self.playbook.name), &self.node.id);
+        Bad::Bad { place, why: why.into() }.into()
+    }
+}
+
+/// What a node says to the model.
+pub(super) fn user(text: String) -> Message {
+    Message::text(Role::User, text)
+}
+
+fn gone(playbook: &Playbook, id: &str) -> crate::Error {
+    let why = format!(
+        "the session stands at the node {id:?}, which this playbook does not have: run the one it was begun with, or put \
+         the node back"
+    );
+    Bad::Bad { place: format!("playbook {}", playbook.name), why }.into()
+}

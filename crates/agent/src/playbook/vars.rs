@@ -1,0 +1,172 @@
+//! Variables: what was given, what nodes set, and what came of the last turn and of the last call.
+//!
+//! What a turn or a call left behind is in the journal already, so a note only says where; everything else is small, and
+//! is noted when it changed. The task itself is given anew to whoever takes it up.
+
+use komado_core::Seq;
+use komado_core::message::{Message, Outcome};
+use serde_json::{Map, Value};
+
+/// The variables that turns and calls set; nobody else may.
+pub(super) const RESULTS: [&str; 5] = ["last", "calls", "finish", "output", "error"];
+/// What is given by whoever runs a playbook, each time, and so is not noted.
+pub(super) const TASK: &str = "task";
+/// Most bytes of all variables together, as JSON.
+const MOST: usize = 256 * 1024;
+/// Most bytes of an output that a variable holds.
+const MOST_OUTPUT: usize = 8 * 1024;
+
+/// Whoever knows variables.
+pub(super) trait Lookup {
+    /// The value at a path, such as `task.title`.
+    fn value(&self, path: &str) -> Option<Value>;
+}
+
+/// The entry that a result came from.
+pub(super) type Place = (String, Seq);
+
+/// The variables of a run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Vars {
+    set: Map<String, Value>,
+    results: Map<String, Value>,
+    /// The last reply.
+    pub(super) said: Option<Place>,
+    /// The last answer of a tool.
+    pub(super) told: Option<Place>,
+    is_changed: bool,
+}
+
+impl Lookup for Vars {
+    fn value(&self, path: &str) -> Option<Value> {
+        let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
+        let value = self.results.get(name).or_else(|| self.set.get(name))?;
+        let into = |value: &'_ Value| rest.map_or(Some(value.clone()), |rest| inside(value, rest).cloned());
+        into(value)
+    }
+}
+
+/// What is inside an object or a list.
+fn inside<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
+    path.split('.').try_fold(value, |value, part| match value {
+        Value::Array(items) => items.get(part.parse::<usize>().ok()?),
+        other => other.get(part),
+    })
+}
+
+impl Vars {
+    /// Those a playbook begins with, under those that are given.
+    pub(super) fn begin(own: &Map<String, Value>, given: &Map<String, Value>) -> Self {
+        let mut set = own.clone();
+        set.extend(given.iter().map(|(name, value)| (name.clone(), value.clone())));
+        Self { set, is_changed: true, ..Self::default() }
+    }
+
+    /// Those that were noted, over those that are given.
+    pub(super) fn taken_up(
+        own: &Map<String, Value>,
+        given: &Map<String, Value>,
+        noted: Map<String, Value>,
+    ) -> Self {
+        let mut vars = Self::begin(own, given);
+        vars.set.extend(noted);
+        vars.is_changed = false;
+        vars
+    }
+
+    /// Sets one.
+    pub(super) fn set(&mut self, name: &str, value: Value) {
+        if self.set.get(name) != Some(&value) {
+            self.set.insert(name.to_owned(), value);
+            self.is_changed = true;
+        }
+    }
+
+    /// What the model said.
+    pub(super) fn said(&mut self, place: Place, message: &Message, finish: &str) {
+        self.results.insert("last".into(), Value::String(message.words()));
+        self.results.insert("calls".into(), Value::from(message.calls().count()));
+        self.results.insert("finish".into(), Value::String(finish.to_owned()));
+        self.said = Some(place);
+    }
+
+    /// What a tool answered.
+    pub(super) fn told(&mut self, place: Place, words: &str, outcome: &Outcome) {
+        self.results.insert("output".into(), Value::String(beginning(words).to_owned()));
+        self.results.insert("error".into(), Value::Bool(outcome.is_error));
+        self.told = Some(place);
+    }
+
+    /// What a note has to say of them; `None` when nothing changed. The error names the largest one.
+    pub(super) fn to_note(&self) -> Result<Option<Map<String, Value>>, String> {
+        if !self.is_changed {
+            return Ok(None);
+        }
+        let noted: Map<String, Value> =
+            self.set.iter().filter(|(name, _)| *name != TASK).map(|(n, v)| (n.clone(), v.clone())).collect();
+        let sizes: Vec<(usize, &String)> =
+            noted.iter().map(|(name, value)| (value.to_string().len(), name)).collect();
+        let all: usize = sizes.iter().map(|(size, _)| size).sum();
+        match sizes.into_iter().max() {
+            Some((size, name)) if all > MOST => Err(format!(
+                "the variables take {all} bytes and may take {MOST}: {name:?} alone takes {size}; leave long texts in the \
+                 conversation, or in a file"
+            )),
+            _ => Ok(Some(noted)),
+        }
+    }
+
+    /// They are noted as they are.
+    pub(super) fn are_noted(&mut self) {
+        self.is_changed = false;
+    }
+
+    /// All of them, at the end.
+    pub(super) fn all(&self) -> Map<String, Value> {
+        let mut all = self.set.clone();
+        all.extend(self.results.clone());
+        all
+    }
+}
+
+/// The beginning of a text, cut between characters.
+fn beginning(words: &str) -> &str {
+    let end = (0..=words.len().min(MOST_OUTPUT)).rev().find(|at| words.is_char_boundary(*at));
+    &words[..end.unwrap_or_default()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn map(value: Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn what_is_given_goes_before_what_the_playbook_has_and_what_was_noted_before_both() {
+        let (own, given) = (map(json!({"a": 1, "b": 1, "c": 1})), map(json!({"b": 2, "c": 2})));
+        let vars = Vars::taken_up(&own, &given, map(json!({"c": 3})));
+        assert_eq!(["a", "b", "c"].map(|name| vars.value(name)), [1, 2, 3].map(|n| Some(json!(n))));
+    }
+
+    #[test]
+    fn the_task_is_not_noted_and_nothing_is_noted_twice() {
+        let mut vars = Vars::begin(&Map::new(), &map(json!({"task": {"text": "long"}, "n": 1})));
+        assert_eq!(vars.to_note(), Ok(Some(map(json!({"n": 1})))));
+        vars.are_noted();
+        vars.set("n", json!(1));
+        assert_eq!(vars.to_note(), Ok(None));
+        vars.set("n", json!(2));
+        assert_eq!(vars.to_note(), Ok(Some(map(json!({"n": 2})))));
+        assert_eq!(vars.value("task.text"), Some(json!("long")));
+    }
+
+    #[test]
+    fn too_much_is_refused_and_the_largest_is_named() {
+        let vars = Vars::begin(&Map::new(), &map(json!({"small": "a", "大きい": "窓".repeat(100_000)})));
+        let why = vars.to_note().unwrap_err();
+        assert!(why.contains("\"大きい\" alone takes 300002"), "{why}");
+    }
+}

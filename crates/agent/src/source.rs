@@ -1,0 +1,235 @@
+//! Where tasks come from, and who hears how they end: trackers with issues, or a file.
+//!
+//! A tracker is asked and told over HTTP. Whatever is told may be told twice, because whoever told it may have been killed
+//! before they knew that it came through. What strangers write there is words, and nothing else.
+
+mod body;
+mod file;
+mod github;
+mod gitlab;
+mod list;
+mod mark;
+mod news;
+mod seen;
+mod wait;
+mod wire;
+mod words;
+
+pub use file::read;
+
+use crate::task::Task;
+use std::fmt;
+use std::time::Duration;
+
+/// Which tracker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// GitHub, or GitHub Enterprise.
+    GitHub,
+    /// GitLab.
+    GitLab,
+}
+
+impl Kind {
+    /// `github` or `gitlab`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::GitHub => "github",
+            Self::GitLab => "gitlab",
+        }
+    }
+
+    /// As it writes itself.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::GitHub => "GitHub",
+            Self::GitLab => "GitLab",
+        }
+    }
+}
+
+/// A tracker from the settings.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Tracker {
+    /// Which.
+    pub kind: Kind,
+    /// Where its API is.
+    pub base_url: String,
+    /// The key.
+    pub token: Option<String>,
+    /// Repositories or projects (`owner/name`).
+    pub repos: Vec<String>,
+    /// Whose assignment makes an issue a task of ours; anybody's issue when there is none.
+    pub user: Option<String>,
+    /// The label that makes an issue a task.
+    pub label: String,
+    /// The label while it is worked on.
+    pub running: String,
+    /// The label once it is done.
+    pub done: String,
+    /// The label once it failed.
+    pub failed: String,
+    /// The label while it is paused.
+    pub paused: String,
+    /// How long to wait at most for a tracker that says that it was asked too often.
+    pub patience: Duration,
+}
+
+impl fmt::Debug for Tracker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tracker")
+            .field("kind", &self.kind)
+            .field("base_url", &self.base_url)
+            .field("repos", &self.repos)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a tracker could not be asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// It could not be reached, or was too busy for too long: later may help.
+    #[error("{tracker} cannot be asked now: {why}")]
+    Away {
+        /// Which, and where.
+        tracker: String,
+        /// Why.
+        why: String,
+    },
+    /// It refuses: the key, a name, or what was asked for is wrong.
+    #[error("{tracker} refuses {what}: {why}")]
+    Refused {
+        /// Which, and where.
+        tracker: String,
+        /// What was asked.
+        what: String,
+        /// What it said, and what to do.
+        why: String,
+    },
+    /// A file or a line that is no task.
+    #[error("{place}: {why}")]
+    BadTask {
+        /// Where.
+        place: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// Something that was said about a task.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Comment {
+    /// Its id; later ones are larger.
+    pub id: String,
+    /// Whose.
+    pub author: String,
+    /// The words.
+    pub text: String,
+}
+
+/// What a tracker says of a task that is worked on.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Look {
+    /// Comments since the one asked for, in order, without our own.
+    pub comments: Vec<Comment>,
+    /// Why it is no longer wanted: nobody of us is assigned any more, it was closed, it is gone.
+    pub unwanted: Option<String>,
+}
+
+impl Look {
+    /// There is no such thing any more.
+    fn gone() -> Self {
+        Self {
+            comments: Vec::new(),
+            unwanted: Some("it was deleted, or is no longer shown to us".to_owned()),
+        }
+    }
+}
+
+/// How work on a task ended, for its labels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// Well.
+    Done,
+    /// Not well.
+    Failed,
+    /// It rests.
+    Paused,
+    /// It was stopped: no label of ours stays.
+    Stopped,
+}
+
+/// Where tasks come from. Everything may be asked twice: whoever asks may have been killed in between.
+pub trait Source: Send {
+    /// Every task that waits, one after the other, page by page; `each` says whether to go on.
+    fn waiting(&mut self, each: &mut dyn FnMut(Task) -> bool) -> Result<(), Error>;
+
+    /// Work on it begins: the label changes.
+    fn begin(&mut self, task: &Task) -> Result<(), Error>;
+
+    /// What is new about it since the comment `after`.
+    fn look(&mut self, task: &Task, after: Option<&str>) -> Result<Look, Error>;
+
+    /// Says something about it, once: a comment that has this `mark` is not written again.
+    fn say(&mut self, task: &Task, mark: &str, text: &str) -> Result<(), Error>;
+
+    /// Work on it ended: the label changes.
+    fn end(&mut self, task: &Task, ended: Ended) -> Result<(), Error>;
+}
+
+/// For tasks that nobody hears of: added by hand, or from a file.
+pub struct Nobody;
+
+impl Source for Nobody {
+    fn waiting(&mut self, _each: &mut dyn FnMut(Task) -> bool) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn begin(&mut self, _task: &Task) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn look(&mut self, _task: &Task, _after: Option<&str>) -> Result<Look, Error> {
+        Ok(Look::default())
+    }
+
+    fn say(&mut self, _task: &Task, _mark: &str, _text: &str) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn end(&mut self, _task: &Task, _ended: Ended) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// The source of a tracker. Settings by which it could never work are refused here.
+pub fn open(tracker: Tracker, client: komado_provider::Client) -> Result<Box<dyn Source>, Error> {
+    seen::check_labels(&tracker)?;
+    for repo in &tracker.repos {
+        repo_of(tracker.kind, repo)?;
+    }
+    Ok(match tracker.kind {
+        Kind::GitHub => Box::new(github::GitHub::new(tracker, client)),
+        Kind::GitLab => Box::new(gitlab::GitLab::new(tracker, client)),
+    })
+}
+
+/// Owner and name of a repository. Groups of GitLab nest, and belong to the owner.
+fn repo_of(kind: Kind, repo: &str) -> Result<(&str, &str), Error> {
+    let is_name = |piece: &str| !matches!(piece.trim(), "" | "." | "..");
+    let found = repo.rsplit_once('/').filter(|(owner, name)| {
+        is_name(name) && owner.split('/').all(is_name) && (kind == Kind::GitLab || !owner.contains('/'))
+    });
+    found.ok_or_else(|| {
+        let (setting, shape) = match kind {
+            Kind::GitHub => ("github.repos", "OWNER/NAME, such as ann/tool"),
+            Kind::GitLab => ("gitlab.projects", "GROUP/NAME, such as tools/web/front"),
+        };
+        Error::Refused {
+            tracker: kind.name().to_owned(),
+            what: format!("the repository {repo:?} ({setting})"),
+            why: format!("write {shape}"),
+        }
+    })
+}

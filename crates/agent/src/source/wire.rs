@@ -1,0 +1,300 @@
+//! Asks a tracker over HTTP, and keeps asking while that may help.
+//!
+//! The token goes to the address of the settings and nowhere else: of a link to the next page only the query is taken, and
+//! a redirect is followed on the same host alone. What a tracker says is repeated in an error only in part, and never with
+//! the token in it.
+
+use super::body::Bounded;
+use super::wait::{self, Passing, Tries};
+use super::words::{head, line};
+use super::{Error, Kind, Tracker};
+use komado_provider::{Body, Cancel, Client, Forward, Incoming, Method, SendError};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::io::{self, BufReader};
+use std::time::Duration;
+
+/// How much of a refusal is read.
+const MOST_REFUSAL: usize = 64 << 10;
+/// How much of it is repeated.
+const MOST_REPEATED: usize = 300;
+/// How often one is sent elsewhere.
+const MOVES: usize = 3;
+
+/// Something to ask.
+pub(super) struct Ask<'a> {
+    /// What, in words, for errors.
+    pub(super) what: &'a str,
+    pub(super) method: Method,
+    /// After the address of the settings, query included.
+    pub(super) path: String,
+    pub(super) body: Option<Value>,
+}
+
+impl<'a> Ask<'a> {
+    /// Only looks.
+    pub(super) fn get(what: &'a str, path: String) -> Self {
+        Self { what, method: Method::GET, path, body: None }
+    }
+}
+
+/// Why there is no answer.
+pub(super) enum Trouble {
+    /// To ask again may help.
+    Passing(Passing),
+    /// It would not.
+    Lasting(Error),
+}
+
+/// The way to a tracker.
+pub(super) struct Wire {
+    client: Client,
+    kind: Kind,
+    root: String,
+    token: Option<String>,
+    headers: Vec<(String, String)>,
+    patience: Duration,
+}
+
+impl Wire {
+    /// `root` is where the API is, without a slash at its end.
+    pub(super) fn new(tracker: &Tracker, root: String, client: Client) -> Self {
+        let mut headers =
+            vec![("user-agent".to_owned(), concat!("komado/", env!("CARGO_PKG_VERSION")).to_owned())];
+        let mut put = |name: &str, value: &str| headers.push((name.to_owned(), value.to_owned()));
+        match tracker.kind {
+            Kind::GitHub => {
+                put("accept", "application/vnd.github+json");
+                put("x-github-api-version", "2022-11-28");
+            }
+            Kind::GitLab => put("accept", "application/json"),
+        }
+        match (tracker.kind, &tracker.token) {
+            (Kind::GitHub, Some(token)) => put("authorization", &format!("Bearer {token}")),
+            (Kind::GitLab, Some(token)) => put("private-token", token),
+            (_, None) => {}
+        }
+        let (kind, token, patience) = (tracker.kind, tracker.token.clone(), tracker.patience);
+        Self { client, kind, root, token, headers, patience }
+    }
+
+    /// Asks until there is an answer that `take` can read; `None` when there is no such thing, or no longer.
+    pub(super) fn ask<T>(
+        &self,
+        ask: &Ask<'_>,
+        take: &mut dyn FnMut(Incoming) -> Result<T, Trouble>,
+    ) -> Result<Option<T>, Error> {
+        let mut tries = Tries::new(self.patience);
+        loop {
+            match self.once(ask).and_then(|answer| answer.map(&mut *take).transpose()) {
+                Ok(taken) => return Ok(taken),
+                Err(trouble) => self.rest(ask, &mut tries, trouble)?,
+            }
+        }
+    }
+
+    /// Asks for one thing, as JSON.
+    pub(super) fn get<T: DeserializeOwned>(&self, ask: &Ask<'_>) -> Result<Option<T>, Error> {
+        self.ask(ask, &mut |answer| {
+            serde_json::from_reader(BufReader::new(Bounded::new(answer)))
+                .map_err(|error| self.unread(ask, &error))
+        })
+    }
+
+    /// Asks for something to be done that may be done twice.
+    pub(super) fn tell(&self, ask: &Ask<'_>) -> Result<Option<()>, Error> {
+        self.ask(ask, &mut |_| Ok(()))
+    }
+
+    /// Posts what must not be there twice: `is_there` looks before each try, since one that broke off may have come through.
+    pub(super) fn post_once(
+        &self,
+        ask: &Ask<'_>,
+        is_there: &mut dyn FnMut() -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        let mut tries = Tries::new(self.patience);
+        while !is_there()? {
+            match self.once(ask) {
+                Ok(_) => return Ok(()),
+                Err(trouble) => self.rest(ask, &mut tries, trouble)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn rest(&self, ask: &Ask<'_>, tries: &mut Tries, trouble: Trouble) -> Result<(), Error> {
+        match trouble {
+            Trouble::Lasting(error) => Err(error),
+            Trouble::Passing(passing) => tries
+                .rest(&passing)
+                .map_err(|why| Error::Away { tracker: self.name(), why: format!("{}: {why}", ask.what) }),
+        }
+    }
+
+    /// Asks once. `None` when there is no such thing, or no longer.
+    fn once(&self, ask: &Ask<'_>) -> Result<Option<Incoming>, Trouble> {
+        let mut url = format!("{}{}", self.root, ask.path);
+        for _ in 0..MOVES {
+            let answer = self.sent(ask, &url)?;
+            match moved(&answer, &self.root) {
+                Some(to) => url = to,
+                None => return self.judged(ask, answer),
+            }
+        }
+        Err(Trouble::Lasting(self.refused(ask.what, "it sends us from one address to the next")))
+    }
+
+    fn sent(&self, ask: &Ask<'_>, url: &str) -> Result<Incoming, Trouble> {
+        let mut headers = self.headers.clone();
+        let body = ask.body.as_ref().map(ToString::to_string).unwrap_or_default().into_bytes();
+        if ask.body.is_some() {
+            headers.push(("content-type".to_owned(), "application/json".to_owned()));
+        }
+        let request = Forward { method: ask.method.clone(), url, headers: &headers, body: Body::Bytes(body) };
+        self.client.forward(request, &Cancel::default()).map_err(|error| match error {
+            SendError::Unreachable { .. } | SendError::Broken { .. } | SendError::TimedOut { .. } => {
+                Trouble::Passing(Passing { why: error.to_string(), wait: None })
+            }
+            other => Trouble::Lasting(self.refused(ask.what, &self.without_token(&other.to_string()))),
+        })
+    }
+
+    /// What an answer means.
+    fn judged(&self, ask: &Ask<'_>, answer: Incoming) -> Result<Option<Incoming>, Trouble> {
+        let status = answer.status;
+        match status {
+            200..300 => return Ok(Some(answer)),
+            404 | 410 => return Ok(None),
+            _ => {}
+        }
+        let asked = wait::asked(&answer.headers);
+        let location = answer.header("location").map(|to| head(to, MOST_REPEATED).to_owned());
+        let said = self.without_token(&said(&answer.text(MOST_REFUSAL).unwrap_or_default()));
+        let is_limit = status == 429 || (status == 403 && (asked.is_some() || speaks_of_limits(&said)));
+        if is_limit || matches!(status, 408 | 500 | 502..=504) {
+            let unsaid = || is_limit.then(wait::unsaid);
+            let why = format!("the answer was {status}: {said}");
+            return Err(Trouble::Passing(Passing { why, wait: asked.or_else(unsaid) }));
+        }
+        let name = self.kind.name();
+        let why = match (status, location) {
+            (401, _) => self.no_key(&said),
+            (403, _) => format!("{said} ({status}); the token needs more rights ({name}.token)"),
+            (300..=399, Some(to)) => {
+                format!("it answers {status} and points to {}; {name}.base_url is wrong", origin(&to))
+            }
+            _ => format!("{said} ({status})"),
+        };
+        Err(Trouble::Lasting(self.refused(ask.what, &why)))
+    }
+
+    fn no_key(&self, said: &str) -> String {
+        let (name, variable) = (self.kind.name(), self.kind.name().to_uppercase());
+        let what = if self.token.is_some() { "the token is not accepted" } else { "there is no token" };
+        format!("{said} (401); {what}: set {name}.token or {variable}_TOKEN")
+    }
+
+    /// What could not be read: a connection that broke, or what is no answer of this API.
+    pub(super) fn unread(&self, ask: &Ask<'_>, error: &serde_json::Error) -> Trouble {
+        let is_too_long = error.io_error_kind() == Some(io::ErrorKind::FileTooLarge);
+        if (error.is_io() || error.is_eof()) && !is_too_long {
+            return Trouble::Passing(Passing { why: error.to_string(), wait: None });
+        }
+        let name = self.kind.name();
+        let why = format!(
+            "the answer cannot be read: {error}; check that {name}.base_url is the address of its API"
+        );
+        Trouble::Lasting(self.refused(ask.what, &why))
+    }
+
+    /// It says no.
+    pub(super) fn refused(&self, what: &str, why: &str) -> Error {
+        Error::Refused { tracker: self.name(), what: what.to_owned(), why: why.to_owned() }
+    }
+
+    fn name(&self) -> String {
+        format!("{} at {}", self.kind.title(), self.root)
+    }
+
+    fn without_token(&self, text: &str) -> String {
+        match self.token.as_deref() {
+            Some(token) if !token.is_empty() => text.replace(token, "…"),
+            _ => text.to_owned(),
+        }
+    }
+}
+
+/// Where an answer sends us, when that is on the same host.
+fn moved(answer: &Incoming, root: &str) -> Option<String> {
+    let is_move = matches!(answer.status, 301 | 302 | 307 | 308);
+    let to = answer.header("location").filter(|_| is_move)?;
+    if to.starts_with('/') && !to.starts_with("//") {
+        return Some(format!("{}{to}", origin(root)));
+    }
+    origin(to).eq_ignore_ascii_case(origin(root)).then(|| to.to_owned())
+}
+
+/// Scheme and host of an address.
+fn origin(url: &str) -> &str {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let end = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
+    &url[..end]
+}
+
+/// GitHub says some limits in words alone.
+fn speaks_of_limits(said: &str) -> bool {
+    let said = said.to_lowercase();
+    said.contains("rate limit") || said.contains("abuse detection")
+}
+
+/// What a refusal says, as one line: the message of its JSON, the title of its page, or its beginning.
+fn said(text: &str) -> String {
+    let json: Option<Value> = serde_json::from_str(text).ok();
+    let message = json.as_ref().and_then(|json| json.get("message").or_else(|| json.get("error")));
+    let words = match message {
+        Some(Value::String(words)) => words.clone(),
+        Some(other) => other.to_string(),
+        None => match text.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>")) {
+            Some((title, _)) => format!("a page, {title:?}"),
+            None if text.trim().is_empty() => "nothing more".to_owned(),
+            None => text.to_owned(),
+        },
+    };
+    line(head(&words, MOST_REPEATED))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_one_short_line_whatever_it_was() {
+        for (text, expect) in [
+            (r#"{"message":"Bad\ncredentials"}"#, "Bad credentials"),
+            (r#"{"error":"body is missing"}"#, "body is missing"),
+            (r#"{"message":{"note":["is too long"]}}"#, r#"{"note":["is too long"]}"#),
+            ("<html><head><title>502 Bad Gateway</title></head>", r#"a page, "502 Bad Gateway""#),
+            ("Retry later\n", "Retry later"),
+            (" ", "nothing more"),
+        ] {
+            assert_eq!(said(text), expect);
+        }
+        assert!(said(&"窓".repeat(9_999)).len() <= MOST_REPEATED);
+    }
+
+    #[test]
+    fn another_host_is_another_origin_however_it_is_written() {
+        let root = "https://api.github.com/v3";
+        assert_eq!(origin(root), "https://api.github.com");
+        for other in [
+            "https://api.github.com.evil.example/",
+            "https://api.github.com@evil.example/",
+            "http://api.github.com/",
+            "https://api.github.com:8443/",
+            "//evil.example/",
+            "https://api.github.com\\@evil.example/",
+        ] {
+            assert_ne!(origin(other), origin(root), "{other}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Tools: what a model may call, whoever answers. The built-in ones and those of MCP servers have the same face.
+
+use komado_provider::Cancel;
+use serde_json::Value;
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+
+/// Whether a call may be made once more when nobody knows whether it took effect: a worker was killed while it ran.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Again {
+    /// It only looks, or does the same thing twice without harm.
+    Safe,
+    /// Once more may do harm: the model is told, and looks for itself.
+    Unsafe,
+}
+
+/// A tool as it is offered.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Definition {
+    /// Its name: letters, digits, `_` and `-`, at most 64.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// What it takes: a JSON schema of an object.
+    pub schema: Value,
+    /// Whether a call may be made once more.
+    pub again: Again,
+}
+
+/// What a tool answered. What the model got wrong is an answer, too.
+#[derive(Debug)]
+pub struct Answer {
+    /// The words.
+    pub body: Body,
+    /// True when they say what went wrong.
+    pub is_error: bool,
+}
+
+impl Answer {
+    /// These words.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { body: Body::Text(text.into()), is_error: false }
+    }
+
+    /// These words, about what went wrong.
+    pub fn wrong(text: impl Into<String>) -> Self {
+        Self { body: Body::Text(text.into()), is_error: true }
+    }
+}
+
+/// The words of an answer. Long ones are in a file that has no name: they are never held.
+#[derive(Debug)]
+pub enum Body {
+    /// Here.
+    Text(String),
+    /// In a file, to be read from where it stands.
+    File(File),
+}
+
+impl Body {
+    /// To be read once.
+    pub fn reader(self) -> Box<dyn Read> {
+        match self {
+            Self::Text(text) => Box::new(Cursor::new(text)),
+            Self::File(file) => Box::new(io::BufReader::new(file)),
+        }
+    }
+}
+
+/// Tools of one kind. A call blocks; `cancel` ends it early, and that is an answer as well.
+pub trait Tools: Send {
+    /// The tools, always in the same order and in the same words: they stand before the conversation.
+    fn definitions(&self) -> &[Definition];
+
+    /// Answers a call of one of them. `arguments` is the JSON the model wrote. Nothing that goes wrong in a tool is an error
+    /// here: the conversation goes on.
+    fn call(&mut self, name: &str, arguments: &str, cancel: &Cancel) -> Answer;
+}
+
+/// Several kinds of tools as one. The first one that has a name answers to it.
+#[derive(Default)]
+pub struct Toolbox {
+    kinds: Vec<Box<dyn Tools>>,
+}
+
+impl Toolbox {
+    /// With one more kind.
+    #[must_use]
+    pub fn with(mut self, tools: impl Tools + 'static) -> Self {
+        self.kinds.push(Box::new(tools));
+        self
+    }
+
+    /// Every tool, each name once.
+    pub fn definitions(&self) -> Vec<&Definition> {
+        let mut all: Vec<&Definition> = Vec::new();
+        for definition in self.kinds.iter().flat_map(|kind| kind.definitions()) {
+            if all.iter().all(|other| other.name != definition.name) {
+                all.push(definition);
+            }
+        }
+        all
+    }
+
+    /// The tool called `name`.
+    pub fn definition(&self, name: &str) -> Option<&Definition> {
+        self.kinds.iter().flat_map(|kind| kind.definitions()).find(|tool| tool.name == name)
+    }
+
+    /// Answers a call; `None` when there is no such tool.
+    pub fn call(&mut self, name: &str, arguments: &str, cancel: &Cancel) -> Option<Answer> {
+        let kind =
+            self.kinds.iter_mut().find(|kind| kind.definitions().iter().any(|tool| tool.name == name))?;
+        Some(kind.call(name, arguments, cancel))
+    }
+}

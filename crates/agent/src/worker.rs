@@ -1,0 +1,296 @@
+//! Takes tasks from the queue and gives each its own process.
+//!
+//! The worker knows nothing of a task but its name: it takes a job, has it worked on, and hears line by line how it goes.
+//! Whoever works on it keeps the job and ends it; the worker steps in only where they died. So a task that brings its
+//! process down brings nothing else down, and a worker that is killed leaves jobs that come back by themselves.
+
+mod errand;
+mod leash;
+mod orphans;
+mod process;
+mod wire;
+
+pub use errand::{run, unable};
+pub use leash::Leash;
+pub use orphans::{Orphan, orphans};
+pub use process::Process;
+pub use wire::{read_taken, write_taken};
+
+use crate::error::Result;
+use crate::progress::Progress;
+use komado_engine::{Engine, Error as EngineError};
+use komado_store::{Error as Store, Holder, Outcome, Taken};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::Scope;
+use std::time::{Duration, Instant};
+
+/// How often an idle worker looks into the queue.
+const LOOK: Duration = Duration::from_millis(500);
+/// How much longer than its grace a task may take to say that it rests, before it is ended.
+const SLACK: Duration = Duration::from_secs(5);
+/// The longest pause before a job is tried again.
+const LONGEST: Duration = Duration::from_secs(3_600);
+
+/// How jobs are taken, kept and given back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pace {
+    /// How often one is tried before it is laid aside.
+    pub tries: u32,
+    /// How long one is hidden from others after its worker was last heard of.
+    pub hidden: Duration,
+    /// Before one is tried again; doubles from there.
+    pub pause: Duration,
+    /// How long a step under way may take when its task is to rest.
+    pub grace: Duration,
+    /// How often the tracker of a running task is asked for news.
+    pub poll: Duration,
+}
+
+impl Pace {
+    /// The pause after so many tries.
+    pub fn pause_after(&self, tries: u32) -> Duration {
+        let double = 1_u32.checked_shl(tries.saturating_sub(1)).unwrap_or(u32::MAX);
+        self.pause.saturating_mul(double).min(LONGEST)
+    }
+}
+
+/// When a worker ends by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Until {
+    /// Never.
+    Told,
+    /// When nothing can be taken now, and nothing is worked on.
+    Empty,
+}
+
+/// How whoever worked on a job left.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Exit {
+    /// The job is finished, one way or the other.
+    Finished,
+    /// They died, or never began.
+    Died(String),
+}
+
+/// Has a job worked on, by a process or a thread. Called on a thread of its own.
+pub trait Launch: Sync {
+    /// Works on it until it ended. `leash` is pulled when it shall rest.
+    fn run(&self, taken: &Taken, leash: &Leash, tell: &(dyn Fn(Progress) + Sync)) -> Exit;
+}
+
+/// What a worker hears.
+enum Event {
+    Told(u64, Progress),
+    Left(u64, Exit),
+    Stop,
+}
+
+/// Tells a worker to stop: once to let the tasks come to rest, twice to end them at once.
+#[derive(Clone)]
+pub struct Bell(Sender<Event>);
+
+impl Bell {
+    /// Says so.
+    pub fn stop(&self) {
+        // A worker that has ended needs no telling.
+        let _ = self.0.send(Event::Stop);
+    }
+}
+
+/// What happens, with the job it happens to.
+pub enum Happened<'a> {
+    /// A job was taken.
+    Taken(&'a Taken),
+    /// Something happened in it.
+    Progress(&'a Taken, &'a Progress),
+    /// Whoever worked on it died.
+    Died(&'a Taken, &'a str),
+    /// The queue could not be asked; it is asked again.
+    Trouble(String),
+    /// Nothing new is taken; the tasks under way come to rest.
+    Stopping {
+        /// How many are under way.
+        running: usize,
+    },
+}
+
+/// Takes jobs and has them worked on.
+pub struct Worker<'w> {
+    engine: &'w Engine,
+    launch: &'w dyn Launch,
+    holder: Holder,
+    pace: Pace,
+    concurrency: usize,
+    bell: Bell,
+    events: Receiver<Event>,
+}
+
+struct Running {
+    taken: Arc<Taken>,
+    leash: Arc<Leash>,
+}
+
+/// What a worker has in its hands.
+#[derive(Default)]
+struct Hand {
+    running: BTreeMap<u64, Running>,
+    next: u64,
+    /// How often it was told to stop.
+    stops: u32,
+    /// When tasks that do not come to rest are ended.
+    due: Option<Instant>,
+    /// True when the queue had nothing when it was last asked.
+    is_empty: bool,
+}
+
+impl<'w> Worker<'w> {
+    /// A worker under the name of `holder`.
+    pub fn new(
+        engine: &'w Engine,
+        launch: &'w dyn Launch,
+        holder: Holder,
+        pace: Pace,
+        concurrency: u32,
+    ) -> Self {
+        let (say, events) = channel();
+        let concurrency = usize::try_from(concurrency).unwrap_or(usize::MAX).max(1);
+        Self { engine, launch, holder, pace, concurrency, bell: Bell(say), events }
+    }
+
+    /// What tells it to stop.
+    pub fn bell(&self) -> Bell {
+        self.bell.clone()
+    }
+
+    /// Works until it is told to stop, or until there is nothing left to do.
+    pub fn run(&self, until: Until, tell: &mut dyn FnMut(Happened<'_>)) -> Result<()> {
+        std::thread::scope(|scope| {
+            let mut hand = Hand::default();
+            loop {
+                if hand.stops == 0 {
+                    self.fill(scope, &mut hand, tell);
+                }
+                let is_done = hand.stops > 0 || (until == Until::Empty && hand.is_empty);
+                if hand.running.is_empty() && is_done {
+                    return Ok(());
+                }
+                self.hear(&mut hand, tell);
+            }
+        })
+    }
+
+    /// Takes as many jobs as may be worked on at once.
+    fn fill<'s>(&'s self, scope: &'s Scope<'s, '_>, hand: &mut Hand, tell: &mut dyn FnMut(Happened<'_>)) {
+        hand.is_empty = false;
+        while hand.running.len() < self.concurrency {
+            match self.engine.store().take(&self.holder, self.pace.hidden) {
+                Ok(Some(taken)) => {
+                    tell(Happened::Taken(&taken));
+                    self.start(scope, hand, taken);
+                }
+                Ok(None) => {
+                    hand.is_empty = true;
+                    return;
+                }
+                Err(why) => {
+                    tell(Happened::Trouble(why.to_string()));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn start<'s>(&'s self, scope: &'s Scope<'s, '_>, hand: &mut Hand, taken: Taken) {
+        let running = Running { taken: Arc::new(taken), leash: Arc::default() };
+        let (taken, leash) = (Arc::clone(&running.taken), Arc::clone(&running.leash));
+        let (id, say, launch) = (hand.next, self.bell.0.clone(), self.launch);
+        hand.next += 1;
+        hand.running.insert(id, running);
+        scope.spawn(move || {
+            let told = say.clone();
+            let exit = launch.run(&taken, &leash, &move |progress| {
+                let _ = told.send(Event::Told(id, progress));
+            });
+            let _ = say.send(Event::Left(id, exit));
+        });
+    }
+
+    /// Waits for what happens next, and does what follows from it.
+    fn hear(&self, hand: &mut Hand, tell: &mut dyn FnMut(Happened<'_>)) {
+        match self.events.recv_timeout(LOOK) {
+            Ok(Event::Told(id, progress)) => {
+                if let Some(running) = hand.running.get(&id) {
+                    tell(Happened::Progress(&running.taken, &progress));
+                }
+            }
+            Ok(Event::Left(id, exit)) => {
+                let Some(Running { taken, .. }) = hand.running.remove(&id) else { return };
+                if let Exit::Died(why) = exit {
+                    tell(Happened::Died(&taken, &why));
+                    if let Err(trouble) = self.give_back(&taken, &why, hand.stops > 0) {
+                        tell(Happened::Trouble(trouble.to_string()));
+                    }
+                }
+            }
+            Ok(Event::Stop) => self.stop(hand, tell),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                if hand.due.is_some_and(|due| due <= Instant::now()) {
+                    hand.running.values().for_each(|running| running.leash.kill());
+                }
+            }
+        }
+    }
+
+    fn stop(&self, hand: &mut Hand, tell: &mut dyn FnMut(Happened<'_>)) {
+        hand.stops += 1;
+        if hand.stops > 1 {
+            hand.running.values().for_each(|running| running.leash.kill());
+            return;
+        }
+        tell(Happened::Stopping { running: hand.running.len() });
+        hand.due = Instant::now().checked_add(self.pace.grace + SLACK);
+        hand.running.values().for_each(|running| running.leash.pull());
+    }
+
+    /// Puts back the job of whoever died; laid aside when also the one died who was to give it up. One that was ended
+    /// because the worker stops has done nothing wrong.
+    fn give_back(&self, taken: &Taken, why: &str, is_stopping: bool) -> Result<()> {
+        let store = self.engine.store();
+        if taken.tries > self.pace.tries && !is_stopping {
+            match self.engine.fail(&taken.job.session, why) {
+                Ok(_) | Err(EngineError::Store(Store::NoSession(_) | Store::Ended(..))) => {}
+                Err(other) => return Err(other.into()),
+            }
+            return yours(store.finish(taken, &Outcome::Dead { why: why.to_owned() }));
+        }
+        let pause = if is_stopping { Duration::ZERO } else { self.pace.pause_after(taken.tries) };
+        yours(store.finish(taken, &Outcome::Again { pause, why: why.to_owned() }))?;
+        if is_stopping {
+            store.requeue(&taken.job.session)?;
+        }
+        Ok(())
+    }
+}
+
+/// A job that is somebody else's by now, or gone, is none of ours.
+fn yours(done: komado_store::Result<()>) -> Result<()> {
+    match done {
+        Ok(()) | Err(Store::NotYours(_)) => Ok(()),
+        Err(other) => Err(other.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pause_doubles_and_has_an_end() {
+        let second = Duration::from_secs(1);
+        let pace = Pace { tries: 3, hidden: second, pause: second * 30, grace: second, poll: second };
+        let seconds = [1, 2, 3, 40].map(|tries| pace.pause_after(tries).as_secs());
+        assert_eq!(seconds, [30, 60, 120, 3_600]);
+    }
+}

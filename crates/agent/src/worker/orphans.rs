@@ -1,0 +1,80 @@
+//! Sessions of tasks that nobody works on and nobody will: their job is gone.
+//!
+//! A job leaves the queue when somebody takes it out or when its session has ended. Whoever was killed right after it was
+//! taken out leaves a session that says it runs, for ever. It is put right: stopped, with the reason, and kept.
+
+use crate::error::Result;
+use crate::handler::Mark;
+use komado_core::SessionId;
+use komado_core::session::{Session, State};
+use komado_engine::{Engine, Error as EngineError};
+use komado_store::{Error as Store, Query};
+use std::collections::HashSet;
+
+/// Jobs of the queue that are looked at in one go.
+const PAGE: usize = 500;
+const WHY: &str = "its job is no longer in the queue, and nobody works on it";
+
+/// A session that was put right.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Orphan {
+    /// The session.
+    pub session: SessionId,
+    /// What it worked on.
+    pub key: String,
+}
+
+/// Finds them and stops them; gives those that were stopped.
+pub fn orphans(engine: &Engine) -> Result<Vec<Orphan>> {
+    // Sessions first: one that is made while the queue is read is not among them.
+    let mut found = Vec::new();
+    engine.each_session(Query { status: Some(State::Running), ..Query::default() }, |row| {
+        if is_task(row) {
+            found.push((SessionId::new(row.meta.uuid.as_str())?, row.meta.task_key.to_string()));
+        }
+        Ok(())
+    })?;
+    if found.is_empty() {
+        return Ok(Vec::new());
+    }
+    let queued = queued(engine)?;
+    let mut stopped = Vec::new();
+    for (session, key) in found.into_iter().filter(|(session, _)| !queued.contains(session)) {
+        if is_abandoned(engine, &session)? && stop(engine, &session)? {
+            stopped.push(Orphan { session, key });
+        }
+    }
+    Ok(stopped)
+}
+
+fn is_task(row: &Session) -> bool {
+    let key = &row.meta.task_key;
+    key.task_source != "local" || key.task_type == "task"
+}
+
+/// True when a worker began it and nobody writes it now. A session that somebody made by hand for an issue is theirs.
+fn is_abandoned(engine: &Engine, session: &SessionId) -> Result<bool> {
+    Ok(engine.store().writer(session)?.is_none() && Mark::of_session(engine, session)?.is_some())
+}
+
+fn stop(engine: &Engine, session: &SessionId) -> Result<bool> {
+    match engine.stop(session, Some(WHY.to_owned())) {
+        Ok(_) => Ok(true),
+        Err(EngineError::Store(Store::Busy { .. } | Store::Ended(..)) | EngineError::Refused(_)) => Ok(false),
+        Err(other) => Err(other.into()),
+    }
+}
+
+fn queued(engine: &Engine) -> Result<HashSet<SessionId>> {
+    let mut all = HashSet::new();
+    let mut after: Option<SessionId> = None;
+    loop {
+        let page = engine.store().jobs(after.as_ref(), PAGE)?;
+        after = page.last().map(|last| last.job.session.clone());
+        let is_last = page.len() < PAGE;
+        all.extend(page.into_iter().map(|queued| queued.job.session));
+        if is_last {
+            return Ok(all);
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! A queue in memory, a model that answers by what it was told last, a tracker that writes everything down.
+
+use komado_agent::Result;
+use komado_agent::handler::{Brief, Kit, Orders, Verdict};
+use komado_agent::limits::Limits;
+use komado_agent::mind::Mind;
+use komado_agent::playbook::Playbook;
+use komado_agent::progress::Progress;
+use komado_agent::source::{Comment, Ended, Error as Away, Look, Source};
+use komado_agent::task::Task;
+use komado_agent::tools::{Again, Answer, Definition, Toolbox, Tools};
+use komado_agent::worker::{self, Pace};
+use komado_core::budget::{Budget, Preset};
+use komado_core::journal::{Entry, Reply, Sent, Usage};
+use komado_core::message::{Call, CallKind, Message, Part, Role};
+use komado_core::session::{MetaConfig, State, TaskKey};
+use komado_core::{SessionId, ThreadId};
+use komado_engine::stelis::{Spawn, Telling};
+use komado_engine::turn::{News, Turned, When};
+use komado_engine::{Clock, Engine, Thread};
+use komado_provider::Cancel;
+use komado_store::{Holder, Job, MemoryStore, Mode, Queued, Stage, Taken};
+use serde_json::json;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+struct Ticks(AtomicU32);
+
+impl Clock for Ticks {
+    fn now(&self) -> String {
+        format!("2026-01-15T10:00:00.{:06}Z", self.0.fetch_add(1, Ordering::SeqCst))
+    }
+}
+
+/// What the model says to what is new.
+pub(crate) type Answers = Box<dyn FnMut(&str) -> Result<Message>>;
+
+/// Words.
+pub(crate) fn words(text: &str) -> Message {
+    Message::text(Role::Assistant, text)
+}
+
+/// A call.
+pub(crate) fn call(name: &str) -> Message {
+    let (id, arguments) = (String::new(), "{}".to_owned());
+    let call = Call { id, name: name.to_owned(), arguments, kind: CallKind::Function, extra: None };
+    Message::of(Role::Assistant, vec![Part::Call(call)])
+}
+
+/// What the tracker was told, and what it says.
+#[derive(Default)]
+pub(crate) struct Board {
+    pub(crate) said: Vec<(String, String)>,
+    pub(crate) ended: Vec<Ended>,
+    pub(crate) begun: u32,
+    pub(crate) comments: Vec<Comment>,
+    pub(crate) unwanted: Option<String>,
+    pub(crate) is_away: bool,
+}
+
+pub(crate) type Shared = Arc<Mutex<Board>>;
+
+struct Tracker(Shared);
+
+impl Source for Tracker {
+    fn waiting(&mut self, _each: &mut dyn FnMut(Task) -> bool) -> std::result::Result<(), Away> {
+        Ok(())
+    }
+
+    fn begin(&mut self, _task: &Task) -> std::result::Result<(), Away> {
+        self.0.lock().unwrap().begun += 1;
+        Ok(())
+    }
+
+    fn look(&mut self, _task: &Task, after: Option<&str>) -> std::result::Result<Look, Away> {
+        let board = self.0.lock().unwrap();
+        let is_new = |comment: &&Comment| after.is_none_or(|after| comment.id.as_str() > after);
+        let comments = board.comments.iter().filter(is_new).cloned().collect();
+        Ok(Look { comments, unwanted: board.unwanted.clone() })
+    }
+
+    fn say(&mut self, _task: &Task, mark: &str, text: &str) -> std::result::Result<(), Away> {
+        let mut board = self.0.lock().unwrap();
+        if board.is_away {
+            return Err(Away::Away { tracker: "board".into(), why: "nobody there".into() });
+        }
+        if board.said.iter().all(|(other, _)| other != mark) {
+            board.said.push((mark.to_owned(), text.to_owned()));
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, _task: &Task, ended: Ended) -> std::result::Result<(), Away> {
+        self.0.lock().unwrap().ended.push(ended);
+        Ok(())
+    }
+}
+
+/// What a tool does, and what it says.
+pub(crate) type Does = Arc<dyn Fn(&str, &Cancel) -> Answer + Send + Sync>;
+
+struct Bench(Does, Vec<Definition>);
+
+impl Tools for Bench {
+    fn definitions(&self) -> &[Definition] {
+        &self.1
+    }
+
+    fn call(&mut self, name: &str, _arguments: &str, cancel: &Cancel) -> Answer {
+        (self.0)(name, cancel)
+    }
+}
+
+struct Head<'e> {
+    engine: &'e Engine,
+    answers: &'e Mutex<Answers>,
+}
+
+impl<'e> Mind<'e> for Head<'e> {
+    fn engine(&self) -> &'e Engine {
+        self.engine
+    }
+
+    fn open(&self, session: &SessionId, thread: &ThreadId) -> Result<Thread<'e>> {
+        Ok(self.engine.open(session, thread, Mode::Write)?)
+    }
+
+    fn config(&self) -> MetaConfig {
+        MetaConfig::default()
+    }
+
+    fn turn(
+        &mut self,
+        thread: &mut Thread<'_>,
+        _cancel: &Cancel,
+        _news: &mut dyn FnMut(News<'_>),
+    ) -> Result<Turned> {
+        thread.answer_open_calls()?;
+        let model = "head".to_owned();
+        let sent = Sent { digest: String::new(), model, context_tokens: 1, purpose: None, mark: None };
+        let to = thread.append(Entry::Sent(sent))?;
+        let news = news_of(thread)?;
+        let message = (self.answers.lock().unwrap_or_else(std::sync::PoisonError::into_inner))(&news)?;
+        let usage = Usage { input_tokens: 90, output_tokens: 10, ..Usage::default() };
+        let reply = Reply { to: Some(to), finish: "stop".into(), usage: Some(usage), ..Reply::default() };
+        let seq = thread.reply(message, reply.clone())?;
+        let Entry::Message(message, _) = thread.record(seq)?.entry else { unreachable!() };
+        let hint = thread.hint(When::AfterReply, &Budget::new(Preset::Komado.policy(), 100_000, &[]));
+        Ok(Turned { seq, message, reply, attempts: 1, is_ours: false, hint })
+    }
+
+    fn spawn(&self, _thread: &Thread<'_>) -> Result<Spawn> {
+        Ok(Spawn::new(100_000))
+    }
+
+    fn telling(
+        &mut self,
+        _thread: &Thread<'_>,
+        _cancel: &Cancel,
+        tell: &mut dyn FnMut(Telling<'_>) -> Result<()>,
+    ) -> Result<()> {
+        tell(Telling::Digest)
+    }
+}
+
+/// The words after the model's last ones.
+fn news_of(thread: &Thread<'_>) -> Result<String> {
+    let mut news = Vec::new();
+    for seq in (1..=thread.last()).rev().filter(|seq| thread.view().on_path(*seq)) {
+        if let Entry::Message(message, _) = thread.record(seq)?.entry {
+            if message.role == Role::Assistant {
+                break;
+            }
+            news.push(message.words());
+        }
+    }
+    news.reverse();
+    Ok(news.join("\n"))
+}
+
+/// A place with a queue.
+pub(crate) struct World {
+    pub(crate) engine: Engine,
+    pub(crate) board: Shared,
+    pub(crate) limits: Limits,
+    pub(crate) pace: Pace,
+    pub(crate) does: Does,
+    pub(crate) told: Mutex<Vec<Progress>>,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let engine = Engine::new(Arc::new(MemoryStore::default()), Arc::new(Ticks(AtomicU32::new(0))));
+        let quick = Duration::from_millis(60);
+        let pace = Pace {
+            tries: 3,
+            hidden: Duration::from_secs(30),
+            pause: Duration::ZERO,
+            grace: Duration::ZERO,
+            poll: quick,
+        };
+        Self {
+            engine,
+            board: Shared::default(),
+            limits: Limits::default(),
+            pace,
+            does: Arc::new(|name, _| Answer::text(format!("{name} ok"))),
+            told: Mutex::default(),
+        }
+    }
+
+    /// Puts a task about issue 27 into the queue.
+    pub(crate) fn queue(&self, session: &str) -> SessionId {
+        let key = TaskKey::parse("github:ann/tool/issue/27").unwrap();
+        let task = Task {
+            name: key.to_string(),
+            key,
+            title: "窓を直す".into(),
+            text: "Make the window small.".into(),
+            user: Some("ann".into()),
+            url: None,
+            clone_url: None,
+            folder: None,
+            playbook: None,
+            last_comment: None,
+        };
+        let session = SessionId::new(session).unwrap();
+        let body = serde_json::to_string(&task).unwrap();
+        let job = Job { session: session.clone(), key: task.name, user: None, body, at: self.engine.now() };
+        assert!(self.engine.store().enqueue(&job).unwrap());
+        session
+    }
+
+    pub(crate) fn take(&self) -> Taken {
+        let holder = Holder { pid: 1, host: "here".into(), program: "test".into(), since: String::new() };
+        self.engine.store().take(&holder, self.pace.hidden).unwrap().expect("a job waits")
+    }
+
+    /// Takes a job and works on it as one process does.
+    pub(crate) fn work(&self, answers: impl FnMut(&str) -> Result<Message> + 'static) -> Verdict {
+        self.work_on(&self.take(), answers)
+    }
+
+    pub(crate) fn work_on(
+        &self,
+        taken: &Taken,
+        answers: impl FnMut(&str) -> Result<Message> + 'static,
+    ) -> Verdict {
+        let task: Task = serde_json::from_str(&taken.job.body).unwrap();
+        let orders = Orders::new(self.pace.grace);
+        let source: Mutex<Box<dyn Source>> = Mutex::new(Box::new(Tracker(Arc::clone(&self.board))));
+        let mut tools = Toolbox::default().with(Bench(Arc::clone(&self.does), definitions()));
+        let playbook = Playbook::built_in();
+        let tell = |progress| self.told.lock().unwrap().push(progress);
+        let mut kit = Kit {
+            task: &task,
+            session: &taken.job.session,
+            config: MetaConfig { meter: "chars4".into(), ..MetaConfig::default() },
+            host: "here".into(),
+            brief: Brief::default(),
+            playbook: &playbook,
+            tools: &mut tools,
+            source: &source,
+            limits: self.limits,
+            tries: (taken.tries, self.pace.tries),
+            why: taken.why.clone(),
+            patience: Duration::ZERO,
+            orders: &orders,
+            tell: &tell,
+        };
+        let answers: Mutex<Answers> = Mutex::new(Box::new(answers));
+        let mut head = Head { engine: &self.engine, answers: &answers };
+        worker::run(&mut head, taken, &mut kit, &self.pace).unwrap()
+    }
+
+    pub(crate) fn jobs(&self) -> Vec<Queued> {
+        self.engine.store().jobs(None, 0).unwrap()
+    }
+
+    pub(crate) fn stage(&self) -> Option<Stage> {
+        self.jobs().pop().map(|queued| queued.stage)
+    }
+
+    pub(crate) fn state(&self, session: &SessionId) -> State {
+        self.engine.session(session).unwrap().status
+    }
+
+    /// Everything said in the root thread, one line each.
+    pub(crate) fn said(&self, session: &SessionId) -> Vec<String> {
+        let root = self.engine.open(session, &ThreadId::root(), Mode::Read).unwrap();
+        let on_path = (1..=root.last()).filter(|seq| root.view().on_path(*seq));
+        on_path
+            .filter_map(|seq| match root.record(seq).unwrap().entry {
+                Entry::Message(message, _) => Some(format!("{:?}: {}", message.role, message.words())),
+                _ => None,
+            })
+            .collect()
+    }
+
+    pub(crate) fn marks(&self) -> Vec<String> {
+        self.board.lock().unwrap().said.iter().map(|(mark, _)| mark.clone()).collect()
+    }
+}
+
+fn definitions() -> Vec<Definition> {
+    let tool = |name: &str, again| Definition {
+        name: name.to_owned(),
+        description: String::new(),
+        schema: json!({ "type": "object" }),
+        again,
+    };
+    vec![tool("look", Again::Safe), tool("push", Again::Unsafe)]
+}

@@ -1,0 +1,332 @@
+//! A task from the queue to its end, with everybody killed, paused, stopped or away on the way.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod kit;
+
+use kit::{World, call, words};
+use komado_agent::Error;
+use komado_agent::handler::Verdict;
+use komado_agent::limits::Limits;
+use komado_agent::progress::Progress;
+use komado_agent::source::{Comment, Ended};
+use komado_agent::tools::Answer;
+use komado_agent::worker::{Exit, Happened, Launch, Leash, Until, Worker, orphans};
+use komado_core::session::State;
+use komado_engine::Error as Engine;
+use komado_engine::turn::Why;
+use komado_store::{Change, Holder, Stage, Taken};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+fn refused(status: u16) -> Error {
+    let why = Why::Refused { url: "http://model".into(), status, body: "no".into() };
+    Error::Engine(Engine::Unanswered { seq: 1, why })
+}
+
+fn count(lines: &[String], text: &str) -> usize {
+    lines.iter().filter(|line| line.contains(text)).count()
+}
+
+#[test]
+fn a_task_is_told_worked_on_and_its_summary_reaches_the_tracker() {
+    let world = World::new();
+    let id = world.queue("s1");
+    let verdict =
+        world.work(|news| Ok(if news.contains("look ok") { words("Done: 直した") } else { call("look") }));
+    assert_eq!(verdict, Verdict::Completed);
+    assert_eq!((world.state(&id), world.jobs().len()), (State::Completed, 0));
+    let said = world.said(&id);
+    assert!(said[0].contains("github:ann/tool/issue/27") && said[0].contains("窓を直す"), "{said:?}");
+    assert_eq!(world.marks(), ["s1:start", "s1:result"]);
+    let board = world.board.lock().unwrap();
+    assert!(board.said[1].1.starts_with("Done: 直した") && board.said[1].1.contains("komado log s1"));
+    assert!(board.said[1].1.contains("2 turns, 1 tool calls, 200 tokens"), "{}", board.said[1].1);
+    assert_eq!((board.begun, board.ended.as_slice()), (1, &[Ended::Done][..]));
+}
+
+#[test]
+fn whoever_follows_one_that_was_killed_goes_on_where_the_journal_ends() {
+    let world = World::new();
+    let id = world.queue("s1");
+    let taken = world.take();
+    let killed = catch_unwind(AssertUnwindSafe(|| {
+        world.work_on(&taken, |news| match news.contains("look ok") {
+            true => resume_unwind(Box::new("killed")),
+            false => Ok(call("look")),
+        })
+    }));
+    assert!(killed.is_err());
+    assert_eq!(world.state(&id), State::Running);
+    assert_eq!(world.work_on(&taken, |_| Ok(words("finished"))), Verdict::Completed);
+    let said = world.said(&id);
+    assert_eq!((count(&said, "窓を直す"), count(&said, "look ok")), (1, 1), "{said:?}");
+    assert_eq!(world.marks(), ["s1:start", "s1:result"], "each is written once");
+    assert!(
+        world.told.lock().unwrap().iter().any(|told| matches!(told, Progress::Begun { again: true, .. }))
+    );
+}
+
+#[test]
+fn a_model_that_is_away_is_asked_again_and_given_up_after_so_many_tries() {
+    let world = World::new();
+    let id = world.queue("s1");
+    for _ in 0..2 {
+        assert!(matches!(world.work(|_| Err(refused(503))), Verdict::Again(_)));
+        assert_eq!((world.state(&id), world.stage()), (State::Running, Some(Stage::Waiting)));
+    }
+    let Verdict::Failed(why) = world.work(|_| Err(refused(503))) else { panic!("it is given up") };
+    assert!(why.contains("given up after 3 tries") && why.contains("503"), "{why}");
+    assert_eq!((world.state(&id), world.stage()), (State::Failed, Some(Stage::Dead)));
+    assert_eq!(world.board.lock().unwrap().ended, [Ended::Failed]);
+}
+
+#[test]
+fn a_key_that_is_refused_is_the_end_at_once() {
+    let world = World::new();
+    let id = world.queue("s1");
+    let verdict = world.work(|_| Err(refused(401)));
+    assert!(matches!(&verdict, Verdict::Failed(why) if why.contains("401")), "{verdict:?}");
+    assert_eq!((world.state(&id), world.stage()), (State::Failed, Some(Stage::Dead)));
+}
+
+#[test]
+fn a_retried_task_goes_on_in_its_session() {
+    let world = World::new();
+    let id = world.queue("s1");
+    world.work(|_| Err(refused(401)));
+    world.engine.resume(&id).unwrap();
+    assert!(world.engine.store().requeue(&id).unwrap());
+    assert_eq!(world.work(|_| Ok(words("now it went"))), Verdict::Completed);
+    assert_eq!(count(&world.said(&id), "窓を直す"), 1);
+}
+
+#[test]
+fn a_paused_task_rests_with_its_call_open_and_goes_on_when_resumed() {
+    let mut world = World::new();
+    world.pace.hidden = Duration::from_millis(300);
+    let id = world.queue("s1");
+    let (engine, session) = (world.engine.clone(), id.clone());
+    world.does = Arc::new(move |_, cancel| {
+        let change = Change::State { to: State::Paused, at: engine.now(), why: None };
+        engine.store().change(&session, &change).unwrap();
+        while !cancel.is_cancelled() {
+            std::thread::yield_now();
+        }
+        Answer::wrong("broken off")
+    });
+    assert!(matches!(world.work(|_| Ok(call("look"))), Verdict::Paused(_)));
+    assert_eq!((world.state(&id), world.stage()), (State::Paused, Some(Stage::Dead)));
+    assert_eq!(world.jobs()[0].why.as_deref(), Some("paused"));
+    assert_eq!(count(&world.said(&id), "broken off"), 0);
+    world.engine.resume(&id).unwrap();
+    world.engine.store().requeue(&id).unwrap();
+    world.does = Arc::new(|name, _| Answer::text(format!("{name} ok")));
+    assert_eq!(world.work(|_| Ok(words("rested"))), Verdict::Completed);
+    assert_eq!(world.board.lock().unwrap().ended, [Ended::Paused, Ended::Done]);
+}
+
+#[test]
+fn a_task_that_is_taken_out_of_the_queue_stops() {
+    let mut world = World::new();
+    world.pace.hidden = Duration::from_millis(300);
+    let id = world.queue("s1");
+    let (engine, session) = (world.engine.clone(), id.clone());
+    world.does = Arc::new(move |_, cancel| {
+        engine.store().withdraw(&session).unwrap();
+        while !cancel.is_cancelled() {
+            std::thread::yield_now();
+        }
+        Answer::wrong("broken off")
+    });
+    assert!(matches!(world.work(|_| Ok(call("look"))), Verdict::Stopped(_)));
+    assert_eq!((world.state(&id), world.jobs().len()), (State::Stopped, 0));
+    assert_eq!(world.board.lock().unwrap().ended, [Ended::Stopped]);
+}
+
+#[test]
+fn an_issue_that_nobody_of_us_is_assigned_to_any_more_stops() {
+    let mut world = World::new();
+    let id = world.queue("s1");
+    let board = Arc::clone(&world.board);
+    world.does = Arc::new(move |_, cancel| {
+        board.lock().unwrap().unwanted = Some("nobody of us is assigned".into());
+        while !cancel.is_cancelled() {
+            std::thread::yield_now();
+        }
+        Answer::wrong("broken off")
+    });
+    assert_eq!(world.work(|_| Ok(call("look"))), Verdict::Stopped("nobody of us is assigned".into()));
+    assert_eq!((world.state(&id), world.jobs().len()), (State::Stopped, 0));
+}
+
+#[test]
+fn a_comment_is_heard_once_also_across_a_death() {
+    let mut world = World::new();
+    let id = world.queue("s1");
+    let board = Arc::clone(&world.board);
+    let comment = Comment { id: "5".into(), author: "ann".into(), text: "小さく".into() };
+    board.lock().unwrap().comments.push(comment);
+    world.does = Arc::new(|name, _| Answer::text(format!("{name} ok")));
+    let taken = world.take();
+    let killed = catch_unwind(AssertUnwindSafe(|| {
+        world.work_on(&taken, |news| match news.contains("[comment by ann]\n小さく") {
+            true => resume_unwind(Box::new("killed")),
+            false => Ok(call("look")),
+        })
+    }));
+    assert!(killed.is_err());
+    let rounds = AtomicU32::new(0);
+    let verdict = world.work_on(&taken, move |_| {
+        Ok(if rounds.fetch_add(1, Ordering::SeqCst) < 200 { call("look") } else { words("heard") })
+    });
+    assert_eq!(verdict, Verdict::Completed);
+    assert_eq!(count(&world.said(&id), "[comment by ann]"), 1);
+}
+
+#[test]
+fn each_bound_ends_a_task_with_a_summary_and_nothing_more_is_run() {
+    let bounds = [
+        (Limits { turns: Some(2), ..Limits::default() }, "2 turns"),
+        (Limits { tokens: Some(150), ..Limits::default() }, "150 tokens"),
+        (Limits { time: Some(Duration::ZERO), ..Limits::default() }, "0 minutes"),
+        (Limits { errors: 2, ..Limits::default() }, "2 calls in a row went wrong"),
+    ];
+    for (limits, reason) in bounds {
+        let mut world = World::new();
+        world.limits = limits;
+        world.does = Arc::new(|_, _| Answer::wrong("うまくいきません"));
+        let id = world.queue("s1");
+        let verdict = world.work(|news| match news.contains("Write a summary") {
+            true => Ok(words("ここまでの要約")),
+            false => Ok(call("look")),
+        });
+        let Verdict::Failed(why) = verdict else { panic!("{reason}: {verdict:?}") };
+        assert!(why.contains(reason) && why.ends_with("ここまでの要約"), "{why}");
+        assert_eq!((world.state(&id), world.stage()), (State::Failed, Some(Stage::Dead)));
+        world.engine.resume(&id).unwrap();
+        world.engine.store().requeue(&id).unwrap();
+        if limits.time.is_none() {
+            assert_eq!(
+                world.work(|_| Ok(words("more"))),
+                Verdict::Completed,
+                "{reason}: it has as much again"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_summary_of_earlier_work_on_the_same_issue_is_inherited() {
+    let world = World::new();
+    world.queue("s1");
+    world.work(|_| Ok(words("前回の要約: the frame is painted")));
+    let second = world.queue("s2");
+    world.work(|_| Ok(words("done as well")));
+    let said = world.said(&second);
+    assert!(
+        said[0].contains("Earlier work") && said[0].contains("前回の要約: the frame is painted"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_task_that_ended_before_the_tracker_heard_is_only_told() {
+    let world = World::new();
+    let id = world.queue("s1");
+    let board = Arc::clone(&world.board);
+    let away = Arc::clone(&world.board);
+    let verdict = world.work(move |_| {
+        away.lock().unwrap().is_away = true;
+        Ok(words("all is done"))
+    });
+    assert!(matches!(verdict, Verdict::Again(_)), "{verdict:?}");
+    assert_eq!((world.state(&id), world.stage()), (State::Completed, Some(Stage::Waiting)));
+    board.lock().unwrap().is_away = false;
+    assert_eq!(world.work(|_| panic!("nobody is asked")), Verdict::Completed);
+    assert_eq!((world.marks(), world.jobs().len()), (vec!["s1:start".to_owned(), "s1:result".to_owned()], 0));
+}
+
+#[test]
+fn an_unknown_tool_is_an_answer_that_names_the_known_ones() {
+    let world = World::new();
+    let id = world.queue("s1");
+    world.work(|news| Ok(if news.contains("there is no tool") { words("ok") } else { call("fly") }));
+    let said = world.said(&id);
+    assert!(said.iter().any(|line| line.contains("\"fly\"") && line.contains("look, push")), "{said:?}");
+}
+
+/// A process that dies each time.
+struct Mortal(AtomicU32);
+
+impl Launch for Mortal {
+    fn run(&self, _taken: &Taken, _leash: &Leash, _tell: &(dyn Fn(Progress) + Sync)) -> Exit {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Exit::Died("its process was killed by signal 9".into())
+    }
+}
+
+fn holder() -> Holder {
+    Holder { pid: 1, host: "here".into(), program: "test".into(), since: String::new() }
+}
+
+#[test]
+fn a_job_whose_process_always_dies_is_laid_aside() {
+    let world = World::new();
+    world.queue("s1");
+    let mortal = Mortal(AtomicU32::new(0));
+    let worker = Worker::new(&world.engine, &mortal, holder(), world.pace, 2);
+    let mut died = 0;
+    worker
+        .run(Until::Empty, &mut |happened| died += u32::from(matches!(happened, Happened::Died(..))))
+        .unwrap();
+    assert_eq!((mortal.0.load(Ordering::SeqCst), died), (4, 4), "three tries, and one to give it up");
+    assert_eq!(world.stage(), Some(Stage::Dead));
+}
+
+/// One that works until it is asked to rest.
+struct Patient;
+
+impl Launch for Patient {
+    fn run(&self, _taken: &Taken, leash: &Leash, tell: &(dyn Fn(Progress) + Sync)) -> Exit {
+        let (say, asked) = std::sync::mpsc::channel();
+        leash.tie(
+            move || {
+                let _ = say.send(());
+            },
+            || {},
+        );
+        tell(Progress::Trouble { why: "at work".into() });
+        asked.recv().unwrap();
+        Exit::Died("left".into())
+    }
+}
+
+#[test]
+fn a_worker_that_stops_asks_its_tasks_to_rest_and_gives_them_back_untried() {
+    let world = World::new();
+    world.queue("s1");
+    let worker = Worker::new(&world.engine, &Patient, holder(), world.pace, 1);
+    let bell = worker.bell();
+    worker
+        .run(Until::Told, &mut |happened| {
+            if let Happened::Progress(..) = happened {
+                bell.stop();
+            }
+        })
+        .unwrap();
+    assert_eq!((world.stage(), world.jobs()[0].tries), (Some(Stage::Waiting), 0));
+}
+
+#[test]
+fn a_session_whose_job_is_gone_is_stopped_and_others_are_let_be() {
+    let world = World::new();
+    let id = world.queue("s1");
+    world.work(|_| Err(refused(503)));
+    assert_eq!(orphans(&world.engine).unwrap(), []);
+    world.engine.store().withdraw(&id).unwrap();
+    let found = orphans(&world.engine).unwrap();
+    assert_eq!((found.len(), world.state(&id)), (1, State::Stopped));
+    assert_eq!(orphans(&world.engine).unwrap(), []);
+}

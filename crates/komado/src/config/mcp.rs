@@ -1,0 +1,161 @@
+//! Which MCP servers are there, and how are they reached?
+//!
+//! A server is a program that is started or an address, and never both: which of the two was meant would be a guess. Its
+//! settings are put together here, since each of them alone says too little to be checked.
+
+use super::ConfigError;
+use super::check::{Given, Value};
+use super::table::{self, SERVER};
+use komado_agent::mcp::{How, Server};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+const CALL: u32 = 60;
+const START: u32 = 30;
+
+/// The servers that some settings speak of, by name.
+pub(super) fn servers(given: &BTreeMap<String, Given>) -> Result<Vec<Server>, ConfigError> {
+    let set = given.iter().filter(|(_, given)| given.value.is_some()).map(|(key, _)| key);
+    let named = table::named(set).into_iter().filter(|(stand_in, _)| *stand_in == SERVER);
+    let names: BTreeSet<String> = named.map(|(_, name)| name).collect();
+    names.into_iter().map(|name| Section { given, name }.server()).collect()
+}
+
+/// What is said of one server.
+struct Section<'a> {
+    given: &'a BTreeMap<String, Given>,
+    name: String,
+}
+
+impl Section<'_> {
+    fn server(self) -> Result<Server, ConfigError> {
+        let how = match (self.text("command"), self.text("url")) {
+            (Some(command), None) => self.started(&command)?,
+            (None, Some(url)) => How::Http { url, headers: self.pairs("headers") },
+            (Some(_), Some(_)) => {
+                return Err(self.wrong("url", "has a command and a url; keep one of the two"));
+            }
+            (None, None) => {
+                return Err(self.wrong("", "has neither a command nor a url; give it one of the two"));
+            }
+        };
+        let seconds = |leaf, unset| Duration::from_secs(u64::from(self.count(leaf).unwrap_or(unset)));
+        let (start, call) = (seconds("start_seconds", START), seconds("timeout_seconds", CALL));
+        let only = self.lines("tools").unwrap_or_default();
+        Ok(Server { how, start, call, only, name: self.name })
+    }
+
+    /// A program: by itself with its arguments, or a whole command line.
+    fn started(&self, command: &str) -> Result<How, ConfigError> {
+        let (program, args) = match self.lines("args") {
+            Some(args) => (command.trim().to_owned(), args),
+            None => {
+                let mut words = words(command).ok_or_else(|| {
+                    self.wrong("command", "has a command with a quote that is not closed; close it")
+                })?;
+                let program = if words.is_empty() { String::new() } else { words.remove(0) };
+                (program, words)
+            }
+        };
+        if program.is_empty() {
+            return Err(self.wrong("command", "has a command without a program's name; write one"));
+        }
+        Ok(How::Command { program, args, env: self.pairs("env"), folder: self.path("folder") })
+    }
+
+    /// An error at the place of one of its settings; of any of them when that one was not given.
+    fn wrong(&self, leaf: &str, why: &'static str) -> ConfigError {
+        let own = format!("mcp_servers.{}", self.name);
+        let any = || {
+            self.given
+                .iter()
+                .find(|(key, given)| key.starts_with(&format!("{own}.")) && given.value.is_some())
+        };
+        let place = self.get(leaf).or_else(|| any().map(|(_, given)| given)).map(|given| given.place.clone());
+        ConfigError::BadServer { place: place.unwrap_or(super::Place::Default), key: own, why }
+    }
+
+    fn get(&self, leaf: &str) -> Option<&Given> {
+        self.given.get(&format!("mcp_servers.{}.{leaf}", self.name)).filter(|given| given.value.is_some())
+    }
+
+    fn text(&self, leaf: &str) -> Option<String> {
+        match self.get(leaf)?.value.clone()? {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn lines(&self, leaf: &str) -> Option<Vec<String>> {
+        match self.get(leaf)?.value.clone()? {
+            Value::Lines(lines) => Some(lines),
+            _ => None,
+        }
+    }
+
+    fn count(&self, leaf: &str) -> Option<u32> {
+        match self.get(leaf)?.value {
+            Some(Value::Count(count)) => Some(count),
+            _ => None,
+        }
+    }
+
+    fn path(&self, leaf: &str) -> Option<PathBuf> {
+        match self.get(leaf)?.value.clone()? {
+            Value::Path(path) => Some(path),
+            _ => None,
+        }
+    }
+
+    fn pairs(&self, leaf: &str) -> Vec<(String, String)> {
+        match self.get(leaf).and_then(|given| given.value.clone()) {
+            Some(Value::Pairs(pairs)) => pairs,
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The words of a command line: blanks part them, quotes of both kinds hold them together, a backslash takes the next
+/// character as it is, except between single quotes. `None` when a quote is not closed.
+fn words(line: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote: Option<char> = None;
+    let mut letters = line.chars();
+    while let Some(c) = letters.next() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '"' | '\'') => {
+                word.get_or_insert_default();
+                quote = Some(c);
+            }
+            (None | Some('"'), '\\') => word.get_or_insert_default().push(letters.next()?),
+            (None, c) if c.is_whitespace() => words.extend(word.take()),
+            (_, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    quote.is_none().then_some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+
+    #[test]
+    fn a_command_line_is_parted_at_blanks_that_no_quote_holds() {
+        let cases: [(&str, &[&str]); 6] = [
+            ("uvx  mcp-server-time --tz=Asia/Tokyo ", &["uvx", "mcp-server-time", "--tz=Asia/Tokyo"]),
+            ("a 'b c' \"d 'e'\" f''", &["a", "b c", "d 'e'", "f"]),
+            ("x '' \"\"", &["x", "", ""]),
+            (r#"a\ b "c\"d" 'e\f'"#, &["a b", "c\"d", "e\\f"]),
+            ("道具 '日本 語'", &["道具", "日本 語"]),
+            ("  ", &[]),
+        ];
+        for (line, parts) in cases {
+            assert_eq!(words(line).unwrap(), parts, "{line}");
+        }
+        assert!(["a 'b", "a \"b", "a\\"].into_iter().all(|line| words(line).is_none()));
+    }
+}

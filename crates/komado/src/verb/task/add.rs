@@ -1,0 +1,162 @@
+//! `komado task add`: put a task into the queue by hand.
+
+use super::put::{Put, fresh, local, put};
+use crate::app::App;
+use crate::fault::{Exit, Fault, Outcome};
+use crate::paper::say;
+use crate::verb::append::read_stdin;
+use clap::Args as ClapArgs;
+use komado_agent::source;
+use komado_agent::task::Task;
+use komado_core::SessionId;
+use komado_core::session::TaskKey;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Characters of a text that become its title.
+const TITLE: usize = 80;
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct Args {
+    /// What is to be done; `-` for standard input
+    #[arg(required_unless_present = "file", conflicts_with = "file")]
+    text: Option<String>,
+    /// Tasks from a file: JSON lines, one line of text each, or Markdown with a title
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// One line about it; the beginning of the text when left out
+    #[arg(long)]
+    title: Option<String>,
+    /// The folder to work in; one of its own when left out
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+    /// The playbook to follow; the settings' when left out
+    #[arg(long, value_name = "FILE")]
+    playbook: Option<PathBuf>,
+    /// Whose task it is
+    #[arg(long)]
+    user: Option<String>,
+    /// Its name: of two with the same one only one is in the queue, and the later inherits what the earlier came to
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+}
+
+pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+    let tasks = match &args.file {
+        Some(path) => from_file(path)?,
+        None => vec![],
+    };
+    if args.file.is_none() {
+        return one(app, &args);
+    }
+    if args.key.is_some() || args.title.is_some() {
+        return Err(Fault::usage("--key and --title are for one task; a file says them itself"));
+    }
+    for task in tasks {
+        add(app, &args, fresh()?, task)?;
+    }
+    Ok(())
+}
+
+fn one(app: &mut App, args: &Args) -> Outcome {
+    let text = match args.text.as_deref() {
+        Some("-") | None => read_stdin()?,
+        Some(text) => text.to_owned(),
+    };
+    if text.trim().is_empty() {
+        return Err(Fault::usage("nothing is to be done: write the task, or pipe it in with `-`"));
+    }
+    let session = fresh()?;
+    let key = key(args.key.as_deref(), &session)?;
+    let title = args.title.clone().unwrap_or_else(|| first_line(&text));
+    let task = Task {
+        name: name(&key),
+        key,
+        title,
+        text,
+        user: None,
+        url: None,
+        clone_url: None,
+        folder: None,
+        playbook: None,
+        last_comment: None,
+    };
+    add(app, args, session, task)
+}
+
+fn add(app: &mut App, args: &Args, session: SessionId, mut task: Task) -> Outcome {
+    task.user = args.user.clone().or(task.user);
+    task.folder = args.folder.clone().or(task.folder).map(|path| there(&path, "folder")).transpose()?;
+    task.playbook =
+        args.playbook.clone().or(task.playbook).map(|path| there(&path, "playbook")).transpose()?;
+    let name = task.name.clone();
+    match put(app, session, task)? {
+        Put::Queued(session) if app.paper.json => app.paper.json(&json!({
+            "session": session.as_str(),
+            "task": name,
+            "state": "queued",
+            "undo": format!("komado task stop {session}"),
+        })),
+        Put::Queued(session) => {
+            app.paper.line(session.as_str())?;
+            say(format!("undo: komado task stop {session}"));
+            Ok(())
+        }
+        Put::Known => Err(Fault::new(
+            Exit::Refused,
+            format!("{name} is in the queue already: `komado task show {name}` shows it"),
+        )),
+    }
+}
+
+fn from_file(path: &Path) -> Outcome<Vec<Task>> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|why| {
+        let exit = if why.kind() == std::io::ErrorKind::NotFound { Exit::NotFound } else { Exit::BadInput };
+        Fault::new(exit, format!("{name}: {why}"))
+    })?;
+    let tasks = source::read(&name, &text).map_err(|why| super::fault(why.into()))?;
+    if tasks.is_empty() {
+        return Err(Fault::input(format!("{name}: there is no task in it")));
+    }
+    Ok(tasks)
+}
+
+/// The key as it was given: an issue's, or a name; the session's own when there is none.
+fn key(given: Option<&str>, session: &SessionId) -> Outcome<TaskKey> {
+    match given {
+        None => Ok(local(session.as_str())),
+        Some(text) if text.starts_with("github:") || text.starts_with("gitlab:") => {
+            TaskKey::parse(text).map_err(Fault::usage)
+        }
+        Some(text) => {
+            let name = text.strip_prefix("local:").unwrap_or(text).trim();
+            if name.is_empty() || name.chars().any(char::is_control) {
+                return Err(Fault::usage(format!(
+                    "not a task key: {text:?}: write a name, such as fix-login"
+                )));
+            }
+            Ok(local(name))
+        }
+    }
+}
+
+/// What a task is called.
+pub(super) fn name(key: &TaskKey) -> String {
+    match key.task_source.as_str() {
+        "local" => format!("local:{}", key.task_id),
+        _ => key.to_string(),
+    }
+}
+
+fn first_line(text: &str) -> String {
+    let line = text.trim().lines().next().unwrap_or_default().trim_start_matches('#').trim();
+    let cut: String = line.chars().take(TITLE).collect();
+    if cut.len() < line.len() { format!("{cut}…") } else { cut }
+}
+
+/// A path that the worker finds, wherever it runs.
+fn there(path: &Path, what: &str) -> Outcome<PathBuf> {
+    path.canonicalize()
+        .map_err(|why| Fault::new(Exit::NotFound, format!("the {what} {}: {why}", path.display())))
+}

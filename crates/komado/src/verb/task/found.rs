@@ -1,0 +1,57 @@
+//! The task that somebody means.
+
+use super::Named;
+use super::standing::{Standing, each_job, is_task};
+use crate::app::App;
+use crate::fault::{Exit, Fault, Outcome};
+use komado_store::Query;
+
+/// Most names that an ambiguous one is told to fit.
+const MOST: usize = 5;
+
+/// The task that is named. In the queue is looked first; of several sessions with the same key the newest is meant.
+pub(super) fn find(app: &App, named: &Named) -> Outcome<Standing> {
+    let given = named.task.as_str();
+    let mut fits = Vec::new();
+    each_job(app, |queued| {
+        if queued.job.key == given || queued.job.session.as_str().starts_with(given) {
+            fits.push(Standing::of_job(app, queued)?);
+        }
+        Ok(fits.len() <= MOST)
+    })?;
+    if fits.is_empty() {
+        fits = sessions(app, given)?;
+    }
+    only(given, fits)
+}
+
+fn sessions(app: &App, given: &str) -> Outcome<Vec<Standing>> {
+    let prefix = Some(given.to_owned()).filter(|_| !given.contains(':'));
+    let (mut by_id, mut by_key) = (Vec::new(), None);
+    app.engine.each_session(Query { prefix, ..Query::default() }, |row| {
+        if is_task(row) && row.meta.uuid.starts_with(given) && by_id.len() <= MOST {
+            by_id.push(row.clone());
+        }
+        if is_task(row) && super::add::name(&row.meta.task_key) == given {
+            by_key = Some(row.clone());
+        }
+        Ok(())
+    })?;
+    by_key.into_iter().chain(by_id).map(Standing::of_row).collect()
+}
+
+fn only(given: &str, mut fits: Vec<Standing>) -> Outcome<Standing> {
+    if let Some(exact) = fits.iter().position(|task| task.session.as_str() == given || task.key == given) {
+        return Ok(fits.swap_remove(exact));
+    }
+    if fits.len() > 1 {
+        let names: Vec<&str> = fits.iter().take(MOST).map(|task| task.session.as_str()).collect();
+        return Err(Fault::new(
+            Exit::NotFound,
+            format!("{given:?} fits several tasks: {}; write more of it", names.join(", ")),
+        ));
+    }
+    fits.pop().ok_or_else(|| {
+        Fault::new(Exit::NotFound, format!("there is no task {given:?}; `komado task list --all` lists them"))
+    })
+}

@@ -1,0 +1,45 @@
+//! A task into the queue, under a session of its own.
+
+use crate::app::App;
+use crate::fault::Outcome;
+use komado_agent::task::Task;
+use komado_core::SessionId;
+use komado_core::session::TaskKey;
+use komado_store::Job;
+
+/// What became of a task that was to be queued.
+pub(super) enum Put {
+    /// It waits, under this session.
+    Queued(SessionId),
+    /// One with its key is there already.
+    Known,
+}
+
+/// A new session.
+pub(super) fn fresh() -> Outcome<SessionId> {
+    Ok(SessionId::new(uuid::Uuid::new_v4().to_string())?)
+}
+
+/// The key of a task that came from no tracker.
+pub(super) fn local(name: &str) -> TaskKey {
+    TaskKey {
+        task_source: "local".into(),
+        owner: String::new(),
+        repo: String::new(),
+        task_type: "task".into(),
+        task_id: name.to_owned(),
+    }
+}
+
+/// Puts it at the end of the queue.
+pub(super) fn put(app: &App, session: SessionId, mut task: Task) -> Outcome<Put> {
+    task.user = task.user.or_else(|| app.config.user.clone());
+    let job = Job {
+        session,
+        key: task.name.clone(),
+        user: task.user.clone(),
+        body: serde_json::to_string(&task)?,
+        at: app.engine.now(),
+    };
+    Ok(if app.engine.store().enqueue(&job)? { Put::Queued(job.session) } else { Put::Known })
+}

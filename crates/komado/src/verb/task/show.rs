@@ -1,0 +1,124 @@
+//! `komado task show`: everything about one task.
+
+use super::Named;
+use super::found::find;
+use super::standing::Standing;
+use crate::app::App;
+use crate::fault::Outcome;
+use crate::paper::number;
+use clap::Args as ClapArgs;
+use komado_agent::handler::Mark;
+use komado_core::journal::{Close, Entry};
+use komado_core::{Kind, ThreadId};
+use komado_engine::Thread;
+use komado_store::Mode;
+use serde_json::{Value, json};
+
+/// Characters of the last words that are shown.
+const SHOWN: usize = 2_000;
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    named: Named,
+}
+
+/// What the journals say.
+#[derive(Default)]
+struct Told {
+    node: Option<String>,
+    threads: usize,
+    last_words: Option<String>,
+    result: Option<String>,
+    seen: Option<String>,
+}
+
+pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
+    let task = find(app, &args.named)?;
+    let told = if task.row.is_some() { told(app, &task)? } else { Told::default() };
+    let folder = app.files.as_ref().and_then(|files| files.folder(&task.session).ok());
+    let text = task.task().map(|task| task.text);
+    if app.paper.json {
+        let mut row = task.as_json();
+        row["text"] = json!(text);
+        row["node"] = json!(told.node);
+        row["threads"] = json!(told.threads);
+        row["last_words"] = json!(told.last_words);
+        row["result"] = json!(told.result);
+        row["last_comment"] = json!(told.seen);
+        row["folder"] = json!(folder);
+        return app.paper.json(&row);
+    }
+    for (name, value) in lines(&task, &told) {
+        app.paper.line(format!("{name:<9} {value}"))?;
+    }
+    if let Some(folder) = folder {
+        app.paper.line(format!("files     {}", folder.display()))?;
+    }
+    for (heading, words) in [("task", text), ("result", told.result), ("last words", told.last_words)] {
+        if let Some(words) = words.filter(|words| !words.trim().is_empty()) {
+            app.paper.line(format!("\n{heading}:\n{}", words.trim()))?;
+        }
+    }
+    Ok(())
+}
+
+fn lines(task: &Standing, told: &Told) -> Vec<(&'static str, String)> {
+    let mut lines = vec![("session", task.session.to_string()), ("key", task.key.clone())];
+    let about = task.task();
+    let mut add = |name, value: Option<String>| lines.extend(value.map(|value| (name, value)));
+    add("title", about.as_ref().map(|task| task.title.clone()));
+    add("url", about.as_ref().and_then(|task| task.url.clone()));
+    add("state", Some(task.state().to_owned()));
+    add("why", task.why());
+    add("tries", task.tries().map(|tries| tries.to_string()));
+    add("worker", task.worker());
+    add("node", told.node.clone());
+    if let Some(row) = &task.row {
+        let counters = &row.counters;
+        let (turns, calls) = (number(counters.llm_call_count), number(counters.tool_call_count));
+        let tokens = number(counters.total_tokens);
+        add("took", Some(format!("{turns} turns, {calls} tool calls, {tokens} tokens")));
+        add("threads", Some(told.threads.to_string()));
+        add("started", row.started_at.clone());
+        add("ended", row.completed_at.clone());
+    }
+    lines
+}
+
+fn told(app: &App, task: &Standing) -> Outcome<Told> {
+    let root = app.engine.open(&task.session, &ThreadId::root(), Mode::Read)?;
+    let node = root.noted("playbook")?.and_then(|(_, note)| {
+        let note: Value = serde_json::from_str(note.get()).ok()?;
+        note["node"].as_str().map(str::to_owned)
+    });
+    let result = match root.view().closed().map(|at| root.record(at)).transpose()?.map(|record| record.entry)
+    {
+        Some(Entry::Close(Close { result, .. })) => result,
+        _ => None,
+    };
+    let last_words = last_words(&root)?
+        .filter(|words| result.as_deref().is_none_or(|text| !text.contains(words.as_str())));
+    Ok(Told {
+        node,
+        threads: app.engine.store().threads(&task.session)?.len(),
+        last_words,
+        result,
+        seen: Mark::of(&root).map_err(super::fault)?.and_then(|mark| mark.seen),
+    })
+}
+
+/// What the model said last, where it said anything.
+fn last_words(root: &Thread<'_>) -> Outcome<Option<String>> {
+    for seq in (1..=root.last()).rev() {
+        if root.source().head(seq)?.kind != Kind::Assistant || !root.view().on_path(seq) {
+            continue;
+        }
+        let Entry::Message(message, _) = root.record(seq)?.entry else { continue };
+        let words: String = message.words().trim().chars().take(SHOWN).collect();
+        if !words.is_empty() {
+            return Ok(Some(words));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,131 @@
+//! Where a task stands: what the queue and the table of sessions say of it together.
+
+use super::add::name;
+use crate::app::App;
+use crate::fault::Outcome;
+use komado_agent::task::Task;
+use komado_core::SessionId;
+use komado_core::session::{Session, State};
+use komado_store::{Query, Queued, Stage};
+use serde_json::{Value, json};
+
+/// Why the job of a task that rests is laid aside.
+pub(super) const PAUSED: &str = "paused";
+/// Jobs of the queue that are looked at in one go.
+const PAGE: usize = 500;
+
+/// A task: its job, its session, or both.
+pub(super) struct Standing {
+    pub(super) session: SessionId,
+    pub(super) key: String,
+    pub(super) queued: Option<Queued>,
+    pub(super) row: Option<Session>,
+}
+
+impl Standing {
+    pub(super) fn of_job(app: &App, queued: Queued) -> Outcome<Self> {
+        let query = Query { id: Some(queued.job.session.clone()), ..Query::default() };
+        let row = app.engine.store().sessions(&query)?.pop();
+        let (session, key) = (queued.job.session.clone(), queued.job.key.clone());
+        Ok(Self { session, key, queued: Some(queued), row })
+    }
+
+    pub(super) fn of_row(row: Session) -> Outcome<Self> {
+        let session = SessionId::new(row.meta.uuid.as_str())?;
+        Ok(Self { session, key: name(&row.meta.task_key), queued: None, row: Some(row) })
+    }
+
+    /// One word for it.
+    pub(super) fn state(&self) -> &'static str {
+        let row = self.row.as_ref().map(|row| row.status);
+        match self.queued.as_ref().map(|queued| (&queued.stage, queued.tries, queued.why.as_deref())) {
+            None => row.map_or("unknown", State::name),
+            Some((Stage::Held(_), ..)) => "running",
+            Some((Stage::Dead, _, Some(PAUSED))) => "paused",
+            Some((Stage::Dead, ..)) => row.filter(|state| state.is_ended()).map_or("dead", State::name),
+            Some((Stage::Waiting, ..)) if row == Some(State::Paused) => "paused",
+            Some((Stage::Waiting, 0, _)) => "queued",
+            Some((Stage::Waiting, ..)) => "retry",
+        }
+    }
+
+    /// What the job carries, when it is there.
+    pub(super) fn task(&self) -> Option<Task> {
+        self.queued.as_ref().and_then(|queued| serde_json::from_str(&queued.job.body).ok())
+    }
+
+    /// True while somebody holds the job.
+    pub(super) fn is_held(&self) -> bool {
+        self.queued.as_ref().is_some_and(|queued| matches!(queued.stage, Stage::Held(_)))
+    }
+
+    /// Why it is where it is.
+    pub(super) fn why(&self) -> Option<String> {
+        let queued = self.queued.as_ref().and_then(|queued| queued.why.clone());
+        queued.or_else(|| self.row.as_ref().and_then(|row| row.error_message.clone()))
+    }
+
+    /// Who works on it.
+    pub(super) fn worker(&self) -> Option<String> {
+        match self.queued.as_ref().map(|queued| &queued.stage) {
+            Some(Stage::Held(holder)) => Some(format!("{}@{}", holder.pid, holder.host)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn tries(&self) -> Option<u32> {
+        self.queued.as_ref().map(|queued| queued.tries)
+    }
+
+    /// For programs.
+    pub(super) fn as_json(&self) -> Value {
+        let counters = self.row.as_ref().map(|row| row.counters).unwrap_or_default();
+        let task = self.task();
+        json!({
+            "session": self.session.as_str(),
+            "task": self.key,
+            "state": self.state(),
+            "title": task.as_ref().map(|task| &task.title),
+            "url": task.as_ref().and_then(|task| task.url.as_ref()),
+            "user": self.user(),
+            "tries": self.tries(),
+            "why": self.why(),
+            "worker": self.worker(),
+            "turns": counters.llm_call_count,
+            "tool_calls": counters.tool_call_count,
+            "tokens": counters.total_tokens,
+            "queued_at": self.queued.as_ref().map(|queued| &queued.job.at),
+            "started_at": self.row.as_ref().and_then(|row| row.started_at.as_ref()),
+            "completed_at": self.row.as_ref().and_then(|row| row.completed_at.as_ref()),
+        })
+    }
+
+    fn user(&self) -> Option<&String> {
+        let queued = self.queued.as_ref().and_then(|queued| queued.job.user.as_ref());
+        queued.or_else(|| self.row.as_ref().and_then(|row| row.meta.user.as_ref()))
+    }
+}
+
+/// True for a session that works on a task.
+pub(super) fn is_task(row: &Session) -> bool {
+    let key = &row.meta.task_key;
+    key.task_source != "local" || key.task_type == "task"
+}
+
+/// Every job in the queue, a page at a time; `each` says whether to go on.
+pub(super) fn each_job(app: &App, mut each: impl FnMut(Queued) -> Outcome<bool>) -> Outcome {
+    let mut after: Option<SessionId> = None;
+    loop {
+        let page = app.engine.store().jobs(after.as_ref(), PAGE)?;
+        after = page.last().map(|last| last.job.session.clone());
+        let is_last = page.len() < PAGE;
+        for queued in page {
+            if !each(queued)? {
+                return Ok(());
+            }
+        }
+        if is_last {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! One job with everything it needs from the settings: model, tools, source, playbook, folder.
+
+use super::{folder, pace};
+use crate::app::{App, hostname};
+use crate::connect::{Connection, Wishes};
+use crate::fault::{Fault, Outcome};
+use crate::mind::AppMind;
+use crate::verb::new;
+use crate::verb::task::fault;
+use komado_agent::builtin::{Builtin, Workshop};
+use komado_agent::handler::{Brief, Kit, Orders};
+use komado_agent::mcp::{How, Server, Servers};
+use komado_agent::mind::Mind;
+use komado_agent::playbook::Playbook;
+use komado_agent::progress::Progress;
+use komado_agent::source::{self, Nobody, Source};
+use komado_agent::task::Task;
+use komado_agent::tools::Toolbox;
+use komado_agent::worker;
+use komado_core::session::MetaConfig;
+use komado_provider::{Cancel, Client};
+use komado_store::Taken;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// The file with rules that is looked for in a working folder.
+const RULES: &str = "AGENTS.md";
+/// Most bytes of a rules file that are read; how much of it is told is bounded, too.
+const MOST_RULES: u64 = 1 << 20;
+/// Most bytes of a playbook.
+const MOST_PLAYBOOK: u64 = 4 << 20;
+
+type Tell<'a> = &'a (dyn Fn(Progress) + Sync);
+
+/// What a task is worked on with.
+struct Ready {
+    connection: Connection,
+    config: MetaConfig,
+    brief: Brief,
+    playbook: Playbook,
+    tools: Toolbox,
+}
+
+/// Works on a job and ends it in the queue.
+pub(super) fn run(app: &App, wishes: &Wishes, taken: &Taken, orders: &Orders, tell: Tell<'_>) -> Outcome {
+    let task: Task = serde_json::from_str(&taken.job.body)
+        .map_err(|why| Fault::input(format!("the job of {} is no task: {why}", taken.job.session)))?;
+    let source = Mutex::new(source_of(app, &task)?);
+    let pace = pace(app);
+    let (mut none, built_in) = (Toolbox::default(), Playbook::built_in());
+    let mut kit = Kit {
+        task: &task,
+        session: &taken.job.session,
+        config: MetaConfig { meter: app.config.meter.clone(), ..MetaConfig::default() },
+        host: hostname(),
+        brief: Brief::default(),
+        playbook: &built_in,
+        tools: &mut none,
+        source: &source,
+        limits: app.config.agent.limits,
+        tries: (taken.tries, pace.tries),
+        why: taken.why.clone(),
+        patience: pace.hidden,
+        orders,
+        tell,
+    };
+    let mut ready = match ready(app, wishes, &task, taken, orders.cancel()) {
+        Ok(ready) => ready,
+        Err(why) => {
+            worker::unable(&app.engine, taken, &mut kit, &pace, why.message()).map_err(fault)?;
+            return Ok(());
+        }
+    };
+    kit.config = ready.config;
+    kit.brief = ready.brief;
+    kit.playbook = &ready.playbook;
+    kit.tools = &mut ready.tools;
+    let mut mind = AppMind::new(app, &ready.connection, wishes.clone());
+    worker::run(&mut mind, taken, &mut kit, &pace).map_err(fault)?;
+    Ok(())
+}
+
+fn ready(app: &App, wishes: &Wishes, task: &Task, taken: &Taken, cancel: &Cancel) -> Outcome<Ready> {
+    let connection = app.connect(&own(app, taken), wishes)?;
+    let folder = folder::of(app, task, &taken.job.session, cancel)?;
+    let mut config = AppMind::new(app, &connection, wishes.clone()).config();
+    let model = config.model.as_deref().filter(|_| !connection.is_scripted());
+    config.meter = new::meter(app, None, model)?.name().to_owned();
+    config.compression_threshold = Some(app.config.compression_threshold);
+    Ok(Ready {
+        config,
+        brief: brief(app, &folder)?,
+        playbook: playbook(app, task)?,
+        tools: tools(app, &folder, cancel)?,
+        connection,
+    })
+}
+
+/// What the session was made with, when it is there: who worked on it before is asked again.
+fn own(app: &App, taken: &Taken) -> MetaConfig {
+    app.engine.session(&taken.job.session).map(|session| session.meta.config).unwrap_or_default()
+}
+
+/// Whoever brought the task, and hears how it ends.
+pub(crate) fn source_of(app: &App, task: &Task) -> Outcome<Box<dyn Source>> {
+    let trackers = &app.config.agent.trackers;
+    let Some(tracker) = trackers.iter().find(|tracker| tracker.kind.name() == task.key.task_source) else {
+        return Ok(Box::new(Nobody));
+    };
+    let client = Client::new(app.patience(tracker.kind.name()))
+        .map_err(|why| Fault::new(crate::fault::Exit::Failed, why.to_string()))?;
+    source::open(tracker.clone(), client).map_err(|why| fault(why.into()))
+}
+
+fn tools(app: &App, folder: &Path, cancel: &Cancel) -> Outcome<Toolbox> {
+    let wishes = &app.config.agent.tools;
+    let workshop = Workshop {
+        folder: folder.to_owned(),
+        enabled: wishes.enabled.clone(),
+        allow: wishes.allow.clone(),
+        timeout: wishes.timeout,
+        most_output: wishes.most_output,
+        sandbox: wishes.sandbox,
+        jailer: vec![std::env::current_exe()?.into(), "confine".into()],
+    };
+    let builtin = Builtin::new(workshop).map_err(|why| fault(why.into()))?;
+    let servers: Vec<Server> =
+        app.config.agent.servers.iter().map(|server| in_folder(server, folder)).collect();
+    let servers = Servers::open(&servers, cancel).map_err(|why| fault(why.into()))?;
+    Ok(Toolbox::default().with(builtin).with(servers))
+}
+
+/// A server that says nothing else runs where the task works.
+fn in_folder(server: &Server, task: &Path) -> Server {
+    let mut server = server.clone();
+    if let How::Command { folder, .. } = &mut server.how {
+        folder.get_or_insert_with(|| task.to_owned());
+    }
+    server
+}
+
+fn brief(app: &App, folder: &Path) -> Outcome<Brief> {
+    let wishes = &app.config.agent;
+    let rules = match &wishes.rules_file {
+        Some(path) => Some((path.display().to_string(), read(path, MOST_RULES)?)),
+        None => read(&folder.join(RULES), MOST_RULES).ok().map(|text| (RULES.to_owned(), text)),
+    };
+    Ok(Brief { system: wishes.system_prompt.clone(), rules })
+}
+
+fn playbook(app: &App, task: &Task) -> Outcome<Playbook> {
+    let named: Option<&PathBuf> = task.playbook.as_ref().or(app.config.agent.playbook.as_ref());
+    let Some(path) = named else { return Ok(Playbook::built_in()) };
+    let text = read(path, MOST_PLAYBOOK)?;
+    Playbook::parse(&path.display().to_string(), &text).map_err(|why| Fault::input(why.to_string()))
+}
+
+fn read(path: &Path, most: u64) -> Outcome<String> {
+    let name = path.display();
+    let mut bytes = Vec::new();
+    fs::File::open(path)
+        .and_then(|file| file.take(most).read_to_end(&mut bytes))
+        .map_err(|why| Fault::input(format!("{name}: {why}")))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,35 @@
+//! Tasks on threads of the worker's own process: less to start, and one that brings the process down brings all down.
+
+use super::errand;
+use crate::app::App;
+use crate::connect::Wishes;
+use komado_agent::handler::Orders;
+use komado_agent::progress::{Order, Progress};
+use komado_agent::worker::{Exit, Launch, Leash};
+use komado_store::Taken;
+use std::sync::Arc;
+
+pub(super) struct Here {
+    app: Arc<App>,
+    wishes: Wishes,
+}
+
+impl Here {
+    pub(super) fn new(app: &App, wishes: Wishes) -> Self {
+        Self { app: app.shared(), wishes }
+    }
+}
+
+impl Launch for Here {
+    fn run(&self, taken: &Taken, leash: &Leash, tell: &(dyn Fn(Progress) + Sync)) -> Exit {
+        let orders = Arc::new(Orders::new(self.app.config.agent.work.grace));
+        let (rest, end) = (Arc::clone(&orders), Arc::clone(&orders));
+        leash.tie(move || rest.give(Order::Leave("its worker ends".into())), move || end.hurry());
+        let ran = errand::run(&self.app, &self.wishes, taken, &orders, tell);
+        leash.untie();
+        match ran {
+            Ok(()) => Exit::Finished,
+            Err(fault) => Exit::Died(fault.message().to_owned()),
+        }
+    }
+}
