@@ -132,13 +132,25 @@ pub fn work<'e>(mind: &mut dyn Mind<'e>, kit: &mut Kit<'_>) -> Verdict {
     }
 }
 
-/// What becomes of a task that cannot even be begun here: what it works with is missing.
+/// What becomes of a task that cannot even be begun here: what it works with is missing, or somebody wants it to rest.
 pub fn unable(engine: &Engine, kit: &mut Kit<'_>, why: &str) -> Verdict {
     let (tries, most) = kit.tries;
-    if tries < most {
-        return Verdict::Again(why.to_owned());
-    }
-    give_up(engine, kit, &format!("given up after {most} tries; the last one: {why}"))
+    let rested = match kit.orders.now() {
+        Some(Order::Leave(why)) => return Verdict::Left(why),
+        Some(Order::Stop(why)) => begin::session(engine, kit).and_then(|_| ending::stop(engine, kit, &why)),
+        Some(Order::Pause(why)) => begin::session(engine, kit).and_then(|_| ending::pause(engine, kit, &why)),
+        None if tries < most => return Verdict::Again(why.to_owned()),
+        None => return give_up(engine, kit, &format!("given up after {most} tries; the last one: {why}")),
+    };
+    rested.unwrap_or_else(|error| Trouble::of(&error).verdict())
+}
+
+/// Tells how a task ended whose journal says that it did; `None` when there is something left to do.
+pub fn told(engine: &Engine, kit: &Kit<'_>) -> Option<Verdict> {
+    let session = engine.session(kit.session).ok().filter(|session| session.status.is_ended())?;
+    let told = ending::tell(engine, kit);
+    tracing::debug!("{} had ended: {}", kit.session, session.status.name());
+    Some(told.unwrap_or_else(|error| Trouble::of(&error).verdict()))
 }
 
 fn attempt<'e>(mind: &mut dyn Mind<'e>, kit: &mut Kit<'_>) -> Result<Verdict> {

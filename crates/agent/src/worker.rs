@@ -10,7 +10,7 @@ mod orphans;
 mod process;
 mod wire;
 
-pub use errand::{run, unable};
+pub use errand::attend;
 pub use leash::Leash;
 pub use orphans::{Orphan, orphans};
 pub use process::Process;

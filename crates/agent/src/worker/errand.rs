@@ -2,32 +2,21 @@
 
 use super::{Pace, yours};
 use crate::error::Result;
-use crate::handler::{self, Kit, Orders, Verdict, Vigil, watch};
-use crate::mind::Mind;
+use crate::handler::{Orders, Verdict, Vigil, watch};
 use komado_engine::Engine;
 use komado_store::{Outcome, Taken};
 use std::time::Duration;
 
-/// Works on a job that was taken, and ends it in the queue. Progress hears of the end once the queue has.
-pub fn run<'e>(mind: &mut dyn Mind<'e>, taken: &Taken, kit: &mut Kit<'_>, pace: &Pace) -> Result<Verdict> {
-    let engine = mind.engine();
-    let vigil = Vigil {
-        engine,
-        taken,
-        task: kit.task,
-        source: kit.source,
-        hidden: pace.hidden,
-        poll: pace.poll,
-        orders: kit.orders,
-        tell: kit.tell,
-    };
+/// Has `work` done while its job is kept and its tracker watched, and ends the job in the queue. Progress hears of the end
+/// once the queue has.
+pub fn attend(vigil: &Vigil<'_>, pace: &Pace, work: impl FnOnce() -> Verdict) -> Result<Verdict> {
     let verdict = std::thread::scope(|scope| {
-        scope.spawn(|| watch(&vigil));
-        let _over = Over(kit.orders);
-        handler::work(mind, kit)
+        scope.spawn(|| watch(vigil));
+        let _over = Over(vigil.orders);
+        work()
     });
-    finish(engine, taken, &verdict, pace)?;
-    (kit.tell)(verdict.progress());
+    finish(vigil.engine, vigil.taken, &verdict, pace)?;
+    (vigil.tell)(verdict.progress());
     Ok(verdict)
 }
 
@@ -38,14 +27,6 @@ impl Drop for Over<'_> {
     fn drop(&mut self) {
         self.0.over();
     }
-}
-
-/// Gives back a job that cannot even be begun here, or gives it up.
-pub fn unable(engine: &Engine, taken: &Taken, kit: &mut Kit<'_>, pace: &Pace, why: &str) -> Result<Verdict> {
-    let verdict = handler::unable(engine, kit, why);
-    finish(engine, taken, &verdict, pace)?;
-    (kit.tell)(verdict.progress());
-    Ok(verdict)
 }
 
 /// What the queue hears of it.

@@ -1,7 +1,7 @@
 //! A queue in memory, a model that answers by what it was told last, a tracker that writes everything down.
 
 use komado_agent::Result;
-use komado_agent::handler::{Brief, Kit, Orders, Verdict};
+use komado_agent::handler::{self, Brief, Kit, Orders, Verdict, Vigil};
 use komado_agent::limits::Limits;
 use komado_agent::mind::Mind;
 use komado_agent::playbook::Playbook;
@@ -271,7 +271,17 @@ impl World {
         };
         let answers: Mutex<Answers> = Mutex::new(Box::new(answers));
         let mut head = Head { engine: &self.engine, answers: &answers };
-        worker::run(&mut head, taken, &mut kit, &self.pace).unwrap()
+        let vigil = Vigil {
+            engine: &self.engine,
+            taken,
+            task: &task,
+            source: &source,
+            hidden: self.pace.hidden,
+            poll: self.pace.poll,
+            orders: &orders,
+            tell: &tell,
+        };
+        worker::attend(&vigil, &self.pace, || handler::work(&mut head, &mut kit)).unwrap()
     }
 
     pub(crate) fn jobs(&self) -> Vec<Queued> {

@@ -8,7 +8,7 @@ use crate::mind::AppMind;
 use crate::verb::new;
 use crate::verb::task::fault;
 use komado_agent::builtin::{Builtin, Workshop};
-use komado_agent::handler::{Brief, Kit, Orders};
+use komado_agent::handler::{self, Brief, Kit, Orders, Verdict, Vigil};
 use komado_agent::mcp::{How, Server, Servers};
 use komado_agent::mind::Mind;
 use komado_agent::playbook::Playbook;
@@ -16,7 +16,7 @@ use komado_agent::progress::Progress;
 use komado_agent::source::{self, Nobody, Source};
 use komado_agent::task::Task;
 use komado_agent::tools::Toolbox;
-use komado_agent::worker;
+use komado_agent::worker::{self, Pace};
 use komado_core::session::MetaConfig;
 use komado_provider::{Cancel, Client};
 use komado_store::Taken;
@@ -43,22 +43,39 @@ struct Ready {
     tools: Toolbox,
 }
 
-/// Works on a job and ends it in the queue.
+/// Works on a job and ends it in the queue. It is kept from the first moment on: a server that is slow to start must not
+/// make others take it for forgotten.
 pub(super) fn run(app: &App, wishes: &Wishes, taken: &Taken, orders: &Orders, tell: Tell<'_>) -> Outcome {
     let task: Task = serde_json::from_str(&taken.job.body)
         .map_err(|why| Fault::input(format!("the job of {} is no task: {why}", taken.job.session)))?;
     let source = Mutex::new(source_of(app, &task)?);
     let pace = pace(app);
+    let vigil = Vigil {
+        engine: &app.engine,
+        taken,
+        task: &task,
+        source: &source,
+        hidden: pace.hidden,
+        poll: pace.poll,
+        orders,
+        tell,
+    };
+    worker::attend(&vigil, &pace, || work(app, wishes, &vigil, &pace)).map_err(fault)?;
+    Ok(())
+}
+
+fn work(app: &App, wishes: &Wishes, vigil: &Vigil<'_>, pace: &Pace) -> Verdict {
+    let Vigil { taken, task, source, orders, tell, .. } = *vigil;
     let (mut none, built_in) = (Toolbox::default(), Playbook::built_in());
     let mut kit = Kit {
-        task: &task,
+        task,
         session: &taken.job.session,
         config: MetaConfig { meter: app.config.meter.clone(), ..MetaConfig::default() },
         host: hostname(),
         brief: Brief::default(),
         playbook: &built_in,
         tools: &mut none,
-        source: &source,
+        source,
         limits: app.config.agent.limits,
         tries: (taken.tries, pace.tries),
         why: taken.why.clone(),
@@ -66,20 +83,19 @@ pub(super) fn run(app: &App, wishes: &Wishes, taken: &Taken, orders: &Orders, te
         orders,
         tell,
     };
-    let mut ready = match ready(app, wishes, &task, taken, orders.cancel()) {
+    if let Some(verdict) = handler::told(&app.engine, &kit) {
+        return verdict;
+    }
+    let mut ready = match ready(app, wishes, task, taken, orders.cancel()) {
         Ok(ready) => ready,
-        Err(why) => {
-            worker::unable(&app.engine, taken, &mut kit, &pace, why.message()).map_err(fault)?;
-            return Ok(());
-        }
+        Err(why) => return handler::unable(&app.engine, &mut kit, why.message()),
     };
     kit.config = ready.config;
     kit.brief = ready.brief;
     kit.playbook = &ready.playbook;
     kit.tools = &mut ready.tools;
     let mut mind = AppMind::new(app, &ready.connection, wishes.clone());
-    worker::run(&mut mind, taken, &mut kit, &pace).map_err(fault)?;
-    Ok(())
+    handler::work(&mut mind, &mut kit)
 }
 
 fn ready(app: &App, wishes: &Wishes, task: &Task, taken: &Taken, cancel: &Cancel) -> Outcome<Ready> {
