@@ -33,8 +33,10 @@ fn tracker(town: &Town, task: usize) {
 fn journal(town: &Town, session: &Value) -> usize {
     let id = session["session"].as_str().unwrap();
     assert_eq!(session["status"], "completed", "{session}");
-    let messages = town.json_lines(&["context", id]);
-    let said = |role: &str| messages.iter().filter(|message| message["role"] == role).collect::<Vec<_>>();
+    let lines = town.json_lines(&["show", id]);
+    let messages: Vec<&Value> = lines.iter().map(|line| &line["message"]).collect();
+    let said =
+        |role: &str| messages.iter().copied().filter(|message| message["role"] == role).collect::<Vec<_>>();
     let prompts =
         said("user").iter().filter(|message| message.to_string().contains("直してください")).count();
     assert_eq!(prompts, 1, "{id}: told once");
@@ -43,7 +45,7 @@ fn journal(town: &Town, session: &Value) -> usize {
         said("tool").iter().filter_map(|message| message["tool_call_id"].as_str()).collect();
     assert_eq!(asked, answered, "{id}: every call has its result, once and in order");
     assert!(asked.len() >= CALLS, "{id}: {asked:?}");
-    assert_eq!(session["total_tool_calls"], asked.len(), "{session}");
+    assert_eq!(session["tool_call_count"], asked.len(), "{session}");
     kept(town, id, asked.len());
     asked.len()
 }

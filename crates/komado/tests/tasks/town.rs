@@ -48,7 +48,6 @@ impl Town {
         format!(
             "{store}llm:\n  provider: here\n  here: {{dialect: openai, base_url: '{model}/v1', model: m, context_length: 32000}}\n\
              work: {{hidden_seconds: 3, pause_seconds: 0, poll_seconds: 1, tries: 100, grace_seconds: 10}}\n\
-             tools: {{sandbox: 'off', allow: ['*']}}\n\
              mcp_servers:\n  time: {{command: '{python}', args: [-m, mcp_server_time, --local-timezone, Asia/Tokyo], start_seconds: 300}}\n  \
              near: {{command: '{python}', args: ['{program}'], start_seconds: 300}}\n  far: {{url: '{far}', start_seconds: 300}}\n\
              github: {{base_url: '{github}', token: {KEY}, repos: [{REPO}], label: {LABEL}}}\n\

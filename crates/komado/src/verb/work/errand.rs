@@ -5,6 +5,7 @@ use crate::app::{App, hostname};
 use crate::connect::{Connection, Wishes};
 use crate::fault::{Fault, Outcome};
 use crate::mind::AppMind;
+use crate::thrift;
 use crate::verb::new;
 use crate::verb::task::fault;
 use komado_agent::builtin::{Builtin, Workshop};
@@ -103,7 +104,9 @@ fn ready(app: &App, wishes: &Wishes, task: &Task, taken: &Taken, cancel: &Cancel
     let folder = folder::of(app, task, &taken.job.session, cancel)?;
     let mut config = AppMind::new(app, &connection, wishes.clone()).config();
     let model = config.model.as_deref().filter(|_| !connection.is_scripted());
-    config.meter = new::meter(app, None, model)?.name().to_owned();
+    let meter = new::meter(app, None, model)?;
+    config.meter = meter.name().to_owned();
+    thrift::unpack(meter);
     config.compression_threshold = Some(app.config.compression_threshold);
     Ok(Ready {
         config,

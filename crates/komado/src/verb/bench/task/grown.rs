@@ -7,8 +7,10 @@ use super::peer::{self, Peer};
 use super::worker::{Worked, work};
 use crate::fault::Outcome;
 
-/// About so many bytes are read with each call.
-const READ: usize = 900_000;
+/// Bytes of a file, read with one call: with its numbers a little less than what is shown of an output.
+const READ: (usize, usize) = (36_000, 44_000);
+/// Turns in which the context grows to its size.
+const TURNS: u64 = 12;
 
 /// One size.
 pub(super) struct Grown {
@@ -19,9 +21,10 @@ pub(super) struct Grown {
 }
 
 pub(super) fn measure(place: &Place, mb: u64, python: Option<&Python>) -> Outcome<Grown> {
-    let calls = (mb * 1_000_000).div_ceil(READ as u64);
-    let course = Course::new(&place.path("files"), calls, (READ, READ + 1), None)?;
+    let mean = ((READ.0 + READ.1) / 2) as u64;
+    let each = (mb * 1_000_000).div_ceil(TURNS * mean);
+    let course = Course::new(&place.path("files"), (TURNS, each), READ, None)?;
     let ours = work(place, &course, &format!("grown-{mb}"))?;
     let peer = python.map(|python| peer::work(python, place, &course)).transpose()?;
-    Ok(Grown { mb, calls, ours, peer })
+    Ok(Grown { mb, calls: TURNS * each, ours, peer })
 }

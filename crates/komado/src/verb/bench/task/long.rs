@@ -32,7 +32,7 @@ impl Long {
 }
 
 pub(super) fn measure(place: &Place, calls: u64, window: u32) -> Outcome<Long> {
-    let course = Course::new(&place.path("files"), calls, OUTPUT, Some(window))?;
+    let course = Course::new(&place.path("files"), (calls, 1), OUTPUT, Some(window))?;
     let worked = work(place, &course, "long")?;
     // The request after call n has its output; the first request has none.
     let held = |call: u64| worked.seen.get(usize::try_from(call).ok()?).map(|memory| (call, *memory));
