@@ -11,6 +11,7 @@ mod definitions;
 mod edit;
 mod folder;
 mod grep;
+mod identity;
 mod line;
 mod list;
 mod pruned;

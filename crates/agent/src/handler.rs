@@ -18,7 +18,7 @@ mod toll;
 mod trouble;
 mod watch;
 
-pub use brief::Brief;
+pub use brief::{Brief, setup};
 pub use mark::{ABOUT, Mark};
 pub use orders::Orders;
 pub use watch::{Vigil, watch};
@@ -150,7 +150,13 @@ pub fn told(engine: &Engine, kit: &Kit<'_>) -> Option<Verdict> {
     let session = engine.session(kit.session).ok().filter(|session| session.status.is_ended())?;
     let told = ending::tell(engine, kit);
     tracing::debug!("{} had ended: {}", kit.session, session.status.name());
-    Some(told.unwrap_or_else(|error| Trouble::of(&error).verdict()))
+    let (tries, most) = kit.tries;
+    Some(match told.unwrap_or_else(|error| Trouble::of(&error).verdict()) {
+        Verdict::Again(why) if tries >= most => {
+            Verdict::Failed(format!("its end could not be told, {most} times; the last time: {why}"))
+        }
+        other => other,
+    })
 }
 
 fn attempt<'e>(mind: &mut dyn Mind<'e>, kit: &mut Kit<'_>) -> Result<Verdict> {

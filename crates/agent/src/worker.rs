@@ -21,6 +21,7 @@ use crate::progress::Progress;
 use komado_engine::{Engine, Error as EngineError};
 use komado_store::{Error as Store, Holder, Outcome, Taken};
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Scope;
@@ -143,6 +144,8 @@ struct Hand {
     due: Option<Instant>,
     /// True when the queue had nothing when it was last asked.
     is_empty: bool,
+    /// True when the queue could not be asked the last time.
+    is_away: bool,
 }
 
 impl<'w> Worker<'w> {
@@ -185,7 +188,9 @@ impl<'w> Worker<'w> {
     fn fill<'s>(&'s self, scope: &'s Scope<'s, '_>, hand: &mut Hand, tell: &mut dyn FnMut(Happened<'_>)) {
         hand.is_empty = false;
         while hand.running.len() < self.concurrency {
-            match self.engine.store().take(&self.holder, self.pace.hidden) {
+            let taken = self.engine.store().take(&self.holder, self.pace.hidden);
+            let was_away = std::mem::replace(&mut hand.is_away, taken.is_err());
+            match taken {
                 Ok(Some(taken)) => {
                     tell(Happened::Taken(&taken));
                     self.start(scope, hand, taken);
@@ -194,10 +199,9 @@ impl<'w> Worker<'w> {
                     hand.is_empty = true;
                     return;
                 }
-                Err(why) => {
-                    tell(Happened::Trouble(why.to_string()));
-                    return;
-                }
+                // Once is enough, however long it lasts.
+                Err(why) if !was_away => return tell(Happened::Trouble(why.to_string())),
+                Err(_) => return,
             }
         }
     }
@@ -210,15 +214,22 @@ impl<'w> Worker<'w> {
         hand.running.insert(id, running);
         scope.spawn(move || {
             let told = say.clone();
-            let exit = launch.run(&taken, &leash, &move |progress| {
+            let tell = move |progress| {
                 let _ = told.send(Event::Told(id, progress));
-            });
+            };
+            // One that panics on a thread of ours must be heard of, too: else its worker waits for it for ever.
+            let ran = catch_unwind(AssertUnwindSafe(|| launch.run(&taken, &leash, &tell)));
+            let exit = ran.unwrap_or_else(|_| Exit::Died("whoever worked on it panicked".to_owned()));
+            leash.untie();
             let _ = say.send(Event::Left(id, exit));
         });
     }
 
     /// Waits for what happens next, and does what follows from it.
     fn hear(&self, hand: &mut Hand, tell: &mut dyn FnMut(Happened<'_>)) {
+        if hand.due.is_some_and(|due| due <= Instant::now()) {
+            hand.running.values().for_each(|running| running.leash.kill());
+        }
         match self.events.recv_timeout(LOOK) {
             Ok(Event::Told(id, progress)) => {
                 if let Some(running) = hand.running.get(&id) {
@@ -235,11 +246,7 @@ impl<'w> Worker<'w> {
                 }
             }
             Ok(Event::Stop) => self.stop(hand, tell),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                if hand.due.is_some_and(|due| due <= Instant::now()) {
-                    hand.running.values().for_each(|running| running.leash.kill());
-                }
-            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
     }
 
@@ -263,21 +270,23 @@ impl<'w> Worker<'w> {
                 Ok(_) | Err(EngineError::Store(Store::NoSession(_) | Store::Ended(..))) => {}
                 Err(other) => return Err(other.into()),
             }
-            return yours(store.finish(taken, &Outcome::Dead { why: why.to_owned() }));
+            yours(store.finish(taken, &Outcome::Dead { why: why.to_owned() }))?;
+            return Ok(());
         }
         let pause = if is_stopping { Duration::ZERO } else { self.pace.pause_after(taken.tries) };
-        yours(store.finish(taken, &Outcome::Again { pause, why: why.to_owned() }))?;
-        if is_stopping {
+        let was_ours = yours(store.finish(taken, &Outcome::Again { pause, why: why.to_owned() }))?;
+        if was_ours && is_stopping {
             store.requeue(&taken.job.session)?;
         }
         Ok(())
     }
 }
 
-/// A job that is somebody else's by now, or gone, is none of ours.
-fn yours(done: komado_store::Result<()>) -> Result<()> {
+/// A job that is somebody else's by now, or gone, is none of ours: false, and nothing more is to be done to it.
+fn yours(done: komado_store::Result<()>) -> Result<bool> {
     match done {
-        Ok(()) | Err(Store::NotYours(_)) => Ok(()),
+        Ok(()) => Ok(true),
+        Err(Store::NotYours(_)) => Ok(false),
         Err(other) => Err(other.into()),
     }
 }

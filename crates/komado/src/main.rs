@@ -10,6 +10,7 @@ mod connect;
 mod fault;
 mod gauge;
 mod heap;
+mod kit;
 mod mind;
 mod paper;
 mod progress;

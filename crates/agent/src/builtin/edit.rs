@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 
 /// The largest file in which words are replaced; it is held meanwhile.
 const LARGEST: u64 = 8 << 20;
+/// The most bytes of words that are looked for: each place of a file is held against all of them.
+const LONGEST_OLD: usize = 64 << 10;
 /// The most lines of a change that are shown.
 const LINES: usize = 12;
 /// How many names are tried for the file beside.
@@ -28,6 +30,10 @@ pub(super) fn edit(folder: &Folder, given: &Arguments) -> Result<Answer, String>
         }
         (Some(content), None, _) => whole(folder, &path, content),
         (None, Some(""), _) => Err("edit: old is empty; give content to write a whole file".to_owned()),
+        (None, Some(old), _) if old.len() > LONGEST_OLD => Err(format!(
+            "edit: old has {} bytes, and {LONGEST_OLD} are the most; give less of the text, or content for the whole file",
+            old.len()
+        )),
         (None, Some(old), Some(new)) if old == new => {
             Err("edit: old and new are the same; nothing to do".to_owned())
         }
@@ -84,17 +90,30 @@ fn replaced(folder: &Folder, path: &Path, old: &str, new: &str, all: bool) -> Re
             places.len()
         ));
     }
-    let mut after = Vec::with_capacity(before.len());
-    let mut from = 0;
-    for place in &places {
-        after.extend_from_slice(&before[from..*place]);
-        after.extend_from_slice(new.as_bytes());
-        from = place + old.len();
+    let size = before.len().saturating_add(places.len().saturating_mul(new.len()));
+    if new.len() > old.len() && size as u64 > 2 * LARGEST {
+        return Err(format!(
+            "{} would grow to about {size} bytes; edit makes no file larger than {}, use sed in the shell",
+            path.display(),
+            2 * LARGEST
+        ));
     }
-    after.extend_from_slice(&before[from..]);
+    let after = changed(&before, &places, old.len(), &new);
     let real = folder.real(&file).map_err(|error| format!("{}: {error}", path.display()))?;
     write(folder, &real, &after, Some(&file))?;
     Ok(Answer::text(change(path, &before, &places, &old, &new)))
+}
+
+/// The bytes with `new` at each place, where something of this length stood.
+fn changed(before: &[u8], places: &[usize], length: usize, new: &str) -> Vec<u8> {
+    let (mut after, mut from) = (Vec::with_capacity(before.len()), 0);
+    for place in places {
+        after.extend_from_slice(&before[from..*place]);
+        after.extend_from_slice(new.as_bytes());
+        from = place + length;
+    }
+    after.extend_from_slice(&before[from..]);
+    after
 }
 
 /// The file's bytes.

@@ -7,7 +7,7 @@
 use super::arguments::Arguments;
 use super::confine::Reach;
 use super::spool::Spool;
-use super::{Sandbox, Workshop, allow};
+use super::{Sandbox, Workshop, allow, identity};
 use crate::tools::Answer;
 use komado_provider::Cancel;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -89,8 +89,10 @@ impl Shell {
             return scratch.path().canonicalize();
         }
         let scratch = tempfile::Builder::new().prefix("komado-shell-").tempdir()?;
-        std::fs::create_dir(scratch.path().join("home"))?;
+        let home = scratch.path().join("home");
+        std::fs::create_dir(&home)?;
         std::fs::create_dir(scratch.path().join("tmp"))?;
+        identity::write(&home)?;
         self.scratch.insert(scratch).path().canonicalize()
     }
 }

@@ -60,7 +60,8 @@ pub(super) fn open<'e>(mind: &mut dyn Mind<'e>, kit: &Kit<'_>) -> Result<Begun> 
     let engine = mind.engine();
     let mut root = opened(mind, kit)?;
     let counters = engine.session(kit.session)?.counters;
-    if root.last() == 0 {
+    // Not told by whether it is empty: one that was paused or given up before it could begin has entries.
+    if root.view().setup().is_none() {
         root.set_up(brief::setup(&kit.brief, kit.tools))?;
     }
     if let Some(mark) = Mark::of_session(engine, kit.session)? {
@@ -68,7 +69,7 @@ pub(super) fn open<'e>(mind: &mut dyn Mind<'e>, kit: &Kit<'_>) -> Result<Begun> 
     }
     let earlier = earlier::summary(engine, kit.task, kit.session)?;
     let words = brief::first_message(kit, earlier.as_deref());
-    let mark = Mark { seen: kit.task.last_comment.clone(), ..Mark::default() };
+    let mark = Mark::about(kit.task);
     root.say_noting(ABOUT, mark.raw()?, vec![Message::text(Role::User, words)])?;
     root.settle()?;
     Ok(Begun { mark, counters, again: false })

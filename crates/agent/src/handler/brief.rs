@@ -32,17 +32,22 @@ impl Brief {
     }
 }
 
+/// The last place between two characters of a text that is not after `most` bytes.
+pub(super) fn before(text: &str, most: usize) -> usize {
+    (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
 /// The beginning of a text, and a word about the rest.
 fn bounded(text: &str) -> (&str, String) {
     if text.len() <= MOST_RULES {
         return (text, String::new());
     }
-    let cut = text.floor_char_boundary(MOST_RULES);
+    let cut = before(text, MOST_RULES);
     (&text[..cut], format!("\n\n[{} more bytes are in the file: read it there]", text.len() - cut))
 }
 
 /// What stands before the conversation, for its journal: the same words every turn.
-pub(super) fn setup(brief: &Brief, tools: &Toolbox) -> Setup {
+pub fn setup(brief: &Brief, tools: &Toolbox) -> Setup {
     let defined: Vec<Value> = tools
         .definitions()
         .into_iter()

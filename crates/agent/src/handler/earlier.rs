@@ -1,9 +1,10 @@
 //! What earlier work on the same task came to: the summary of the newest session with its key.
 
+use super::brief::before;
 use crate::error::Result;
 use crate::task::Task;
 use komado_core::journal::{Close, Entry};
-use komado_core::{SessionId, ThreadId};
+use komado_core::{Seq, SessionId, ThreadId};
 use komado_engine::Engine;
 use komado_store::{Mode, Query};
 
@@ -27,23 +28,25 @@ pub(super) fn summary(engine: &Engine, task: &Task, session: &SessionId) -> Resu
         Ok(())
     })?;
     match newest {
-        Some((_, id)) => Ok(closing(engine, &id)?.and_then(|close| close.result).map(|text| bounded(&text))),
+        Some((_, id)) => {
+            Ok(closing(engine, &id)?.and_then(|(_, close)| close.result).map(|text| bounded(&text)))
+        }
         None => Ok(None),
     }
 }
 
-/// What the journal says of a session's end.
-pub(super) fn closing(engine: &Engine, id: &SessionId) -> Result<Option<Close>> {
+/// What the journal says of a session's end, and where.
+pub(super) fn closing(engine: &Engine, id: &SessionId) -> Result<Option<(Seq, Close)>> {
     let root = engine.open(id, &ThreadId::root(), Mode::Read)?;
     let Some(at) = root.view().closed() else { return Ok(None) };
     match root.record(at)?.entry {
-        Entry::Close(close) => Ok(Some(close)),
+        Entry::Close(close) => Ok(Some((at, close))),
         _ => Ok(None),
     }
 }
 
 fn bounded(text: &str) -> String {
-    let cut = text.floor_char_boundary(MOST);
+    let cut = before(text, MOST);
     let rest = if cut < text.len() { "…" } else { "" };
     format!("{}{rest}", &text[..cut])
 }

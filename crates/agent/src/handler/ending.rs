@@ -7,6 +7,7 @@ use super::{Kit, Verdict, earlier};
 use crate::error::Result;
 use crate::progress::Progress;
 use crate::source::{self, Ended};
+use komado_core::Seq;
 use komado_core::journal::Close;
 use komado_core::session::{Counters, State};
 use komado_engine::Engine;
@@ -45,7 +46,10 @@ pub(super) fn pause(engine: &Engine, kit: &Kit<'_>, why: &str) -> Result<Verdict
 /// Tells how a session ended that has ended.
 pub(super) fn tell(engine: &Engine, kit: &Kit<'_>) -> Result<Verdict> {
     let session = engine.session(kit.session)?;
-    let result = earlier::closing(engine, kit.session)?.and_then(|Close { result, .. }| result);
+    let (at, result) = match earlier::closing(engine, kit.session)? {
+        Some((at, Close { result, .. })) => (at, result),
+        None => (0, None),
+    };
     let result = result.or(session.error_message).unwrap_or_default();
     let (words, ended, verdict) = match session.status {
         State::Completed => (done(&result), Ended::Done, Verdict::Completed),
@@ -53,7 +57,7 @@ pub(super) fn tell(engine: &Engine, kit: &Kit<'_>) -> Result<Verdict> {
         _ => (format!("Work on this was stopped: {result}."), Ended::Stopped, Verdict::Stopped(result)),
     };
     let words = format!("{words}\n\n{}", figures(kit, &session.counters));
-    match told(kit, &words, ended) {
+    match told(kit, at, &words, ended) {
         Ok(()) => Ok(verdict),
         Err(error @ source::Error::Away { .. }) => Ok(Verdict::Again(error.to_string())),
         Err(error) => {
@@ -63,10 +67,10 @@ pub(super) fn tell(engine: &Engine, kit: &Kit<'_>) -> Result<Verdict> {
     }
 }
 
-/// The comment, once, and the label.
-fn told(kit: &Kit<'_>, words: &str, ended: Ended) -> std::result::Result<(), source::Error> {
+/// The comment, once, and the label. A task that is tried again ends again, and that is news: its mark has the entry.
+fn told(kit: &Kit<'_>, at: Seq, words: &str, ended: Ended) -> std::result::Result<(), source::Error> {
     let mut source = kit.source();
-    source.say(kit.task, &format!("{}:result", kit.session), words)?;
+    source.say(kit.task, &format!("{}:result:{at}", kit.session), words)?;
     source.end(kit.task, ended)
 }
 

@@ -62,9 +62,12 @@ fn not_run(call: &Call) -> Message {
 fn begin_anew<'e>(mind: &dyn Mind<'e>, kit: &Kit<'_>, root: &mut Thread<'_>) -> Result<()> {
     root.settle()?;
     let counters = mind.engine().session(kit.session)?.counters;
-    let seen = Mark::of(root)?.and_then(|mark| mark.seen);
-    let mark =
-        Mark { seen, spent_ms: 0, turns_from: counters.llm_call_count, tokens_from: counters.total_tokens };
+    let mark = Mark {
+        spent_ms: 0,
+        turns_from: counters.llm_call_count,
+        tokens_from: counters.total_tokens,
+        ..Mark::of(root)?.unwrap_or_default()
+    };
     root.note(ABOUT, mark.raw()?).map_err(Error::from)?;
     Ok(())
 }

@@ -1,9 +1,11 @@
 //! Where work on a task stands beside its conversation: the last comment taken in, the time it took, where counting began.
+//! And what the task is called: its job, which says so too, is gone when it is done.
 //!
 //! It is noted in the same write as the words it goes with, in the thread where they are said. A comment may be said in a
 //! child thread, so whoever takes a task up looks at the notes of all of them.
 
 use crate::error::Result;
+use crate::task::Task;
 use komado_core::SessionId;
 use komado_core::raw::Raw;
 use komado_engine::{Engine, Thread};
@@ -16,6 +18,12 @@ pub const ABOUT: &str = "task";
 /// Where work stands.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Mark {
+    /// One line about the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Where people look at it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
     /// The last comment that was taken in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<String>,
@@ -31,6 +39,16 @@ pub struct Mark {
 }
 
 impl Mark {
+    /// Of a task that is about to be told.
+    pub(super) fn about(task: &Task) -> Self {
+        Self {
+            title: Some(task.title.clone()),
+            url: task.url.clone(),
+            seen: task.last_comment.clone(),
+            ..Self::default()
+        }
+    }
+
     /// As a note.
     pub fn raw(&self) -> Result<Raw> {
         let text = serde_json::to_string(self).map_err(std::io::Error::from)?;
@@ -60,6 +78,8 @@ impl Mark {
     /// Both: what is later in each.
     fn and(self, other: Self) -> Self {
         Self {
+            title: self.title.or(other.title),
+            url: self.url.or(other.url),
             seen: later(self.seen, other.seen),
             spent_ms: self.spent_ms.max(other.spent_ms),
             turns_from: self.turns_from.max(other.turns_from),

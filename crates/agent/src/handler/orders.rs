@@ -146,8 +146,9 @@ mod tests {
 
     #[test]
     fn a_step_that_outlives_its_grace_is_ended() {
-        let orders = Orders::new(Duration::ZERO);
+        let orders = Orders::new(Duration::from_millis(1));
         orders.give(Order::Pause("rest".into()));
+        assert!(!orders.cancel().is_cancelled(), "there is grace");
         assert!(orders.wait(Duration::from_secs(60)));
         assert!(orders.cancel().is_cancelled());
         orders.over();

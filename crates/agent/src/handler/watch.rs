@@ -11,6 +11,7 @@ use komado_core::session::State;
 use komado_engine::Engine;
 use komado_store::{Error as Store, Query, Taken};
 use std::sync::PoisonError;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// Most time between two looks at the queue.
@@ -38,32 +39,50 @@ pub struct Vigil<'v> {
     pub tell: Tell<'v>,
 }
 
-/// Watches until the task came to rest.
+/// Watches until the task came to rest. A tracker may take its time to answer, and so it is asked by somebody else: the
+/// job is kept meanwhile, to the last answer.
 pub fn watch(vigil: &Vigil<'_>) {
-    let mut tracker = Tracker { asked: Instant::now(), is_away: false };
-    let mut kept = Instant::now();
     let often = OFTEN.min(vigil.hidden / 3).min(vigil.poll);
-    while vigil.orders.wait(often) {
-        vigil.keep(&mut kept);
-        vigil.look_at_row();
-        if tracker.asked.elapsed() >= vigil.poll
-            && let Some(seen) = vigil.orders.listening()
-        {
+    let mut kept = Instant::now();
+    std::thread::scope(|scope| {
+        let (asks, nobody_asks) = channel::<()>();
+        scope.spawn(move || {
+            follow(vigil);
+            drop(asks);
+        });
+        while vigil.orders.wait(often) {
+            vigil.keep(&mut kept);
+            vigil.look_at_row();
+        }
+        while nobody_asks.recv_timeout(often) == Err(RecvTimeoutError::Timeout) {
+            vigil.keep(&mut kept);
+        }
+    });
+}
+
+/// Asks the tracker now and again.
+fn follow(vigil: &Vigil<'_>) {
+    let mut tracker = Tracker { is_away: false };
+    let mut asked = Instant::now();
+    while vigil.orders.wait(vigil.poll.saturating_sub(asked.elapsed())) {
+        if asked.elapsed() < vigil.poll {
+            continue;
+        }
+        if let Some(seen) = vigil.orders.listening() {
             tracker.ask(vigil, seen.as_deref());
         }
+        asked = Instant::now();
     }
 }
 
 /// What is known of the tracker.
 struct Tracker {
-    asked: Instant,
     is_away: bool,
 }
 
 impl Tracker {
     fn ask(&mut self, vigil: &Vigil<'_>, seen: Option<&str>) {
         let look = vigil.source.lock().unwrap_or_else(PoisonError::into_inner).look(vigil.task, seen);
-        self.asked = Instant::now();
         match look {
             Ok(look) => {
                 self.is_away = false;
@@ -123,5 +142,106 @@ pub(crate) fn is_queued(engine: &Engine, session: &SessionId) -> komado_store::R
             Some(last) if page.len() == PAGE => after = Some(last.job.session.clone()),
             _ => return Ok(false),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::{Ended, Error, Look, Source};
+    use komado_core::session::TaskKey;
+    use komado_engine::Clock;
+    use komado_store::{Holder, Job, MemoryStore, Outcome};
+    use std::sync::{Arc, Mutex};
+
+    struct Noon;
+
+    impl Clock for Noon {
+        fn now(&self) -> String {
+            "2026-01-15T12:00:00.000000Z".to_owned()
+        }
+    }
+
+    /// A tracker that answers only once somebody has seen that its job is gone.
+    struct Slow {
+        engine: Engine,
+        taken: Taken,
+        orders: Arc<Orders>,
+        is_over: bool,
+    }
+
+    impl Source for Slow {
+        fn look(&mut self, _: &Task, _: Option<&str>) -> Result<Look, Error> {
+            if self.is_over {
+                self.orders.over();
+            }
+            self.engine.store().finish(&self.taken, &Outcome::Done).unwrap();
+            let until = Instant::now() + Duration::from_secs(60);
+            while self.orders.now().is_none() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            self.orders.over();
+            Ok(Look::default())
+        }
+
+        fn waiting(&mut self, _: &mut dyn FnMut(Task) -> bool) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn begin(&mut self, _: &Task) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn say(&mut self, _: &Task, _: &str, _: &str) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn end(&mut self, _: &Task, _: Ended) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    fn task() -> Task {
+        let key = TaskKey::parse("github:ann/tool/issue/27").unwrap();
+        let (title, text) = ("窓".to_owned(), String::new());
+        let (user, url, clone_url) = (None, None, None);
+        let (folder, playbook, last_comment) = (None, None, None);
+        Task { name: key.to_string(), key, title, text, user, url, clone_url, folder, playbook, last_comment }
+    }
+
+    /// What is ordered while the tracker is slow; `is_over` when the task comes to rest meanwhile.
+    fn ordered(is_over: bool) -> Option<Order> {
+        let engine = Engine::new(Arc::new(MemoryStore::default()), Arc::new(Noon));
+        let (session, body) = (SessionId::new("s1").unwrap(), String::new());
+        let job = Job { session, key: "k".into(), user: None, body, at: engine.now() };
+        assert!(engine.store().enqueue(&job).unwrap());
+        let holder = Holder { pid: 1, host: "here".into(), program: "test".into(), since: String::new() };
+        let hidden = Duration::from_secs(60);
+        let taken = engine.store().take(&holder, hidden).unwrap().unwrap();
+        let orders = Arc::new(Orders::new(Duration::ZERO));
+        orders.listen(None);
+        let slow =
+            Slow { engine: engine.clone(), taken: taken.clone(), orders: Arc::clone(&orders), is_over };
+        watch(&Vigil {
+            engine: &engine,
+            taken: &taken,
+            task: &task(),
+            source: &Mutex::new(Box::new(slow)),
+            hidden,
+            poll: Duration::from_millis(10),
+            orders: &orders,
+            tell: &|_| {},
+        });
+        orders.now()
+    }
+
+    #[test]
+    fn a_job_is_kept_while_its_tracker_takes_its_time() {
+        assert_eq!(ordered(false), Some(Order::Stop("it was taken out of the queue".into())));
+    }
+
+    #[test]
+    fn a_job_is_kept_also_when_only_the_tracker_is_still_waited_for() {
+        assert_eq!(ordered(true), Some(Order::Stop("it was taken out of the queue".into())));
     }
 }

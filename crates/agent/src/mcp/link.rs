@@ -71,11 +71,14 @@ impl Link {
 
     /// Every tool, in the server's order, by then.
     pub(super) async fn tools(&self, until: Instant, cancel: &Cancel) -> Result<Vec<Tool>, Option<String>> {
-        let mut tools = Vec::new();
-        let mut cursor = None;
+        let (mut tools, mut cursor, mut size) = (Vec::new(), None, 0);
         for _ in 0..MOST_PAGES {
             let params = PaginatedRequestParams::default().with_cursor(cursor);
             let page = in_time(self.running.list_tools(Some(params)), until, cancel).await?;
+            size += page.tools.iter().map(size_of).sum::<usize>();
+            if size > MOST_MESSAGE {
+                return Err(Some(format!("its list of tools has more than {} MiB", MOST_MESSAGE >> 20)));
+            }
             tools.extend(page.tools);
             cursor = page.next_cursor;
             if cursor.is_none() || tools.len() > MOST_TOOLS {
@@ -143,6 +146,11 @@ impl Link {
         let _ = self.running.close_with_timeout(SHORT).await;
         lost(why, self.process, &self.too_long).await
     }
+}
+
+/// How many bytes a server says about a tool.
+fn size_of(tool: &Tool) -> usize {
+    serde_json::to_string(tool).map_or(0, |text| text.len())
 }
 
 /// Why a connection is of no more use, once the process behind it, if there is one, has ended.

@@ -46,6 +46,7 @@ impl<'p> Course<'p, '_, '_> {
             Some(note) => note.at,
             None => {
                 self.between()?;
+                self.count_call()?;
                 self.active().last()
             }
         };

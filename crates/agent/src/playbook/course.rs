@@ -19,6 +19,11 @@ use serde_json::{Map, Number, Value};
 
 /// After so many nodes what is derived from the journals is brought up to date. It costs as much as the view is long.
 const SETTLED_AFTER: u32 = 64;
+/// And not before the journals grew by this part: so a long run pays for it as often as its length doubles, or nearly.
+const SETTLED_PART: u32 = 4;
+/// Most calls of the playbook's own between two turns: as many as a task may take turns. Turns and errors have limits; a
+/// loop of calls that go well has only this one.
+const MOST_CALLS: u32 = 5_000;
 
 /// A playbook on its way.
 pub(super) struct Course<'p, 'h, 'e> {
@@ -36,6 +41,8 @@ pub(super) struct Course<'p, 'h, 'e> {
     /// True while the first call that waits may have been running when another process ended.
     pub(super) in_doubt: bool,
     unsettled: u32,
+    /// Calls of the playbook's own since the last turn.
+    own_calls: u32,
 }
 
 impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
@@ -66,6 +73,7 @@ impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
             taken: None,
             in_doubt: false,
             unsettled: 0,
+            own_calls: 0,
         };
         if let Some((seq, note)) = found {
             course.take_up(seq, note, given)?;
@@ -176,6 +184,8 @@ impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
             values.push((name, value));
         }
         values.into_iter().for_each(|(name, value)| self.vars.set(name, value));
+        // Here, and not where they are noted next: a chain of these could double a text until no memory holds it.
+        self.vars.check().map_err(|why| self.wrong(why))?;
         Ok(&set.next)
     }
 
@@ -205,6 +215,24 @@ impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
             }
         };
         Ok(Ended { node: self.node.id.clone(), is_good: end.is_good, result, vars: self.vars.all() })
+    }
+
+    /// The model was asked: its limits count.
+    pub(super) fn turned(&mut self) {
+        self.own_calls = 0;
+        self.in_doubt = false;
+    }
+
+    /// One more call of the playbook's own, unless it goes round and round.
+    pub(super) fn count_call(&mut self) -> Result<()> {
+        self.own_calls += 1;
+        if self.own_calls <= MOST_CALLS {
+            return Ok(());
+        }
+        Err(self.wrong(format!(
+            "the playbook made {MOST_CALLS} calls of its own and never asked the model: it goes round; put an \"llm\" node into \
+             the loop, or a condition that ends it"
+        )))
     }
 
     /// The thread that nodes work in now.
@@ -280,7 +308,7 @@ impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
 
     fn settle_now_and_then(&mut self) {
         self.unsettled += 1;
-        if self.unsettled >= SETTLED_AFTER {
+        if self.unsettled >= SETTLED_AFTER.max(self.active().last() / SETTLED_PART) {
             self.settle();
         }
     }

@@ -76,8 +76,11 @@ pub(super) fn text(playbook: &Playbook, width: usize) -> String {
         for (k, Way { when, to }) in ways.iter().enumerate() {
             let corner = if k + 1 == ways.len() { '└' } else { '├' };
             let arrow = if places.get(to).is_some_and(|place| *place <= n) { "↺" } else { "→" };
-            let when = if when.is_empty() { String::new() } else { format!("{when} ") };
-            lines.push(format!("{bars}  {corner} {when}{arrow} {to}"));
+            let (before, after) = (format!("{bars}  {corner} "), format!("{arrow} {to}"));
+            // Where it leads is told, whatever is left out of when.
+            let room = width.saturating_sub(long(&before) + long(&after) + 1);
+            let when = if when.is_empty() { String::new() } else { clipped(when, room) + " " };
+            lines.push(before + &when + &after);
         }
     }
     let mut drawn: String = lines.iter().map(|line| clipped(line, width) + "\n").collect();
@@ -98,7 +101,7 @@ pub(super) fn told_kind(node: &Node) -> String {
 /// A text in so many columns, with `…` where something is left out.
 pub(super) fn clipped(text: &str, width: usize) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if text.chars().map(columns).sum::<usize>() <= width {
+    if long(&text) <= width {
         return text;
     }
     let mut room = width.saturating_sub(1);
@@ -111,6 +114,11 @@ pub(super) fn clipped(text: &str, width: usize) -> String {
         kept.push(c);
     }
     kept + "…"
+}
+
+/// The columns that a text takes in a terminal.
+pub(super) fn long(text: &str) -> usize {
+    text.chars().map(columns).sum()
 }
 
 /// The columns that a character takes in a terminal.

@@ -46,7 +46,7 @@ impl<'p> Course<'p, '_, '_> {
         let wanted = Wanted { node: self.node.id.clone(), label: self.node.label.clone() };
         let thread = self.children.last_mut().unwrap_or(&mut self.root);
         let turned = self.hands.turn(thread, &wanted)?;
-        self.in_doubt = false;
+        self.turned();
         if turned.is_ours {
             return Err(self.wrong(format!("the model could not be asked: {}", turned.message.words())));
         }

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::limits::{Limits, Reached};
 use crate::mind::Mind;
 use crate::progress::Order;
-use crate::tools::{Again, Answer, Toolbox};
+use crate::tools::{Again, Answer, Body, Toolbox};
 use komado_core::message::Call;
 use komado_core::{SessionId, ThreadId};
 use komado_engine::converse::{Library, Toolbox as _};
@@ -14,6 +14,9 @@ use komado_engine::turn::{News, Turned};
 use komado_engine::{Engine, Thread};
 use komado_provider::Cancel;
 use std::time::Instant;
+
+/// Most of an error that a reason repeats.
+const SHOWN: usize = 300;
 
 /// Is told what happens.
 pub trait Audience {
@@ -68,6 +71,14 @@ impl<'m, 'e> Solo<'m, 'e> {
         self.turns
     }
 
+    /// Unless somebody interrupted it.
+    fn go_on(&self) -> Result<()> {
+        match self.cancel.is_cancelled() {
+            true => Err(Error::Order(Order::Leave("it was interrupted".to_owned()))),
+            false => Ok(()),
+        }
+    }
+
     fn reached(&self) -> Option<Reached> {
         let Limits { turns, time, tokens, errors } = self.limits;
         let turns = turns.filter(|most| self.turns >= *most).map(Reached::Turns);
@@ -81,7 +92,10 @@ impl<'m, 'e> Solo<'m, 'e> {
     fn count(&mut self, call: &Call, answer: &Answer) {
         if answer.is_error {
             self.errors += 1;
-            self.last_error = call.name.clone();
+            self.last_error = match &answer.body {
+                Body::Text(text) => text.trim().chars().take(SHOWN).collect(),
+                Body::File(_) => call.name.clone(),
+            };
         } else {
             self.errors = 0;
         }
@@ -110,9 +124,7 @@ impl<'e> Hands<'e> for Solo<'_, 'e> {
     }
 
     fn between(&mut self, _thread: &mut Thread<'_>, _calls_wait: CallsWait) -> Result<()> {
-        if self.cancel.is_cancelled() {
-            return Err(Error::Order(Order::Leave("it was interrupted".to_owned())));
-        }
+        self.go_on()?;
         self.reached().map_or(Ok(()), |reached| Err(Error::Limit(reached)))
     }
 
@@ -135,6 +147,8 @@ impl<'e> Hands<'e> for Solo<'_, 'e> {
 
     fn call(&mut self, thread: &Thread<'_>, call: &Call) -> Result<Answer> {
         let answer = self.answer(thread, call)?;
+        // A call that was broken off stays open: whoever goes on makes it again, or tells the model.
+        self.go_on()?;
         self.count(call, &answer);
         self.audience.tool(call, &answer);
         Ok(answer)

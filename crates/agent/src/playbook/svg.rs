@@ -1,21 +1,25 @@
 //! A playbook as a picture: one node a row, ways on beside them, child threads in frames.
 //!
-//! Ways to the next row go straight down; ways further down have lanes on the right, ways back have lanes on the left. The
-//! same playbook gives the same bytes.
+//! Ways to the next row go straight down; ways further down have lanes on the right, ways back have lanes on the left: none
+//! crosses a box. They come in above the middle of a box and go out below it, so that no two of them lie on each other. All
+//! boxes are as wide as the longest words need. The same playbook gives the same bytes.
 
 use super::Playbook;
-use super::draw::{Row, Way, clipped, rows, told_kind, ways};
+use super::draw::{Row, Way, clipped, long, rows, told_kind, ways};
 use std::collections::BTreeMap;
 
 /// A row, with the gap below it.
 const ROW: usize = 84;
-/// A box.
-const WIDTH: usize = 320;
+/// A box: the least width, and the height.
+const NARROWEST: usize = 200;
 const HEIGHT: usize = 48;
 /// Between two lanes, and between two frames.
 const LANE: usize = 18;
 /// Around everything.
 const MARGIN: usize = 28;
+/// Width of a column of words in tenths: of the first line of a box, which is bold, and of small words.
+const BOLD: usize = 82;
+const SMALL: usize = 66;
 /// Most columns of words in a box, and beside a way.
 const WORDS: usize = 40;
 const BESIDE: usize = 44;
@@ -36,6 +40,8 @@ struct Sheet<'p> {
     name: &'p str,
     rows: Vec<Row<'p>>,
     edges: Vec<Edge>,
+    /// Width of a box.
+    wide: usize,
     /// Where the boxes of the root begin.
     left: usize,
     /// Where the lanes on the right begin.
@@ -61,7 +67,10 @@ pub(super) fn picture(playbook: &Playbook) -> String {
         format!("<text x=\"{MARGIN}\" y=\"{MARGIN}\" font-weight=\"600\">{}</text>", escaped(sheet.name)),
     ];
     lines.extend(sheet.frames());
-    lines.extend(sheet.edges.iter().map(|edge| sheet.arrow(edge)));
+    let (arrows, words): (Vec<_>, Vec<_>) = sheet.edges.iter().map(|edge| sheet.arrow(edge)).unzip();
+    lines.extend(arrows);
+    // Over all lines, each with a rim of its own.
+    lines.extend(words.into_iter().filter(|words| !words.is_empty()));
     lines.extend((0..sheet.rows.len()).map(|n| sheet.node(n)));
     lines.push("</svg>".to_owned());
     lines.join("\n") + "\n"
@@ -77,10 +86,13 @@ impl<'p> Sheet<'p> {
         };
         let deepest = rows.iter().map(|row| row.depth).max().unwrap_or_default();
         let left = MARGIN + most(true) + LANE;
-        let right = left + WIDTH + deepest * LANE * 2;
-        let words = BESIDE * 7;
-        let width = right + most(false) + words + MARGIN;
-        Self { name: &playbook.name, rows, edges, left, right, width }
+        let wide = rows.iter().map(|row| box_of(row)).max().unwrap_or_default().max(NARROWEST);
+        let right = left + wide + deepest * LANE * 2;
+        let words = |edge: &Edge| edge.reach(left, right) + long(&clipped(&edge.when, BESIDE)) * SMALL / 10;
+        let longest = edges.iter().map(words).max().unwrap_or_default();
+        let title = MARGIN + long(&playbook.name) * BOLD / 10;
+        let width = longest.max(right + most(false)).max(title) + MARGIN;
+        Self { name: &playbook.name, rows, edges, wide, left, right, width }
     }
 
     fn x(&self, row: usize) -> usize {
@@ -110,7 +122,7 @@ impl<'p> Sheet<'p> {
 
     fn frame(&self, depth: usize, deepest: usize, row: usize, length: usize) -> String {
         let (x, y) = (self.left + depth * LANE - LANE / 2, Self::y(row) - LANE + depth * 3);
-        let width = WIDTH + (deepest - depth) * LANE * 2 + LANE;
+        let width = self.wide + (deepest - depth) * LANE * 2 + LANE;
         let height = (length - 1) * ROW + HEIGHT + (LANE - depth * 3) * 2;
         format!(
             "<rect class=\"stelis\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" rx=\"10\" fill=\"#f0f4fb\" \
@@ -127,46 +139,79 @@ impl<'p> Sheet<'p> {
             "end" => ("#eee", "#555"),
             _ => ("#fff", "#777"),
         };
-        let label = node.label.as_deref().unwrap_or(&node.id);
-        let below = format!("{} · {}", node.id, told_kind(node));
+        let (label, below) = words_of(&self.rows[n]);
         format!(
-            "<g><rect x=\"{x}\" y=\"{y}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" rx=\"8\" fill=\"{fill}\" \
+            "<g><rect x=\"{x}\" y=\"{y}\" width=\"{wide}\" height=\"{HEIGHT}\" rx=\"8\" fill=\"{fill}\" \
              stroke=\"{stroke}\"/><text x=\"{tx}\" y=\"{ty}\" font-weight=\"600\">{}</text><text x=\"{tx}\" y=\"{by}\" \
              fill=\"#555\" font-size=\"11\">{}</text></g>",
-            escaped(&clipped(label, WORDS)),
-            escaped(&clipped(&below, WORDS + 8)),
+            escaped(&label),
+            escaped(&below),
+            wide = self.wide,
             tx = x + 12,
             ty = y + 20,
             by = y + 38,
         )
     }
 
-    fn arrow(&self, edge: &Edge) -> String {
-        let words = |x: usize, y: usize| match edge.when.is_empty() {
-            true => String::new(),
-            false => format!(
-                "<text x=\"{x}\" y=\"{y}\" fill=\"#555\" font-size=\"11\">{}</text>",
-                escaped(&clipped(&edge.when, BESIDE))
-            ),
-        };
+    /// The line of a way, and the words beside it.
+    fn arrow(&self, edge: &Edge) -> (String, String) {
         let (from, to) = (self.x(edge.from), self.x(edge.to));
-        let out = Self::y(edge.from) + HEIGHT / 2 + edge.nth * 7;
-        let into = Self::y(edge.to) + HEIGHT / 2;
-        let line =
-            |d: String| format!("<path d=\"{d}\" fill=\"none\" stroke=\"#555\" marker-end=\"url(#tip)\"/>");
-        let Some(lane) = edge.lane else {
-            let (bottom, top) = (Self::y(edge.from) + HEIGHT, Self::y(edge.to));
-            let x = from.max(to) + 40 + edge.nth * 12;
-            return line(format!("M{x} {bottom}V{top}")) + &words(x + 8, bottom + 20);
+        let out = Self::y(edge.from) + HEIGHT / 2 + 6 + edge.nth * 6;
+        let into = Self::y(edge.to) + HEIGHT / 2 - 8;
+        let (bottom, top) = (Self::y(edge.from) + HEIGHT, Self::y(edge.to));
+        let (path, x, y) = match edge.lane {
+            None => {
+                let x = from.max(to) + 40 + edge.nth * 12;
+                (format!("M{x} {bottom}V{top}"), x + 8, bottom + 20)
+            }
+            Some(lane) if edge.to <= edge.from => {
+                let x = self.left - LANE - lane * LANE;
+                (format!("M{from} {out}H{x}V{into}H{to}"), from + 60, bottom + 14)
+            }
+            Some(lane) => {
+                let x = self.right + LANE + lane * LANE;
+                let (from, to) = (from + self.wide, to + self.wide);
+                (format!("M{from} {out}H{x}V{into}H{to}"), x + 6, out + 4 + edge.nth * 9)
+            }
         };
-        if edge.to <= edge.from {
-            let x = self.left - LANE - lane * LANE;
-            return line(format!("M{from} {out}H{x}V{}H{to}", into - 8))
-                + &words(from + 60, Self::y(edge.from) + HEIGHT + 14);
-        }
-        let x = self.right + LANE + lane * LANE;
-        line(format!("M{} {out}H{x}V{into}H{}", from + WIDTH, to + WIDTH)) + &words(x + 6, out + 4)
+        let line = format!("<path d=\"{path}\" fill=\"none\" stroke=\"#555\" marker-end=\"url(#tip)\"/>");
+        (line, beside(edge, x, y))
     }
+}
+
+impl Edge {
+    /// Where its words begin, at most.
+    fn reach(&self, left: usize, right: usize) -> usize {
+        match self.lane.filter(|_| self.to > self.from) {
+            Some(lane) => right + LANE + lane * LANE + 6,
+            None => left + 60 + self.nth * 12 + LANE * 4,
+        }
+    }
+}
+
+/// When a way is taken.
+fn beside(edge: &Edge, x: usize, y: usize) -> String {
+    if edge.when.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<text x=\"{x}\" y=\"{y}\" fill=\"#555\" font-size=\"11\" stroke=\"#fff\" stroke-width=\"4\" \
+         stroke-linejoin=\"round\" paint-order=\"stroke\">{}</text>",
+        escaped(&clipped(&edge.when, BESIDE))
+    )
+}
+
+/// The two lines of a box.
+fn words_of(row: &Row<'_>) -> (String, String) {
+    let Row { node, .. } = row;
+    let below = format!("{} · {}", node.id, told_kind(node));
+    (clipped(node.label.as_deref().unwrap_or(&node.id), WORDS), clipped(&below, WORDS + 8))
+}
+
+/// How wide the box of a row has to be.
+fn box_of(row: &Row<'_>) -> usize {
+    let (label, below) = words_of(row);
+    (long(&label) * BOLD / 10).max(long(&below) * SMALL / 10) + 24
 }
 
 /// Every way, with a lane that no other one of its side uses between the same rows.

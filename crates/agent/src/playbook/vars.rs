@@ -97,22 +97,31 @@ impl Vars {
         self.told = Some(place);
     }
 
-    /// What a note has to say of them; `None` when nothing changed. The error names the largest one.
+    /// What a note has to say of them; `None` when nothing changed.
     pub(super) fn to_note(&self) -> Result<Option<Map<String, Value>>, String> {
         if !self.is_changed {
             return Ok(None);
         }
-        let noted: Map<String, Value> =
-            self.set.iter().filter(|(name, _)| *name != TASK).map(|(n, v)| (n.clone(), v.clone())).collect();
+        self.check()?;
+        Ok(Some(self.own().map(|(name, value)| (name.clone(), value.clone())).collect()))
+    }
+
+    /// Those that are noted: the task is given anew.
+    fn own(&self) -> impl Iterator<Item = (&String, &Value)> {
+        self.set.iter().filter(|(name, _)| *name != TASK)
+    }
+
+    /// Refuses more than may be noted; the error names the largest one.
+    pub(super) fn check(&self) -> Result<(), String> {
         let sizes: Vec<(usize, &String)> =
-            noted.iter().map(|(name, value)| (value.to_string().len(), name)).collect();
+            self.own().map(|(name, value)| (value.to_string().len(), name)).collect();
         let all: usize = sizes.iter().map(|(size, _)| size).sum();
         match sizes.into_iter().max() {
             Some((size, name)) if all > MOST => Err(format!(
                 "the variables take {all} bytes and may take {MOST}: {name:?} alone takes {size}; leave long texts in the \
                  conversation, or in a file"
             )),
-            _ => Ok(Some(noted)),
+            _ => Ok(()),
         }
     }
 

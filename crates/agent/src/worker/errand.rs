@@ -38,8 +38,8 @@ fn finish(engine: &Engine, taken: &Taken, verdict: &Verdict, pace: &Pace) -> Res
         Verdict::Left(why) => Outcome::Again { pause: Duration::ZERO, why },
         Verdict::Again(why) => Outcome::Again { pause: pace.pause_after(taken.tries), why },
     };
-    yours(engine.store().finish(taken, &outcome))?;
-    if matches!(verdict, Verdict::Left(_)) {
+    let was_ours = yours(engine.store().finish(taken, &outcome))?;
+    if was_ours && matches!(verdict, Verdict::Left(_)) {
         // Nothing was wrong with it: this taking does not count.
         engine.store().requeue(&taken.job.session)?;
     }

@@ -6,7 +6,7 @@
 use crate::error::Result;
 use crate::handler::Mark;
 use komado_core::SessionId;
-use komado_core::session::{Session, State};
+use komado_core::session::{Session, State, TaskKey};
 use komado_engine::{Engine, Error as EngineError};
 use komado_store::{Error as Store, Query};
 use std::collections::HashSet;
@@ -21,7 +21,7 @@ pub struct Orphan {
     /// The session.
     pub session: SessionId,
     /// What it worked on.
-    pub key: String,
+    pub key: TaskKey,
 }
 
 /// Finds them and stops them; gives those that were stopped.
@@ -30,7 +30,7 @@ pub fn orphans(engine: &Engine) -> Result<Vec<Orphan>> {
     let mut found = Vec::new();
     engine.each_session(Query { status: Some(State::Running), ..Query::default() }, |row| {
         if is_task(row) {
-            found.push((SessionId::new(row.meta.uuid.as_str())?, row.meta.task_key.to_string()));
+            found.push((SessionId::new(row.meta.uuid.as_str())?, row.meta.task_key.clone()));
         }
         Ok(())
     })?;

@@ -85,3 +85,16 @@ fn orders_that_contradict_themselves_are_refused() {
     }
     assert_eq!(bench.read("a"), "a");
 }
+
+#[test]
+fn words_that_would_fill_the_memory_are_refused_and_the_file_stays() {
+    let mut bench = Bench::new();
+    let before = "a".repeat(1 << 20);
+    bench.write("a", &before);
+    let why =
+        bench.wrong("edit", &json!({ "path": "a", "old": "a", "new": "b".repeat(1 << 20), "all": true }));
+    assert!(why.contains("would grow to about"), "{why}");
+    let why = bench.wrong("edit", &json!({ "path": "a", "old": "a".repeat(70_000), "new": "b" }));
+    assert!(why.contains("old has 70000 bytes"), "{why}");
+    assert_eq!(bench.read("a"), before);
+}

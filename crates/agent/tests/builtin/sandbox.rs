@@ -109,10 +109,36 @@ fn the_environment_holds_nothing_but_what_is_meant_for_commands() {
 fn the_usual_tools_work_inside() {
     let mut bench = bench();
     let heard = bench.shell(
-        "git init -q . && git add -A && git -c user.name=k -c user.email=k@example.com commit -q --allow-empty -m 窓 \
+        "git init -q . && git add -A && git commit -q --allow-empty -m 窓 \
          && git log --format=%s && python3 -c 'import ssl, json; print(1)' && echo x > /dev/null && head -c 4 /dev/urandom | wc -c",
     );
     assert_eq!((heard.text.as_str(), heard.is_error), ("窓\n1\n4\n[exit code 0]\n", false));
+}
+
+#[test]
+fn what_is_hidden_stays_so_for_a_folder_in_the_midst_of_it() {
+    let mut bench = Bench::with(|workshop| {
+        workshop.allow = vec!["*".into()];
+        let base = workshop.folder.join("contexts");
+        std::fs::create_dir_all(base.join("running/s1")).unwrap();
+        std::fs::write(base.join("running/s1/messages.jsonl"), "SECRET").unwrap();
+        workshop.folder = base.join("work/s2");
+        std::fs::create_dir_all(&workshop.folder).unwrap();
+        std::fs::create_dir(base.join("work/s3")).unwrap();
+        workshop.jailer.extend(["--hide".into(), base.into_os_string()]);
+    });
+    assert_eq!(bench.shell("echo x > a && mkdir b && mv a b && cat b/a").text, "x\n[exit code 0]\n");
+    for line in [
+        "cat ../../running/s1/messages.jsonl",
+        "ls ../..",
+        "ls ../../running",
+        "ls ../s3",
+        "echo x > ../s3/new",
+        "rm -r ../../running",
+        "mkdir ../s4",
+    ] {
+        fails(&mut bench, line);
+    }
 }
 
 #[test]

@@ -232,7 +232,7 @@ fn a_call_that_an_address_refuses_is_an_answer_and_the_next_one_works() {
             _ => gone(request),
         }
     });
-    server.call = Duration::from_secs(3);
+    server.call = Duration::from_secs(5);
     let mut servers = open(&[server]);
     assert!(wrong(&mut servers, "far_go", "{}").ends_with("it answered HTTP 500 Internal Server Error"));
     assert_eq!(wrong(&mut servers, "far_go", "{}"), "the MCP server far: it refused: だめ");

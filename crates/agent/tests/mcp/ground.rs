@@ -125,7 +125,7 @@ impl Rogue {
 
 /// Waits until a process is gone: one that was killed may still be on its way.
 pub(crate) fn await_end(pid: u32) {
-    let until = std::time::Instant::now() + Duration::from_secs(20);
+    let until = std::time::Instant::now() + Duration::from_secs(60);
     while is_there(pid) {
         assert!(std::time::Instant::now() < until, "process {pid} is left");
         std::thread::sleep(Duration::from_millis(10));

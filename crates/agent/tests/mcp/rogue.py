@@ -122,6 +122,8 @@ def begin():
 def listed(request):
     if how == "endless":
         answer(request, {"tools": tools(), "nextCursor": "again"})
+    elif how == "heavy":
+        answer(request, {"tools": [{**tool("x"), "description": "x" * (3 << 20)}], "nextCursor": "again"})
     elif how == "pages":
         cursor = int(request["params"].get("cursor", "0"))
         more = {"nextCursor": str(cursor + 1)} if cursor < 4 else {}

@@ -256,3 +256,26 @@ fn a_task_that_failed_inside_a_child_goes_on_in_the_same_child() {
     assert_eq!(world.said("stelis_1"), said);
     assert_eq!(world.store.threads(&id()).unwrap().len(), 2);
 }
+
+#[test]
+fn a_loop_of_calls_that_go_well_ends_though_no_model_is_asked() {
+    let world = World::new(|_| words("unasked"));
+    let told = why(world.run(&playbook(json!([
+        {"id": "回る", "type": "tool", "tool": "look", "next": "more"},
+        {"id": "more", "type": "branch", "cases": [{"if": {"var": "error", "eq": false}, "next": "回る"}], "else": "done"},
+        {"id": "done", "type": "end"}
+    ]))));
+    assert!(told.contains("回る") && told.contains("never asked the model"), "{told}");
+    assert_eq!(world.calls().len(), 5_000);
+}
+
+#[test]
+fn a_chain_that_doubles_a_text_is_refused_where_it_grows() {
+    let double = |n: usize| json!({"id": format!("d{n}"), "type": "set", "vars": {"x": "{{x}}{{x}}"}, "next": format!("d{}", n + 1)});
+    let mut nodes = vec![json!({"id": "d", "type": "set", "vars": {"x": "窓"}, "next": "d0"})];
+    nodes.extend((0..40).map(double));
+    nodes.push(json!({"id": "d40", "type": "end"}));
+    let world = World::new(|_| words("unasked"));
+    let told = why(world.run(&playbook(json!(nodes))));
+    assert!(told.contains("d16") && told.contains("may take 262144"), "{told}");
+}

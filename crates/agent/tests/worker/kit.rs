@@ -57,6 +57,8 @@ pub(crate) struct Board {
     pub(crate) comments: Vec<Comment>,
     pub(crate) unwanted: Option<String>,
     pub(crate) is_away: bool,
+    /// Called while it is asked for news.
+    pub(crate) while_asked: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
 pub(crate) type Shared = Arc<Mutex<Board>>;
@@ -74,6 +76,8 @@ impl Source for Tracker {
     }
 
     fn look(&mut self, _task: &Task, after: Option<&str>) -> std::result::Result<Look, Away> {
+        let while_asked = self.0.lock().unwrap().while_asked.clone();
+        while_asked.iter().for_each(|act| act());
         let board = self.0.lock().unwrap();
         let is_new = |comment: &&Comment| after.is_none_or(|after| comment.id.as_str() > after);
         let comments = board.comments.iter().filter(is_new).cloned().collect();
@@ -247,6 +251,13 @@ impl World {
         taken: &Taken,
         answers: impl FnMut(&str) -> Result<Message> + 'static,
     ) -> Verdict {
+        let answers: Mutex<Answers> = Mutex::new(Box::new(answers));
+        let mut head = Head { engine: &self.engine, answers: &answers };
+        self.attend(taken, |kit| handler::work(&mut head, kit))
+    }
+
+    /// As one process does: the job is kept and finished around `act`.
+    pub(crate) fn attend(&self, taken: &Taken, act: impl FnOnce(&mut Kit<'_>) -> Verdict) -> Verdict {
         let task: Task = serde_json::from_str(&taken.job.body).unwrap();
         let orders = Orders::new(self.pace.grace);
         let source: Mutex<Box<dyn Source>> = Mutex::new(Box::new(Tracker(Arc::clone(&self.board))));
@@ -269,8 +280,6 @@ impl World {
             orders: &orders,
             tell: &tell,
         };
-        let answers: Mutex<Answers> = Mutex::new(Box::new(answers));
-        let mut head = Head { engine: &self.engine, answers: &answers };
         let vigil = Vigil {
             engine: &self.engine,
             taken,
@@ -281,7 +290,7 @@ impl World {
             orders: &orders,
             tell: &tell,
         };
-        worker::attend(&vigil, &self.pace, || handler::work(&mut head, &mut kit)).unwrap()
+        worker::attend(&vigil, &self.pace, || act(&mut kit)).unwrap()
     }
 
     pub(crate) fn jobs(&self) -> Vec<Queued> {
@@ -308,8 +317,10 @@ impl World {
             .collect()
     }
 
+    /// The marks of what the tracker was told, without the entry that an end has.
     pub(crate) fn marks(&self) -> Vec<String> {
-        self.board.lock().unwrap().said.iter().map(|(mark, _)| mark.clone()).collect()
+        let short = |mark: &String| mark.split(':').take(2).collect::<Vec<_>>().join(":");
+        self.board.lock().unwrap().said.iter().map(|(mark, _)| short(mark)).collect()
     }
 }
 

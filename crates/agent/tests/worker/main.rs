@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod kit;
+mod races;
 
 use kit::{World, call, words};
 use komado_agent::Error;
@@ -100,6 +101,8 @@ fn a_retried_task_goes_on_in_its_session() {
     assert!(world.engine.store().requeue(&id).unwrap());
     assert_eq!(world.work(|_| Ok(words("now it went"))), Verdict::Completed);
     assert_eq!(count(&world.said(&id), "窓を直す"), 1);
+    assert_eq!(world.marks(), ["s1:start", "s1:result", "s1:result"], "its tracker hears of both ends");
+    assert!(world.board.lock().unwrap().said[2].1.starts_with("now it went"));
 }
 
 #[test]
@@ -267,7 +270,7 @@ impl Launch for Mortal {
     }
 }
 
-fn holder() -> Holder {
+pub(crate) fn holder() -> Holder {
     Holder { pid: 1, host: "here".into(), program: "test".into(), since: String::new() }
 }
 

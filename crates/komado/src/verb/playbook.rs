@@ -24,14 +24,14 @@ enum Verb {
     /// Draw a playbook
     Graph(graph::Args),
     /// Follow a playbook here and now, in a new session or where one stopped
-    Run(run::Args),
+    Run(Box<run::Args>),
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     match args.verb {
         Verb::Check(args) => check::run(app, args),
         Verb::Graph(args) => graph::run(app, args),
-        Verb::Run(args) => run::run(app, args),
+        Verb::Run(args) => run::run(app, *args),
     }
 }
 

@@ -3,7 +3,6 @@
 //! What the worker prints is progress, a line each; what a task says is in its session.
 
 mod errand;
-mod folder;
 mod here;
 mod job;
 mod lines;
@@ -11,7 +10,7 @@ mod signals;
 
 pub(crate) use errand::source_of;
 
-use super::task::fetch;
+use super::task::{fetch, stop};
 use crate::app::{App, hostname};
 use crate::connect::Wishes;
 use crate::fault::Outcome;
@@ -54,6 +53,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     }
     for orphan in orphans(&app.engine).map_err(super::task::fault)? {
         say(format!("komado: {} ({}): nobody works on it any more; stopped", orphan.session, orphan.key));
+        stop::tell_tracker_of(app, &orphan.key);
     }
     if args.once && args.fetch.is_some() {
         fetch::all(app, None)?.tell();

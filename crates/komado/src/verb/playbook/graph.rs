@@ -9,7 +9,7 @@ use serde_json::json;
 use std::path::PathBuf;
 
 /// Columns of a drawing.
-const COLUMNS: usize = 100;
+const COLUMNS: usize = 80;
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {

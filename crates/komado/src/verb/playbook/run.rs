@@ -1,12 +1,15 @@
 //! `komado playbook run`: a playbook in this process, with the model of the settings.
 //!
 //! What it does is journaled like everything else: interrupted by Ctrl-C or by a power cut, `--session` goes on where it
-//! stopped. The tools are those that lead back to what left the view, and those of the MCP servers of the settings.
+//! stopped. What was given on the command line is noted with the first words, so that going on needs none of it again.
+//! The model has what it has in a task: the built-in tools in a folder, those of the MCP servers, those that lead back to
+//! what left its view, and the rules of the folder. The session ends with the playbook.
 
 use super::right;
 use crate::app::App;
 use crate::connect::Wishes;
 use crate::fault::{Exit, Fault, Outcome};
+use crate::kit;
 use crate::mind::AppMind;
 use crate::paper::say;
 use crate::verb::change;
@@ -14,16 +17,22 @@ use crate::verb::chat::answer::{Answer as Printed, Undo};
 use crate::verb::chat::interrupt::Interrupt;
 use crate::verb::chat::talk::{Beginning, Talk};
 use clap::Args as ClapArgs;
-use komado_agent::mcp::Servers;
-use komado_agent::playbook::{self, ABOUT, Audience, Ended, Playbook, Solo};
+use komado_agent::handler::{self, Brief};
+use komado_agent::playbook::{self, Audience, Ended, Playbook, Solo};
+use komado_agent::progress::Order;
 use komado_agent::tools::{Answer, Toolbox};
+use komado_core::journal::Setup;
 use komado_core::message::{Call, Message};
+use komado_core::raw::Raw;
 use komado_core::{Address, Role, ThreadId};
 use komado_engine::turn::News;
 use komado_provider::Cancel;
 use komado_store::Mode;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
+
+/// What the note of the command line is about.
+const GIVEN: &str = "playbook_run";
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
@@ -37,35 +46,55 @@ pub(crate) struct Args {
     /// The session to go on with; a new one when left out
     #[arg(long, value_name = "SESSION")]
     session: Option<Address>,
+    /// The folder that the tools work in; one of the session's own when left out
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+    /// The system prompt of a new session; the one for tasks when left out
+    #[arg(long, value_name = "TEXT", conflicts_with = "session")]
+    system: Option<String>,
+    /// Leave the session running when the playbook has ended
+    #[arg(long)]
+    keep_open: bool,
     #[command(flatten)]
     wishes: Wishes,
-    #[command(flatten)]
-    beginning: Beginning,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let playbook = right(Some(&args.file))?;
-    let text = args.text.join(" ");
-    let vars = variables(&args.vars, &text)?;
-    let talk = Talk::open(app, args.session.as_ref(), args.wishes, args.beginning)?;
+    let given = variables(&args.vars)?;
+    let interrupt = Interrupt::listen();
+    let watch = interrupt.watch();
+    let cancel = watch.cancel();
+    let talk = Talk::open(app, args.session.as_ref(), args.wishes, Beginning::default())?;
     if args.session.is_none() {
         say(format!("session: {}", talk.name()));
     }
-    say_first(app, &talk, text)?;
-    let ended = follow(app, &talk, &playbook, &vars).map_err(|fault| {
+    let folder = match &args.folder {
+        Some(folder) => std::path::absolute(folder)?,
+        None => kit::folder::own(app, &talk.found().session, |_| Ok(()))?,
+    };
+    let mut tools = kit::tools(app, &folder, &cancel)?;
+    let brief = kit::brief(app, &folder)?;
+    let brief = Brief { system: args.system.or(brief.system), ..brief };
+    let vars = begin(app, &talk, &handler::setup(&brief, &tools), &args.text.join(" "), given)?;
+    let ended = follow(app, &talk, &playbook, &vars, &mut tools, &cancel).map_err(|fault| {
         fault.and(format!("`komado playbook run {} --session {}` goes on", args.file.display(), talk.name()))
     })?;
+    if !args.keep_open {
+        end(app, &talk, &ended)?;
+    }
     tell(app, &talk, &ended)
 }
 
-/// The variables that are given: those of the command line, and the task.
-fn variables(given: &[String], text: &str) -> Outcome<Map<String, Value>> {
-    let title = text.lines().next().unwrap_or_default();
+/// The variables of the command line.
+fn variables(given: &[String]) -> Outcome<Map<String, Value>> {
     let mut vars = Map::new();
-    vars.insert("task".into(), json!({ "title": title, "text": text }));
     for pair in given {
-        let Some((name, value)) = pair.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-            return Err(Fault::usage(format!("--var takes NAME=VALUE, not {pair:?}")));
+        let is_name =
+            |name: &str| !name.is_empty() && !name.contains(|c: char| c == '.' || c.is_whitespace());
+        let Some((name, value)) = pair.split_once('=').filter(|(name, _)| is_name(name)) else {
+            let why = "a name has no dots and no spaces; an object is given as JSON";
+            return Err(Fault::usage(format!("--var takes NAME=VALUE, not {pair:?}: {why}")));
         };
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
         vars.insert(name.to_owned(), value);
@@ -73,25 +102,54 @@ fn variables(given: &[String], text: &str) -> Outcome<Map<String, Value>> {
     Ok(vars)
 }
 
-/// Says the first words, unless the playbook was begun already.
-fn say_first(app: &App, talk: &Talk, text: String) -> Outcome {
-    if text.trim().is_empty() {
-        return Ok(());
+/// Says the first words and notes what was given, in one write, unless that was done; gives all variables, also those that
+/// were given to the process that began.
+fn begin(
+    app: &App,
+    talk: &Talk,
+    setup: &Setup,
+    text: &str,
+    given: Map<String, Value>,
+) -> Outcome<Map<String, Value>> {
+    let mut root = app.open(talk.found(), Mode::Write)?;
+    if !root.id().is_root() {
+        return Err(Fault::usage(
+            "a playbook is followed from the root thread: name a session, without a thread",
+        ));
     }
-    let mut thread = app.open(talk.found(), Mode::Write)?;
-    if thread.noted(ABOUT)?.is_some() {
-        return Err(Fault::usage("the session goes on where its playbook stopped: leave the text out"));
-    }
-    thread.say(Message::text(Role::User, text))?;
-    change::settle(&mut thread);
-    Ok(())
+    let mut vars = match root.noted(GIVEN)? {
+        Some(_) if !text.trim().is_empty() => {
+            return Err(Fault::usage("the session goes on where its playbook stopped: leave the text out"));
+        }
+        Some((_, noted)) => serde_json::from_str(noted.get())
+            .map_err(|why| Fault::input(format!("what was given to the playbook cannot be read: {why}")))?,
+        None => {
+            if root.last() == 0 {
+                root.set_up(setup.clone())?;
+            }
+            let mut vars = given.clone();
+            let title = text.lines().next().unwrap_or_default();
+            vars.entry("task").or_insert_with(|| json!({ "title": title, "text": text }));
+            let first = (!text.trim().is_empty()).then(|| Message::text(Role::User, text));
+            let noted = Raw::parse(Value::Object(vars.clone()).to_string());
+            let noted = noted.map_err(|why| Fault::input(format!("--var: {why}")))?;
+            root.say_noting(GIVEN, noted, first.into_iter().collect())?;
+            change::settle(&mut root);
+            vars
+        }
+    };
+    vars.extend(given);
+    Ok(vars)
 }
 
-fn follow(app: &App, talk: &Talk, playbook: &Playbook, vars: &Map<String, Value>) -> Outcome<Ended> {
-    let interrupt = Interrupt::listen();
-    let watch = interrupt.watch();
-    let cancel = watch.cancel();
-    let mut tools = toolbox(app, &cancel)?;
+fn follow(
+    app: &App,
+    talk: &Talk,
+    playbook: &Playbook,
+    vars: &Map<String, Value>,
+    tools: &mut Toolbox,
+    cancel: &Cancel,
+) -> Outcome<Ended> {
     let mut mind = AppMind::new(app, &talk.connection, talk.wishes.clone());
     let printed = match app.paper.json {
         true => Printed::for_program(talk.found()),
@@ -99,26 +157,26 @@ fn follow(app: &App, talk: &Talk, playbook: &Playbook, vars: &Map<String, Value>
     };
     let mut screen = Screen { printed, is_quiet: app.paper.json };
     let limits = app.config.agent.limits;
-    let mut hands = Solo::new(&mut mind, &mut tools, limits, cancel, &mut screen);
+    let mut hands = Solo::new(&mut mind, tools, limits, cancel.clone(), &mut screen);
     let ended = playbook::run(playbook, &talk.found().session, vars, &mut hands);
     screen.printed.end()?;
     ended.map_err(fault)
 }
 
-/// The tools of the MCP servers of the settings.
-fn toolbox(app: &App, cancel: &Cancel) -> Outcome<Toolbox> {
-    let servers = &app.config.agent.servers;
-    if servers.is_empty() {
-        return Ok(Toolbox::default());
-    }
-    let servers =
-        Servers::open(servers, cancel).map_err(|error| Fault::new(Exit::Failed, error.to_string()))?;
-    Ok(Toolbox::default().with(servers))
+/// Ends the session as the playbook says.
+fn end(app: &App, talk: &Talk, ended: &Ended) -> Outcome {
+    let session = &talk.found().session;
+    match ended.is_good {
+        true => app.engine.complete(session, Some(ended.result.clone()))?,
+        false => app.engine.fail(session, &ended.result)?,
+    };
+    Ok(())
 }
 
 fn fault(error: komado_agent::Error) -> Fault {
     match error {
         komado_agent::Error::Engine(error) => error.into(),
+        komado_agent::Error::Order(Order::Leave(why)) => Fault::new(Exit::Failed, why),
         komado_agent::Error::Playbook(error) => Fault::input(error.to_string()),
         other => Fault::new(Exit::Failed, other.to_string()),
     }

@@ -1,6 +1,6 @@
 //! `komado task add`: put a task into the queue by hand.
 
-use super::put::{Put, fresh, local, put};
+use super::put::{Put, bare, fresh, local, put};
 use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::say;
@@ -42,20 +42,24 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
-    let tasks = match &args.file {
-        Some(path) => from_file(path)?,
-        None => vec![],
-    };
-    if args.file.is_none() {
-        return one(app, &args);
-    }
+    let Some(path) = &args.file else { return one(app, &args) };
     if args.key.is_some() || args.title.is_some() {
         return Err(Fault::usage("--key and --title are for one task; a file says them itself"));
     }
-    for task in tasks {
-        add(app, &args, fresh()?, task)?;
+    // All of it is looked at before any of it is queued.
+    let tasks = from_file(path)?;
+    let tasks = tasks.into_iter().map(|task| settled(&args, task)).collect::<Outcome<Vec<_>>>()?;
+    let mut queued = 0;
+    for task in &tasks {
+        match add(app, fresh()?, task.clone())? {
+            Put::Queued(_) => queued += 1,
+            Put::Known => say(format!("komado: {} is in the queue already", task.name)),
+        }
     }
-    Ok(())
+    match queued {
+        0 => Err(Fault::new(Exit::Refused, format!("{}: all of it is in the queue already", path.display()))),
+        _ => Ok(()),
+    }
 }
 
 fn one(app: &mut App, args: &Args) -> Outcome {
@@ -69,44 +73,45 @@ fn one(app: &mut App, args: &Args) -> Outcome {
     let session = fresh()?;
     let key = key(args.key.as_deref(), &session)?;
     let title = args.title.clone().unwrap_or_else(|| first_line(&text));
-    let task = Task {
-        name: name(&key),
-        key,
-        title,
-        text,
-        user: None,
-        url: None,
-        clone_url: None,
-        folder: None,
-        playbook: None,
-        last_comment: None,
-    };
-    add(app, args, session, task)
-}
-
-fn add(app: &mut App, args: &Args, session: SessionId, mut task: Task) -> Outcome {
-    task.user = args.user.clone().or(task.user);
-    task.folder = args.folder.clone().or(task.folder).map(|path| there(&path, "folder")).transpose()?;
-    task.playbook =
-        args.playbook.clone().or(task.playbook).map(|path| there(&path, "playbook")).transpose()?;
+    let task = settled(args, Task { title, text, ..bare(key) })?;
     let name = task.name.clone();
-    match put(app, session, task)? {
-        Put::Queued(session) if app.paper.json => app.paper.json(&json!({
-            "session": session.as_str(),
-            "task": name,
-            "state": "queued",
-            "undo": format!("komado task stop {session}"),
-        })),
-        Put::Queued(session) => {
-            app.paper.line(session.as_str())?;
-            say(format!("undo: komado task stop {session}"));
-            Ok(())
-        }
+    match add(app, session, task)? {
+        Put::Queued(_) => Ok(()),
         Put::Known => Err(Fault::new(
             Exit::Refused,
             format!("{name} is in the queue already: `komado task show {name}` shows it"),
         )),
     }
+}
+
+/// With what the command line says, and paths that the worker finds.
+fn settled(args: &Args, task: Task) -> Outcome<Task> {
+    let path = |given: &Option<PathBuf>, own: Option<PathBuf>, what| {
+        given.clone().or(own).map(|path| there(&path, what)).transpose()
+    };
+    Ok(Task {
+        user: args.user.clone().or(task.user),
+        folder: path(&args.folder, task.folder, "folder")?,
+        playbook: path(&args.playbook, task.playbook, "playbook")?,
+        ..task
+    })
+}
+
+/// Queues it, and says so.
+fn add(app: &mut App, session: SessionId, task: Task) -> Outcome<Put> {
+    let name = task.name.clone();
+    let put_in = put(app, session, task)?;
+    if let Put::Queued(session) = &put_in {
+        let undo = format!("komado task stop {session}");
+        if app.paper.json {
+            let row = json!({ "session": session.as_str(), "task": name, "state": "queued", "undo": undo });
+            app.paper.json(&row)?;
+        } else {
+            app.paper.line(session.as_str())?;
+            say(format!("undo: {undo}"));
+        }
+    }
+    Ok(put_in)
 }
 
 fn from_file(path: &Path) -> Outcome<Vec<Task>> {
@@ -138,14 +143,6 @@ fn key(given: Option<&str>, session: &SessionId) -> Outcome<TaskKey> {
             }
             Ok(local(name))
         }
-    }
-}
-
-/// What a task is called.
-pub(super) fn name(key: &TaskKey) -> String {
-    match key.task_source.as_str() {
-        "local" => format!("local:{}", key.task_id),
-        _ => key.to_string(),
     }
 }
 

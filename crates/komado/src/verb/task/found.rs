@@ -1,6 +1,7 @@
 //! The task that somebody means.
 
 use super::Named;
+use super::put::name;
 use super::standing::{Standing, each_job, is_task};
 use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
@@ -32,7 +33,7 @@ fn sessions(app: &App, given: &str) -> Outcome<Vec<Standing>> {
         if is_task(row) && row.meta.uuid.starts_with(given) && by_id.len() <= MOST {
             by_id.push(row.clone());
         }
-        if is_task(row) && super::add::name(&row.meta.task_key) == given {
+        if is_task(row) && name(&row.meta.task_key) == given {
             by_key = Some(row.clone());
         }
         Ok(())

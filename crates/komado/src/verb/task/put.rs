@@ -31,6 +31,30 @@ pub(super) fn local(name: &str) -> TaskKey {
     }
 }
 
+/// A task of which only the key is known.
+pub(super) fn bare(key: TaskKey) -> Task {
+    Task {
+        name: name(&key),
+        key,
+        title: String::new(),
+        text: String::new(),
+        user: None,
+        url: None,
+        clone_url: None,
+        folder: None,
+        playbook: None,
+        last_comment: None,
+    }
+}
+
+/// What a task is called.
+pub(super) fn name(key: &TaskKey) -> String {
+    match key.task_source.as_str() {
+        "local" => format!("local:{}", key.task_id),
+        _ => key.to_string(),
+    }
+}
+
 /// Puts it at the end of the queue.
 pub(super) fn put(app: &App, session: SessionId, mut task: Task) -> Outcome<Put> {
     task.user = task.user.or_else(|| app.config.user.clone());

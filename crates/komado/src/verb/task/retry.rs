@@ -25,9 +25,12 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
         }
         _ => {}
     }
-    if task.row.as_ref().is_some_and(|row| row.status.is_ended()) {
+    // One that came to its end and is in the queue still has only to be told at its tracker.
+    let is_untold = matches!(task.state(), "completed" | "stopped");
+    if !is_untold && task.row.as_ref().is_some_and(|row| row.status.is_ended()) {
         reopen(app, id)?;
     }
     app.engine.store().requeue(id)?;
-    tell(app, id, "queued", "waits to be tried again", Some("stop"))
+    let words = if is_untold { "waits to be told at its tracker" } else { "waits to be tried again" };
+    tell(app, id, "queued", words, Some("stop"))
 }

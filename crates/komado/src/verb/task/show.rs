@@ -34,7 +34,7 @@ struct Told {
 }
 
 pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
-    let task = find(app, &args.named)?;
+    let task = find(app, &args.named)?.remembered(app)?;
     let told = if task.row.is_some() { told(app, &task)? } else { Told::default() };
     let folder = app.files.as_ref().and_then(|files| files.folder(&task.session).ok());
     let text = task.task().map(|task| task.text);
@@ -65,10 +65,9 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
 
 fn lines(task: &Standing, told: &Told) -> Vec<(&'static str, String)> {
     let mut lines = vec![("session", task.session.to_string()), ("key", task.key.clone())];
-    let about = task.task();
     let mut add = |name, value: Option<String>| lines.extend(value.map(|value| (name, value)));
-    add("title", about.as_ref().map(|task| task.title.clone()));
-    add("url", about.as_ref().and_then(|task| task.url.clone()));
+    add("title", task.title());
+    add("url", task.url());
     add("state", Some(task.state().to_owned()));
     add("why", task.why());
     add("tries", task.tries().map(|tries| tries.to_string()));

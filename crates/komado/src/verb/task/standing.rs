@@ -1,12 +1,13 @@
 //! Where a task stands: what the queue and the table of sessions say of it together.
 
-use super::add::name;
+use super::put::{bare, name};
 use crate::app::App;
 use crate::fault::Outcome;
+use komado_agent::handler::Mark;
 use komado_agent::task::Task;
-use komado_core::SessionId;
 use komado_core::session::{Session, State};
-use komado_store::{Query, Queued, Stage};
+use komado_core::{SessionId, ThreadId};
+use komado_store::{Mode, Query, Queued, Stage};
 use serde_json::{Value, json};
 
 /// Why the job of a task that rests is laid aside.
@@ -20,6 +21,8 @@ pub(super) struct Standing {
     pub(super) key: String,
     pub(super) queued: Option<Queued>,
     pub(super) row: Option<Session>,
+    /// What its journal says of it, where its job is gone and somebody asked.
+    mark: Option<Mark>,
 }
 
 impl Standing {
@@ -27,12 +30,39 @@ impl Standing {
         let query = Query { id: Some(queued.job.session.clone()), ..Query::default() };
         let row = app.engine.store().sessions(&query)?.pop();
         let (session, key) = (queued.job.session.clone(), queued.job.key.clone());
-        Ok(Self { session, key, queued: Some(queued), row })
+        Ok(Self { session, key, queued: Some(queued), row, mark: None })
     }
 
     pub(super) fn of_row(row: Session) -> Outcome<Self> {
         let session = SessionId::new(row.meta.uuid.as_str())?;
-        Ok(Self { session, key: name(&row.meta.task_key), queued: None, row: Some(row) })
+        Ok(Self { session, key: name(&row.meta.task_key), queued: None, row: Some(row), mark: None })
+    }
+
+    /// With what its journal says of it, when no job says it.
+    pub(super) fn remembered(mut self, app: &App) -> Outcome<Self> {
+        if self.queued.is_none() {
+            let root = app.engine.open(&self.session, &ThreadId::root(), Mode::Read)?;
+            self.mark = Mark::of(&root).map_err(super::fault)?;
+        }
+        Ok(self)
+    }
+
+    /// One line about it.
+    pub(super) fn title(&self) -> Option<String> {
+        let noted = || self.mark.as_ref().and_then(|mark| mark.title.clone());
+        self.task().map(|task| task.title).or_else(noted)
+    }
+
+    /// Where people look at it.
+    pub(super) fn url(&self) -> Option<String> {
+        let noted = || self.mark.as_ref().and_then(|mark| mark.url.clone());
+        self.task().and_then(|task| task.url).or_else(noted)
+    }
+
+    /// For its tracker, which needs no more than its key.
+    pub(super) fn for_tracker(&self) -> Option<Task> {
+        let bared = || self.row.as_ref().map(|row| bare(row.meta.task_key.clone()));
+        self.task().or_else(bared)
     }
 
     /// One word for it.
@@ -80,13 +110,12 @@ impl Standing {
     /// For programs.
     pub(super) fn as_json(&self) -> Value {
         let counters = self.row.as_ref().map(|row| row.counters).unwrap_or_default();
-        let task = self.task();
         json!({
             "session": self.session.as_str(),
             "task": self.key,
             "state": self.state(),
-            "title": task.as_ref().map(|task| &task.title),
-            "url": task.as_ref().and_then(|task| task.url.as_ref()),
+            "title": self.title(),
+            "url": self.url(),
             "user": self.user(),
             "tries": self.tries(),
             "why": self.why(),

@@ -4,7 +4,7 @@
 //! done here.
 
 use super::found::find;
-use super::standing::Standing;
+use super::put::bare;
 use super::{Named, refused, tell};
 use crate::app::App;
 use crate::fault::Outcome;
@@ -12,6 +12,8 @@ use crate::paper::say;
 use crate::verb::work::source_of;
 use clap::Args as ClapArgs;
 use komado_agent::source::Ended;
+use komado_agent::task::Task;
+use komado_core::session::TaskKey;
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
@@ -33,14 +35,18 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
     if is_open {
         app.engine.stop(id, Some("somebody stopped it".to_owned()))?;
     }
-    tell_tracker(app, &task);
+    task.for_tracker().iter().for_each(|task| tell_tracker(app, task));
     tell(app, id, "stopped", "is stopped", None)
 }
 
+/// Tells the tracker of a task of which only the key is known that nobody works on it.
+pub(crate) fn tell_tracker_of(app: &App, key: &TaskKey) {
+    tell_tracker(app, &bare(key.clone()));
+}
+
 /// No label of ours stays at the tracker. When it cannot be told, the person is.
-fn tell_tracker(app: &App, standing: &Standing) {
-    let Some(task) = standing.task() else { return };
-    let ended = source_of(app, &task).map(|mut source| source.end(&task, Ended::Stopped));
+fn tell_tracker(app: &App, task: &Task) {
+    let ended = source_of(app, task).map(|mut source| source.end(task, Ended::Stopped));
     match ended {
         Ok(Ok(())) => {}
         Ok(Err(why)) => say(format!("komado: {why}")),

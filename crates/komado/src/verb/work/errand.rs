@@ -1,16 +1,15 @@
 //! One job with everything it needs from the settings: model, tools, source, playbook, folder.
 
-use super::{folder, pace};
+use super::pace;
 use crate::app::{App, hostname};
 use crate::connect::{Connection, Wishes};
 use crate::fault::{Fault, Outcome};
+use crate::kit::{brief, folder, read, tools};
 use crate::mind::AppMind;
 use crate::thrift;
 use crate::verb::new;
 use crate::verb::task::fault;
-use komado_agent::builtin::{Builtin, Workshop};
 use komado_agent::handler::{self, Brief, Kit, Orders, Verdict, Vigil};
-use komado_agent::mcp::{How, Server, Servers};
 use komado_agent::mind::Mind;
 use komado_agent::playbook::Playbook;
 use komado_agent::progress::Progress;
@@ -21,15 +20,9 @@ use komado_agent::worker::{self, Pace};
 use komado_core::session::MetaConfig;
 use komado_provider::{Cancel, Client};
 use komado_store::Taken;
-use std::fs;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 
-/// The file with rules that is looked for in a working folder.
-const RULES: &str = "AGENTS.md";
-/// Most bytes of a rules file that are read; how much of it is told is bounded, too.
-const MOST_RULES: u64 = 1 << 20;
 /// Most bytes of a playbook.
 const MOST_PLAYBOOK: u64 = 4 << 20;
 
@@ -133,54 +126,9 @@ pub(crate) fn source_of(app: &App, task: &Task) -> Outcome<Box<dyn Source>> {
     source::open(tracker.clone(), client).map_err(|why| fault(why.into()))
 }
 
-fn tools(app: &App, folder: &Path, cancel: &Cancel) -> Outcome<Toolbox> {
-    let wishes = &app.config.agent.tools;
-    let workshop = Workshop {
-        folder: folder.to_owned(),
-        enabled: wishes.enabled.clone(),
-        allow: wishes.allow.clone(),
-        timeout: wishes.timeout,
-        most_output: wishes.most_output,
-        sandbox: wishes.sandbox,
-        jailer: vec![std::env::current_exe()?.into(), "confine".into()],
-    };
-    let builtin = Builtin::new(workshop).map_err(|why| fault(why.into()))?;
-    let servers: Vec<Server> =
-        app.config.agent.servers.iter().map(|server| in_folder(server, folder)).collect();
-    let servers = Servers::open(&servers, cancel).map_err(|why| fault(why.into()))?;
-    Ok(Toolbox::default().with(builtin).with(servers))
-}
-
-/// A server that says nothing else runs where the task works.
-fn in_folder(server: &Server, task: &Path) -> Server {
-    let mut server = server.clone();
-    if let How::Command { folder, .. } = &mut server.how {
-        folder.get_or_insert_with(|| task.to_owned());
-    }
-    server
-}
-
-fn brief(app: &App, folder: &Path) -> Outcome<Brief> {
-    let wishes = &app.config.agent;
-    let rules = match &wishes.rules_file {
-        Some(path) => Some((path.display().to_string(), read(path, MOST_RULES)?)),
-        None => read(&folder.join(RULES), MOST_RULES).ok().map(|text| (RULES.to_owned(), text)),
-    };
-    Ok(Brief { system: wishes.system_prompt.clone(), rules })
-}
-
 fn playbook(app: &App, task: &Task) -> Outcome<Playbook> {
     let named: Option<&PathBuf> = task.playbook.as_ref().or(app.config.agent.playbook.as_ref());
     let Some(path) = named else { return Ok(Playbook::built_in()) };
     let text = read(path, MOST_PLAYBOOK)?;
     Playbook::parse(&path.display().to_string(), &text).map_err(|why| Fault::input(why.to_string()))
-}
-
-fn read(path: &Path, most: u64) -> Outcome<String> {
-    let name = path.display();
-    let mut bytes = Vec::new();
-    fs::File::open(path)
-        .and_then(|file| file.take(most).read_to_end(&mut bytes))
-        .map_err(|why| Fault::input(format!("{name}: {why}")))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

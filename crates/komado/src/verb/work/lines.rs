@@ -74,7 +74,17 @@ fn tell_person(paper: &mut Paper, now: &str, happened: &Happened<'_>) -> Outcome
         Happened::Trouble(_) => return Ok(()),
     };
     let time = now.get(11..19).unwrap_or(now);
-    paper.fit(&format!("{time} {}  {words}", taken.job.key))
+    paper.fit(&format!("{time} {}  {words}", called(taken)))
+}
+
+/// A short name: a task that has no name but its session's is called by the beginning of that.
+fn called(taken: &Taken) -> &str {
+    let (key, session) = (taken.job.key.as_str(), taken.job.session.as_str());
+    match key.strip_prefix("local:") {
+        Some(name) if name == session => session.get(..8).unwrap_or(session),
+        Some(name) => name,
+        None => key,
+    }
 }
 
 fn nth(taken: &Taken) -> String {

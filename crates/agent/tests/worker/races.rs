@@ -1,0 +1,112 @@
+//! Two who have to do with the same job, and whoever is slow or panics.
+
+use crate::holder;
+use crate::kit::{World, call, words};
+use komado_agent::handler::{self, Mark, Verdict};
+use komado_agent::progress::Progress;
+use komado_agent::source::Ended;
+use komado_agent::worker::{Exit, Happened, Launch, Leash, Until, Worker};
+use komado_core::ThreadId;
+use komado_core::session::State;
+use komado_store::{Mode, Outcome, Stage, Taken};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+#[test]
+fn whoever_lost_a_job_does_not_bring_it_back() {
+    let mut world = World::new();
+    world.pace.hidden = Duration::ZERO;
+    let id = world.queue("s1");
+    let slow = world.take();
+    let other = world.take();
+    world.engine.store().finish(&other, &Outcome::Dead { why: "paused".into() }).unwrap();
+    assert_eq!(
+        world.attend(&slow, |_| Verdict::Left("another worker has it".into())),
+        Verdict::Left("another worker has it".into())
+    );
+    assert_eq!((world.stage(), world.jobs()[0].why.as_deref()), (Some(Stage::Dead), Some("paused")));
+    assert!(world.engine.store().requeue(&id).unwrap(), "only somebody who wants it does");
+}
+
+#[test]
+fn a_tracker_that_is_slow_to_answer_does_not_make_a_job_look_forgotten() {
+    let mut world = World::new();
+    world.pace.hidden = Duration::from_millis(400);
+    let id = world.queue("s1");
+    let taken = world.take();
+    let engine = world.engine.clone();
+    let taken_by_another = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&taken_by_another);
+    world.board.lock().unwrap().while_asked = Some(Arc::new(move || {
+        for _ in 0..15 {
+            std::thread::sleep(Duration::from_millis(100));
+            let another = engine.store().take(&holder(), Duration::from_secs(60)).unwrap();
+            counted.fetch_add(u32::from(another.is_some()), Ordering::SeqCst);
+        }
+    }));
+    let verdict = world.work_on(&taken, |news| {
+        std::thread::sleep(Duration::from_millis(200));
+        Ok(if news.contains("look ok") { words("done") } else { call("look") })
+    });
+    assert_eq!((verdict, world.state(&id)), (Verdict::Completed, State::Completed));
+    assert_eq!(taken_by_another.load(Ordering::SeqCst), 0);
+    assert!(world.jobs().is_empty());
+}
+
+#[test]
+fn a_tracker_that_never_hears_of_the_end_is_given_up_and_the_end_stands() {
+    let world = World::new();
+    let id = world.queue("s1");
+    let away = Arc::clone(&world.board);
+    world.work(move |_| {
+        away.lock().unwrap().is_away = true;
+        Ok(words("all is done"))
+    });
+    for last in [false, true] {
+        let verdict = world.attend(&world.take(), |kit| handler::told(&world.engine, kit).unwrap());
+        assert_eq!(matches!(verdict, Verdict::Failed(_)), last, "{verdict:?}");
+    }
+    assert_eq!((world.state(&id), world.stage()), (State::Completed, Some(Stage::Dead)));
+    world.board.lock().unwrap().is_away = false;
+    assert!(world.engine.store().requeue(&id).unwrap());
+    world.attend(&world.take(), |kit| handler::told(&world.engine, kit).unwrap());
+    assert_eq!((world.board.lock().unwrap().ended.as_slice(), world.jobs().len()), (&[Ended::Done][..], 0));
+}
+
+#[test]
+fn a_task_that_was_given_up_before_it_could_begin_has_its_prompt_and_tools_when_retried() {
+    let mut world = World::new();
+    world.pace.tries = 1;
+    let id = world.queue("s1");
+    let verdict = world.attend(&world.take(), |kit| handler::unable(&world.engine, kit, "no key is set"));
+    assert!(matches!(verdict, Verdict::Failed(_)), "{verdict:?}");
+    world.engine.resume(&id).unwrap();
+    world.engine.store().requeue(&id).unwrap();
+    assert_eq!(world.work(|_| Ok(words("done"))), Verdict::Completed);
+    let root = world.engine.open(&id, &ThreadId::root(), Mode::Read).unwrap();
+    assert!(root.view().setup().is_some());
+    let mark = Mark::of(&root).unwrap().unwrap();
+    assert_eq!(mark.title.as_deref(), Some("窓を直す"), "its title outlives its job");
+}
+
+/// Works on a thread of the worker, and panics.
+struct Panicking;
+
+impl Launch for Panicking {
+    fn run(&self, _taken: &Taken, _leash: &Leash, _tell: &(dyn Fn(Progress) + Sync)) -> Exit {
+        std::panic::resume_unwind(Box::new("a fault of ours"))
+    }
+}
+
+#[test]
+fn a_task_that_panics_is_one_that_died_and_its_worker_goes_on() {
+    let world = World::new();
+    world.queue("s1");
+    let worker = Worker::new(&world.engine, &Panicking, holder(), world.pace, 1);
+    let mut died = 0;
+    worker
+        .run(Until::Empty, &mut |happened| died += u32::from(matches!(happened, Happened::Died(..))))
+        .unwrap();
+    assert_eq!((died, world.stage()), (4, Some(Stage::Dead)));
+}

@@ -1,0 +1,99 @@
+//! Tasks come in, are listed and shown.
+
+use crate::kit::{Shop, says};
+use crate::run::feed;
+use std::fs;
+
+fn shop() -> Shop {
+    Shop::new(vec![says("(t)", "すべて終わりました")], "")
+}
+
+#[test]
+fn text_standard_input_and_files_become_tasks() {
+    let shop = shop();
+    let first = shop.add("(t) one");
+    let second = shop.place.feed(&["task", "add", "-", "--title", "二つ目"], "(t) two\nwith more".as_bytes());
+    assert_eq!(second.code, 0, "{}", second.err);
+    fs::write(shop.place.path().join("more.txt"), "(t) three\n---\n(t) four\n").unwrap();
+    assert_eq!(shop.place.ok(&["task", "add", "--file", "more.txt"]).lines().count(), 2);
+    let listed = shop.place.json_lines(&["task", "list"]);
+    let titles: Vec<&str> = listed.iter().map(|task| task["title"].as_str().unwrap()).collect();
+    assert_eq!(titles, ["(t) one", "二つ目", "(t) three", "(t) four"]);
+    assert!(listed.iter().all(|task| task["state"] == "queued"));
+    let shown = shop.place.ok(&["task", "show", &first[..8]]);
+    assert!(shown.contains("state     queued") && shown.contains("title     (t) one"), "{shown}");
+}
+
+#[test]
+fn what_is_no_task_is_named_with_its_place_and_nothing_is_queued() {
+    let shop = shop();
+    let path = shop.place.path();
+    fs::write(path.join("bad.jsonl"), "{\"title\":\"a\",\"text\":\"b\"}\n{\"titel\":\"c\"}\n").unwrap();
+    let said = shop.refused(&["task", "add", "--file", "bad.jsonl"], 6);
+    assert!(said.contains("bad.jsonl:2") && said.contains("titel"), "{said}");
+    fs::write(path.join("away.jsonl"), "{\"text\":\"a\"}\n{\"text\":\"b\",\"folder\":\"no-such\"}\n")
+        .unwrap();
+    let said = shop.refused(&["task", "add", "--file", "away.jsonl"], 3);
+    assert!(said.contains("no-such"), "{said}");
+    assert!(shop.refused(&["task", "add", "--file", "none.md"], 3).contains("none.md"));
+    assert!(shop.refused(&["task", "add", "  "], 2).contains("nothing is to be done"));
+    shop.refused(&["task", "add"], 2);
+    shop.refused(&["task", "add", "a", "--key", "github:nonsense"], 2);
+    shop.refused(&["task", "add", "--file", "bad.jsonl", "--key", "k"], 2);
+    assert_eq!(shop.place.ok(&["task", "list"]), "no tasks; --all lists those that ended\n");
+}
+
+#[test]
+fn of_two_with_the_same_key_one_is_queued_and_the_later_inherits() {
+    let shop = shop();
+    shop.place.ok(&["task", "add", "(t) paint", "--key", "paint"]);
+    assert!(shop.refused(&["task", "add", "(t) again", "--key", "paint"], 5).contains("local:paint"));
+    shop.work();
+    shop.place.ok(&["task", "add", "(t) once more", "--key", "paint"]);
+    shop.work();
+    let last = shop.asked().pop().unwrap().to_string();
+    assert!(last.contains("once more") && last.contains("すべて終わりました"), "{last}");
+}
+
+#[test]
+fn a_file_that_grew_is_added_again_and_only_what_is_new_is_queued() {
+    let shop = shop();
+    let file = shop.place.path().join("list.txt");
+    fs::write(&file, "(t) one\n").unwrap();
+    shop.place.ok(&["task", "add", "--file", "list.txt"]);
+    assert!(shop.refused(&["task", "add", "--file", "list.txt"], 5).contains("already"));
+    fs::write(&file, "(t) one\n---\n(t) two\n").unwrap();
+    assert_eq!(shop.place.ok(&["task", "add", "--file", "list.txt"]).lines().count(), 1);
+    assert_eq!(shop.place.json_lines(&["task", "list"]).len(), 2);
+}
+
+#[test]
+fn a_task_that_is_done_keeps_its_title_and_fits_the_screen() {
+    let shop = shop();
+    let id = shop.add(
+        "(t) 窓をとても小さくしてください、そしてその理由を長い長い文章で説明してください、お願いします",
+    );
+    let told = shop.work();
+    assert!(told.lines().all(|line| !line[9..].starts_with("local:")), "{told}");
+    assert!(told.contains(&format!(" {}  completed", &id[..8])), "{told}");
+    assert_eq!(shop.place.ok(&["task", "list"]), "no tasks; --all lists those that ended\n");
+    shop.place.ok(&["task", "add", "(t) more", "--key", "github:some-long-owner/some-long-name/issue/12345"]);
+    let mut list = shop.place.command(&["task", "list", "--all"]);
+    list.env("COLUMNS", "80");
+    let listed = feed(list, b"").out;
+    assert!(listed.contains("…") && listed.contains("issue/12345"), "{listed}");
+    assert!(listed.contains("(t) 窓をとても") && listed.contains("completed"), "{listed}");
+    assert!(listed.lines().all(|line| komado_core::notation::width(line) <= 80), "{listed}");
+    let shown = shop.show(&id);
+    assert_eq!((&shown["state"], &shown["result"]), (&"completed".into(), &"すべて終わりました".into()));
+    assert!(shown["title"].as_str().unwrap().starts_with("(t) 窓"), "{shown}");
+}
+
+#[test]
+fn tasks_are_done_on_threads_of_the_worker_when_that_is_wanted() {
+    let shop = shop();
+    let ids = [shop.add("(t) a"), shop.add("(t) b"), shop.add("(t) c")];
+    let rows = shop.place.json_lines(&["work", "--once", "--in-process", "--concurrency", "2"]);
+    assert_eq!(rows.iter().filter(|row| row["kind"] == "ended" && row["status"] == "completed").count(), 3);
+    assert!(ids.iter().all(|id| shop.state(id) == "completed"));
+}

@@ -1,0 +1,108 @@
+//! Pause, resume, stop and retry, in every state of a task.
+
+use crate::kit::{Shop, long, says};
+use komado_provider::scripted::Step;
+
+fn verb(shop: &Shop, verb: &str, id: &str) -> String {
+    shop.place.json(&["task", verb, id])["state"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_task_that_was_never_begun_rests_and_begins_when_it_is_resumed() {
+    let shop = Shop::new(vec![says("(t)", "done")], "");
+    let id = shop.add("(t) wait");
+    assert!(shop.refused(&["task", "resume", &id], 5).contains("is queued"));
+    assert!(shop.refused(&["task", "retry", &id], 5).contains("waits already"));
+    assert_eq!(verb(&shop, "pause", &id), "paused");
+    assert!(shop.refused(&["task", "pause", &id], 5).contains("rests already"));
+    assert!(shop.refused(&["task", "retry", &id], 5).contains("task resume"));
+    assert_eq!(shop.state(&id), "paused");
+    shop.work();
+    assert_eq!((shop.state(&id).as_str(), shop.asked().len()), ("paused", 0));
+    assert_eq!(verb(&shop, "resume", &id), "queued");
+    shop.work();
+    assert_eq!(shop.state(&id), "completed");
+    let asked = shop.asked().remove(0);
+    assert!(asked["messages"][0]["role"] == "system" && asked["tools"].is_array(), "{asked}");
+}
+
+#[test]
+fn a_task_that_rests_unbegun_is_resumed_before_anybody_saw_it_or_stopped() {
+    let shop = Shop::new(vec![says("(t)", "done")], "");
+    let (first, second) = (shop.add("(t) one"), shop.add("(t) two"));
+    verb(&shop, "pause", &first);
+    verb(&shop, "resume", &first);
+    verb(&shop, "pause", &second);
+    assert_eq!(verb(&shop, "stop", &second), "stopped");
+    shop.work();
+    assert_eq!((shop.state(&first).as_str(), shop.state(&second).as_str()), ("completed", "stopped"));
+}
+
+#[test]
+fn a_task_that_is_worked_on_rests_and_goes_on() {
+    let shop = Shop::new(long(), "");
+    let id = shop.add("(long) work");
+    let worker = shop.worker();
+    shop.await_begun();
+    assert_eq!(shop.state(&id), "running");
+    assert!(shop.refused(&["task", "resume", &id], 5).contains("is running"));
+    assert!(shop.refused(&["task", "retry", &id], 5).contains("is worked on"));
+    assert_eq!(verb(&shop, "pause", &id), "pausing");
+    shop.await_state(&id, "paused");
+    worker.stop();
+    assert_eq!(verb(&shop, "resume", &id), "queued");
+    shop.work();
+    let shown = shop.show(&id);
+    assert_eq!((&shown["state"], &shown["result"]), (&"completed".into(), &"went on to the end".into()));
+}
+
+#[test]
+fn a_task_that_is_worked_on_is_stopped_and_its_worker_goes_on_with_another() {
+    let shop = Shop::new(long().into_iter().chain([says("(t)", "done")]).collect(), "");
+    let id = shop.add("(long) work");
+    let worker = shop.worker();
+    shop.await_begun();
+    assert_eq!(verb(&shop, "stop", &id), "stopping");
+    shop.await_state(&id, "stopped");
+    let other = shop.add("(t) other");
+    shop.await_state(&other, "completed");
+    worker.stop();
+    for verb in ["pause", "resume", "stop", "retry"] {
+        for (id, state) in [(&id, "stopped"), (&other, "completed")] {
+            let said = shop.refused(&["task", verb, id], 5);
+            assert!(said.contains(state), "{verb} {state}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_task_that_failed_is_retried_in_its_session() {
+    let refuses = Step::fail(401, None).when_anywhere("(refused)");
+    let shop = Shop::new(vec![refuses], "");
+    let id = shop.add("(refused) once");
+    shop.work();
+    let shown = shop.show(&id);
+    assert!(shown["state"] == "failed" && shown["why"].as_str().unwrap().contains("401"), "{shown}");
+    assert!(shop.refused(&["task", "pause", &id], 5).contains("failed"));
+    assert!(shop.refused(&["task", "resume", &id], 5).contains("failed"));
+    let kind = Shop::new(vec![says("(refused)", "now it went")], "");
+    std::fs::copy(kind.place.path().join("komado.yaml"), shop.place.path().join("komado.yaml")).unwrap();
+    assert_eq!(verb(&shop, "retry", &id), "queued");
+    shop.work();
+    let shown = shop.show(&id);
+    assert!(shown["state"] == "completed" && shown["result"] == "now it went", "{shown}");
+}
+
+#[test]
+fn a_task_that_nobody_knows_is_not_found() {
+    let shop = Shop::new(vec![], "");
+    shop.add("a");
+    for verb in ["show", "pause", "resume", "stop", "retry"] {
+        for task in ["no-such", "github:ann/tool/issue/27", "ffffffff-ffff"] {
+            assert!(shop.refused(&["task", verb, task], 3).contains(task), "{verb}");
+        }
+    }
+    assert!(shop.refused(&["task", "fetch"], 2).contains("github.repos"));
+    shop.refused(&["work", "--concurrency", "0"], 2);
+    assert!(shop.refused(&["work", "--job"], 6).contains("no job"));
+}

@@ -1,0 +1,109 @@
+//! Issues of a stand-in for GitHub become tasks.
+
+use crate::kit::{Shop, says};
+use komado_agent::source::Kind;
+use komado_agent::stand_in::{Issue, Place, Server};
+use komado_provider::scripted::Step;
+
+const REPO: &str = "ann/tool";
+const LABEL: &str = "coding agent";
+
+fn settings(url: &str) -> String {
+    format!(
+        "github: {{base_url: '{url}', token: sesame, repos: [{REPO}], label: {LABEL}, patience_seconds: 1}}\n"
+    )
+}
+
+struct Desk {
+    shop: Shop,
+    github: Server,
+    issue: Place,
+}
+
+fn desk(steps: Vec<Step>) -> Desk {
+    let github = Server::start(Kind::GitHub, "sesame").unwrap();
+    let issue = github
+        .add_issue(REPO, Issue::new("(t) fix the lid").text("It does not close.").label(LABEL).by("ann"));
+    let more = settings(github.url());
+    Desk { shop: Shop::new(steps, &more), github, issue }
+}
+
+impl Desk {
+    fn labels(&self) -> Vec<String> {
+        self.github.issue(&self.issue).unwrap().labels
+    }
+
+    /// How many comments contain these words.
+    fn said(&self, words: &str) -> usize {
+        let comments = self.github.issue(&self.issue).unwrap().comments;
+        comments.iter().filter(|comment| comment.text.contains(words)).count()
+    }
+
+    fn fetch(&self) -> Vec<String> {
+        let queued = self.shop.place.json(&["task", "fetch"])["queued"].clone();
+        queued.as_array().unwrap().iter().map(|task| task["session"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+#[test]
+fn an_issue_that_is_labelled_again_after_it_was_done_is_a_new_session_that_inherits() {
+    let desk = desk(vec![says("(t)", "蓋は青く塗りました")]);
+    let first = desk.fetch();
+    assert_eq!((first.len(), desk.fetch().len()), (1, 0), "the same issue is not queued twice");
+    desk.shop.work();
+    assert_eq!((desk.labels(), desk.said("蓋は青く塗りました")), (vec!["coding agent done".to_owned()], 1));
+    let by_key = desk.shop.show("github:ann/tool/issue/1");
+    assert_eq!(
+        (by_key["session"].as_str(), by_key["title"].as_str()),
+        (Some(&*first[0]), Some("(t) fix the lid"))
+    );
+    desk.github.label(&desk.issue, LABEL);
+    let second = desk.fetch();
+    assert!(second.len() == 1 && second != first, "{second:?}");
+    desk.shop.work();
+    let asked = desk.shop.asked().pop().unwrap().to_string();
+    assert!(asked.contains("Earlier work") && asked.contains("蓋は青く塗りました"), "{asked}");
+    assert_eq!(desk.said("蓋は青く塗りました"), 2, "one result for each session");
+}
+
+#[test]
+fn a_task_that_failed_and_then_went_well_says_both() {
+    let desk = desk(vec![Step::fail(401, None)]);
+    let id = desk.fetch().remove(0);
+    desk.shop.work();
+    assert_eq!((desk.labels(), desk.said("could not be done")), (vec!["coding agent failed".to_owned()], 1));
+    let kind = Shop::new(vec![says("(t)", "now it went")], &settings(desk.github.url()));
+    std::fs::copy(kind.place.path().join("komado.yaml"), desk.shop.place.path().join("komado.yaml")).unwrap();
+    desk.shop.place.ok(&["task", "retry", &id]);
+    desk.shop.work();
+    assert_eq!((desk.labels(), desk.said("now it went")), (vec!["coding agent done".to_owned()], 1));
+}
+
+#[test]
+fn a_tracker_that_is_away_at_the_end_is_told_later_and_the_model_is_not_asked_again() {
+    let desk = desk(vec![says("(t)", "蓋は青く塗りました")]);
+    let id = desk.fetch().remove(0);
+    // Nobody listens there.
+    desk.shop.set(&settings("http://127.0.0.1:9"));
+    desk.shop.work();
+    let shown = desk.shop.show(&id);
+    assert!(
+        shown["state"] == "completed" && shown["why"].as_str().unwrap().contains("127.0.0.1:9"),
+        "{shown}"
+    );
+    assert_eq!((desk.shop.asked().len(), desk.said("蓋")), (1, 0));
+    desk.shop.set(&settings(desk.github.url()));
+    desk.shop.place.ok(&["task", "retry", &id]);
+    desk.shop.work();
+    assert_eq!((desk.labels(), desk.said("蓋は青く塗りました")), (vec!["coding agent done".to_owned()], 1));
+    assert_eq!(desk.shop.asked().len(), 1);
+    assert!(desk.shop.place.json_lines(&["task", "list"]).is_empty());
+}
+
+#[test]
+fn a_task_that_is_stopped_before_it_began_leaves_no_label() {
+    let desk = desk(vec![]);
+    let id = desk.fetch().remove(0);
+    desk.shop.place.ok(&["task", "stop", &id]);
+    assert_eq!((desk.labels(), desk.fetch().len()), (vec![], 0));
+}
