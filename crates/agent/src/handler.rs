@@ -33,6 +33,7 @@ use crate::task::Task;
 use crate::tools::Toolbox;
 use hands::AtWork;
 use komado_core::SessionId;
+use komado_core::journal::Ending;
 use komado_core::session::{MetaConfig, State};
 use komado_engine::Engine;
 use serde_json::{Map, Value, json};
@@ -165,6 +166,10 @@ fn attempt<'e>(mind: &mut dyn Mind<'e>, kit: &mut Kit<'_>) -> Result<Verdict> {
         State::Paused => return ending::pause(engine, kit, "somebody paused it"),
         ended if ended.is_ended() => return ending::tell(engine, kit),
         State::Running | State::Queued | State::Completed | State::Failed | State::Stopped => {}
+    }
+    match earlier::closing(engine, kit.session)? {
+        Some((_, close)) if close.ending != Ending::Paused => return ending::again(engine, kit, close),
+        _ => {}
     }
     let ended = follow(mind, kit);
     conclude(mind, kit, ended)

@@ -24,6 +24,7 @@ pub mod note;
 pub mod output;
 pub mod place;
 pub mod recall;
+pub mod recount;
 pub mod redact;
 pub mod relay;
 pub mod replay;

@@ -184,7 +184,7 @@ fn wait_for(path: &Path, child: &mut Child) {
 #[test]
 fn a_run_that_is_killed_goes_on_at_its_node_with_all_that_was_given() {
     let place = all_nodes();
-    let free = ["--set", "tools.sandbox=off", "--set", "tools.allow=*", "--window", "32000"];
+    let free = ["--set", "tools.sandbox=off", "--set", "tools.allow=*", "--window", "32000", "--folder", "."];
     let run = ["playbook", "run", "p.json", "窓を直す", "--var", "誰=窓口"];
     let mut command = place.command(&[&run[..], &free[..]].concat());
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();

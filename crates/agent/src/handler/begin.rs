@@ -59,14 +59,16 @@ fn make(engine: &Engine, kit: &Kit<'_>) -> Result<Session> {
 pub(super) fn open<'e>(mind: &mut dyn Mind<'e>, kit: &Kit<'_>) -> Result<Begun> {
     let engine = mind.engine();
     let mut root = opened(mind, kit)?;
-    let counters = engine.session(kit.session)?.counters;
     // Not told by whether it is empty: one that was paused or given up before it could begin has entries.
     if root.view().setup().is_none() {
         root.set_up(brief::setup(&kit.brief, kit.tools))?;
     }
     if let Some(mark) = Mark::of_session(engine, kit.session)? {
+        // Whoever worked on it may have been killed before it could say what it took.
+        let counters = engine.recount(kit.session)?.counters;
         return Ok(Begun { mark, counters, again: true });
     }
+    let counters = engine.session(kit.session)?.counters;
     let earlier = earlier::summary(engine, kit.task, kit.session)?;
     let words = brief::first_message(kit, earlier.as_deref());
     let mark = Mark::about(kit.task);

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::progress::Progress;
 use crate::source::{self, Ended};
 use komado_core::Seq;
-use komado_core::journal::Close;
+use komado_core::journal::{Close, Ending};
 use komado_core::session::{Counters, State};
 use komado_engine::Engine;
 
@@ -28,6 +28,16 @@ pub(super) fn fail(engine: &Engine, kit: &Kit<'_>, why: &str) -> Result<Verdict>
 /// Ends it because it is not wanted any more.
 pub(super) fn stop(engine: &Engine, kit: &Kit<'_>, why: &str) -> Result<Verdict> {
     engine.stop(kit.session, Some(why.to_owned()))?;
+    tell(engine, kit)
+}
+
+/// Ends it as its journal says that it ended: whoever wrote that was killed before the table could follow.
+pub(super) fn again(engine: &Engine, kit: &Kit<'_>, close: Close) -> Result<Verdict> {
+    match close.ending {
+        Ending::Completed => engine.complete(kit.session, close.result)?,
+        Ending::Failed => engine.fail(kit.session, &close.result.unwrap_or_default())?,
+        _ => engine.stop(kit.session, close.result)?,
+    };
     tell(engine, kit)
 }
 

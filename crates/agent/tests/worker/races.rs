@@ -7,6 +7,7 @@ use komado_agent::progress::Progress;
 use komado_agent::source::Ended;
 use komado_agent::worker::{Exit, Happened, Launch, Leash, Until, Worker};
 use komado_core::ThreadId;
+use komado_core::journal::Ending;
 use komado_core::session::State;
 use komado_store::{Mode, Outcome, Stage, Taken};
 use std::sync::Arc;
@@ -109,4 +110,20 @@ fn a_task_that_panics_is_one_that_died_and_its_worker_goes_on() {
         .run(Until::Empty, &mut |happened| died += u32::from(matches!(happened, Happened::Died(..))))
         .unwrap();
     assert_eq!((died, world.stage()), (4, Some(Stage::Dead)));
+}
+
+#[test]
+fn a_task_whose_journal_ended_before_the_table_could_follow_is_ended_there_too() {
+    let world = World::new();
+    let id = world.queue("s1");
+    let verdict = world.work(|_| Err(std::io::Error::other("the model is away").into()));
+    assert!(matches!(verdict, Verdict::Again(_)), "{verdict:?}");
+    world.engine.store().requeue(&id).unwrap();
+    let mut root = world.engine.open(&id, &ThreadId::root(), Mode::Write).unwrap();
+    root.close(Ending::Completed, Some("it is done".into())).unwrap();
+    drop(root);
+    assert_eq!(world.state(&id), State::Running);
+    assert_eq!(world.work(|_| panic!("nobody is asked")), Verdict::Completed);
+    assert_eq!((world.state(&id), world.jobs().len()), (State::Completed, 0));
+    assert!(world.marks().iter().any(|mark| mark.contains("result")), "{:?}", world.marks());
 }

@@ -272,3 +272,23 @@ fn a_session_whose_row_was_lost_is_found_and_keeps_its_meter() {
     let missing = room.engine.session(&SessionId::new("nobody").unwrap()).unwrap_err();
     assert!(matches!(missing, Error::Store(StoreError::NoSession(_))), "{missing}");
 }
+
+#[test]
+fn what_a_process_took_that_was_killed_before_it_told_is_counted_by_the_next_one() {
+    everywhere(|room| {
+        let id = begun(room, "s");
+        let mut root = room.root(&id);
+        root.reply(calls(vec![call("c", "read", "{}")]), used(20, 5)).unwrap();
+        root.say(result("c", "fn main() {}")).unwrap();
+        root.fork(3, thread_id("other"), None).unwrap();
+        let mut fork = room.thread(&id, "other");
+        fork.say(result("c", "in the fork")).unwrap();
+        drop((root, fork));
+        let told = room.engine.session(&id).unwrap().counters;
+        assert_eq!((told.llm_call_count, told.tool_call_count, told.total_tokens), (1, 0, 15));
+        for _ in 0..2 {
+            let now = room.engine.recount(&id).unwrap().counters;
+            assert_eq!((now.llm_call_count, now.tool_call_count, now.total_tokens), (2, 2, 40));
+        }
+    });
+}

