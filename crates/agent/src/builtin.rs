@@ -1,8 +1,8 @@
 //! The built-in tools: read, list, grep, edit and shell, in one folder and nowhere else.
 //!
 //! A model's words are not trusted. Paths are opened by the kernel from the folder's own handle and never lead out of it
-//! (see [`folder`]); commands run under Landlock with an environment of their own (see [`confine`] and [`shell`]). The
-//! allow-list (see [`allow`]) is manners, not a wall: it tells a model early what is not wanted here.
+//! (see `folder`); commands run under Landlock with an environment of their own (see [`confine`] and `shell`). The
+//! allow-list (see `allow`) is manners, not a wall: it tells a model early what is not wanted here.
 
 mod allow;
 mod arguments;
@@ -78,7 +78,7 @@ pub struct Workshop {
     pub most_output: u64,
     /// How commands are kept inside.
     pub sandbox: Sandbox,
-    /// What runs a command confined: a program and its first arguments, which ends up in [`confine`](self::confine).
+    /// What runs a command confined: a program and its first arguments, which ends up in [`confine`].
     pub jailer: Vec<OsString>,
 }
 
