@@ -222,7 +222,7 @@ fn conclude<'e>(
 }
 
 /// Ends a task that was tried too often, also one that was never begun.
-fn give_up(engine: &Engine, kit: &mut Kit<'_>, why: &str) -> Verdict {
+pub fn give_up(engine: &Engine, kit: &mut Kit<'_>, why: &str) -> Verdict {
     let ended = begin::session(engine, kit).and_then(|session| match session.status.is_ended() {
         true => ending::tell(engine, kit),
         false => ending::fail(engine, kit, why),

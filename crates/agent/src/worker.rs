@@ -144,8 +144,8 @@ struct Hand {
     due: Option<Instant>,
     /// True when the queue had nothing when it was last asked.
     is_empty: bool,
-    /// True when the queue could not be asked the last time.
-    is_away: bool,
+    /// Why the queue could not be asked the last time.
+    trouble: Option<Store>,
 }
 
 impl<'w> Worker<'w> {
@@ -175,6 +175,12 @@ impl<'w> Worker<'w> {
                 if hand.stops == 0 {
                     self.fill(scope, &mut hand, tell);
                 }
+                if until == Until::Empty
+                    && hand.running.is_empty()
+                    && let Some(why) = hand.trouble.take()
+                {
+                    return Err(why.into());
+                }
                 let is_done = hand.stops > 0 || (until == Until::Empty && hand.is_empty);
                 if hand.running.is_empty() && is_done {
                     return Ok(());
@@ -189,7 +195,8 @@ impl<'w> Worker<'w> {
         hand.is_empty = false;
         while hand.running.len() < self.concurrency {
             let taken = self.engine.store().take(&self.holder, self.pace.hidden);
-            let was_away = std::mem::replace(&mut hand.is_away, taken.is_err());
+            let was_away = hand.trouble.is_some();
+            hand.trouble = None;
             match taken {
                 Ok(Some(taken)) => {
                     tell(Happened::Taken(&taken));
@@ -199,9 +206,14 @@ impl<'w> Worker<'w> {
                     hand.is_empty = true;
                     return;
                 }
-                // Once is enough, however long it lasts.
-                Err(why) if !was_away => return tell(Happened::Trouble(why.to_string())),
-                Err(_) => return,
+                Err(why) => {
+                    // Once is enough, however long it lasts.
+                    if !was_away {
+                        tell(Happened::Trouble(why.to_string()));
+                    }
+                    hand.trouble = Some(why);
+                    return;
+                }
             }
         }
     }

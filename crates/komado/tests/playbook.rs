@@ -98,7 +98,8 @@ fn check_lists_everything_that_is_wrong_and_warns_of_variables_that_have_to_be_g
     let lines: Vec<Value> = said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((lines[0]["ok"].clone(), lines[1]["ok"].clone()), (json!(false), json!(true)));
     assert!(lines[0]["problems"].as_array().unwrap().len() >= 3, "{}", lines[0]);
-    fails(&place, &["playbook", "check", "none.json"], 3);
+    let said = fails(&place, &["playbook", "check", "none.json", "p.json"], 6);
+    assert!(said.out.contains("none.json") && said.out.contains("p.json"), "{}", said.out);
     fails(&place, &["playbook", "run", "悪い.json"], 6);
     assert!(!place.base().join("running").exists(), "a playbook that cannot be followed made a session");
 }

@@ -19,6 +19,7 @@ use crate::thrift;
 use clap::Args as ClapArgs;
 use here::Here;
 use komado_agent::worker::{Launch, Pace, Process, Until, Worker, orphans};
+use komado_core::session::MetaConfig;
 use komado_store::Holder;
 use lines::Lines;
 use std::ffi::OsString;
@@ -51,6 +52,8 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     if args.job {
         return job::run(app, args.wishes);
     }
+    // What is wrong with the settings would cost every task a try.
+    app.connect(&MetaConfig::default(), &args.wishes)?;
     for orphan in orphans(&app.engine).map_err(super::task::fault)? {
         say(format!("komado: {} ({}): nobody works on it any more; stopped", orphan.session, orphan.key));
         stop::tell_tracker_of(app, &orphan.key);

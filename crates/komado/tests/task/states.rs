@@ -101,8 +101,23 @@ fn a_task_that_nobody_knows_is_not_found() {
         for task in ["no-such", "github:ann/tool/issue/27", "ffffffff-ffff"] {
             assert!(shop.refused(&["task", verb, task], 3).contains(task), "{verb}");
         }
+        assert!(shop.refused(&["task", verb, ""], 2).contains("which task?"), "{verb}");
     }
     assert!(shop.refused(&["task", "fetch"], 2).contains("github.repos"));
     shop.refused(&["work", "--concurrency", "0"], 2);
     assert!(shop.refused(&["work", "--job"], 6).contains("no job"));
+}
+
+#[test]
+fn a_task_that_names_what_is_not_there_fails_at_once_and_a_queue_that_is_broken_is_told() {
+    let shop = Shop::new(vec![], "");
+    let playbook = shop.place.path().join("gone.json");
+    std::fs::write(&playbook, r#"{"name":"p","nodes":[{"id":"a","type":"end"}]}"#).unwrap();
+    let added = shop.place.json(&["task", "add", "x", "--playbook", "gone.json"]);
+    std::fs::remove_file(playbook).unwrap();
+    let id = added["session"].as_str().unwrap();
+    shop.work();
+    assert_eq!((shop.state(id).as_str(), shop.asked().len()), ("failed", 0));
+    std::fs::write(shop.place.base().join("queue.db"), "garbage").unwrap();
+    assert!(shop.refused(&["work", "--once"], 1).contains("queue.db"));
 }

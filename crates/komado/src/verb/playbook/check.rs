@@ -5,6 +5,7 @@ use crate::app::App;
 use crate::fault::{Fault, Outcome};
 use crate::paper::{count, say};
 use clap::Args as ClapArgs;
+use komado_agent::playbook::Problem;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -18,9 +19,12 @@ pub(crate) struct Args {
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let mut wrong = 0;
     for file in &args.files {
-        let found = read(file)?;
-        wrong += u64::from(found.is_err());
         let name = file.display();
+        let found = read(file).unwrap_or_else(|fault| {
+            let why = fault.message().to_owned();
+            Err(vec![Problem { place: name.to_string(), why }])
+        });
+        wrong += u64::from(found.is_err());
         if app.paper.json {
             app.paper.json(&match &found {
                 Ok(playbook) => json!({

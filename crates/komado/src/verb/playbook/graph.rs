@@ -2,7 +2,7 @@
 
 use super::right;
 use crate::app::App;
-use crate::fault::Outcome;
+use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::say;
 use clap::Args as ClapArgs;
 use serde_json::json;
@@ -25,7 +25,8 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     match args.svg {
         Some(path) if path.as_os_str() == "-" => app.paper.line(playbook.svg().trim_end()),
         Some(path) => {
-            std::fs::write(&path, playbook.svg())?;
+            std::fs::write(&path, playbook.svg())
+                .map_err(|why| Fault::new(Exit::Failed, format!("{}: {why}", path.display())))?;
             if app.paper.json {
                 return app.paper.json(&json!({ "name": playbook.name, "svg": path.display().to_string() }));
             }

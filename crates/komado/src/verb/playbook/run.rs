@@ -65,6 +65,9 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let interrupt = Interrupt::listen();
     let watch = interrupt.watch();
     let cancel = watch.cancel();
+    if let Some(folder) = args.folder.as_ref().filter(|folder| !folder.is_dir()) {
+        return Err(Fault::input(format!("--folder {}: there is no such folder", folder.display())));
+    }
     let talk = Talk::open(app, args.session.as_ref(), args.wishes, Beginning::default())?;
     if args.session.is_none() {
         say(format!("session: {}", talk.name()));

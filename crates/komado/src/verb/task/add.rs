@@ -21,7 +21,7 @@ pub(crate) struct Args {
     /// What is to be done; `-` for standard input
     #[arg(required_unless_present = "file", conflicts_with = "file")]
     text: Option<String>,
-    /// Tasks from a file: JSON lines, one line of text each, or Markdown with a title
+    /// Tasks from a file: JSON lines, a JSON array, or text (a title, then the rest; --- between tasks)
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// One line about it; the beginning of the text when left out

@@ -13,9 +13,14 @@ const MOST: usize = 5;
 /// The task that is named. In the queue is looked first; of several sessions with the same key the newest is meant.
 pub(super) fn find(app: &App, named: &Named) -> Outcome<Standing> {
     let given = named.task.as_str();
+    if given.trim().is_empty() {
+        return Err(Fault::usage("which task? give its session, a beginning of it, or its key"));
+    }
+    let local = format!("local:{given}");
     let mut fits = Vec::new();
     each_job(app, |queued| {
-        if queued.job.key == given || queued.job.session.as_str().starts_with(given) {
+        let key = &queued.job.key;
+        if *key == given || *key == local || queued.job.session.as_str().starts_with(given) {
             fits.push(Standing::of_job(app, queued)?);
         }
         Ok(fits.len() <= MOST)
@@ -27,13 +32,15 @@ pub(super) fn find(app: &App, named: &Named) -> Outcome<Standing> {
 }
 
 fn sessions(app: &App, given: &str) -> Outcome<Vec<Standing>> {
-    let prefix = Some(given.to_owned()).filter(|_| !given.contains(':'));
+    // A key is no beginning of a session's name.
+    let is_uuid = given.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+    let prefix = Some(given.to_owned()).filter(|_| is_uuid);
     let (mut by_id, mut by_key) = (Vec::new(), None);
     app.engine.each_session(Query { prefix, ..Query::default() }, |row| {
         if is_task(row) && row.meta.uuid.starts_with(given) && by_id.len() <= MOST {
             by_id.push(row.clone());
         }
-        if is_task(row) && name(&row.meta.task_key) == given {
+        if is_task(row) && [given, &format!("local:{given}")].contains(&name(&row.meta.task_key).as_str()) {
             by_key = Some(row.clone());
         }
         Ok(())

@@ -28,6 +28,7 @@ pub(crate) struct Args {
 struct Told {
     node: Option<String>,
     threads: usize,
+    first_words: Option<String>,
     last_words: Option<String>,
     result: Option<String>,
     seen: Option<String>,
@@ -37,7 +38,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
     let task = find(app, &args.named)?.remembered(app)?;
     let told = if task.row.is_some() { told(app, &task)? } else { Told::default() };
     let folder = app.files.as_ref().and_then(|files| files.folder(&task.session).ok());
-    let text = task.task().map(|task| task.text);
+    let text = task.task().map(|task| task.text).or(told.first_words.clone());
     if app.paper.json {
         let mut row = task.as_json();
         row["text"] = json!(text);
@@ -101,10 +102,23 @@ fn told(app: &App, task: &Standing) -> Outcome<Told> {
     Ok(Told {
         node,
         threads: app.engine.store().threads(&task.session)?.len(),
+        first_words: first_words(&root)?,
         last_words,
         result,
         seen: Mark::of(&root).map_err(super::fault)?.and_then(|mark| mark.seen),
     })
+}
+
+/// What the task was told with: the first words of a user.
+fn first_words(root: &Thread<'_>) -> Outcome<Option<String>> {
+    for seq in 1..=root.last() {
+        if root.source().head(seq)?.kind == Kind::User
+            && let Entry::Message(message, _) = root.record(seq)?.entry
+        {
+            return Ok(Some(message.words().trim().chars().take(SHOWN).collect()));
+        }
+    }
+    Ok(None)
 }
 
 /// What the model said last, where it said anything.

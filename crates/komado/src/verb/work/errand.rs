@@ -3,7 +3,7 @@
 use super::pace;
 use crate::app::{App, hostname};
 use crate::connect::{Connection, Wishes};
-use crate::fault::{Fault, Outcome};
+use crate::fault::{Exit, Fault, Outcome};
 use crate::kit::{brief, folder, read, tools};
 use crate::mind::AppMind;
 use crate::thrift;
@@ -82,6 +82,10 @@ fn work(app: &App, wishes: &Wishes, vigil: &Vigil<'_>, pace: &Pace) -> Verdict {
     }
     let mut ready = match ready(app, wishes, task, taken, orders.cancel()) {
         Ok(ready) => ready,
+        // What the task or the settings name is not there, and will not be next time either.
+        Err(why) if why.exit() == Exit::BadInput => {
+            return handler::give_up(&app.engine, &mut kit, why.message());
+        }
         Err(why) => return handler::unable(&app.engine, &mut kit, why.message()),
     };
     kit.config = ready.config;
@@ -122,7 +126,7 @@ pub(crate) fn source_of(app: &App, task: &Task) -> Outcome<Box<dyn Source>> {
         return Ok(Box::new(Nobody));
     };
     let client = Client::new(app.patience(tracker.kind.name()))
-        .map_err(|why| Fault::new(crate::fault::Exit::Failed, why.to_string()))?;
+        .map_err(|why| Fault::new(Exit::Failed, why.to_string()))?;
     source::open(tracker.clone(), client).map_err(|why| fault(why.into()))
 }
 

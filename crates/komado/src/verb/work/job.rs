@@ -20,7 +20,7 @@ const MOST: u64 = 64 << 20;
 const LOG: &str = "KOMADO_LOG";
 
 pub(super) fn run(app: &App, wishes: Wishes) -> Outcome {
-    let level = std::env::var(LOG).unwrap_or_else(|_| "warn".to_owned());
+    let level = std::env::var(LOG).unwrap_or_else(|_| "warn,rmcp=off".to_owned());
     log::begin(Some(&level), Lines::Text, None)?;
     let mut line = String::new();
     std::io::stdin().lock().take(MOST).read_line(&mut line)?;
