@@ -165,7 +165,7 @@ impl Answer {
         self.fault = printed.and_then(|()| self.paper.flush()).err();
     }
 
-    fn line_end(&mut self) {
+    pub(crate) fn line_end(&mut self) {
         if !self.at_start {
             self.print("\n");
         }

@@ -196,7 +196,10 @@ fn tell(app: &mut App, talk: &Talk, ended: &Ended) -> Outcome {
         }))?;
     } else {
         say(format!("ended at {}", ended.node));
-        app.paper.line(&ended.result)?;
+        // What the model said last was printed as it came.
+        if ended.vars.get("last").and_then(Value::as_str) != Some(ended.result.as_str()) {
+            app.paper.line(&ended.result)?;
+        }
     }
     if ended.is_good {
         return Ok(());
@@ -214,6 +217,7 @@ struct Screen {
 impl Audience for Screen {
     fn node(&mut self, id: &str, label: Option<&str>, thread: &ThreadId) {
         if !self.is_quiet {
+            self.printed.line_end();
             let label = label.map(|label| format!("  {label}")).unwrap_or_default();
             say(format!("[{thread}] {id}{label}"));
         }
