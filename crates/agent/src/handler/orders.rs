@@ -43,6 +43,8 @@ impl Orders {
         let now = Instant::now();
         state.due = match order {
             Order::Stop(_) => Some(now),
+            // Nothing was begun that would be lost: tools are being made ready.
+            Order::Pause(_) | Order::Leave(_) if state.seen.is_none() => Some(now),
             Order::Pause(_) | Order::Leave(_) => now.checked_add(self.grace),
         };
         state.order = Some(order);
@@ -134,6 +136,7 @@ mod tests {
     #[test]
     fn to_stop_is_more_than_to_rest_and_ends_a_step_at_once() {
         let orders = Orders::new(Duration::from_secs(3_600));
+        orders.listen(None);
         orders.give(Order::Leave("a".into()));
         orders.give(Order::Pause("b".into()));
         orders.give(Order::Leave("c".into()));
@@ -147,11 +150,18 @@ mod tests {
     #[test]
     fn a_step_that_outlives_its_grace_is_ended() {
         let orders = Orders::new(Duration::from_millis(1));
+        orders.listen(None);
         orders.give(Order::Pause("rest".into()));
         assert!(!orders.cancel().is_cancelled(), "there is grace");
         assert!(orders.wait(Duration::from_secs(60)));
         assert!(orders.cancel().is_cancelled());
         orders.over();
         assert!(!orders.wait(Duration::from_secs(60)));
+    }
+    #[test]
+    fn what_only_makes_ready_is_broken_off_at_once() {
+        let orders = Orders::new(Duration::from_secs(3_600));
+        orders.give(Order::Leave("its worker ends".into()));
+        assert!(orders.cancel().is_cancelled());
     }
 }
