@@ -5,7 +5,7 @@ use crate::thread::Thread;
 use komado_core::journal::{Close, Ending, Entry, Record};
 use komado_core::session::{Counters, Meta, Session, State};
 use komado_core::{Address, Meter, Seq, SessionId, ThreadId};
-use komado_store::{Change, Mode, Query, Store};
+use komado_store::{Change, Error as StoreError, Mode, Query, Store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -153,7 +153,11 @@ impl Engine {
 
     /// The journal says it first; the table and the folder follow.
     fn end(&self, id: &SessionId, ending: Ending, result: Option<String>) -> Result<Session> {
-        let mut root = self.open(id, &ThreadId::root(), Mode::Write)?;
+        let mut root = match self.open(id, &ThreadId::root(), Mode::Write) {
+            // Its folder moved, and whoever moved it was killed before the table heard of it.
+            Err(Error::Store(refused @ StoreError::Ended(..))) => return self.end_moved(id, ending, refused),
+            root => root?,
+        };
         if ending != Ending::Paused {
             self.abort_all(&mut root)?;
         }
@@ -162,6 +166,15 @@ impl Engine {
             None => root.close(ending, result)?,
         };
         root.settle()?;
+        let close = root.record(at)?;
+        drop(root);
+        self.follow(id, &close)
+    }
+
+    /// Lets the table follow the end of a session that cannot be written any more.
+    fn end_moved(&self, id: &SessionId, ending: Ending, refused: StoreError) -> Result<Session> {
+        let root = self.open(id, &ThreadId::root(), Mode::Read)?;
+        let Some(at) = self.unfollowed(&root, ending)? else { return Err(refused.into()) };
         let close = root.record(at)?;
         drop(root);
         self.follow(id, &close)

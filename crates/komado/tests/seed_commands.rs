@@ -116,3 +116,16 @@ fn current_jsonl_of_a_finished_demo_is_what_a_chat_api_takes() {
     }
     assert!(open.is_empty(), "{open:?} were never answered");
 }
+
+#[test]
+fn an_end_that_the_table_did_not_hear_of_is_told_to_it_when_said_again() {
+    let place = Place::new();
+    let uuid = place.session();
+    place.ok(&["complete", &uuid, "done"]);
+    // As whoever moved the folder left it when it was killed right then.
+    sql(&place, &format!("UPDATE tasks SET status = 'running', completed_at = NULL WHERE uuid = '{uuid}'"));
+    assert_ne!(place.run(&["fail", &uuid, "no"]).code, 0, "the journal says otherwise");
+    place.ok(&["complete", &uuid, "done"]);
+    assert_eq!(sql(&place, &format!("SELECT status FROM tasks WHERE uuid = '{uuid}'")), "completed");
+    assert!(place.base().join("completed").join(&uuid).is_dir());
+}
