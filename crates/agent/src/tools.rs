@@ -1,5 +1,9 @@
 //! Tools: what a model may call, whoever answers. The built-in ones and those of MCP servers have the same face.
 
+use crate::error::Result;
+use komado_core::message::Call;
+use komado_engine::Thread;
+use komado_engine::converse::{Library, Toolbox as _};
 use komado_provider::Cancel;
 use serde_json::Value;
 use std::fs::File;
@@ -105,6 +109,30 @@ impl Toolbox {
     /// The tool called `name`.
     pub fn definition(&self, name: &str) -> Option<&Definition> {
         self.kinds.iter().flat_map(|kind| kind.definitions()).find(|tool| tool.name == name)
+    }
+
+    /// Answers a call that was made in `thread`: the tools that lead back to what left its view first, then these. One that
+    /// nobody has is told, with those that there are.
+    pub fn answer(&mut self, thread: &Thread<'_>, call: &Call, cancel: &Cancel) -> Result<Answer> {
+        if Library.knows(&call.name) {
+            let told = Library.call(thread, call)?;
+            return Ok(Answer { body: Body::Text(told.text), is_error: told.is_error });
+        }
+        let answer = self.call(&call.name, &call.arguments, cancel);
+        Ok(answer.unwrap_or_else(|| Answer::wrong(self.no_tool(&call.name))))
+    }
+
+    fn no_tool(&self, name: &str) -> String {
+        let known: Vec<&str> = self.definitions().iter().map(|tool| tool.name.as_str()).collect();
+        format!(
+            "there is no tool {name:?}; there are: {}, and those that read what left the view",
+            known.join(", ")
+        )
+    }
+
+    /// True when a call may be made once more although nobody knows whether it took effect.
+    pub fn may_repeat(&self, name: &str) -> bool {
+        Library.knows(name) || self.definition(name).is_some_and(|tool| tool.again == Again::Safe)
     }
 
     /// Answers a call; `None` when there is no such tool.

@@ -1,15 +1,15 @@
 //! Counters that tell the truth after a process was killed.
 //!
 //! A thread tells the table of sessions what it took when it settles. A process that ends without a word in between has
-//! journaled more than it told. Whoever takes the session up counts again what the journals say, reading only the
-//! entries whose kind leaves that open, and tells the rest.
+//! journaled more than it told. Whoever takes the session up counts again what the journals say, one entry
+//! at a time, and tells the rest.
 
 use crate::engine::Engine;
 use crate::error::Result;
+use komado_core::SessionId;
 use komado_core::head::Source;
 use komado_core::session::{Counters, Session};
-use komado_core::{Kind, Seq, SessionId};
-use komado_store::{Change, Journal, Mode};
+use komado_store::{Change, Mode};
 
 impl Engine {
     /// Counts a session's journals again and puts its row right. For whoever holds the session, before saying anything.
@@ -18,7 +18,7 @@ impl Engine {
         for header in self.store().threads(id)? {
             let journal = self.store().open(id, &header.thread, Mode::Read)?;
             for seq in header.base_seq() + 1..=journal.last() {
-                counted += count(&*journal, seq)?;
+                counted += Counters::of(&Source::record(&*journal, seq)?.entry);
             }
         }
         let session = self.session(id)?;
@@ -28,15 +28,4 @@ impl Engine {
         }
         Ok(self.store().change(id, &Change::Count { by, at: self.now() })?)
     }
-}
-
-/// What [`Counters::of`] says of an entry.
-fn count(journal: &dyn Journal, seq: Seq) -> Result<Counters> {
-    Ok(match Source::head(journal, seq)?.kind {
-        Kind::Tool => Counters { tool_call_count: 1, ..Counters::default() },
-        Kind::Assistant | Kind::Lost | Kind::Chronicle | Kind::Condense | Kind::Truncate | Kind::Trim => {
-            Counters::of(&Source::record(journal, seq)?.entry)
-        }
-        _ => Counters::default(),
-    })
 }

@@ -8,10 +8,9 @@ use crate::error::{Error, Result};
 use crate::mind::Mind;
 use crate::playbook::{CallsWait, Ended, Hands, Wanted};
 use crate::progress::Progress;
-use crate::tools::{Again, Answer, Body};
+use crate::tools::{Answer, Body};
 use komado_core::message::{Call, Message};
 use komado_core::{Role, SessionId, ThreadId};
-use komado_engine::converse::{Library, Toolbox as _};
 use komado_engine::stelis::{Spawn, Telling};
 use komado_engine::turn::{News, Turned};
 use komado_engine::{Engine, Thread};
@@ -125,27 +124,6 @@ impl<'a, 'k, 'e> AtWork<'a, 'k, 'e> {
         drop(source);
         self.reported = due;
     }
-
-    /// Whoever has the tool answers.
-    fn answer(&mut self, thread: &Thread<'_>, call: &Call) -> Result<Answer> {
-        if Library.knows(&call.name) {
-            let told = Library.call(thread, call)?;
-            return Ok(Answer { body: Body::Text(told.text), is_error: told.is_error });
-        }
-        let cancel = self.kit.orders.cancel();
-        Ok(match self.kit.tools.call(&call.name, &call.arguments, cancel) {
-            Some(answer) => answer,
-            None => Answer::wrong(self.no_tool(&call.name)),
-        })
-    }
-
-    fn no_tool(&self, name: &str) -> String {
-        let known: Vec<&str> = self.kit.tools.definitions().iter().map(|tool| tool.name.as_str()).collect();
-        format!(
-            "there is no tool {name:?}; there are: {}, and those that read what left the view",
-            known.join(", ")
-        )
-    }
 }
 
 impl<'e> Hands<'e> for AtWork<'_, '_, 'e> {
@@ -205,7 +183,7 @@ impl<'e> Hands<'e> for AtWork<'_, '_, 'e> {
 
     fn call(&mut self, thread: &Thread<'_>, call: &Call) -> Result<Answer> {
         let began = Instant::now();
-        let answer = self.answer(thread, call)?;
+        let answer = self.kit.tools.answer(thread, call, self.kit.orders.cancel())?;
         // A call that was broken off stays open: whoever goes on makes it again, or tells the model.
         if self.kit.orders.cancel().is_cancelled() {
             self.follow_orders()?;
@@ -221,7 +199,7 @@ impl<'e> Hands<'e> for AtWork<'_, '_, 'e> {
     }
 
     fn may_repeat(&self, name: &str) -> bool {
-        Library.knows(name) || self.kit.tools.definition(name).is_some_and(|tool| tool.again == Again::Safe)
+        self.kit.tools.may_repeat(name)
     }
 
     fn spawn(&self, thread: &Thread<'_>) -> Result<Spawn> {

@@ -5,10 +5,9 @@ use crate::error::{Error, Result};
 use crate::limits::{Limits, Reached};
 use crate::mind::Mind;
 use crate::progress::Order;
-use crate::tools::{Again, Answer, Body, Toolbox};
+use crate::tools::{Answer, Body, Toolbox};
 use komado_core::message::Call;
 use komado_core::{SessionId, ThreadId};
-use komado_engine::converse::{Library, Toolbox as _};
 use komado_engine::stelis::{Spawn, Telling};
 use komado_engine::turn::{News, Turned};
 use komado_engine::{Engine, Thread};
@@ -100,18 +99,6 @@ impl<'m, 'e> Solo<'m, 'e> {
             self.errors = 0;
         }
     }
-
-    fn answer(&mut self, thread: &Thread<'_>, call: &Call) -> Result<Answer> {
-        if Library.knows(&call.name) {
-            let told = Library.call(thread, call)?;
-            return Ok(if told.is_error { Answer::wrong(told.text) } else { Answer::text(told.text) });
-        }
-        let answer = self.tools.call(&call.name, &call.arguments, &self.cancel);
-        Ok(answer.unwrap_or_else(|| {
-            let known: Vec<&str> = self.tools.definitions().iter().map(|tool| tool.name.as_str()).collect();
-            Answer::wrong(format!("there is no tool {:?} here; there are: {}", call.name, known.join(", ")))
-        }))
-    }
 }
 
 impl<'e> Hands<'e> for Solo<'_, 'e> {
@@ -146,7 +133,7 @@ impl<'e> Hands<'e> for Solo<'_, 'e> {
     }
 
     fn call(&mut self, thread: &Thread<'_>, call: &Call) -> Result<Answer> {
-        let answer = self.answer(thread, call)?;
+        let answer = self.tools.answer(thread, call, &self.cancel)?;
         // A call that was broken off stays open: whoever goes on makes it again, or tells the model.
         self.go_on()?;
         self.count(call, &answer);
@@ -155,7 +142,7 @@ impl<'e> Hands<'e> for Solo<'_, 'e> {
     }
 
     fn may_repeat(&self, name: &str) -> bool {
-        Library.knows(name) || self.tools.definition(name).is_some_and(|tool| tool.again == Again::Safe)
+        self.tools.may_repeat(name)
     }
 
     fn spawn(&self, thread: &Thread<'_>) -> Result<Spawn> {
