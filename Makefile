@@ -22,7 +22,7 @@ demo: ## only watch
 	@cargo run --release -q -p komado -- demo
 
 test: setup lint ## everything that must pass: lint, then every test
-	cargo test --workspace
+	cargo test --workspace --no-fail-fast
 
 test-api: ## the HTTP API against its own document, with schemathesis: a download once, then two minutes
 	@scripts/test-api
