@@ -4,12 +4,15 @@
 //! before they knew that it came through. What strangers write there is words, and nothing else.
 
 mod body;
+mod cursor;
 mod file;
 mod github;
 mod gitlab;
 mod list;
 mod mark;
 mod news;
+mod place;
+mod review;
 mod seen;
 mod wait;
 mod wire;
@@ -18,6 +21,7 @@ mod words;
 pub use file::read;
 
 use crate::task::Task;
+use komado_provider::{Cancel, Client};
 use std::fmt;
 use std::time::Duration;
 
@@ -120,7 +124,8 @@ pub enum Error {
 /// Something that was said about a task.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Comment {
-    /// Its id; later ones are larger.
+    /// How far whoever heard it has heard, for the source that gave it; nobody else reads it. A later one is longer than an
+    /// earlier one, or as long and sorts behind it.
     pub id: String,
     /// Whose.
     pub author: String,
@@ -168,7 +173,7 @@ pub trait Source: Send {
     /// Work on it begins: the label changes.
     fn begin(&mut self, task: &Task) -> Result<(), Error>;
 
-    /// What is new about it since the comment `after`.
+    /// What is new about it since the comment whose id is `after`.
     fn look(&mut self, task: &Task, after: Option<&str>) -> Result<Look, Error>;
 
     /// Says something about it, once: a comment that has this `mark` is not written again.
@@ -203,15 +208,16 @@ impl Source for Nobody {
     }
 }
 
-/// The source of a tracker. Settings by which it could never work are refused here.
-pub fn open(tracker: Tracker, client: komado_provider::Client) -> Result<Box<dyn Source>, Error> {
+/// The source of a tracker. Settings by which it could never work are refused here. `cancel` breaks off what waits, looks
+/// and begins; whatever is to be said of a task, and its end, is tried all the same.
+pub fn open(tracker: Tracker, client: Client, cancel: Cancel) -> Result<Box<dyn Source>, Error> {
     seen::check_labels(&tracker)?;
     for repo in &tracker.repos {
         repo_of(tracker.kind, repo)?;
     }
     Ok(match tracker.kind {
-        Kind::GitHub => Box::new(github::GitHub::new(tracker, client)),
-        Kind::GitLab => Box::new(gitlab::GitLab::new(tracker, client)),
+        Kind::GitHub => Box::new(github::GitHub::new(tracker, client, cancel)),
+        Kind::GitLab => Box::new(gitlab::GitLab::new(tracker, client, cancel)),
     })
 }
 

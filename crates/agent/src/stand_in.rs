@@ -22,11 +22,14 @@ mod github;
 mod gitlab;
 mod issue;
 mod line;
+mod pulls;
 mod query;
+mod review;
 mod serve;
 
 pub use desk::{Fault, Limit, Request};
 pub use issue::{Comment, Issue, Place, Sort, Stage};
+pub use review::{Remark, Review};
 
 use crate::source::Kind;
 use desk::{By, Desk};
@@ -103,6 +106,35 @@ impl Server {
     /// Somebody says something; its id.
     pub fn comment_as(&self, user: &str, place: &Place, text: &str) -> u64 {
         lock(&self.desk).comment(place, By::User(user), text).unwrap_or_default()
+    }
+
+    /// Somebody says something in the code; at GitHub that is a review of its own.
+    pub fn comment_on(&self, user: &str, place: &Place, (path, line): (&str, u64), text: &str) {
+        let mut desk = lock(&self.desk);
+        if desk.kind == Kind::GitHub {
+            drop(desk);
+            self.review_as(user, place, Review::new("COMMENTED").on(path, line, text));
+        } else if desk.comment(place, By::User(user), text).is_some() {
+            let note = |comment: &mut Comment| comment.on = Some((path.to_owned(), line));
+            desk.change(place, |issue| _ = issue.comments.last_mut().map(note));
+        }
+    }
+
+    /// Somebody reviews a pull request at GitHub.
+    pub fn review_as(&self, user: &str, place: &Place, review: Review) {
+        let id = self.draft_as(user, place, review);
+        self.send_review(place, id);
+    }
+
+    /// Somebody writes a review, and has not sent it; its number.
+    pub fn draft_as(&self, user: &str, place: &Place, review: Review) -> u64 {
+        let review = Review { author: user.to_owned(), ..review };
+        lock(&self.desk).draft(place, review).unwrap_or_default()
+    }
+
+    /// A review is sent: everybody sees it.
+    pub fn send_review(&self, place: &Place, id: u64) {
+        lock(&self.desk).send(place, id);
     }
 
     /// Nobody is assigned any more.

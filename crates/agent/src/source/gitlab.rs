@@ -1,13 +1,14 @@
 //! GitLab: issues and merge requests are two lists, labels change in one request, and some notes are the tracker's own.
 
 use super::news::News;
+use super::place::Place;
 use super::seen::{self, Change, Seen};
 use super::wire::{Ask, Wire};
 use super::words::Words;
 use super::{Comment, Ended, Error, Look, Source, Tracker, mark, repo_of};
 use crate::percent::encode;
 use crate::task::Task;
-use komado_provider::{Client, Method};
+use komado_provider::{Cancel, Client, Method};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -21,6 +22,8 @@ const NEWEST_FIRST: &str = "sort=desc&order_by=created_at&per_page=100";
 pub(super) struct GitLab {
     tracker: Tracker,
     wire: Wire,
+    /// For what is asked until somebody breaks it off; what is said is said.
+    ear: Wire,
 }
 
 #[derive(Deserialize)]
@@ -68,15 +71,49 @@ struct Note {
     author: Option<User>,
     #[serde(default)]
     system: bool,
+    /// Of a note in the code.
+    position: Option<Position>,
+}
+
+#[derive(Deserialize)]
+struct Position {
+    #[serde(default)]
+    old_path: Words,
+    #[serde(default)]
+    new_path: Words,
+    old_line: Option<u64>,
+    new_line: Option<u64>,
+}
+
+impl Position {
+    /// A line that was taken out has a number of before alone.
+    fn place(&self) -> Place<'_> {
+        let (path, line, of) = match (self.new_line, self.old_line) {
+            (None, Some(line)) => (&self.old_path.0, Some(line), Some("before the change")),
+            (line, _) => (&self.new_path.0, line, None),
+        };
+        Place { path, line, of, ..Place::default() }
+    }
+}
+
+impl Note {
+    fn comment(self) -> Comment {
+        let author = self.author.map_or_else(|| "ghost".to_owned(), |user| user.username);
+        let text = match &self.position {
+            Some(position) => position.place().says(&self.body.0),
+            None => self.body.0,
+        };
+        Comment { id: self.id.to_string(), author, text }
+    }
 }
 
 impl GitLab {
-    pub(super) fn new(tracker: Tracker, client: Client) -> Self {
+    pub(super) fn new(tracker: Tracker, client: Client, cancel: Cancel) -> Self {
         let given = tracker.base_url.trim().trim_end_matches('/');
         let is_whole = given.ends_with("/api/v4");
         let root = if is_whole { given.to_owned() } else { format!("{given}/api/v4") };
         let wire = Wire::new(&tracker, root, client);
-        Self { tracker, wire }
+        Self { tracker, ear: wire.until(cancel), wire }
     }
 
     fn of_list(
@@ -96,7 +133,7 @@ impl GitLab {
         let what = format!("the {} of {repo}", list.replace('_', " "));
         let path = format!("/projects/{}/{list}", encode(repo));
         let mut goes_on = true;
-        let found = self.wire.list(&what, &path, &query, &mut |issue: Issue| {
+        let found = self.ear.list(&what, &path, &query, &mut |issue: Issue| {
             let seen = issue.seen(task_type);
             if seen.waits(tracker) {
                 goes_on = each(seen.task(tracker.kind, owner, name));
@@ -124,28 +161,27 @@ impl GitLab {
     }
 
     /// Changes labels; `None` when the issue is gone.
-    fn change(&self, task: &Task, change: &Change<'_>) -> Result<Option<()>, Error> {
+    fn change(&self, wire: &Wire, task: &Task, change: &Change<'_>) -> Result<Option<()>, Error> {
         let what = format!("the labels of {}", task.name);
         let body =
             json!({ "add_labels": change.on.unwrap_or_default(), "remove_labels": change.off.join(",") });
-        self.wire.tell(&Ask { what: &what, method: Method::PUT, path: self.at(task)?, body: Some(body) })
+        wire.tell(&Ask { what: &what, method: Method::PUT, path: self.at(task)?, body: Some(body) })
     }
 
     /// Notes after `after`. They are read from the newest, so that a long talk is not read again and again; of more than
     /// there is room for, the oldest are kept, and the others are news the next time.
     fn news(&self, what: &str, at: &str, after: u64) -> Result<Vec<Comment>, Error> {
-        let mut news = News::default();
-        self.wire.list(what, &format!("{at}/notes"), NEWEST_FIRST, &mut |note: Note| {
+        let mut news = News::new();
+        self.ear.list(what, &format!("{at}/notes"), NEWEST_FIRST, &mut |note: Note| {
             if note.id <= after {
                 return false;
             }
             if !note.system && !mark::is_ours(&note.body.0) {
-                let author = note.author.map_or_else(|| "ghost".to_owned(), |user| user.username);
-                news.older(Comment { id: note.id.to_string(), author, text: note.body.0 });
+                news.add(note.id, note.comment());
             }
             true
         })?;
-        Ok(news.into_vec())
+        Ok(news.into_all().map(|(_, comment)| comment).collect())
     }
 }
 
@@ -162,14 +198,14 @@ impl Source for GitLab {
     }
 
     fn begin(&mut self, task: &Task) -> Result<(), Error> {
-        self.change(task, &seen::begins(&self.tracker))?.ok_or_else(|| {
+        self.change(&self.ear, task, &seen::begins(&self.tracker))?.ok_or_else(|| {
             self.wire.refused(&task.name, "it is gone, or the token may not change it (gitlab.token)")
         })
     }
 
     fn look(&mut self, task: &Task, after: Option<&str>) -> Result<Look, Error> {
         let at = self.at(task)?;
-        let Some(issue) = self.wire.get::<Issue>(&Ask::get(&task.name, at.clone()))? else {
+        let Some(issue) = self.ear.get::<Issue>(&Ask::get(&task.name, at.clone()))? else {
             return Ok(Look::gone());
         };
         if let Some(why) = issue.seen("").unwanted(&self.tracker) {
@@ -201,6 +237,6 @@ impl Source for GitLab {
         let Some(issue) = self.wire.get::<Issue>(&Ask::get(&task.name, self.at(task)?))? else {
             return Ok(());
         };
-        self.change(task, &issue.seen("").ends(&self.tracker, ended)).map(drop)
+        self.change(&self.wire, task, &issue.seen("").ends(&self.tracker, ended)).map(drop)
     }
 }

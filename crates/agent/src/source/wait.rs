@@ -5,6 +5,7 @@
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
+use komado_provider::Cancel;
 use std::thread;
 use std::time::Duration;
 
@@ -14,6 +15,8 @@ const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(500);
 /// For a tracker that says only that it was too much.
 const UNSAID: Duration = Duration::from_secs(60);
+/// How often somebody who waits looks whether anybody still wants them to.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A pause that a tracker asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -76,8 +79,8 @@ impl Tries {
         Self { count: 0, left: patience, patience }
     }
 
-    /// Waits until the next try; why there is none, in words.
-    pub(super) fn rest(&mut self, passing: &Passing) -> Result<(), String> {
+    /// Waits until the next try; why there is none, in words. Nobody waits on when `cancel` is said.
+    pub(super) fn rest(&mut self, passing: &Passing, cancel: &Cancel) -> Result<(), String> {
         self.count += 1;
         let why = &passing.why;
         let length = match &passing.wait {
@@ -89,7 +92,9 @@ impl Tries {
             return Err(format!("{why}; it was tried {TRIES} times"));
         }
         self.left = self.left.saturating_sub(length);
-        thread::sleep(length);
+        if !slept(length, cancel) {
+            return Err(format!("{why}; the wait for it was broken off"));
+        }
         Ok(())
     }
 
@@ -102,6 +107,17 @@ impl Tries {
             self.patience.as_secs()
         )
     }
+}
+
+/// Sleeps; false when it was broken off.
+fn slept(length: Duration, cancel: &Cancel) -> bool {
+    let mut left = length;
+    while !left.is_zero() && !cancel.is_cancelled() {
+        let step = left.min(LOOK);
+        thread::sleep(step);
+        left -= step;
+    }
+    !cancel.is_cancelled()
 }
 
 #[cfg(test)]
@@ -141,13 +157,13 @@ mod tests {
     fn patience_ends_with_the_number_of_tries_or_with_the_time() {
         let mut tries = Tries::new(Duration::ZERO);
         let broken = Passing { why: "it broke".into(), wait: None };
-        let ends = (0..TRIES).map(|_| tries.rest(&broken)).find_map(Result::err);
+        let ends = (0..TRIES).map(|_| tries.rest(&broken, &Cancel::default())).find_map(Result::err);
         assert_eq!(ends.as_deref(), Some("it broke; it was tried 5 times"));
 
         let until = Timestamp::from_second(1_767_225_600).ok();
         let busy =
             Passing { why: "busy".into(), wait: Some(Wait { length: Duration::from_secs(90), until }) };
-        let why = Tries::new(Duration::from_secs(60)).rest(&busy).unwrap_err();
+        let why = Tries::new(Duration::from_secs(60)).rest(&busy, &Cancel::default()).unwrap_err();
         assert!(
             why.contains("2026-01-01T00:00:00Z") && why.contains("90 s") && why.contains("60 s"),
             "{why}"

@@ -47,6 +47,7 @@ pub(super) enum Trouble {
 }
 
 /// The way to a tracker.
+#[derive(Clone)]
 pub(super) struct Wire {
     client: Client,
     kind: Kind,
@@ -54,6 +55,8 @@ pub(super) struct Wire {
     token: Option<String>,
     headers: Vec<(String, String)>,
     patience: Duration,
+    /// Breaks off waits and questions.
+    cancel: Cancel,
 }
 
 impl Wire {
@@ -75,7 +78,12 @@ impl Wire {
             (_, None) => {}
         }
         let (kind, token, patience) = (tracker.kind, tracker.token.clone(), tracker.patience);
-        Self { client, kind, root, token, headers, patience }
+        Self { client, kind, root, token, headers, patience, cancel: Cancel::default() }
+    }
+
+    /// The same way, for what nobody needs any more once `cancel` is said.
+    pub(super) fn until(&self, cancel: Cancel) -> Self {
+        Self { cancel, ..self.clone() }
     }
 
     /// Asks until there is an answer that `take` can read; `None` when there is no such thing, or no longer.
@@ -125,9 +133,9 @@ impl Wire {
     fn rest(&self, ask: &Ask<'_>, tries: &mut Tries, trouble: Trouble) -> Result<(), Error> {
         match trouble {
             Trouble::Lasting(error) => Err(error),
-            Trouble::Passing(passing) => tries
-                .rest(&passing)
-                .map_err(|why| Error::Away { tracker: self.name(), why: format!("{}: {why}", ask.what) }),
+            Trouble::Passing(passing) => {
+                tries.rest(&passing, &self.cancel).map_err(|why| self.away(ask.what, &why))
+            }
         }
     }
 
@@ -151,7 +159,10 @@ impl Wire {
             headers.push(("content-type".to_owned(), "application/json".to_owned()));
         }
         let request = Forward { method: ask.method.clone(), url, headers: &headers, body: Body::Bytes(body) };
-        self.client.forward(request, &Cancel::default()).map_err(|error| match error {
+        // What changes something is not left half done: nobody would know when it comes through.
+        let cancel = if ask.method == Method::GET { self.cancel.clone() } else { Cancel::default() };
+        self.client.forward(request, &cancel).map_err(|error| match error {
+            SendError::Cancelled => Trouble::Lasting(self.away(ask.what, "it was broken off")),
             SendError::Unreachable { .. } | SendError::Broken { .. } | SendError::TimedOut { .. } => {
                 Trouble::Passing(Passing { why: error.to_string(), wait: None })
             }
@@ -210,6 +221,10 @@ impl Wire {
     /// It says no.
     pub(super) fn refused(&self, what: &str, why: &str) -> Error {
         Error::Refused { tracker: self.name(), what: what.to_owned(), why: why.to_owned() }
+    }
+
+    fn away(&self, what: &str, why: &str) -> Error {
+        Error::Away { tracker: self.name(), why: format!("{what}: {why}") }
     }
 
     fn name(&self) -> String {

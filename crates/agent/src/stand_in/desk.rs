@@ -1,6 +1,7 @@
 //! What a stand-in knows: repositories, issues, what it was asked, and how it is to fail.
 
 use super::issue::{Comment, Issue, Place, Sort};
+use super::review::Review;
 use crate::source::Kind;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -67,6 +68,8 @@ pub(super) struct Desk {
     faults: VecDeque<Option<Fault>>,
     now: i64,
     last_id: u64,
+    last_review: u64,
+    last_remark: u64,
 }
 
 impl Desk {
@@ -82,6 +85,8 @@ impl Desk {
             faults: VecDeque::new(),
             now: BEGINNING,
             last_id: 1_000,
+            last_review: 200,
+            last_remark: 70_000,
         }
     }
 
@@ -194,10 +199,35 @@ impl Desk {
             By::User(user) => (user, false),
             By::Tracker => ("ghost", true),
         };
-        let comment = Comment { id, author: author.to_owned(), text: text.to_owned(), system, at };
+        let comment = Comment { id, author: author.to_owned(), text: text.to_owned(), system, on: None, at };
         self.find_mut(place)?.comments.push(comment);
         self.last_id = id;
         Some(id)
+    }
+
+    /// Somebody writes a review, and has not sent it; its number.
+    pub(super) fn draft(&mut self, place: &Place, mut review: Review) -> Option<u64> {
+        let at = self.tick();
+        self.last_review += 1;
+        review.id = self.last_review;
+        for remark in &mut review.remarks {
+            self.last_remark += 1;
+            (remark.id, remark.at) = (self.last_remark, at);
+        }
+        self.find_mut(place)?.reviews.push(review);
+        Some(self.last_review)
+    }
+
+    /// It is sent.
+    pub(super) fn send(&mut self, place: &Place, id: u64) {
+        let now = self.tick();
+        self.change(place, |issue| {
+            issue
+                .reviews
+                .iter_mut()
+                .filter(|review| review.id == id)
+                .for_each(|review| review.sent = Some(now));
+        });
     }
 }
 

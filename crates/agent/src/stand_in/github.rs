@@ -3,6 +3,7 @@
 use super::answer::{Answer, stamp};
 use super::desk::{By, Desk, Limit};
 use super::issue::{Comment, Issue, Place, Sort, Stage};
+use super::pulls;
 use super::query::Page;
 use super::serve::Asked;
 use serde_json::{Value, json};
@@ -10,12 +11,15 @@ use serde_json::{Value, json};
 /// The longest comment, in characters.
 const MOST_WORDS: usize = 65_536;
 
+/// Who shows the token.
+pub(super) const ME: &str = "komado-bot";
+
 pub(super) fn refusal(status: u16, words: &str) -> Answer {
     let body = json!({ "message": words, "documentation_url": "https://docs.github.com/rest", "status": status.to_string() });
     Answer::json(status, &body)
 }
 
-fn not_found() -> Answer {
+pub(super) fn not_found() -> Answer {
     refusal(404, "Not Found")
 }
 
@@ -48,7 +52,7 @@ pub(super) fn answer(desk: &mut Desk, asked: &Asked<'_>) -> Answer {
     // GitHub Enterprise has its API under a path.
     let pieces: Vec<&str> = asked.pieces.iter().map(String::as_str).collect();
     let pieces = pieces.strip_prefix(&["api", "v3"]).unwrap_or(&pieces);
-    let ["repos", owner, name, "issues", rest @ ..] = pieces else { return not_found() };
+    let ["repos", owner, name, list @ ("issues" | "pulls"), rest @ ..] = pieces else { return not_found() };
     let repo = format!("{owner}/{name}");
     if let Some(to) = desk.renamed(&repo) {
         let location = format!("{}{}", desk.root, asked.path.replacen(&repo, to, 1));
@@ -57,9 +61,10 @@ pub(super) fn answer(desk: &mut Desk, asked: &Asked<'_>) -> Answer {
     if !desk.has_repo(&repo) {
         return not_found();
     }
-    match (asked.method, rest) {
-        ("GET", []) => list(desk, asked, &repo),
-        (_, [number, rest @ ..]) => match number.parse() {
+    match (asked.method, *list, rest) {
+        ("GET", "issues", []) => issues(desk, asked, &repo),
+        (_, list, [number, rest @ ..]) => match number.parse() {
+            Ok(number) if list == "pulls" => pulls::answer(desk, asked, &repo, number, rest),
             Ok(number) => of_one(desk, asked, &repo, number, rest),
             Err(_) => not_found(),
         },
@@ -67,7 +72,7 @@ pub(super) fn answer(desk: &mut Desk, asked: &Asked<'_>) -> Answer {
     }
 }
 
-fn list(desk: &Desk, asked: &Asked<'_>, repo: &str) -> Answer {
+fn issues(desk: &Desk, asked: &Asked<'_>, repo: &str) -> Answer {
     let (query, labels) = (&asked.query, asked.query.labels());
     let wanted = |issue: &Issue| {
         let state = match query.get("state").unwrap_or("open") {
@@ -89,7 +94,7 @@ fn list(desk: &Desk, asked: &Asked<'_>, repo: &str) -> Answer {
     paged(desk, asked, Page::of(shapes, query, 30))
 }
 
-fn paged(desk: &Desk, asked: &Asked<'_>, page: Page<Value>) -> Answer {
+pub(super) fn paged(desk: &Desk, asked: &Asked<'_>, page: Page<Value>) -> Answer {
     let link = page.link(&format!("{}{}", desk.link_root, asked.path));
     let answer = Answer::json(200, &Value::Array(page.elements)).with("x-ratelimit-remaining", 4_999);
     link.into_iter().fold(answer, |answer, link| answer.with("link", link))
@@ -155,7 +160,7 @@ fn say(desk: &mut Desk, asked: &Asked<'_>, place: &Place) -> Answer {
     if text.chars().count() > MOST_WORDS {
         return refusal(422, "Validation Failed: body is too long (maximum is 65536 characters)");
     }
-    desk.comment(place, By::User("komado-bot"), text);
+    desk.comment(place, By::User(ME), text);
     let last = desk.find(place).and_then(|issue| issue.comments.last());
     Answer::json(201, &last.map_or(Value::Null, |comment| said(desk, place, comment)))
 }
@@ -177,7 +182,7 @@ fn label_shapes(issue: &Issue) -> Vec<Value> {
     issue.labels.iter().map(shape).collect()
 }
 
-fn page(desk: &Desk, place: &Place) -> String {
+pub(super) fn page(desk: &Desk, place: &Place) -> String {
     let kind = if place.sort == Sort::Issue { "issues" } else { "pull" };
     format!("{}/{}/{kind}/{}", desk.root, place.repo, place.number)
 }

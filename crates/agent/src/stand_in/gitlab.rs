@@ -144,15 +144,23 @@ fn say(desk: &mut Desk, asked: &Asked<'_>, place: &Place) -> Answer {
 }
 
 fn said(comment: &Comment) -> Value {
-    json!({
+    let mut shape = json!({
         "id": comment.id,
+        "type": null,
         "body": comment.text,
         "author": { "id": 1, "username": comment.author, "state": "active" },
         "system": comment.system,
         "created_at": stamp(comment.at),
         "updated_at": stamp(comment.at),
         "noteable_type": "Issue",
-    })
+    });
+    if let Some((path, line)) = &comment.on {
+        shape["type"] = "DiffNote".into();
+        shape["position"] = json!({
+            "position_type": "text", "old_path": path, "new_path": path, "old_line": null, "new_line": line,
+        });
+    }
+    shape
 }
 
 fn stage(issue: &Issue) -> &'static str {

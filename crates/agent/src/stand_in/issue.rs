@@ -1,5 +1,6 @@
 //! An issue or a pull request, as it stands at the tracker.
 
+use super::review::Review;
 use crate::task::Task;
 
 /// Which of the two.
@@ -54,6 +55,8 @@ pub struct Comment {
     pub text: String,
     /// True for what GitLab itself writes about changes.
     pub system: bool,
+    /// The file and the line of a note in the code, at GitLab.
+    pub on: Option<(String, u64)>,
     /// When, on the stand-in's clock.
     pub at: i64,
 }
@@ -75,6 +78,8 @@ pub struct Issue {
     pub stage: Stage,
     /// What was said about it.
     pub comments: Vec<Comment>,
+    /// Reviews of a pull request at GitHub, in the order in which somebody began to write them.
+    pub reviews: Vec<Review>,
     /// When it was made, on the stand-in's clock.
     pub at: i64,
 }

@@ -3,7 +3,7 @@
 use komado_agent::source::{self, Kind, Source, Tracker};
 use komado_agent::stand_in::{Issue, Place, Server};
 use komado_agent::task::Task;
-use komado_provider::{Client, Patience};
+use komado_provider::{Cancel, Client, Patience};
 use std::time::Duration;
 
 pub(crate) const TOKEN: &str = "s3cret-key";
@@ -20,6 +20,8 @@ pub(crate) const PAUSED: &str = "paused+";
 pub(crate) struct Room {
     pub(crate) server: Server,
     pub(crate) source: Box<dyn Source>,
+    /// Breaks off what the source is asked.
+    pub(crate) cancel: Cancel,
 }
 
 pub(crate) fn tracker(server: &Server, kind: Kind) -> Tracker {
@@ -53,8 +55,9 @@ impl Room {
         server.add_repo(REPO);
         let mut tracker = tracker(&server, kind);
         change(&mut tracker);
-        let source = source::open(tracker, client()).unwrap();
-        Self { server, source }
+        let cancel = Cancel::default();
+        let source = source::open(tracker, client(), cancel.clone()).unwrap();
+        Self { server, source, cancel }
     }
 
     /// An issue that waits.

@@ -4,6 +4,7 @@ use crate::kit::{BOTH, LABEL, REPO, Room, client, tracker};
 use komado_agent::source::{self, Kind};
 use komado_agent::stand_in::{Issue, Server};
 use komado_core::session::TaskKey;
+use komado_provider::Cancel;
 
 #[test]
 fn an_issue_becomes_a_task_with_all_that_is_known_of_it() {
@@ -147,7 +148,7 @@ fn names_that_are_no_repository_are_refused_with_the_setting() {
     ] {
         let mut tracker = tracker(&server, kind);
         tracker.repos = vec![repo.to_owned()];
-        let error = source::open(tracker, client()).err().unwrap().to_string();
+        let error = source::open(tracker, client(), Cancel::default()).err().unwrap().to_string();
         let setting = if kind == Kind::GitHub { "github.repos" } else { "gitlab.projects" };
         assert!(error.contains(&format!("{repo:?} ({setting})")), "{error}");
     }

@@ -6,5 +6,6 @@ mod file;
 mod kit;
 mod labels;
 mod listing;
+mod review;
 mod talk;
 mod trouble;

@@ -1,8 +1,9 @@
 //! Trackers that are busy, broken, strict or hostile.
 
 use crate::kit::{BOTH, LABEL, REPO, Room, TOKEN, client, tracker};
-use komado_agent::source::{self, Error, Kind};
+use komado_agent::source::{self, Ended, Error, Kind};
 use komado_agent::stand_in::{Fault, Issue, Limit, Server};
+use komado_provider::Cancel;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::time::Duration;
@@ -44,6 +45,39 @@ fn a_wait_that_is_longer_than_the_patience_says_until_when() {
             assert!(why.contains("the issues of ann/tool"), "{why}");
             assert_eq!(room.server.requests().len(), 1);
         }
+    }
+}
+
+/// The requests that were refused with a limit.
+fn limits(server: &Server) -> usize {
+    server.requests().iter().filter(|request| matches!(request.status, 403 | 429)).count()
+}
+
+#[test]
+fn a_wait_is_broken_off_and_what_is_to_be_said_at_the_end_is_said_all_the_same() {
+    for kind in BOTH {
+        let mut room = Room::with(kind, |tracker| tracker.patience = Duration::from_secs(600));
+        let (task, place) = room.begun(Issue::new("stopped while its tracker is busy"));
+        room.server.limit_after(0, 1, Limit::Burst(60));
+        let (server, cancel) = (&room.server, &room.cancel);
+        let look = std::thread::scope(|scope| {
+            let waits = scope.spawn(|| room.source.look(&task, None));
+            while limits(server) == 0 && !waits.is_finished() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            cancel.cancel();
+            waits.join().unwrap()
+        });
+        let Err(why @ Error::Away { .. }) = look else { panic!("nobody broke it off: {look:?}") };
+        assert!(why.to_string().contains("broken off"), "{why}");
+        for asked in [room.source.look(&task, None).err(), room.source.waiting(&mut |_| true).err()] {
+            assert!(matches!(asked, Some(Error::Away { .. })), "{asked:?}");
+        }
+        room.server.limit_after(0, 1, Limit::Burst(1));
+        room.source.say(&task, "s1/result", "It was stopped.").unwrap();
+        room.source.end(&task, Ended::Stopped).unwrap();
+        assert_eq!(room.said(&place).len(), 1);
+        assert_eq!(room.labels(&place), [""; 0]);
     }
 }
 
@@ -89,7 +123,7 @@ fn nobody_at_the_address_is_away_too() {
     let server = Server::start(Kind::GitHub, "t").unwrap();
     let tracker = tracker(&server, Kind::GitHub);
     drop(server);
-    let mut source = source::open(tracker, client()).unwrap();
+    let mut source = source::open(tracker, client(), Cancel::default()).unwrap();
     assert!(matches!(source.waiting(&mut |_| true), Err(Error::Away { .. })));
 }
 

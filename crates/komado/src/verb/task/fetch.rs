@@ -9,7 +9,7 @@ use clap::Args as ClapArgs;
 use komado_agent::source::{self, Source};
 use komado_agent::task::Task;
 use komado_core::SessionId;
-use komado_provider::Client;
+use komado_provider::{Cancel, Client};
 use komado_store::{Queued, Stage};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -56,7 +56,7 @@ impl Fetched {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     loop {
-        let fetched = all(app, args.source.as_deref())?;
+        let fetched = all(app, args.source.as_deref(), &Cancel::default())?;
         if app.paper.json {
             app.paper.json(&fetched.row())?;
         } else {
@@ -71,8 +71,8 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     }
 }
 
-/// Fetches from every tracker of the settings, or from one.
-pub(crate) fn all(app: &App, only: Option<&str>) -> Outcome<Fetched> {
+/// Fetches from every tracker of the settings, or from one, until `cancel` is said.
+pub(crate) fn all(app: &App, only: Option<&str>, cancel: &Cancel) -> Outcome<Fetched> {
     let trackers = &app.config.agent.trackers;
     let wanted: Vec<_> =
         trackers.iter().filter(|tracker| only.is_none_or(|name| tracker.kind.name() == name)).collect();
@@ -86,7 +86,8 @@ pub(crate) fn all(app: &App, only: Option<&str>) -> Outcome<Fetched> {
     for tracker in wanted {
         let client = Client::new(app.patience(tracker.kind.name()))
             .map_err(|why| Fault::new(Exit::Failed, why.to_string()))?;
-        let mut source = source::open(tracker.clone(), client).map_err(|why| super::fault(why.into()))?;
+        let mut source =
+            source::open(tracker.clone(), client, cancel.clone()).map_err(|why| super::fault(why.into()))?;
         from(app, &mut *source, &mut fetched)?;
     }
     Ok(fetched)

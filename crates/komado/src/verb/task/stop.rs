@@ -14,6 +14,7 @@ use clap::Args as ClapArgs;
 use komado_agent::source::Ended;
 use komado_agent::task::Task;
 use komado_core::session::TaskKey;
+use komado_provider::Cancel;
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
@@ -46,7 +47,7 @@ pub(crate) fn tell_tracker_of(app: &App, key: &TaskKey) {
 
 /// No label of ours stays at the tracker. When it cannot be told, the person is.
 fn tell_tracker(app: &App, task: &Task) {
-    let ended = source_of(app, task).map(|mut source| source.end(task, Ended::Stopped));
+    let ended = source_of(app, task, &Cancel::default()).map(|mut source| source.end(task, Ended::Stopped));
     match ended {
         Ok(Ok(())) => {}
         Ok(Err(why)) => say(format!("komado: {why}")),
