@@ -1,7 +1,7 @@
 //! The way back in: a session from its export, whole or not at all.
 //!
-//! What is wrong with an export takes the session out again. An import that was killed leaves what it had brought in;
-//! the same import, run again, goes on from there.
+//! What is wrong with an export takes the session out again. An import that was killed leaves what it had brought in, and
+//! the session's row says so until the same import, run again, has brought the rest.
 
 mod enroll;
 
@@ -13,7 +13,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use komado_core::head::Source;
 use komado_core::journal;
-use komado_core::session::Counters;
+use komado_core::session::{Counters, Meta, Session};
 use komado_core::thread::Header;
 use komado_core::{SessionId, ThreadId, View};
 use komado_store::{Change, Journal, Mode};
@@ -21,6 +21,15 @@ use std::io::{BufRead, Read};
 
 /// Bytes of journal lines written at once.
 const BATCH: usize = 1 << 20;
+
+/// What the row of a session says while not all of it is there.
+const UNFINISHED: &str =
+    "its import is not finished; unless somebody is at it, run the same `komado import` again";
+
+/// Why a session is not whole, and what to do: where its import has not come to its end.
+pub fn unfinished(session: &Session) -> Option<&str> {
+    session.error_message.as_deref().filter(|why| !session.status.is_ended() && *why == UNFINISHED)
+}
 
 /// Lines, counted and digested.
 struct Lines<'r> {
@@ -66,31 +75,58 @@ impl Engine {
         mut each: impl FnMut(u64),
     ) -> Result<SessionId> {
         let mut lines = Lines { from, digest: blake3::Hasher::new(), number: 0, line: Vec::new() };
-        let first = lines.next()?.to_owned();
-        let opening: Opening = serde_json::from_str(&first)
-            .map_err(|e| lines.bad(format!("this is not a komado export ({e})")))?;
-        if opening.komado_export > VERSION {
-            return Err(lines.bad(format!("version {} is newer than this komado", opening.komado_export)));
-        }
-        lines.keep();
-        let mut meta = opening.session;
+        let mut meta = opened(&mut lines)?;
         if let Some(name) = &name {
             meta.uuid = name.to_string();
         }
         let id = SessionId::new(meta.uuid.as_str())?;
-        let begun = self.session(&id).is_ok_and(|session| session.meta == meta && !session.status.is_ended());
-        if !begun {
+        let known = self.session(&id).ok();
+        let begun = known.filter(|session| session.meta == meta && !session.status.is_ended());
+        let Some(begun) = begun else {
             self.create(&meta)?;
-        }
-        match self.fill(&id, &mut lines, &mut each) {
-            Ok(new) if new > 0 || !begun => Ok(id),
-            Ok(_) => Err(komado_store::Error::SessionExists(id).into()),
-            Err(error) => {
-                if !begun {
-                    self.store().remove(&id)?;
-                }
-                Err(error)
+            let noted = self.note_import(&meta, &id, Some(UNFINISHED));
+            if let Err(error) = noted.and_then(|()| self.bring(&meta, &id, &mut lines, &mut each)) {
+                self.store().remove(&id)?;
+                return Err(error);
             }
+            return Ok(id);
+        };
+        match self.bring(&meta, &id, &mut lines, &mut each)? {
+            0 if unfinished(&begun).is_none() => Err(komado_store::Error::SessionExists(id).into()),
+            _ => Ok(id),
+        }
+    }
+
+    /// Takes in what is not there yet; then the session is whole. Gives the number of entries that were new.
+    fn bring(
+        &self,
+        meta: &Meta,
+        id: &SessionId,
+        lines: &mut Lines<'_>,
+        each: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
+        let new = self.fill(id, lines, each)?;
+        self.finish_import(meta, id)?;
+        Ok(new)
+    }
+
+    /// Writes into the row of a session whether all of it is there; its state and times stay those it was made with.
+    fn note_import(&self, meta: &Meta, id: &SessionId, why: Option<&str>) -> Result<()> {
+        let (to, at) = (Session::new(meta).status, meta.created_at.clone());
+        self.store().change(id, &Change::State { to, at, why: why.map(str::to_owned) })?;
+        Ok(())
+    }
+
+    /// The last step: from here on the session is whole.
+    fn finish_import(&self, meta: &Meta, id: &SessionId) -> Result<()> {
+        let root = self.open(id, &ThreadId::root(), Mode::Read)?;
+        if let Some(close) = root.view().closed().map(|at| root.record(at)).transpose()? {
+            self.follow(id, &close)?;
+            return Ok(());
+        }
+        match unfinished(&self.session(id)?) {
+            Some(_) => self.note_import(meta, id, None),
+            None => Ok(()),
         }
     }
 
@@ -127,10 +163,6 @@ impl Engine {
         self.enroll(id)?;
         let by = counters.since(&self.session(id)?.counters);
         self.store().change(id, &Change::Count { by, at: self.now() })?;
-        let root = self.open(id, &ThreadId::root(), Mode::Read)?;
-        if let Some(close) = root.view().closed().map(|at| root.record(at)).transpose()? {
-            self.follow(id, &close)?;
-        }
         Ok(new)
     }
 
@@ -190,6 +222,18 @@ impl Engine {
         let kept = self.store().put_blob(id, &mut file.by_ref())?;
         if kept.id == name { Ok(()) } else { Err(lines.bad(format!("blob {name} does not fit its name"))) }
     }
+}
+
+/// What the session of an export was made with.
+fn opened(lines: &mut Lines<'_>) -> Result<Meta> {
+    let first = lines.next()?.to_owned();
+    let opening: Opening =
+        serde_json::from_str(&first).map_err(|e| lines.bad(format!("this is not a komado export ({e})")))?;
+    if opening.komado_export > VERSION {
+        return Err(lines.bad(format!("version {} is newer than this komado", opening.komado_export)));
+    }
+    lines.keep();
+    Ok(opening.session)
 }
 
 /// Passes over the lines that an import which was cut short has brought in already; gives the number of those left.

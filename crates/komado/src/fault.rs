@@ -173,6 +173,7 @@ impl From<Store> for Fault {
             Store::NoSession(_) | Store::NoThread(..) | Store::NoBlob(..) => Exit::NotFound,
             Store::Busy { .. } => Exit::Busy,
             Store::Away { .. } => Exit::Away,
+            Store::BadAddress { .. } => Exit::Usage,
             Store::Ended(..)
             | Store::SessionExists(_)
             | Store::ThreadExists(..)

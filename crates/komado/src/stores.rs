@@ -2,12 +2,12 @@
 
 use crate::app::hostname;
 use crate::clock::SystemClock;
-use crate::config::{Config, StoreWishes};
-use crate::fault::Outcome;
+use crate::config::{Config, StoreWishes, mask};
+use crate::fault::{Fault, Outcome};
 use crate::paper::say;
 use crate::progress;
 use komado_engine::Clock;
-use komado_store::{Connecting, FileStore, Holder, MemoryStore, Store, connect};
+use komado_store::{Connecting, Error, FileStore, Holder, MemoryStore, Store, connect};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -18,23 +18,31 @@ pub(crate) type Opened = (Arc<dyn Store>, Option<Arc<FileStore>>);
 pub(crate) fn configured(config: &Config) -> Outcome<Opened> {
     if !config.enabled {
         say("komado: context_storage.enabled is false: nothing is kept after this command");
-        return at("memory:", config);
+        return at("memory:", "store.url", config);
     }
     if !is_kept(config) {
         say("komado: the store is memory: what is kept is gone when this process ends");
     }
-    at(config.store_url.as_deref().unwrap_or("file:"), config)
+    let row = config.rows().into_iter().find(|row| row.key == "store.url");
+    let by = row.map_or_else(String::new, |row| format!("{}: ", row.origin)) + "store.url";
+    at(config.store_url.as_deref().unwrap_or("file:"), &by, config)
 }
 
-/// The store at `url`; `file:` alone is the folder of the settings.
-pub(crate) fn at(url: &str, config: &Config) -> Outcome<Opened> {
+/// The store at `url`, as `by` has it; `file:` alone is the folder of the settings.
+pub(crate) fn at(url: &str, by: &str, config: &Config) -> Outcome<Opened> {
     if url == "memory:" {
         return Ok((Arc::new(MemoryStore::default()), None));
     }
     match url.strip_prefix("file:").map(|path| path.trim_start_matches("//")) {
         Some("") => Ok(open_files(config.base_dir.clone())),
         Some(path) => Ok(open_files(PathBuf::from(path))),
-        None => Ok((connect(url, &connecting(config))?, None)),
+        None => match connect(url, &connecting(config)) {
+            Ok(store) => Ok((store, None)),
+            Err(Error::BadAddress { why }) => {
+                Err(Fault::usage(format!("{by} cannot be {}: {why}", mask::url(url))))
+            }
+            Err(other) => Err(other.into()),
+        },
     }
 }
 

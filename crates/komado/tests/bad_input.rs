@@ -113,6 +113,38 @@ fn a_misspelt_setting_is_an_error_with_a_hint() {
 }
 
 #[test]
+fn the_address_of_a_store_that_cannot_be_right_is_named_with_its_place_and_without_its_password() {
+    let place = Place::new();
+    let yaml = place.path().join("komado.yaml");
+    for (url, shown, why) in [
+        ("redis://ann:geheim@", "redis://***@", "names no host; write redis://host:port"),
+        ("redis://ann:geheim@h:port", "redis://***@h:port", "\"port\" is no port; write"),
+        ("postgres://ann:geheim@h:port/d", "postgres://***@h:port/d", "`port`; write postgres://"),
+        ("postgres:///d", "postgres:///d", "names no host; write postgres://"),
+        ("ftp://ann:geheim@x", "ftp://***@x", "must be an address that begins with file:"),
+    ] {
+        let flag = place.run(&["sessions", "--set", &format!("store.url={url}")]);
+        fails(&flag, 2, &["--set: store.url", shown, why]);
+        let mut command = place.command(&["sessions"]);
+        command.env("KOMADO_STORE_URL", url);
+        let variable = run::feed(command, b"");
+        fails(&variable, 2, &["env KOMADO_STORE_URL: store.url", shown, why]);
+        std::fs::write(&yaml, format!("store:\n  url: {url}\n")).unwrap();
+        let file = place.run(&["sessions"]);
+        fails(&file, 2, &["komado.yaml:2", "store.url", shown, why]);
+        std::fs::remove_file(&yaml).unwrap();
+        for said in [flag, variable, file] {
+            assert!(!said.err.contains("geheim"), "{}", said.err);
+        }
+    }
+    // Nobody listens there; the address is as good as any.
+    for verb in ["sessions", "serve"] {
+        let away = place.run(&[verb, "--set", "store.url=redis://127.0.0.1:1"]);
+        fails(&away, 7, &["127.0.0.1:1", "does not answer", "try again"]);
+    }
+}
+
+#[test]
 fn a_journal_from_a_newer_version_is_left_alone() {
     let place = Place::new();
     let s = place.session();

@@ -46,9 +46,8 @@ pub fn connect(url: &str, how: &Connecting) -> Result<Arc<dyn Store>> {
     if begins(&REDIS) {
         return redis::open(url, how);
     }
-    let scheme = url.split(':').next().unwrap_or(url);
-    Err(Error::Refused {
-        place: scheme.chars().take(40).collect(),
-        why: "there is no store for such an address; use file:, memory:, postgres:// or redis://".to_owned(),
+    let scheme: String = url.split(':').next().unwrap_or(url).chars().take(40).collect();
+    Err(Error::BadAddress {
+        why: format!("there is no store for {scheme:?}; use file:, memory:, postgres:// or redis://"),
     })
 }

@@ -115,6 +115,12 @@ pub enum Error {
         /// What happened.
         why: String,
     },
+    /// An address that leads to no store, whatever is there.
+    #[error("the address of the store is wrong: {why}")]
+    BadAddress {
+        /// What is wrong with it, without secrets, and what to do.
+        why: String,
+    },
     /// A server refused.
     #[error("the store at {place} refused: {why}")]
     Refused {

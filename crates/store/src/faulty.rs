@@ -6,7 +6,7 @@
 use crate::lesson::{Learning, Lessons};
 use crate::letter::Letter;
 use crate::places::{Places, Spot};
-use crate::queue::{Job, Outcome, Queue, Queued, Taken};
+use crate::queue::{Outcome, Queue, Queued, Taken};
 use crate::shelf::{Filter, Hit, Mark, Sheet, Shelf, Sought, Tally};
 use crate::tree::{Mail, Tree, Which};
 use crate::vitals::{Pulse, Vitals};
@@ -158,9 +158,9 @@ impl<S: Store> Tree for Faulty<S> {
 }
 
 impl<S: Store> Queue for Faulty<S> {
-    fn enqueue(&self, job: &Job) -> Result<bool> {
+    fn adopt(&self, queued: &Queued) -> Result<bool> {
         self.count.call()?;
-        self.inner.enqueue(job)
+        self.inner.adopt(queued)
     }
 
     fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<Taken>> {

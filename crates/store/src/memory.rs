@@ -7,7 +7,7 @@ use crate::files::copy_blob;
 use crate::lesson::{Learning, Lessons};
 use crate::letter::Letter;
 use crate::places::{Places, Signposts, Spot};
-use crate::queue::{Job, Line, Outcome, Queue, Queued, Taken};
+use crate::queue::{Line, Outcome, Queue, Queued, Taken};
 use crate::shelf::{Shelf, SqlShelf};
 use crate::tree::{Grove, Mail, Tree, Which};
 use crate::vitals::{Pulse, Vitals};
@@ -203,8 +203,8 @@ impl Tree for MemoryStore {
 }
 
 impl Queue for MemoryStore {
-    fn enqueue(&self, job: &Job) -> Result<bool> {
-        Ok(locked(&self.line).enqueue(job))
+    fn adopt(&self, queued: &Queued) -> Result<bool> {
+        Ok(locked(&self.line).adopt(queued))
     }
 
     fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<Taken>> {

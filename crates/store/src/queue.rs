@@ -52,6 +52,8 @@ pub enum Outcome {
         /// Why.
         why: String,
     },
+    /// Not at all: it is there again at once, as if it had not been taken this time.
+    Back,
     /// Never to be tried again by itself: it is laid aside.
     Dead {
         /// Why.
@@ -85,8 +87,14 @@ pub struct Queued {
 
 /// Jobs in the order they came.
 pub trait Queue: Send + Sync {
-    /// Puts a job at the end; false when one with its key or of its session is in the queue, laid aside or not.
-    fn enqueue(&self, job: &Job) -> Result<bool>;
+    /// Puts a job at the end as it stood in another queue, with its tries and why it came back: laid aside where it was,
+    /// waiting where it was not. False when one with its key or of its session is in the queue, laid aside or not.
+    fn adopt(&self, queued: &Queued) -> Result<bool>;
+
+    /// The same for a job that nobody has tried.
+    fn enqueue(&self, job: &Job) -> Result<bool> {
+        self.adopt(&Queued { job: job.clone(), stage: Stage::Waiting, tries: 0, why: None })
+    }
 
     /// Takes the first job that waits, and hides it for `hidden`.
     fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<Taken>>;

@@ -65,7 +65,8 @@ impl Migration<'_> {
         Ok(new)
     }
 
-    /// The jobs of sessions that are `wanted`, in their order, copied or moved. Gives how many were new to the target;
+    /// The jobs of sessions that are `wanted`, in their order, copied or moved; one that was laid aside is so at the target,
+    /// too, for a task that rests goes on from there. Gives how many were new to the target;
     /// `left` is told of each that cannot go.
     pub fn jobs(
         &self,
@@ -101,7 +102,7 @@ impl Migration<'_> {
         if let Some(why) = stays(queued) {
             return Ok((false, Some(Left { session: job.session.clone(), why })));
         }
-        let is_new = self.to.enqueue(job)?;
+        let is_new = self.to.adopt(queued)?;
         if then == Then::Keep {
             return Ok((is_new, None));
         }
@@ -140,17 +141,11 @@ fn taken(job: &Job) -> Left {
     Left { session: job.session.clone(), why }
 }
 
-/// Why a job stays: somebody has it, or it is not to be tried again by itself.
+/// Why a job stays: somebody has it.
 fn stays(queued: &Queued) -> Option<String> {
+    let Stage::Held(holder) = &queued.stage else { return None };
     let key = &queued.job.key;
-    match &queued.stage {
-        Stage::Waiting => None,
-        Stage::Held(holder) => Some(format!(
-            "job {key} is being worked on by {holder}; run this again when they are done, or nothing is lost by waiting"
-        )),
-        Stage::Dead => Some(format!(
-            "job {key} was laid aside after {} tries; it stays at the source: requeue it there to have it moved",
-            queued.tries
-        )),
-    }
+    Some(format!(
+        "job {key} is being worked on by {holder}; run this again when they are done, or nothing is lost by waiting"
+    ))
 }

@@ -1,10 +1,14 @@
 //! What is not a whole, unchanged export is refused, and leaves nothing behind.
 
 use crate::export::export;
-use crate::room::{Room, everywhere};
+use crate::room::{Room, everywhere, user};
 use crate::story::tell;
+use komado_core::SessionId;
+use komado_core::session::State;
 use komado_engine::Error;
+use komado_engine::import::unfinished;
 use komado_store::Query;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Refuses `bytes`; nothing is left. Gives the reason.
 fn refused(room: &Room, bytes: &[u8]) -> String {
@@ -26,10 +30,55 @@ fn story() -> Vec<u8> {
     export(&room, &id)
 }
 
+/// A few words and an end.
+fn failed_talk() -> Vec<u8> {
+    let room = Room::memory();
+    let id = room.session("s");
+    room.root(&id).say(user("窓")).unwrap();
+    room.engine.fail(&id, "why").unwrap();
+    export(&room, &id)
+}
+
 /// Where each line begins.
 fn starts(bytes: &[u8]) -> Vec<usize> {
     let breaks = bytes.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| i + 1);
     std::iter::once(0).chain(breaks).filter(|at| *at < bytes.len()).collect()
+}
+
+/// Gives some bytes, then takes the reader down with it.
+struct Dying<'a>(&'a [u8]);
+
+impl std::io::Read for Dying<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        assert!(!self.0.is_empty(), "killed here");
+        self.0.read(into)
+    }
+}
+
+#[test]
+fn an_import_that_was_broken_off_is_unfinished_until_it_is_run_again() {
+    everywhere(|room| {
+        let bytes = failed_talk();
+        // Behind the last word of the first thread, which says how the session ended.
+        let starts = starts(&bytes);
+        for cut in [2, starts.len() - 1] {
+            let mut dying = std::io::BufReader::new(Dying(&bytes[..starts[cut]]));
+            let import = AssertUnwindSafe(|| room.engine.import(&mut dying, None, |_| {}));
+            catch_unwind(import).unwrap_err();
+            let id = SessionId::new("s").unwrap();
+            if let Some(files) = &room.files {
+                files.check(&id).unwrap();
+                files.rebuild().unwrap();
+            }
+            let session = room.engine.session(&id).unwrap();
+            assert!(unfinished(&session).is_some_and(|why| why.contains("again")), "{session:?}");
+            room.engine.import(&mut &bytes[..], None, |_| {}).unwrap();
+            let session = room.engine.session(&id).unwrap();
+            assert!(session.status == State::Failed && unfinished(&session).is_none(), "{session:?}");
+            assert_eq!(export(room, &id), bytes);
+            room.engine.store().remove(&id).unwrap();
+        }
+    });
 }
 
 #[test]

@@ -131,7 +131,7 @@ fn routed() -> OpenApiRouter<Arc<House>> {
         .routes(routes!(transfer::export))
         .routes(routes!(transfer::import))
         .routes(routes!(user::list))
-        .routes(routes!(user::one))
+        .routes(routes!(user::one, user::forget))
         .routes(routes!(user::recent))
         .routes(routes!(user::session))
         .routes(routes!(model::list))

@@ -4,7 +4,7 @@
 
 use super::traces::Traces;
 use crate::fault::{Fault, Outcome};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
@@ -48,7 +48,7 @@ pub(crate) fn begin(level: Option<&str>, lines: Lines, traces: Option<&Traces>) 
     })?;
     let base = fmt::layer().with_writer(|| Quiet).with_target(false);
     let written = match lines {
-        Lines::Text => base.with_ansi(std::io::stderr().is_terminal()).boxed(),
+        Lines::Text => base.boxed(),
         Lines::Json => base.json().flatten_event(true).boxed(),
     };
     let ours = filter_fn(|about| about.is_span() && about.target().starts_with("komado"));

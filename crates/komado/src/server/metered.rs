@@ -15,7 +15,7 @@ use komado_core::thread::{Branch, Header};
 use komado_core::{Seq, SessionId, ThreadId};
 use komado_store::lesson::Learning;
 use komado_store::{
-    BlobRef, Blobs, Change, Holder, Job, Journal, Lessons, Mail, Mode, Outcome, Places, Pulse, Query, Queue,
+    BlobRef, Blobs, Change, Holder, Journal, Lessons, Mail, Mode, Outcome, Places, Pulse, Query, Queue,
     Queued, ReadSeek, Result, Shelf, Spot, Store, Swept, Taken, Tree, Vitals, Watch, Watcher, Which,
 };
 use std::collections::HashSet;
@@ -241,8 +241,8 @@ impl Tree for Metered {
 }
 
 impl Queue for Metered {
-    fn enqueue(&self, job: &Job) -> Result<bool> {
-        self.settle("enqueue", |store| store.enqueue(job))
+    fn adopt(&self, queued: &Queued) -> Result<bool> {
+        self.settle("enqueue", |store| store.adopt(queued))
     }
 
     fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<Taken>> {

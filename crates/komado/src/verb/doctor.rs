@@ -7,6 +7,7 @@ use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::{count, say};
 use crate::progress;
+use crate::verb::sessions;
 use clap::Args as ClapArgs;
 use komado_core::{Address, SessionId};
 use komado_engine::Error;
@@ -119,5 +120,6 @@ fn check(app: &App, id: &SessionId, rebuild: bool) -> Result<(), Error> {
     if rebuild {
         app.engine.reindex(id, &mut |_, _| {})?;
     }
+    sessions::tell_unfinished(&app.engine.session(id)?);
     Ok(())
 }

@@ -73,12 +73,12 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         return Err(Fault::usage("source and target are the same store; give two different ones"));
     }
     check_lasting(app, &args)?;
-    let (from, files) = stores::at(&args.from, &app.config)?;
+    let (from, files) = stores::at(&args.from, "--from", &app.config)?;
     if let Some(files) = files.filter(|files| !files.base_dir().is_dir()) {
         let folder = files.base_dir().display();
         return Err(Fault::new(Exit::NotFound, format!("there is no folder {folder} to read sessions from")));
     }
-    let (to, _) = stores::at(&args.to, &app.config)?;
+    let (to, _) = stores::at(&args.to, "--to", &app.config)?;
     let live = match args.live {
         OnLive::Refuse => Live::Refuse,
         OnLive::CatchUp => Live::CatchUp { rounds: ROUNDS },

@@ -2,11 +2,12 @@
 
 use crate::app::App;
 use crate::fault::{Fault, Outcome};
-use crate::paper::number;
+use crate::paper::{number, say};
 use crate::table::table;
 use clap::Args as ClapArgs;
 use komado_core::Address;
 use komado_core::session::{Session, State};
+use komado_engine::import::unfinished;
 use komado_store::{Mode, Query};
 use serde_json::{Value, json};
 
@@ -35,7 +36,16 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     if app.paper.json {
         return newest.iter().try_for_each(|session| app.paper.json(&as_json(session)));
     }
-    lines(&newest).into_iter().try_for_each(|line| app.paper.fit(&line))
+    lines(&newest).into_iter().try_for_each(|line| app.paper.fit(&line))?;
+    newest.iter().for_each(tell_unfinished);
+    Ok(())
+}
+
+/// Tells of a session that looks whole and is not.
+pub(crate) fn tell_unfinished(session: &Session) {
+    if let Some(why) = unfinished(session) {
+        say(format!("komado: session {}: {why}", session.meta.uuid));
+    }
 }
 
 /// The newest sessions of a query, among those that `sees` lets pass.

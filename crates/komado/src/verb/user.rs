@@ -1,6 +1,6 @@
 //! `komado user`: a user's standing session, messages and habits; and forgetting a user.
 
-mod forget;
+pub(crate) mod forget;
 mod show;
 
 use crate::app::App;

@@ -1,6 +1,8 @@
-//! `komado migrate` as a person meets it: what is copied, what is refused, what a kill leaves, and real servers.
+//! `komado migrate` and `komado import` as a person meets them: what is copied, what is refused, what a kill leaves, and
+//! real servers.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod brought;
 #[path = "../run/mod.rs"]
 mod run;
 #[path = "../../../store/tests/servers/mod.rs"]
@@ -11,12 +13,13 @@ use komado_core::message::{Message, Role};
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{SessionId, ThreadId};
 use komado_engine::{Clock, Engine};
-use komado_store::{FileStore, Holder, Job, Mode};
+use komado_store::{FileStore, Holder, Job, Mode, Outcome, Stage};
 use run::Place;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
+use std::time::Duration;
 
 struct Noon;
 
@@ -164,7 +167,7 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
         (url(&from), url(&from), 2, "the same store"),
         (url(&from), url(&link), 2, "the same store"),
         (url(&place.path().join("nowhere")), url(&from), 3, "nowhere"),
-        (url(&from), "mysql://ann:geheim@db/x".to_owned(), 1, "mysql"),
+        (url(&from), "mysql://ann:geheim@db/x".to_owned(), 2, "--to cannot be mysql://***@db/x"),
     ] {
         let said = place.run(&["migrate", "--from", &source, "--to", &target]);
         assert_eq!(said.code, code, "{source} {target}: {}", said.err);
@@ -204,6 +207,25 @@ fn a_job_goes_with_its_session_and_stays_with_one_that_was_refused() {
     let said = place.run(&[&args[..], &["--delete-source"]].concat());
     assert!(said.code == 5 && said.out.contains("removed 2 sessions"), "{}{}", said.out, said.err);
     assert_eq!((queued(&from), queued(&to).len()), (vec!["s0001".to_owned()], 2));
+}
+
+#[test]
+fn a_job_that_was_laid_aside_is_so_at_the_target_and_one_that_is_worked_on_is_named() {
+    let place = Place::new();
+    let (from, to) = (place.path().join("from"), place.path().join("to"));
+    let ids = fill(&from, 2);
+    queue(&from, &ids);
+    let (source, hour) = (engine(&from), Duration::from_secs(3600));
+    let holder = Holder { pid: 8, host: "谷".into(), program: "komado work".into(), since: "noon".into() };
+    let resting = source.store().take(&holder, hour).unwrap().unwrap();
+    source.store().finish(&resting, &Outcome::Dead { why: "it rests".into() }).unwrap();
+    source.store().take(&holder, hour).unwrap().unwrap();
+    let args = ["migrate", "--from", &url(&from), "--to", &url(&to)];
+    let said = place.run(&args);
+    assert!(said.code == 5 && said.err.contains("is being worked on by process 8"), "{}", said.err);
+    let there = engine(&to).store().jobs(None, 0).unwrap();
+    assert_eq!((there.len(), &there[0].job.session, &there[0].stage), (1, &ids[0], &Stage::Dead));
+    assert_eq!((there[0].tries, there[0].why.as_deref()), (1, Some("it rests")));
 }
 
 #[test]

@@ -200,9 +200,12 @@ impl FileStore {
 }
 
 impl Queue for FileStore {
-    fn enqueue(&self, job: &Job) -> Result<bool> {
-        let sql = "INSERT OR IGNORE INTO jobs (session, key, user, body, at) VALUES (?1, ?2, ?3, ?4, ?5)";
-        let values = params![job.session.as_str(), job.key, job.user, job.body, job.at];
+    fn adopt(&self, queued: &Queued) -> Result<bool> {
+        let sql = "INSERT OR IGNORE INTO jobs (session, key, user, body, at, tries, why, dead) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        let Queued { job, stage, tries, why } = queued;
+        let (session, is_dead) = (job.session.as_str(), *stage == Stage::Dead);
+        let values = params![session, job.key, job.user, job.body, job.at, tries, why, is_dead];
         Ok(self.queue.with(&self.queue_db(), |db| execute(db, sql, values))? > 0)
     }
 
@@ -235,6 +238,11 @@ impl Queue for FileStore {
                      WHERE session = ?1 AND token = ?2"
                 );
                 self.change_taken(taken, &sql, &[&millis(*pause), why])
+            }
+            Outcome::Back => {
+                let sql = "UPDATE jobs SET token = NULL, holder = NULL, hidden_until = 0, tries = MAX(tries - 1, 0) \
+                           WHERE session = ?1 AND token = ?2";
+                self.change_taken(taken, sql, &[])
             }
             Outcome::Dead { why } => {
                 let sql = "UPDATE jobs SET token = NULL, holder = NULL, dead = 1, why = ?3 \

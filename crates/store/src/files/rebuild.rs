@@ -317,6 +317,9 @@ impl FileStore {
 
     /// A process may have ended between the last word of a session and the move of its folder.
     fn check_half(&self, id: &SessionId) -> Result<()> {
+        if self.with_tasks(|tasks| tasks.get(id))?.is_some_and(|row| is_unsettled(&row)) {
+            return Ok(());
+        }
         let root = self.open_file(id, &ThreadId::root(), Mode::Read)?;
         let view = View::fold(&root, Source::last(&root))?;
         let close = view.closed().map(|at| Source::record(&root, at)).transpose()?;
@@ -341,7 +344,7 @@ impl FileStore {
     fn check_row(&self, id: &SessionId) -> Result<()> {
         let was_held = self.is_held(id);
         let before = self.with_tasks(|tasks| tasks.get(id))?;
-        let mut now = self.session_of_folder(id, before.as_ref().map(|row| row.counters))?;
+        let mut now = self.session_of_folder(id, before.as_ref())?;
         let since = self.with_tasks(|tasks| tasks.get(id))?.map(|row| row.counters);
         if let Some(counters) = since
             && (was_held || self.is_held(id) || before.as_ref().is_none_or(|row| row.counters != counters))
@@ -390,8 +393,9 @@ impl FileStore {
     pub(super) fn fill(&self, tasks: &Tasks) -> Result<Rebuilt> {
         let mut done = Rebuilt::default();
         for id in self.forget_rows(tasks)? {
-            let known = tasks.get(&id)?.map(|row| row.counters);
-            let read = self.session_of_folder(&id, known).and_then(|row| Ok((row, self.family(&id)?)));
+            let known = tasks.get(&id)?;
+            let read =
+                self.session_of_folder(&id, known.as_ref()).and_then(|row| Ok((row, self.family(&id)?)));
             match read {
                 Ok((session, family)) => {
                     tasks.put(&session)?;
@@ -442,8 +446,8 @@ impl FileStore {
         Ok((tasks, done))
     }
 
-    /// The row a folder stands for. `known` is what the table has counted so far.
-    pub(super) fn session_of_folder(&self, id: &SessionId, known: Option<Counters>) -> Result<Session> {
+    /// The row a folder stands for. `known` is what the table has so far: its counters, and what no journal says.
+    pub(super) fn session_of_folder(&self, id: &SessionId, known: Option<&Session>) -> Result<Session> {
         let folder = self.base().session(id)?;
         let ended = self.opener.is_ended(&folder);
         let journal = self.open_file(id, &ThreadId::root(), Mode::Read)?;
@@ -458,7 +462,10 @@ impl FileStore {
         } else if ended {
             session.status = State::Stopped;
         }
-        session.counters = self.count(id, known)?;
+        if let Some(row) = known.filter(|row| is_unsettled(row)) {
+            session = row.clone();
+        }
+        session.counters = self.count(id, known.map(|row| row.counters))?;
         Ok(session)
     }
 
@@ -494,6 +501,12 @@ impl FileStore {
             }
         })
     }
+}
+
+/// True when something is the matter with a session that goes on, as with one whose import was broken off: then what its
+/// journal says is not all of it, and the row is left to whoever finishes it.
+fn is_unsettled(row: &Session) -> bool {
+    !row.status.is_ended() && row.error_message.is_some()
 }
 
 fn told(s: &Session) -> String {

@@ -55,7 +55,7 @@ impl Address {
 }
 
 fn refused(why: String) -> Error {
-    Error::Refused { place: "the PostgreSQL URL".to_owned(), why }
+    Error::BadAddress { why }
 }
 
 /// Refuses a password that would be taken for a host or a parameter, and shown as one.

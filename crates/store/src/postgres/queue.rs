@@ -13,7 +13,8 @@ use tokio_postgres::Row;
 /// Jobs of one page, where all are asked for.
 const PAGE: usize = 500;
 
-const ENQUEUE: &str = "INSERT INTO jobs (session, key, user_id, body, at) VALUES ($1, $2, $3, $4, $5) \
+const ENQUEUE: &str = "INSERT INTO jobs (session, key, user_id, body, at, tries, why, is_dead) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
     ON CONFLICT DO NOTHING RETURNING 1";
 
 /// Who comes at the same moment takes the next one.
@@ -33,6 +34,9 @@ const LEAVE: &str = "UPDATE jobs SET holder = NULL, token = NULL, is_dead = $3, 
         hidden_until = clock_timestamp() + $5::DOUBLE PRECISION * INTERVAL '1 second' \
     WHERE session = $1 AND token = $2 AND NOT is_dead RETURNING 1";
 
+const BACK: &str = "UPDATE jobs SET holder = NULL, token = NULL, hidden_until = NULL, tries = GREATEST(tries - 1, 0) \
+    WHERE session = $1 AND token = $2 AND NOT is_dead RETURNING 1";
+
 const LIST: &str = "SELECT session, key, user_id, body, at, tries, why, is_dead, holder, \
         COALESCE(hidden_until > clock_timestamp(), FALSE), number FROM jobs \
     WHERE number > COALESCE($3, (SELECT number FROM jobs WHERE session = $1), 0) ORDER BY number LIMIT $2";
@@ -41,10 +45,12 @@ const REQUEUE: &str = "UPDATE jobs SET is_dead = FALSE, tries = 0, hidden_until 
     WHERE session = $1 AND (is_dead OR holder IS NULL OR hidden_until <= clock_timestamp()) RETURNING 1";
 
 impl Queue for PostgresStore {
-    fn enqueue(&self, job: &Job) -> Result<bool> {
-        let user = job.user.as_deref().map(clean);
-        let values =
-            values![job.session.to_string(), clean(&job.key), user, clean(&job.body), clean(&job.at)];
+    fn adopt(&self, queued: &Queued) -> Result<bool> {
+        let Queued { job, stage, tries, why } = queued;
+        let (user, why) = (job.user.as_deref().map(clean), why.as_deref().map(clean));
+        let (key, body, at) = (clean(&job.key), clean(&job.body), clean(&job.at));
+        let (session, tries, is_dead) = (job.session.to_string(), i64::from(*tries), *stage == Stage::Dead);
+        let values = values![session, key, user, body, at, tries, why, is_dead];
         Ok(!self.server().once(ENQUEUE, values)?.is_empty())
     }
 
@@ -69,6 +75,7 @@ impl Queue for PostgresStore {
         let rows = match outcome {
             Outcome::Done => self.server().once(DONE, values![id.to_string(), token])?,
             Outcome::Again { pause, why } => self.server().leave(id, token, (false, why, *pause))?,
+            Outcome::Back => self.server().once(BACK, values![id.to_string(), token])?,
             Outcome::Dead { why } => self.server().leave(id, token, (true, why, Duration::ZERO))?,
         };
         theirs(id, &rows)

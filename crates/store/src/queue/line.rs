@@ -42,13 +42,14 @@ impl Place {
 }
 
 impl Line {
-    pub(crate) fn enqueue(&mut self, job: &Job) -> bool {
+    pub(crate) fn adopt(&mut self, queued: &Queued) -> bool {
+        let Queued { job, stage, tries, why } = queued.clone();
         let is_known = |place: &Place| place.job.key == job.key || place.job.session == job.session;
         if self.places.iter().any(is_known) {
             return false;
         }
-        let job = job.clone();
-        self.places.push(Place { job, hidden_until: None, held: None, tries: 0, why: None, is_dead: false });
+        let is_dead = stage == Stage::Dead;
+        self.places.push(Place { job, hidden_until: None, held: None, tries, why, is_dead });
         true
     }
 
@@ -87,6 +88,10 @@ impl Line {
             Outcome::Again { pause, why } => {
                 place.hidden_until = Some(Instant::now() + (*pause).min(LONGEST));
                 place.why = Some(why.clone());
+            }
+            Outcome::Back => {
+                place.hidden_until = None;
+                place.tries = place.tries.saturating_sub(1);
             }
             Outcome::Dead { why } => {
                 place.is_dead = true;

@@ -51,7 +51,7 @@ const SCHEMES: [(&str, Sort, bool); 4] = [
 
 /// Refuses a URL, naming what is wrong with it and nothing of what is in it but that.
 fn refused(why: String) -> Error {
-    Error::Refused { place: "redis".into(), why }
+    Error::BadAddress { why }
 }
 
 impl Address {
@@ -184,7 +184,9 @@ fn host_port(text: &str, usual: u16) -> Result<(String, u16)> {
     }
     let port = match port {
         None => usual,
-        Some(port) => port.parse().map_err(|_| refused(format!("{port:?} is no port")))?,
+        Some(port) => {
+            port.parse().map_err(|_| refused(format!("{port:?} is no port; write redis://host:port")))?
+        }
     };
     Ok((host.to_owned(), port))
 }

@@ -91,7 +91,7 @@ impl Link {
     /// Makes the way; nobody is spoken to yet.
     pub(super) fn new(address: Address, patience: Duration) -> Result<Arc<Self>> {
         let place = address.place();
-        let door = door(&address, patience).map_err(|e| invalid(&place, &e))?;
+        let door = door(&address, patience).map_err(|e| invalid(&e))?;
         let wire = Wire::new(place, patience)?;
         Ok(Arc::new(Self { wire, address, door, open: Slot::default(), waiting: Slot::default(), patience }))
     }

@@ -49,9 +49,13 @@ impl RedisStore {
 }
 
 impl Queue for RedisStore {
-    fn enqueue(&self, job: &Job) -> Result<bool> {
+    fn adopt(&self, queued: &Queued) -> Result<bool> {
+        let Queued { job, stage, tries, why } = queued;
+        let word = if *stage == Stage::Dead { "dead" } else { "waiting" };
         let ask = self.line(&scripts::ENQUEUE).arg(job.session.as_str()).arg(&job.key).arg(text(job));
-        self.did(ask.arg(self.0.nonce())).map(|done| done == 1)
+        let ask = ask.arg(self.0.nonce()).arg(word).arg(u64::from(*tries));
+        let ask = why.iter().fold(ask, |ask, why| ask.arg(why));
+        self.did(ask).map(|done| done == 1)
     }
 
     fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<Taken>> {
@@ -77,6 +81,7 @@ impl Queue for RedisStore {
         let (word, pause, why) = match outcome {
             Outcome::Done => ("done", Duration::ZERO, ""),
             Outcome::Again { pause, why } => ("again", *pause, why.as_str()),
+            Outcome::Back => ("back", Duration::ZERO, ""),
             Outcome::Dead { why } => ("dead", Duration::ZERO, why.as_str()),
         };
         let ask = self.line(&scripts::END).arg(id.as_str()).arg(taken.token).arg(word);

@@ -18,8 +18,8 @@ pub(super) enum Fate {
 }
 
 /// An address that the driver does not take.
-pub(super) fn invalid(place: &str, error: &RedisError) -> Error {
-    Error::Refused { place: place.to_owned(), why: format!("the address is of no use: {error}") }
+pub(super) fn invalid(error: &RedisError) -> Error {
+    Error::BadAddress { why: error.to_string() }
 }
 
 pub(super) fn fate(place: &str, error: &RedisError) -> Fate {

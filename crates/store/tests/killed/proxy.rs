@@ -1,8 +1,7 @@
 //! A way to a server that breaks: each connection is cut after a random number of bytes, wherever that is in a message.
 
 use crate::dice::Dice;
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use crate::servers::proxy::stand_before;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -27,24 +26,15 @@ struct State {
 
 impl Proxy {
     pub(crate) fn start(url: &str, seed: u64) -> Self {
-        let (before, rest) = url.split_once("127.0.0.1:").unwrap();
-        let digits = rest.chars().take_while(char::is_ascii_digit).count();
-        let server = SocketAddr::from((Ipv4Addr::LOCALHOST, rest[..digits].parse().unwrap()));
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let port = listener.local_addr().unwrap().port();
         let state = Arc::new(State::default());
         let shared = Arc::clone(&state);
         let mut dice = Dice::new(seed);
-        // It ends with the test: nobody is left who would connect.
-        std::thread::spawn(move || {
-            for client in listener.incoming().flatten() {
-                let bytes = LEAST + dice.below(MOST - LEAST);
-                if let Ok(server) = TcpStream::connect(server) {
-                    join(client, server, i64::from(bytes), &shared);
-                }
-            }
+        let url = stand_before(url, move || {
+            let left = AtomicI64::new(i64::from(LEAST + dice.below(MOST - LEAST)));
+            let state = Arc::clone(&shared);
+            Arc::new(move |_, bytes| state.passed(&left, bytes))
         });
-        Self { url: format!("{before}127.0.0.1:{port}{}", &rest[digits..]), state }
+        Self { url, state }
     }
 
     /// How many connections were cut.
@@ -63,38 +53,20 @@ impl Proxy {
     }
 }
 
-fn join(client: TcpStream, server: TcpStream, bytes: i64, state: &Arc<State>) {
-    let left = Arc::new(AtomicI64::new(bytes));
-    let (client, server) = (Arc::new(client), Arc::new(server));
-    for (from, to) in [(&client, &server), (&server, &client)] {
-        let (from, to) = (Arc::clone(from), Arc::clone(to));
-        let (left, state) = (Arc::clone(&left), Arc::clone(state));
-        std::thread::spawn(move || pass_on(&from, &to, &left, &state));
-    }
-}
-
-fn pass_on(mut from: &TcpStream, mut to: &TcpStream, left: &AtomicI64, state: &State) {
-    let mut bytes = [0; 4096];
-    while let Ok(read @ 1..) = from.read(&mut bytes) {
-        let room = left.fetch_sub(read as i64, SeqCst);
-        let passed = match state.is_calm.load(SeqCst) {
-            true => read,
-            false => read.min(usize::try_from(room).unwrap_or(0)),
-        };
-        if to.write_all(&bytes[..passed]).is_err() {
-            break;
+impl State {
+    /// How many of `bytes` pass where `left` more may.
+    fn passed(&self, left: &AtomicI64, bytes: usize) -> usize {
+        let room = left.fetch_sub(bytes as i64, SeqCst);
+        if self.is_calm.load(SeqCst) {
+            return bytes;
         }
-        if passed < read {
-            // Only one of the two ways finds the end of what may pass.
-            if room > 0 {
-                state.cuts.fetch_add(1, SeqCst);
-                let _held = state.cut.0.lock().unwrap();
-                state.cut.1.notify_all();
-            }
-            break;
+        let passed = bytes.min(usize::try_from(room).unwrap_or(0));
+        // Only one of the two ways finds the end of what may pass.
+        if passed < bytes && room > 0 {
+            self.cuts.fetch_add(1, SeqCst);
+            let _held = self.cut.0.lock().unwrap();
+            self.cut.1.notify_all();
         }
-    }
-    for stream in [from, to] {
-        let _ = stream.shutdown(Shutdown::Both);
+        passed
     }
 }

@@ -1,8 +1,8 @@
 //! The server goes, comes back, does not answer or refuses.
 
-use super::proxy::Proxy;
 use super::servers::{Kind, Server};
 use super::{fresh, how, lines, make, open, root, talk};
+use crate::servers::proxy::Proxy;
 use komado_core::{Book, Role};
 use komado_store::{Error, Mode, PostgresStore, Query, Row, Store};
 use std::time::{Duration, Instant};

@@ -5,7 +5,6 @@
 mod away;
 mod leases;
 mod outputs;
-mod proxy;
 mod races;
 #[path = "../servers/mod.rs"]
 mod servers;

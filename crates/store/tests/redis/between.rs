@@ -1,8 +1,8 @@
 //! What others do between two steps of a call.
 
-use super::proxy::Proxy;
 use super::servers::{Kind, Server};
 use super::{how, make, open, row, writer};
+use crate::servers::proxy::Proxy;
 use komado_core::session::{Counters, State};
 use komado_core::{SessionId, ThreadId};
 use komado_store::{
@@ -14,7 +14,7 @@ use std::sync::Barrier;
 /// A store behind a proxy, and the same one reached directly.
 fn both(prefix: &str) -> (Proxy, RedisStore, RedisStore) {
     let server = Server::shared(Kind::Redis);
-    let proxy = Proxy::to(&server.url);
+    let proxy = Proxy::before(&server.url);
     let slow = open(&format!("{}?prefix={prefix}", proxy.url), &how("slow"));
     let quick = open(&format!("{}?prefix={prefix}", server.url), &how("quick"));
     (proxy, slow, quick)

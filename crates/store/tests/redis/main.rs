@@ -12,7 +12,6 @@ mod life;
 #[allow(dead_code)]
 #[path = "../suite/play.rs"]
 mod play;
-mod proxy;
 #[path = "../servers/mod.rs"]
 mod servers;
 mod unsure;

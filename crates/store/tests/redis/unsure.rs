@@ -1,8 +1,8 @@
 //! Calls whose answer was lost, and servers that come and go.
 
-use super::proxy::Proxy;
 use super::servers::{Kind, Server};
 use super::{how, make, open, reader, row, rows, writer};
+use crate::servers::proxy::Proxy;
 use komado_core::session::Counters;
 use komado_core::{SessionId, ThreadId};
 use komado_store::{Change, Connecting, Error, Heard, Job, Mode, Outcome, Queue, Store, Watch};
@@ -11,17 +11,17 @@ use std::time::{Duration, Instant};
 #[test]
 fn what_was_done_once_is_not_done_twice_when_the_answer_is_lost() {
     let server = Server::shared(Kind::Redis);
-    let proxy = Proxy::to(&server.url);
+    let proxy = Proxy::before(&server.url);
     let store = open(&format!("{}?prefix=lost", proxy.url), &how("cut off"));
-    proxy.lose_the_next_answer();
+    proxy.lose_the_answer();
     let id = make(&store, "s");
-    proxy.lose_the_next_answer();
+    proxy.lose_the_answer();
     let mut journal = writer(&store, &id);
     for after in 0..5 {
-        proxy.lose_the_next_answer();
+        proxy.lose_the_answer();
         journal.append(after, &[row(after, "一度だけ")]).unwrap();
     }
-    proxy.lose_the_next_answer();
+    proxy.lose_the_answer();
     let by = Counters { llm_call_count: 1, ..Counters::default() };
     let session = store.change(&id, &Change::Count { by, at: "t".into() }).unwrap();
     assert_eq!(session.counters.llm_call_count, 1);
@@ -30,22 +30,22 @@ fn what_was_done_once_is_not_done_twice_when_the_answer_is_lost() {
     let job = Job { session, key: "k".into(), user: None, body: "{}".into(), at: "t".into() };
     // The first time a script may have to be sent twice.
     assert_eq!(store.take(&how("w").holder, Duration::from_secs(60)).unwrap(), None);
-    proxy.lose_the_next_answer();
+    proxy.lose_the_answer();
     assert!(store.enqueue(&job).unwrap(), "it is the one that was put in");
     assert!(!store.enqueue(&job).unwrap());
     let next = Job { session: SessionId::new("next").unwrap(), key: "l".into(), ..job.clone() };
     assert!(store.enqueue(&next).unwrap());
-    proxy.lose_the_next_answer();
+    proxy.lose_the_answer();
     let taken = store.take(&how("w").holder, Duration::from_secs(60)).unwrap().unwrap();
     assert_eq!((&taken.job, taken.tries), (&job, 1));
     let after = store.take(&how("w").holder, Duration::from_secs(60)).unwrap().unwrap();
     assert_eq!((&after.job, after.tries), (&next, 1), "one job was taken at a time");
     store.finish(&after, &Outcome::Done).unwrap();
-    proxy.lose_the_next_answer();
+    proxy.lose_the_answer();
     store.finish(&taken, &Outcome::Done).unwrap();
     assert!(matches!(store.finish(&taken, &Outcome::Done), Err(Error::NotYours(_))));
     drop(journal);
-    proxy.lose_the_next_answer();
+    proxy.lose_the_answer();
     store.remove(&id).unwrap();
     assert!(proxy.lost() >= 11, "{} answers were lost", proxy.lost());
 }

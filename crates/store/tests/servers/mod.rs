@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+pub(crate) mod proxy;
+
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, OnceLock};

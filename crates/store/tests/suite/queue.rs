@@ -1,7 +1,7 @@
 //! The queue: what waits, who has it, and what becomes of it when they are not heard of.
 
 use super::{eventually, sid};
-use komado_store::{Error, Holder, Job, Outcome, Stage, Store, Taken};
+use komado_store::{Error, Holder, Job, Outcome, Queued, Stage, Store, Taken};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -64,6 +64,20 @@ pub(crate) fn jobs_are_taken_in_the_order_they_came_as_they_were_put(store: &dyn
     assert_eq!(taken(store, LONG).job, bare);
 }
 
+pub(crate) fn a_job_of_another_queue_stands_here_as_it_stood_there(store: &dyn Store) {
+    let as_it_stood =
+        |name: &str, stage: Stage| Queued { job: job(name), stage, tries: 3, why: Some("窓".into()) };
+    let (dead, waiting) = (as_it_stood("d", Stage::Dead), as_it_stood("w", Stage::Waiting));
+    assert!(store.adopt(&dead).unwrap() && store.adopt(&waiting).unwrap());
+    assert!(!store.adopt(&dead).unwrap() && !store.enqueue(&dead.job).unwrap());
+    assert_eq!(store.jobs(None, 0).unwrap(), [dead, waiting]);
+    let taken_one = taken(store, LONG);
+    assert_eq!((&taken_one.job, taken_one.tries, taken_one.why.as_deref()), (&job("w"), 4, Some("窓")));
+    assert_eq!(take(store, LONG), None);
+    assert!(store.requeue(&sid("d")).unwrap());
+    assert_eq!(taken(store, LONG).job, job("d"));
+}
+
 pub(crate) fn a_key_and_a_session_are_in_the_queue_once(store: &dyn Store) {
     put(store, &["a"]);
     let same_key = Job { session: sid("other"), ..job("a") };
@@ -115,6 +129,21 @@ pub(crate) fn a_job_that_is_to_be_tried_again_has_its_old_place_and_says_why(sto
     assert!(store.requeue(&sid("a")).unwrap());
     let third = taken(store, LONG);
     assert_eq!((&third.job, third.tries), (&job("a"), 1));
+}
+
+pub(crate) fn a_job_that_is_given_back_counts_no_try_and_keeps_its_reason(store: &dyn Store) {
+    put(store, &["a", "b"]);
+    store.finish(&taken(store, LONG), &Outcome::Back).unwrap();
+    let listed = store.jobs(None, 1).unwrap().remove(0);
+    assert_eq!((listed.stage, listed.tries, listed.why), (Stage::Waiting, 0, None));
+    let why = "落ちた".to_owned();
+    store.finish(&taken(store, LONG), &Outcome::Again { pause: Duration::ZERO, why }).unwrap();
+    let second = taken(store, LONG);
+    assert_eq!((&second.job, second.tries), (&job("a"), 2));
+    store.finish(&second, &Outcome::Back).unwrap();
+    assert!(is_not_theirs(store.finish(&second, &Outcome::Back), "a"), "nobody has it");
+    let third = taken(store, LONG);
+    assert_eq!((third.tries, third.why.as_deref()), (2, Some("落ちた")), "what was before counts");
 }
 
 pub(crate) fn a_job_that_was_laid_aside_is_kept_until_somebody_decides(store: &dyn Store) {

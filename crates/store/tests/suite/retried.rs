@@ -9,7 +9,7 @@ use komado_core::{Head, Seq, SessionId, ThreadId, View};
 use komado_store::lesson::Learning;
 use komado_store::shelf::{Filter, Hit, Mark, Sheet, Sought, Tally};
 use komado_store::{
-    BlobRef, Blobs, Change, Error, Faulty, Holder, Job, Journal, Lessons, Letter, Mail, Mode, Note, Outcome,
+    BlobRef, Blobs, Change, Error, Faulty, Holder, Journal, Lessons, Letter, Mail, Mode, Note, Outcome,
     Places, Pulse, Query, Queue, Queued, ReadSeek, Result, Row, Shelf, Spot, Stage, Store, Swept, Taken,
     Tree, Vitals, Watch, Watcher, Which,
 };
@@ -177,8 +177,8 @@ impl<S: Store + 'static> Tree for Retried<S> {
 }
 
 impl<S: Store + 'static> Queue for Retried<S> {
-    fn enqueue(&self, job: &Job) -> Result<bool> {
-        self.0.go(|| self.0.store.enqueue(job))
+    fn adopt(&self, queued: &Queued) -> Result<bool> {
+        self.0.go(|| self.0.store.adopt(queued))
     }
 
     fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<Taken>> {

@@ -449,6 +449,32 @@ pub(super) struct Share {
     count: u64,
 }
 
+/// A session of which not all went as it was asked.
+#[derive(ToSchema)]
+pub(super) struct Stays {
+    session: String,
+    why: String,
+}
+
+/// What was erased of a user, or would be.
+#[derive(ToSchema)]
+pub(super) struct Forgotten {
+    /// Sessions.
+    erased: u64,
+    /// Jobs that were withdrawn, or would be.
+    jobs: u64,
+    /// Sessions that would be erased; only with `dry_run`.
+    would_erase: Option<u64>,
+    /// Those of them that somebody is at; only with `dry_run`.
+    live: Option<Vec<String>>,
+    /// Sessions that stay.
+    left: Option<Vec<Stays>>,
+    /// Sessions that were erased while something of them remains elsewhere.
+    remains: Option<Vec<Stays>>,
+    /// Keys that still name the user.
+    keys: Option<Vec<String>>,
+}
+
 /// What is known of a user's conversations.
 #[derive(ToSchema)]
 pub(super) struct Habits {

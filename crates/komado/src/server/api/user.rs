@@ -1,17 +1,20 @@
-//! Users: who there are, their standing sessions, what was said lately, habits.
+//! Users: who there are, their standing sessions, what was said lately, habits; and forgetting one.
 //!
 //! A key that does not see all sees one user, its own; any other is told not to be there, in the same words as one that is
-//! not. Forgetting a user is not here: it wants a folder for what is kept, and belongs to whoever has the machine.
+//! not. Whoever may remove each of a user's sessions may have the user forgotten; nothing of it is kept here.
 
 use super::call::{Call, Desk};
 use super::problem::{Answer, Problem};
 use super::take::{Maybe, Named, Params};
 use super::{page, shape};
+use crate::fault::{Exit, Fault};
 use crate::verb;
+use crate::verb::user::forget::Asked;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::LOCATION;
+use komado_core::SessionId;
 use komado_engine::user::Place;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -99,6 +102,46 @@ pub(super) async fn one(call: Call, Named(whose): Named<Whose>) -> Answer<Json<V
         Ok(json!(known(&whose.user, desk.app.engine.habits(&whose.user))?))
     });
     habits.await.map(Json)
+}
+
+/// How a user is forgotten.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Way {
+    /// Only say what would be erased
+    #[serde(default)]
+    dry_run: bool,
+    /// Erase the rest where somebody is at some sessions; those are named and stay
+    #[serde(default)]
+    force: bool,
+}
+
+/// Erase everything of a user; this cannot be undone, so export first what is to be kept
+#[utoipa::path(delete, path = "/api/v1/users/{user}", tag = "users", params(Whose, Way),
+    responses((status = 200, body = shape::Forgotten)))]
+pub(super) async fn forget(
+    call: Call,
+    Named(whose): Named<Whose>,
+    Params(way): Params<Way>,
+) -> Answer<Json<Value>> {
+    call.run(move |desk| forgotten(desk, &whose.user, &way)).await.map(Json)
+}
+
+fn forgotten(desk: &Desk, user: &str, way: &Way) -> Answer<Value> {
+    desk.check_user(user)?;
+    // It reads every session of the user, and two at once would find each other's halves.
+    let _place = desk.shared.reporting_place()?;
+    let answers = |id: &SessionId| {
+        let forgotten = desk.shared.answers.forget_session(id);
+        forgotten.map_err(|problem| Fault::new(Exit::Failed, problem.detail))
+    };
+    let by = desk.guest.key.as_ref().map_or_else(|| "no key".to_owned(), |key| format!("key {key}"));
+    let asked = Asked { user, force: way.force, dry_run: way.dry_run, by, answers: &answers };
+    verb::user::forget::asked(&desk.app, &asked).map_err(|fault| match fault.exit() {
+        Exit::NotFound => no_user(user),
+        _ => fault.into(),
+    })
 }
 
 /// Read what was said lately over all of a user's sessions, the newest first

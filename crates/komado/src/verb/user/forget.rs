@@ -50,35 +50,55 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     if args.dry_run {
         return tell(app, &found);
     }
-    if !found.live.is_empty() && !args.force {
-        let named: Vec<String> = found.live.iter().map(|(id, who)| format!("{id} by {who}")).collect();
-        return Err(Fault::new(
-            Exit::Busy,
-            format!(
-                "nothing was erased: {} being written or worked on: {}; wait for them to end, or erase the rest with \
-                 --force",
-                count(named.len() as u64, "session"),
-                named.join(", ")
-            ),
-        ));
-    }
+    check_live(&found, args.force, "--force")?;
     agree(&args, &found)?;
     let folder = folder(app, args.export)?;
-    let mut erasing = Erasing {
-        user: blake3::hash(args.user.as_bytes()).to_hex().to_string(),
-        live: found.live.iter().map(|(id, _)| id.clone()).collect(),
-        erased: 0,
-        jobs: 0,
-        left: Vec::new(),
-        remains: Vec::new(),
-    };
-    let exported = erasing.export(app, &args.user, &folder)?;
-    erasing.note(app, &json!({ "erasing": exported }))?;
-    let done = erasing.erase(app, &args.user, &folder);
-    // What was erased is noted also where the store went away in the middle.
-    erasing.note(app, &erasing.done(done.is_ok()))?;
-    done?;
+    let base_dir = app.config.base_dir.clone();
+    let answers = |id: &SessionId| api::forget_session(&base_dir, id);
+    let mut erasing = Erasing::new(&args.user, &found, by(), &answers);
+    let exported = erasing.forget(app, &args.user, &folder)?;
     end(app, &args.user, &erasing, exported, &folder)
+}
+
+/// One who is to be forgotten, as asked for over HTTP.
+pub(crate) struct Asked<'a> {
+    pub(crate) user: &'a str,
+    pub(crate) force: bool,
+    pub(crate) dry_run: bool,
+    /// Who asks.
+    pub(crate) by: String,
+    /// Forgets what calls about a session were answered.
+    pub(crate) answers: &'a dyn Fn(&SessionId) -> Outcome,
+}
+
+/// Forgets whom somebody elsewhere asks to forget. The exports only show that nothing changes while it is erased: they are
+/// gone with it, for whoever asks has no folder here.
+pub(crate) fn asked(app: &App, asked: &Asked<'_>) -> Outcome<Value> {
+    let found = look(app, asked.user)?;
+    if asked.dry_run {
+        return Ok(found.json());
+    }
+    check_live(&found, asked.force, "force=true")?;
+    let folder = tempfile::tempdir()?;
+    let mut erasing = Erasing::new(asked.user, &found, asked.by.clone(), asked.answers);
+    erasing.forget(app, asked.user, folder.path())?;
+    Ok(erasing.json(&keys_of(app, asked.user)?))
+}
+
+/// Refuses to begin where somebody is at a session; `way` is how to erase the rest.
+fn check_live(found: &Found, force: bool, way: &str) -> Outcome {
+    if found.live.is_empty() || force {
+        return Ok(());
+    }
+    let named: Vec<String> = found.live.iter().map(|(id, who)| format!("{id} by {who}")).collect();
+    Err(Fault::new(
+        Exit::Busy,
+        format!(
+            "nothing was erased: {} being written or worked on: {}; wait for them to end, or erase the rest with {way}",
+            count(named.len() as u64, "session"),
+            named.join(", ")
+        ),
+    ))
 }
 
 /// Counts a user's sessions and jobs; whoever writes one, or works on its job, is named.
@@ -106,12 +126,17 @@ fn look(app: &App, user: &str) -> Outcome<Found> {
     Ok(found)
 }
 
+impl Found {
+    /// What would be erased.
+    fn json(&self) -> Value {
+        let live: Vec<&str> = self.live.iter().map(|(id, _)| id.as_str()).collect();
+        json!({ "would_erase": self.sessions, "jobs": self.jobs, "live": live, "erased": 0 })
+    }
+}
+
 fn tell(app: &mut App, found: &Found) -> Outcome {
     if app.paper.json {
-        let live: Vec<&str> = found.live.iter().map(|(id, _)| id.as_str()).collect();
-        return app
-            .paper
-            .json(&json!({ "would_erase": found.sessions, "jobs": found.jobs, "live": live, "erased": 0 }));
+        return app.paper.json(&found.json());
     }
     let (sessions, jobs) = (count(found.sessions, "session"), count(found.jobs, "job"));
     app.paper.line(format!("would export and erase {sessions}, and withdraw {jobs}"))?;
@@ -170,9 +195,13 @@ fn folder(app: &App, asked: Option<PathBuf>) -> Outcome<PathBuf> {
 }
 
 /// A user being forgotten.
-struct Erasing {
+struct Erasing<'a> {
     /// The digest of the name.
     user: String,
+    /// Who does it.
+    by: String,
+    /// Forgets what calls about a session were answered.
+    answers: &'a dyn Fn(&SessionId) -> Outcome,
     live: BTreeSet<SessionId>,
     erased: u64,
     jobs: u64,
@@ -182,7 +211,30 @@ struct Erasing {
     remains: Vec<(SessionId, String)>,
 }
 
-impl Erasing {
+impl<'a> Erasing<'a> {
+    fn new(user: &str, found: &Found, by: String, answers: &'a dyn Fn(&SessionId) -> Outcome) -> Self {
+        Self {
+            user: blake3::hash(user.as_bytes()).to_hex().to_string(),
+            by,
+            answers,
+            live: found.live.iter().map(|(id, _)| id.clone()).collect(),
+            erased: 0,
+            jobs: 0,
+            left: Vec::new(),
+            remains: Vec::new(),
+        }
+    }
+
+    /// Exports everything into `folder`, then erases it; gives how many sessions were exported.
+    fn forget(&mut self, app: &App, user: &str, folder: &Path) -> Outcome<u64> {
+        let exported = self.export(app, user, folder)?;
+        self.note(app, &json!({ "erasing": exported }))?;
+        let done = self.erase(app, user, folder);
+        // What was erased is noted also where the store went away in the middle.
+        self.note(app, &self.done(done.is_ok()))?;
+        done.map(|()| exported)
+    }
+
     /// Exports every session; what goes wrong here stops everything, and nothing was erased.
     fn export(&self, app: &App, user: &str, folder: &Path) -> Outcome<u64> {
         let mut exported = 0;
@@ -229,12 +281,23 @@ impl Erasing {
             Ok(was_there) => self.jobs += u64::from(was_there),
             Err(error) => self.remains.push((id.clone(), format!("its job: {error}"))),
         }
-        if let Err(fault) = api::forget_session(&app.config.base_dir, id) {
+        if let Err(fault) = (self.answers)(id) {
             self.remains.push((id.clone(), format!("answers to calls: {}", fault.message())));
         }
     }
 
-    /// What was done; `broke_off` where not all was tried.
+    /// What was done, and what was not, for programs.
+    fn json(&self, keys: &[String]) -> Value {
+        let rows = |all: &[(SessionId, String)]| -> Vec<Value> {
+            all.iter().map(|(id, why)| json!({ "session": id.as_str(), "why": why })).collect()
+        };
+        json!({
+            "erased": self.erased, "jobs": self.jobs, "left": rows(&self.left),
+            "remains": rows(&self.remains), "keys": keys,
+        })
+    }
+
+    /// What was done, for the record; `broke_off` where not all was tried.
     fn done(&self, is_whole: bool) -> Value {
         let mut line = json!({ "erased": self.erased, "left": self.left.len(), "jobs": self.jobs });
         if !is_whole {
@@ -245,7 +308,7 @@ impl Erasing {
 
     /// Adds a line to the record of erasures; durable when it returns.
     fn note(&self, app: &App, what: &Value) -> Outcome {
-        let mut line = json!({ "at": app.engine.now(), "by": by(), "user_digest": self.user });
+        let mut line = json!({ "at": app.engine.now(), "by": self.by, "user_digest": self.user });
         if let (Some(line), Some(what)) = (line.as_object_mut(), what.as_object()) {
             line.extend(what.clone());
         }
@@ -264,21 +327,21 @@ fn by() -> String {
     format!("{name}@{}", hostname())
 }
 
-fn end(app: &mut App, user: &str, erasing: &Erasing, exported: u64, folder: &Path) -> Outcome {
-    let keys: Vec<String> = Keys::read(&keys::place(&app.config.base_dir))?
-        .iter()
-        .filter(|key| key.user.as_deref() == Some(user))
-        .map(|key| key.name.clone())
-        .collect();
+/// The names of the keys that still name the user.
+fn keys_of(app: &App, user: &str) -> Outcome<Vec<String>> {
+    let all = Keys::read(&keys::place(&app.config.base_dir))?;
+    let theirs = all.iter().filter(|key| key.user.as_deref() == Some(user));
+    Ok(theirs.map(|key| key.name.clone()).collect())
+}
+
+fn end(app: &mut App, user: &str, erasing: &Erasing<'_>, exported: u64, folder: &Path) -> Outcome {
+    let keys = keys_of(app, user)?;
     if app.paper.json {
-        let rows = |all: &[(SessionId, String)]| -> Vec<Value> {
-            all.iter().map(|(id, why)| json!({ "session": id.as_str(), "why": why })).collect()
-        };
-        app.paper.json(&json!({
-            "exported": exported, "folder": folder, "erased": erasing.erased, "jobs": erasing.jobs,
-            "left": rows(&erasing.left), "remains": rows(&erasing.remains), "keys": keys,
-            "undo": "komado import FILE",
-        }))?;
+        let mut row = erasing.json(&keys);
+        row["exported"] = json!(exported);
+        row["folder"] = json!(folder);
+        row["undo"] = json!("komado import FILE");
+        app.paper.json(&row)?;
     } else {
         app.paper.line(format!("exported {} to {}", count(exported, "session"), folder.display()))?;
         app.paper.line(format!(

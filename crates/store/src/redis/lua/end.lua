@@ -7,6 +7,11 @@ if ARGV[3] == 'done' then
   forget(id)
   return 1
 end
+if ARGV[3] == 'back' then
+  if redis.call('HINCRBY', tries, id, -1) < 1 then redis.call('HDEL', tries, id) end
+  show(id)
+  return 1
+end
 redis.call('HSET', whys, id, ARGV[5])
 if ARGV[3] == 'dead' then
   redis.call('HSET', dead, id, 1)

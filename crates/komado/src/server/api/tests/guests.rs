@@ -21,6 +21,7 @@ fn elsewhere(method: &str, path: &str) -> Option<(&'static str, Option<Value>, &
         ("post", "/api/v1/import") => ("", None, &[403]),
         ("get", "/api/v1/users") => ("", None, &[200]),
         ("get", "/api/v1/users/{user}" | "/api/v1/users/{user}/messages") => ("", None, &[404]),
+        ("delete", "/api/v1/users/{user}") => ("", None, &[404]),
         ("post", "/api/v1/users/{user}/session") => ("", Some(json!({ "window": 1000 })), &[404]),
         _ => return None,
     })
@@ -206,6 +207,37 @@ async fn no_way_through_the_gateway_leads_into_a_session_of_another_key() {
     let request = Request::post(ways[0].0).header("x-komado-key", &ann).header("x-komado-session", HERS);
     let told = place.send(request.body(Body::from(talk.to_string())).unwrap()).await;
     assert_eq!((told.status, &told.headers["x-komado-session"]), (StatusCode::OK, &HERS.parse().unwrap()));
+}
+
+#[tokio::test]
+async fn a_user_is_forgotten_by_whoever_may_remove_their_sessions_and_by_nobody_else() {
+    let (place, ann, bob) = furnished().await;
+    let (hers, his) = ([("x-komado-key", ann.as_str())], [("x-komado-key", bob.as_str())]);
+    place.with("POST", "/sessions", &his, Some(&json!({ "id": "of-bob", "window": 1000 }))).await.ok(201);
+    place.with("DELETE", "/users/ann", &his, None).await.problem(404);
+    let would = place.with("DELETE", "/users/ann?dry_run=true", &hers, None).await.ok(200);
+    assert_eq!((&would["would_erase"], &would["erased"]), (&1.into(), &0.into()));
+    let id = komado_core::SessionId::new(HERS).unwrap();
+    let store = place.house.app.engine.store();
+    let held = store.open(&id, &komado_core::ThreadId::root(), komado_store::Mode::Write).unwrap();
+    let busy = place.with("DELETE", "/users/ann", &hers, None).await;
+    assert!(
+        busy.text().contains("of-ann by process") && busy.text().contains("force=true"),
+        "{}",
+        busy.text()
+    );
+    busy.problem(409);
+    let forced = place.with("DELETE", "/users/ann?force=true", &hers, None).await.ok(200);
+    assert_eq!((&forced["erased"], &forced["left"][0]["session"]), (&0.into(), &HERS.into()));
+    drop(held);
+    let done = place.with("DELETE", "/users/ann", &hers, None).await.ok(200);
+    assert_eq!(done, json!({ "erased": 1, "jobs": 0, "left": [], "remains": [], "keys": ["key-ann"] }));
+    assert!(!place.folder.path().join(format!("running/{HERS}")).exists());
+    place.with("DELETE", "/users/ann", &hers, None).await.problem(404);
+    place.with("GET", "/sessions/of-bob", &his, None).await.ok(200);
+    let record = std::fs::read_to_string(place.folder.path().join("erasures.jsonl")).unwrap();
+    assert!(record.contains("\"by\":\"key key-ann\"") && record.contains("\"erased\":1"), "{record}");
+    assert!(!record.contains(HERS) && !record.contains(SECRET), "{record}");
 }
 
 #[tokio::test]
