@@ -8,6 +8,7 @@
 
 mod begin;
 mod brief;
+mod comments;
 mod earlier;
 mod ending;
 mod hands;
@@ -119,18 +120,30 @@ impl Verdict {
 
 /// Works on a task until it ends, rests, or something is in the way. What is in the way once too often is its end.
 pub fn work<'e>(mind: &mut dyn Mind<'e>, kit: &mut Kit<'_>) -> Verdict {
-    let (tries, most) = kit.tries;
-    if tries > most {
-        let why = kit.why.clone().unwrap_or_else(|| "whoever worked on it was not heard of again".to_owned());
-        return give_up(mind.engine(), kit, &format!("given up after {most} tries; the last one: {why}"));
+    if let Some(verdict) = tried_out(mind.engine(), kit) {
+        return verdict;
     }
+    let (tries, most) = kit.tries;
     let verdict = attempt(mind, kit).unwrap_or_else(|error| Trouble::of(&error).verdict());
     match verdict {
-        Verdict::Again(why) if tries == most => {
-            give_up(mind.engine(), kit, &format!("given up after {most} tries; the last one: {why}"))
-        }
+        Verdict::Again(why) if tries == most => give_up(mind.engine(), kit, &last_try(most, &why)),
         other => other,
     }
+}
+
+/// Gives up a task that was taken more often than it may be; `None` when it may be tried. Needs nothing of what the task
+/// works with: that may be what brought the others down.
+pub fn tried_out(engine: &Engine, kit: &mut Kit<'_>) -> Option<Verdict> {
+    let (tries, most) = kit.tries;
+    if tries <= most {
+        return None;
+    }
+    let why = kit.why.clone().unwrap_or_else(|| "whoever worked on it was not heard of again".to_owned());
+    Some(give_up(engine, kit, &last_try(most, &why)))
+}
+
+fn last_try(most: u32, why: &str) -> String {
+    format!("given up after {most} tries; the last one: {why}")
 }
 
 /// What becomes of a task that cannot even be begun here: what it works with is missing, or somebody wants it to rest.
@@ -141,7 +154,7 @@ pub fn unable(engine: &Engine, kit: &mut Kit<'_>, why: &str) -> Verdict {
         Some(Order::Stop(why)) => begin::session(engine, kit).and_then(|_| ending::stop(engine, kit, &why)),
         Some(Order::Pause(why)) => begin::session(engine, kit).and_then(|_| ending::pause(engine, kit, &why)),
         None if tries < most => return Verdict::Again(why.to_owned()),
-        None => return give_up(engine, kit, &format!("given up after {most} tries; the last one: {why}")),
+        None => return give_up(engine, kit, &last_try(most, why)),
     };
     rested.unwrap_or_else(|error| Trouble::of(&error).verdict())
 }
@@ -205,14 +218,20 @@ fn conclude<'e>(
 ) -> Result<Verdict> {
     let engine = mind.engine();
     match ended {
-        Ok(ended) if ended.is_good => ending::complete(engine, kit, &ended.result),
-        Ok(ended) => ending::fail(engine, kit, &ended.result),
+        Ok(ended) => {
+            let result = comments::with_unheard(kit, &ended.result);
+            if ended.is_good {
+                ending::complete(engine, kit, &result)
+            } else {
+                ending::fail(engine, kit, &result)
+            }
+        }
         Err(Error::Order(Order::Pause(why))) => ending::pause(engine, kit, &why),
         Err(Error::Order(Order::Stop(why))) => ending::stop(engine, kit, &why),
         Err(Error::Order(Order::Leave(why))) => Ok(Verdict::Left(why)),
         Err(Error::Limit(reached)) => {
             let summary = last_words::say(mind, kit, &reached)?;
-            ending::fail(engine, kit, &summary)
+            ending::fail(engine, kit, &comments::with_unheard(kit, &summary))
         }
         Err(error) => match Trouble::of(&error) {
             Trouble::ForGood(why) => ending::fail(engine, kit, &why),

@@ -5,6 +5,7 @@
 //! night over a misspelled name. While it runs, the journal of the root thread says which node it is at; whoever takes the
 //! task up goes on there, says nothing twice and calls nothing twice that may do harm.
 
+mod back;
 mod call;
 mod check;
 mod child;
@@ -190,6 +191,12 @@ pub trait Hands<'e> {
     /// Between two nodes and between two calls: orders are followed and limits kept here, by an error; comments and other
     /// news are said in `thread`, which has no open calls unless `calls_wait`.
     fn between(&mut self, thread: &mut Thread<'_>, calls_wait: CallsWait) -> Result<()>;
+
+    /// Before the end. True when words wait in `thread` that the model has not answered; new ones are said there only when
+    /// `may_answer`, which is whether the course has a way back to where the model answers.
+    fn before_end(&mut self, _thread: &mut Thread<'_>, _may_answer: bool) -> Result<bool> {
+        Ok(false)
+    }
 
     /// A node is entered.
     fn entered(&mut self, node: &str, label: Option<&str>, thread: &ThreadId);

@@ -79,6 +79,10 @@ pub enum Exit {
 pub trait Launch: Sync {
     /// Works on it until it ended. `leash` is pulled when it shall rest.
     fn run(&self, taken: &Taken, leash: &Leash, tell: &(dyn Fn(Progress) + Sync)) -> Exit;
+
+    /// Also whoever was to give the job up has died, `why` says how: lets those who wait for it know. The worker lays it
+    /// aside afterwards, whatever comes of this.
+    fn give_up(&self, taken: &Taken, why: &str, tell: &(dyn Fn(Progress) + Sync));
 }
 
 /// What a worker hears.
@@ -221,7 +225,7 @@ impl<'w> Worker<'w> {
     fn start<'s>(&'s self, scope: &'s Scope<'s, '_>, hand: &mut Hand, taken: Taken) {
         let running = Running { taken: Arc::new(taken), leash: Arc::default() };
         let (taken, leash) = (Arc::clone(&running.taken), Arc::clone(&running.leash));
-        let (id, say, launch) = (hand.next, self.bell.0.clone(), self.launch);
+        let (id, say, launch, most) = (hand.next, self.bell.0.clone(), self.launch, self.pace.tries);
         hand.next += 1;
         hand.running.insert(id, running);
         scope.spawn(move || {
@@ -233,6 +237,13 @@ impl<'w> Worker<'w> {
             let ran = catch_unwind(AssertUnwindSafe(|| launch.run(&taken, &leash, &tell)));
             let exit = ran.unwrap_or_else(|_| Exit::Died("whoever worked on it panicked".to_owned()));
             leash.untie();
+            if let Exit::Died(why) = &exit
+                && taken.tries > most
+                && !leash.is_pulled()
+                && catch_unwind(AssertUnwindSafe(|| launch.give_up(&taken, why, &tell))).is_err()
+            {
+                tell(Progress::Trouble { why: "whoever gave it up panicked".to_owned() });
+            }
             let _ = say.send(Event::Left(id, exit));
         });
     }
@@ -274,31 +285,28 @@ impl<'w> Worker<'w> {
     }
 
     /// Puts back the job of whoever died; laid aside when also the one died who was to give it up. One that was ended
-    /// because the worker stops has done nothing wrong.
+    /// because the worker stops has done nothing wrong, and what it did before still counts.
     fn give_back(&self, taken: &Taken, why: &str, is_stopping: bool) -> Result<()> {
         let store = self.engine.store();
-        if taken.tries > self.pace.tries && !is_stopping {
+        if is_stopping {
+            return yours(store.finish(taken, &Outcome::Back));
+        }
+        if taken.tries > self.pace.tries {
             match self.engine.fail(&taken.job.session, why) {
                 Ok(_) | Err(EngineError::Store(Store::NoSession(_) | Store::Ended(..))) => {}
                 Err(other) => return Err(other.into()),
             }
-            yours(store.finish(taken, &Outcome::Dead { why: why.to_owned() }))?;
-            return Ok(());
+            return yours(store.finish(taken, &Outcome::Dead { why: why.to_owned() }));
         }
-        let pause = if is_stopping { Duration::ZERO } else { self.pace.pause_after(taken.tries) };
-        let was_ours = yours(store.finish(taken, &Outcome::Again { pause, why: why.to_owned() }))?;
-        if was_ours && is_stopping {
-            store.requeue(&taken.job.session)?;
-        }
-        Ok(())
+        let pause = self.pace.pause_after(taken.tries);
+        yours(store.finish(taken, &Outcome::Again { pause, why: why.to_owned() }))
     }
 }
 
-/// A job that is somebody else's by now, or gone, is none of ours: false, and nothing more is to be done to it.
-fn yours(done: komado_store::Result<()>) -> Result<bool> {
+/// A job that is somebody else's by now, or gone, is none of ours, and nothing more is to be done to it.
+fn yours(done: komado_store::Result<()>) -> Result<()> {
     match done {
-        Ok(()) => Ok(true),
-        Err(Store::NotYours(_)) => Ok(false),
+        Ok(()) | Err(Store::NotYours(_)) => Ok(()),
         Err(other) => Err(other.into()),
     }
 }

@@ -97,6 +97,9 @@ pub enum CallKind {
     Custom,
 }
 
+/// How the ids of calls begin that nobody asked a model for: a playbook made them itself.
+pub const OWN_CALL: &str = "pb_";
+
 /// A model's request to run a tool.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Call {

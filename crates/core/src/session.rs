@@ -5,7 +5,7 @@
 
 use crate::SessionId;
 use crate::journal::{Ending, Entry};
-use crate::message::Role;
+use crate::message::{Message, OWN_CALL, Part, Role};
 use serde::{Deserialize, Serialize};
 
 /// Where a session is in its life.
@@ -210,11 +210,12 @@ pub struct Counters {
 
 impl Counters {
     /// What one entry adds: a model's message is a call, and takes the tokens its provider reported, if it did. So is a
-    /// summary that a model wrote, and one that it was asked for in vain.
+    /// summary that a model wrote, and one that it was asked for in vain. A call that a playbook made itself is not.
     pub fn of(entry: &Entry) -> Self {
         let mut sum = Self::default();
         match entry {
             Entry::Message(message, reply) => match message.role {
+                Role::Assistant if reply.is_none() && is_own(message) => {}
                 Role::Assistant => {
                     sum.llm_call_count = 1;
                     sum.total_tokens = reply.as_ref().and_then(|r| r.usage).map_or(0, |usage| usage.total());
@@ -243,6 +244,12 @@ impl Counters {
         }
         sum
     }
+}
+
+/// True when a message is nothing but a call of a playbook's own.
+fn is_own(message: &Message) -> bool {
+    let is_own = |part: &Part| matches!(part, Part::Call(call) if call.id.starts_with(OWN_CALL));
+    !message.parts.is_empty() && message.parts.iter().all(is_own)
 }
 
 impl Counters {

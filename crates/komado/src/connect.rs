@@ -27,6 +27,8 @@ use std::time::Duration;
 
 /// The window of the built-in model, unless another is wished for.
 pub(crate) const SMALL: u32 = 4_096;
+/// The same where it works with tools: their definitions and a child thread's share must have room in it.
+pub(crate) const ROOMY: u32 = 32_768;
 
 /// Who is to be asked, as far as the command line says.
 #[derive(ClapArgs, Clone, Debug, Default)]
@@ -49,6 +51,9 @@ pub(crate) struct Wishes {
     /// Let the answer come in one piece
     #[arg(long)]
     pub(crate) no_stream: bool,
+    /// The window of the built-in model where nobody wishes for one
+    #[arg(skip)]
+    pub(crate) built_in: Option<u32>,
 }
 
 /// Who is asked.
@@ -311,9 +316,9 @@ impl App {
     }
 }
 
-/// The window of the built-in model: as wished, as the session has it, or small.
+/// The window of the built-in model: as wished, as the session has it, or as is usual where it is asked.
 fn built_in_window(own: &MetaConfig, wishes: &Wishes) -> u32 {
-    wishes.window.or(own.context_length).unwrap_or(SMALL)
+    wishes.window.or(own.context_length).or(wishes.built_in).unwrap_or(SMALL)
 }
 
 /// The longest answer to ask for: as wished, but never more than the model is known to give. Only a dialect that must name

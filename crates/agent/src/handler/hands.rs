@@ -1,16 +1,17 @@
 //! The hands that carry a playbook's nodes out: between two steps orders are followed, bounds kept and comments taken in.
 
-use super::Kit;
 use super::begin::Begun;
 use super::mark::{ABOUT, Mark, later};
 use super::toll::Toll;
+use super::watch::ask;
+use super::{Kit, comments};
 use crate::error::{Error, Result};
 use crate::mind::Mind;
 use crate::playbook::{CallsWait, Ended, Hands, Wanted};
 use crate::progress::Progress;
 use crate::tools::{Answer, Body};
 use komado_core::message::{Call, Message};
-use komado_core::{Role, SessionId, ThreadId};
+use komado_core::{SessionId, ThreadId};
 use komado_engine::stelis::{Spawn, Telling};
 use komado_engine::turn::{News, Turned};
 use komado_engine::{Engine, Thread};
@@ -74,16 +75,15 @@ impl<'a, 'k, 'e> AtWork<'a, 'k, 'e> {
         }
     }
 
-    /// Says the comments that came, and notes that they were heard, in one write.
-    fn take_comments(&mut self, thread: &mut Thread<'_>) -> Result<()> {
-        let comments = self.kit.orders.comments();
-        if comments.is_empty() {
+    /// Says the comments that came, and `more` where any did, and notes that they were heard, in one write.
+    fn take_comments(&mut self, thread: &mut Thread<'_>, more: Option<Message>) -> Result<()> {
+        let came = self.kit.orders.comments();
+        if came.is_empty() {
             return Ok(());
         }
-        let mut messages = Vec::with_capacity(comments.len());
-        for comment in comments {
-            let words = format!("[comment by {}]\n{}", comment.author, comment.text);
-            messages.push(Message::text(Role::User, words));
+        let mut messages: Vec<Message> = came.iter().map(comments::message).collect();
+        messages.extend(more);
+        for comment in came {
             self.mark.seen = later(self.mark.seen.take(), Some(comment.id));
             self.tell(Progress::Comment { author: comment.author });
         }
@@ -144,8 +144,22 @@ impl<'e> Hands<'e> for AtWork<'_, '_, 'e> {
         self.settle(thread)?;
         match calls_wait {
             CallsWait::Yes => Ok(()),
-            CallsWait::No => self.take_comments(thread),
+            CallsWait::No => self.take_comments(thread, None),
         }
+    }
+
+    /// The tracker is asked once more. One that is away keeps no task from ending; nor does a comment keep one that was told
+    /// to end, or that has reached its bounds.
+    fn before_end(&mut self, thread: &mut Thread<'_>, may_answer: bool) -> Result<bool> {
+        if let Err(why) = ask(self.kit.source, self.kit.task, self.kit.orders) {
+            self.tell(Progress::Trouble { why: why.to_string() });
+        }
+        let is_kept = self.kit.orders.now().is_some() || self.toll.reached().is_some();
+        if !may_answer || is_kept || !thread.view().open().calls.is_empty() {
+            return Ok(false);
+        }
+        self.take_comments(thread, Some(comments::late()))?;
+        comments::wait_in(thread)
     }
 
     fn entered(&mut self, node: &str, label: Option<&str>, thread: &ThreadId) {

@@ -1,5 +1,5 @@
 //! Where work on a task stands beside its conversation: the last comment taken in, the time it took, where counting began.
-//! And what the task is called: its job, which says so too, is gone when it is done.
+//! And what the task is called and works with: its job, which says so too, is gone when it is done.
 //!
 //! It is noted in the same write as the words it goes with, in the thread where they are said. A comment may be said in a
 //! child thread, so whoever takes a task up looks at the notes of all of them.
@@ -11,6 +11,7 @@ use komado_core::raw::Raw;
 use komado_engine::{Engine, Thread};
 use komado_store::Mode;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// What the note is about.
 pub const ABOUT: &str = "task";
@@ -24,6 +25,15 @@ pub struct Mark {
     /// Where people look at it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+    /// The folder it works in, when it names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<PathBuf>,
+    /// Where its folder is cloned from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clone_url: Option<String>,
+    /// The playbook it follows, when it names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub playbook: Option<PathBuf>,
     /// The last comment that was taken in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<String>,
@@ -44,6 +54,9 @@ impl Mark {
         Self {
             title: Some(task.title.clone()),
             url: task.url.clone(),
+            folder: task.folder.clone(),
+            clone_url: task.clone_url.clone(),
+            playbook: task.playbook.clone(),
             seen: task.last_comment.clone(),
             ..Self::default()
         }
@@ -80,6 +93,9 @@ impl Mark {
         Self {
             title: self.title.or(other.title),
             url: self.url.or(other.url),
+            folder: self.folder.or(other.folder),
+            clone_url: self.clone_url.or(other.clone_url),
+            playbook: self.playbook.or(other.playbook),
             seen: later(self.seen, other.seen),
             spent_ms: self.spent_ms.max(other.spent_ms),
             turns_from: self.turns_from.max(other.turns_from),
@@ -88,7 +104,7 @@ impl Mark {
     }
 }
 
-/// The later of two comments; ids are numbers, and a longer one is a larger one.
+/// The later of two comments; ids are the source's: a later one is longer, or as long and sorts behind.
 pub(super) fn later(one: Option<String>, other: Option<String>) -> Option<String> {
     let key = |id: &Option<String>| id.as_ref().map(|id| (id.len(), id.clone()));
     if key(&one) >= key(&other) { one } else { other }

@@ -5,6 +5,7 @@
 
 use super::{Orders, Shared, Tell};
 use crate::progress::{Order, Progress};
+use crate::source;
 use crate::task::Task;
 use komado_core::SessionId;
 use komado_core::session::State;
@@ -68,11 +69,19 @@ fn follow(vigil: &Vigil<'_>) {
         if asked.elapsed() < vigil.poll {
             continue;
         }
-        if let Some(seen) = vigil.orders.listening() {
-            tracker.ask(vigil, seen.as_deref());
-        }
+        tracker.ask(vigil);
         asked = Instant::now();
     }
+}
+
+/// Asks the tracker once, and brings the comments that are new; gives why the task is not wanted any more, if so. Of two
+/// who ask at the same time the second asks after what the first one heard: nothing is brought twice.
+pub(super) fn ask(source: &Shared, task: &Task, orders: &Orders) -> Result<Option<String>, source::Error> {
+    let mut source = source.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(seen) = orders.listening() else { return Ok(None) };
+    let look = source.look(task, seen.as_deref())?;
+    orders.bring(look.comments);
+    Ok(look.unwanted)
 }
 
 /// What is known of the tracker.
@@ -81,13 +90,11 @@ struct Tracker {
 }
 
 impl Tracker {
-    fn ask(&mut self, vigil: &Vigil<'_>, seen: Option<&str>) {
-        let look = vigil.source.lock().unwrap_or_else(PoisonError::into_inner).look(vigil.task, seen);
-        match look {
-            Ok(look) => {
+    fn ask(&mut self, vigil: &Vigil<'_>) {
+        match ask(vigil.source, vigil.task, vigil.orders) {
+            Ok(unwanted) => {
                 self.is_away = false;
-                vigil.orders.bring(look.comments);
-                if let Some(why) = look.unwanted {
+                if let Some(why) = unwanted {
                     vigil.orders.give(Order::Stop(why));
                 }
             }

@@ -9,7 +9,7 @@ use super::course::Course;
 use super::node::{After, Tool};
 use crate::error::Result;
 use komado_core::journal::Entry;
-use komado_core::message::{Call, CallKind, Message, Outcome, Part, Role};
+use komado_core::message::{Call, CallKind, Message, OWN_CALL, Outcome, Part, Role};
 use komado_core::{Kind, Seq};
 use komado_engine::Thread;
 use komado_engine::output::Output;
@@ -90,7 +90,7 @@ impl<'p> Course<'p, '_, '_> {
     fn call_id(&mut self, at: Seq) -> String {
         let node = self.node.id.clone();
         let whole = format!("{}\n{}\n{node}\n{at}", self.playbook.name, self.active().id());
-        format!("pb_{}", &blake3::hash(whole.as_bytes()).to_hex()[..24])
+        format!("{OWN_CALL}{}", &blake3::hash(whole.as_bytes()).to_hex()[..24])
     }
 
     /// Makes a call and journals what it answers. True when that says that something went wrong.

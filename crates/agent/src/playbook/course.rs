@@ -38,6 +38,8 @@ pub(super) struct Course<'p, 'h, 'e> {
     pub(super) node: &'p Node,
     /// The note of another process about this node, until it has acted.
     pub(super) taken: Option<Note>,
+    /// The last node that answers whatever was said.
+    pub(super) answers: Option<&'p Node>,
     /// True while the first call that waits may have been running when another process ended.
     pub(super) in_doubt: bool,
     unsettled: u32,
@@ -71,6 +73,7 @@ impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
             vars_at: None,
             node,
             taken: None,
+            answers: None,
             in_doubt: false,
             unsettled: 0,
             own_calls: 0,
@@ -98,6 +101,7 @@ impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
             self.children.push(self.hands.open(self.session, &thread)?);
         }
         self.recall(&note)?;
+        self.answers = note.answers.as_deref().and_then(|id| self.playbook.node(id));
         if matches!(self.node.does, Does::End(_)) && self.was_ended_since(seq)? {
             // Somebody opened the session again: the work begins anew, after all that was said.
             return self.go(&self.playbook.start);
@@ -157,7 +161,10 @@ impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
                 Does::Set(set) => self.set(set)?,
                 Does::Start(start) => self.start_child(start)?,
                 Does::Stop(stop) => self.stop_child(stop)?,
-                Does::End(end) => return self.end(end),
+                Does::End(end) => match self.way_back()? {
+                    Some(back) => back,
+                    None => return self.end(end),
+                },
             };
             self.go(next)?;
         }
@@ -302,6 +309,7 @@ impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
             said: self.vars.said.clone(),
             told: self.vars.told.clone(),
             child: child.map(ToString::to_string),
+            answers: self.answers.map(|node| node.id.clone()),
             resting: false,
         })
     }

@@ -19,6 +19,7 @@ impl<'p> Course<'p, '_, '_> {
         if prompt.as_ref().is_some_and(|prompt| prompt.trim().is_empty()) {
             return Err(self.wrong("its prompt is empty once its variables are put in"));
         }
+        self.came_by(llm);
         match self.taken.take() {
             Some(note) => {
                 if let Some((seq, message, reply)) = reply_after(self.active(), note.at)? {

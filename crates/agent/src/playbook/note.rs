@@ -37,6 +37,9 @@ pub(super) struct Note {
     /// The thread that is about to be begun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) child: Option<String>,
+    /// The last node that answers whatever was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) answers: Option<String>,
     /// True when whoever wrote it rests, and has begun none of the calls that wait.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) resting: bool,

@@ -5,7 +5,6 @@ use crate::error::Result;
 use crate::handler::{Orders, Verdict, Vigil, watch};
 use komado_engine::Engine;
 use komado_store::{Outcome, Taken};
-use std::time::Duration;
 
 /// Has `work` done while its job is kept and its tracker watched, and ends the job in the queue. Progress hears of the end
 /// once the queue has.
@@ -35,13 +34,9 @@ fn finish(engine: &Engine, taken: &Taken, verdict: &Verdict, pace: &Pace) -> Res
         Verdict::Completed | Verdict::Stopped(_) => Outcome::Done,
         Verdict::Failed(why) => Outcome::Dead { why },
         Verdict::Paused(_) => Outcome::Dead { why: "paused".to_owned() },
-        Verdict::Left(why) => Outcome::Again { pause: Duration::ZERO, why },
+        // Nothing was wrong with it: this taking does not count.
+        Verdict::Left(_) => Outcome::Back,
         Verdict::Again(why) => Outcome::Again { pause: pace.pause_after(taken.tries), why },
     };
-    let was_ours = yours(engine.store().finish(taken, &outcome))?;
-    if was_ours && matches!(verdict, Verdict::Left(_)) {
-        // Nothing was wrong with it: this taking does not count.
-        engine.store().requeue(&taken.job.session)?;
-    }
-    Ok(())
+    yours(engine.store().finish(taken, &outcome))
 }

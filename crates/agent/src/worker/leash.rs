@@ -48,6 +48,13 @@ impl Leash {
         });
     }
 
+    /// True once it was pulled: whoever dies then was asked to end.
+    pub fn is_pulled(&self) -> bool {
+        let mut pulled = false;
+        self.with(|state| pulled = state.pulled || state.killed);
+        pulled
+    }
+
     fn with(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }

@@ -1,7 +1,7 @@
 //! One task, one process: started with the job on its standard input, which stays open for as long as it shall work.
 
 use super::wire::write_taken;
-use super::{Exit, Launch, Leash};
+use super::{Exit, Leash};
 use crate::progress::Progress;
 use komado_store::Taken;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -22,8 +22,9 @@ pub struct Process {
     pub args: Vec<OsString>,
 }
 
-impl Launch for Process {
-    fn run(&self, taken: &Taken, leash: &Leash, tell: &(dyn Fn(Progress) + Sync)) -> Exit {
+impl Process {
+    /// Has a job worked on by a process, until that ended.
+    pub fn run(&self, taken: &Taken, leash: &Leash, tell: &(dyn Fn(Progress) + Sync)) -> Exit {
         let died = |what: &str, why: &dyn std::fmt::Display| {
             Exit::Died(format!("{what} {}: {why}", self.program.display()))
         };
@@ -45,9 +46,7 @@ impl Launch for Process {
             Err(why) => died("cannot wait for", &why),
         }
     }
-}
 
-impl Process {
     /// In a process group of its own: Ctrl-C at a terminal reaches the worker, which asks it to rest.
     fn start(&self) -> std::io::Result<(Child, ChildStdin, ChildStdout)> {
         let mut command = Command::new(&self.program);

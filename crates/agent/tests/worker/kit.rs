@@ -57,6 +57,8 @@ pub(crate) struct Board {
     pub(crate) comments: Vec<Comment>,
     pub(crate) unwanted: Option<String>,
     pub(crate) is_away: bool,
+    /// True when it cannot be asked for news.
+    pub(crate) is_deaf: bool,
     /// Called while it is asked for news.
     pub(crate) while_asked: Option<Arc<dyn Fn() + Send + Sync>>,
 }
@@ -79,6 +81,9 @@ impl Source for Tracker {
         let while_asked = self.0.lock().unwrap().while_asked.clone();
         while_asked.iter().for_each(|act| act());
         let board = self.0.lock().unwrap();
+        if board.is_deaf {
+            return Err(Away::Away { tracker: "board".into(), why: "it does not answer".into() });
+        }
         let is_new = |comment: &&Comment| after.is_none_or(|after| comment.id.as_str() > after);
         let comments = board.comments.iter().filter(is_new).cloned().collect();
         Ok(Look { comments, unwanted: board.unwanted.clone() })
@@ -190,6 +195,9 @@ pub(crate) struct World {
     pub(crate) limits: Limits,
     pub(crate) pace: Pace,
     pub(crate) does: Does,
+    pub(crate) playbook: Playbook,
+    /// Called with what happens.
+    pub(crate) hears: Box<dyn Fn(&Progress) + Sync>,
     pub(crate) told: Mutex<Vec<Progress>>,
 }
 
@@ -210,6 +218,8 @@ impl World {
             limits: Limits::default(),
             pace,
             does: Arc::new(|name, _| Answer::text(format!("{name} ok"))),
+            playbook: Playbook::built_in(),
+            hears: Box::new(|_| {}),
             told: Mutex::default(),
         }
     }
@@ -262,15 +272,17 @@ impl World {
         let orders = Orders::new(self.pace.grace);
         let source: Mutex<Box<dyn Source>> = Mutex::new(Box::new(Tracker(Arc::clone(&self.board))));
         let mut tools = Toolbox::default().with(Bench(Arc::clone(&self.does), definitions()));
-        let playbook = Playbook::built_in();
-        let tell = |progress| self.told.lock().unwrap().push(progress);
+        let tell = |progress| {
+            (self.hears)(&progress);
+            self.told.lock().unwrap().push(progress);
+        };
         let mut kit = Kit {
             task: &task,
             session: &taken.job.session,
             config: MetaConfig { meter: "chars4".into(), ..MetaConfig::default() },
             host: "here".into(),
             brief: Brief::default(),
-            playbook: &playbook,
+            playbook: &self.playbook,
             tools: &mut tools,
             source: &source,
             limits: self.limits,

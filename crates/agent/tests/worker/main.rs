@@ -1,13 +1,15 @@
 //! A task from the queue to its end, with everybody killed, paused, stopped or away on the way.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod comments;
 mod kit;
 mod races;
 
 use kit::{World, call, words};
 use komado_agent::Error;
-use komado_agent::handler::Verdict;
+use komado_agent::handler::{Verdict, tried_out};
 use komado_agent::limits::Limits;
+use komado_agent::playbook::Playbook;
 use komado_agent::progress::Progress;
 use komado_agent::source::{Comment, Ended};
 use komado_agent::tools::Answer;
@@ -260,13 +262,20 @@ fn an_unknown_tool_is_an_answer_that_names_the_known_ones() {
     assert!(said.iter().any(|line| line.contains("\"fly\"") && line.contains("look, push")), "{said:?}");
 }
 
-/// A process that dies each time.
-struct Mortal(AtomicU32);
+/// A process that dies each time; whoever started it can still tell so.
+struct Mortal<'w> {
+    world: &'w World,
+    died: AtomicU32,
+}
 
-impl Launch for Mortal {
+impl Launch for Mortal<'_> {
     fn run(&self, _taken: &Taken, _leash: &Leash, _tell: &(dyn Fn(Progress) + Sync)) -> Exit {
-        self.0.fetch_add(1, Ordering::SeqCst);
+        self.died.fetch_add(1, Ordering::SeqCst);
         Exit::Died("its process was killed by signal 9".into())
+    }
+
+    fn give_up(&self, taken: &Taken, _why: &str, _tell: &(dyn Fn(Progress) + Sync)) {
+        self.world.attend(taken, |kit| tried_out(&self.world.engine, kit).expect("it was tried too often"));
     }
 }
 
@@ -275,17 +284,24 @@ pub(crate) fn holder() -> Holder {
 }
 
 #[test]
-fn a_job_whose_process_always_dies_is_laid_aside() {
+fn a_job_whose_process_always_dies_is_laid_aside_and_its_tracker_is_told() {
     let world = World::new();
-    world.queue("s1");
-    let mortal = Mortal(AtomicU32::new(0));
+    let id = world.queue("s1");
+    let mortal = Mortal { world: &world, died: AtomicU32::new(0) };
     let worker = Worker::new(&world.engine, &mortal, holder(), world.pace, 2);
     let mut died = 0;
     worker
         .run(Until::Empty, &mut |happened| died += u32::from(matches!(happened, Happened::Died(..))))
         .unwrap();
-    assert_eq!((mortal.0.load(Ordering::SeqCst), died), (4, 4), "three tries, and one to give it up");
-    assert_eq!(world.stage(), Some(Stage::Dead));
+    assert_eq!((mortal.died.load(Ordering::SeqCst), died), (4, 4), "three tries, and one to give it up");
+    assert_eq!((world.state(&id), world.stage()), (State::Failed, Some(Stage::Dead)));
+    let board = world.board.lock().unwrap();
+    assert_eq!(board.ended, [Ended::Failed]);
+    assert!(
+        board.said[0].1.contains("given up after 3 tries") && board.said[0].1.contains("signal 9"),
+        "{:?}",
+        board.said
+    );
 }
 
 /// One that works until it is asked to rest.
@@ -304,6 +320,10 @@ impl Launch for Patient {
         asked.recv().unwrap();
         Exit::Died("left".into())
     }
+
+    fn give_up(&self, taken: &Taken, _why: &str, _tell: &(dyn Fn(Progress) + Sync)) {
+        panic!("nobody gives {} up: its worker only ends", taken.job.session);
+    }
 }
 
 #[test]
@@ -320,6 +340,40 @@ fn a_worker_that_stops_asks_its_tasks_to_rest_and_gives_them_back_untried() {
         })
         .unwrap();
     assert_eq!((world.stage(), world.jobs()[0].tries), (Some(Stage::Waiting), 0));
+}
+
+#[test]
+fn a_job_that_is_given_back_keeps_the_tries_it_had() {
+    let world = World::new();
+    world.queue("s1");
+    world.work(|_| Err(refused(503)));
+    let worker = Worker::new(&world.engine, &Patient, holder(), world.pace, 1);
+    let bell = worker.bell();
+    worker
+        .run(Until::Told, &mut |happened| {
+            if let Happened::Progress(..) = happened {
+                bell.stop();
+            }
+        })
+        .unwrap();
+    let left = world.take();
+    assert_eq!((left.tries, left.why.as_ref().is_some_and(|why| why.contains("503"))), (2, true));
+    world.attend(&left, |_| Verdict::Left("its worker ends".into()));
+    assert_eq!((world.stage(), world.jobs()[0].tries), (Some(Stage::Waiting), 1));
+}
+
+#[test]
+fn a_call_of_the_playbook_is_no_turn() {
+    let mut world = World::new();
+    let text = r#"{"name":"own","nodes":[
+        {"id":"first","type":"tool","tool":"look","args":{},"next":"ask"},
+        {"id":"ask","type":"llm","next":"end"},
+        {"id":"end","type":"end"}]}"#;
+    world.playbook = Playbook::parse("own", text).unwrap();
+    let id = world.queue("s1");
+    assert_eq!(world.work(|_| Ok(words("done"))), Verdict::Completed);
+    let counters = world.engine.session(&id).unwrap().counters;
+    assert_eq!((counters.llm_call_count, counters.tool_call_count), (1, 1));
 }
 
 #[test]

@@ -98,6 +98,10 @@ impl Launch for Panicking {
     fn run(&self, _taken: &Taken, _leash: &Leash, _tell: &(dyn Fn(Progress) + Sync)) -> Exit {
         std::panic::resume_unwind(Box::new("a fault of ours"))
     }
+
+    fn give_up(&self, _taken: &Taken, _why: &str, _tell: &(dyn Fn(Progress) + Sync)) {
+        std::panic::resume_unwind(Box::new("another fault of ours"))
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //!
 //! What the worker prints is progress, a line each; what a task says is in its session.
 
+mod apart;
 mod errand;
 mod here;
 mod job;
@@ -12,17 +13,18 @@ pub(crate) use errand::source_of;
 
 use super::task::{fetch, stop};
 use crate::app::{App, hostname};
-use crate::connect::Wishes;
-use crate::fault::Outcome;
+use crate::connect::{ROOMY, Wishes};
+use crate::fault::{Fault, Outcome};
 use crate::paper::say;
 use crate::thrift;
+use apart::Apart;
 use clap::Args as ClapArgs;
 use here::Here;
-use komado_agent::worker::{Launch, Pace, Process, Until, Worker, orphans};
+use komado_agent::worker::{Launch, Pace, Until, Worker, orphans};
 use komado_core::session::MetaConfig;
+use komado_provider::Cancel;
 use komado_store::Holder;
 use lines::Lines;
-use std::ffi::OsString;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -47,36 +49,53 @@ pub(crate) struct Args {
     wishes: Wishes,
 }
 
-pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+pub(crate) fn run(app: &mut App, mut args: Args) -> Outcome {
     thrift::few_arenas();
+    args.wishes.built_in = Some(ROOMY);
     if args.job {
         return job::run(app, args.wishes);
     }
-    // What is wrong with the settings would cost every task a try.
-    app.connect(&MetaConfig::default(), &args.wishes)?;
+    check_model(app, &args.wishes)?;
     for orphan in orphans(&app.engine).map_err(super::task::fault)? {
         say(format!("komado: {} ({}): nobody works on it any more; stopped", orphan.session, orphan.key));
         stop::tell_tracker_of(app, &orphan.key);
     }
     if args.once && args.fetch.is_some() {
-        fetch::all(app, None)?.tell();
+        fetch::all(app, None, &Cancel::default())?.tell();
     }
     let launch: Box<dyn Launch> = match args.in_process {
         true => Box::new(Here::new(app, args.wishes.clone())),
-        false => Box::new(process()?),
+        false => Box::new(Apart::new(app)?),
     };
     let every = args.fetch.filter(|_| !args.once).map(Duration::from_secs);
+    let cancel = Cancel::default();
     std::thread::scope(|scope| {
         let shared = app.shared();
         // Held to the end: whoever fetches ends when it is gone.
         let (until_the_end, ended) = channel::<()>();
         if let Some(every) = every {
-            scope.spawn(move || while_working(every, || fetch_told(&shared), &ended));
+            let cancel = cancel.clone();
+            scope.spawn(move || while_working(every, || fetch_told(&shared, &cancel), &ended));
         }
         let worked = take_tasks(app, &args, &*launch);
+        cancel.cancel();
         drop(until_the_end);
         worked
     })
+}
+
+/// What is wrong with the settings would cost every task a try. The built-in model is only asked where somebody names it:
+/// its words would stand under real issues as their result.
+fn check_model(app: &App, wishes: &Wishes) -> Outcome {
+    let connection = app.connect(&MetaConfig::default(), wishes)?;
+    let is_named = wishes.provider.is_some() || app.config.names_provider();
+    if connection.is_scripted() && !is_named {
+        return Err(Fault::usage(
+            "no model is configured: set OPENAI_API_KEY or ANTHROPIC_API_KEY and give --model NAME, or set llm.provider \
+             and llm.<provider>.model; --provider scripted has the built-in model answer, which only follows a script",
+        ));
+    }
+    Ok(())
 }
 
 fn take_tasks(app: &mut App, args: &Args, launch: &dyn Launch) -> Outcome {
@@ -102,8 +121,8 @@ fn while_working(every: Duration, act: impl Fn(), ended: &Receiver<()>) {
     }
 }
 
-fn fetch_told(app: &App) {
-    match fetch::all(app, None) {
+fn fetch_told(app: &App, cancel: &Cancel) {
+    match fetch::all(app, None, cancel) {
         Ok(fetched) => fetched.tell_news(),
         Err(fault) => say(format!("komado: cannot fetch: {}", fault.message())),
     }
@@ -122,10 +141,4 @@ fn holder(app: &App) -> Holder {
         program: "komado work".to_owned(),
         since: app.engine.now(),
     }
-}
-
-/// This program once more, with the same words: settings and wishes are those of the worker.
-fn process() -> Outcome<Process> {
-    let args = std::env::args_os().skip(1).chain([OsString::from("--job")]).collect();
-    Ok(Process { program: std::env::current_exe()?, args })
 }

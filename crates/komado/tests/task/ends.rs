@@ -79,12 +79,19 @@ fn a_session_whose_job_is_gone_is_stopped_by_the_next_worker_and_that_is_told() 
     worker.kill_children();
     worker.kill();
     await_that("nobody has it any more", || shop.state(&id) == "retry");
-    let store = komado_store::FileStore::new(
-        &shop.place.base(),
-        komado_store::Holder { pid: 0, host: "here".into(), program: "test".into(), since: "now".into() },
-    );
-    komado_store::Queue::withdraw(&store, &komado_core::SessionId::new(id.as_str()).unwrap()).unwrap();
+    komado_store::Queue::withdraw(&shop.store(), &komado_core::SessionId::new(id.as_str()).unwrap()).unwrap();
     let said = shop.place.run(&["work", "--once"]);
     assert!(said.code == 0 && said.err.contains(&id) && said.err.contains("stopped"), "{}", said.err);
     assert_eq!(shop.state(&id), "stopped");
+}
+
+#[test]
+fn no_task_is_worked_on_by_a_model_that_nobody_named() {
+    let shop = Shop::new(vec![], "");
+    std::fs::remove_file(shop.place.path().join("komado.yaml")).unwrap();
+    let id = shop.add("Repair the window");
+    assert!(shop.refused(&["work", "--once"], 2).contains("--provider scripted"));
+    assert_eq!(shop.state(&id), "queued");
+    shop.place.ok(&["work", "--once", "--provider", "scripted"]);
+    assert_eq!(shop.state(&id), "completed");
 }

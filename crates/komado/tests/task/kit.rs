@@ -2,6 +2,7 @@
 
 use crate::run::{Place, Said};
 use komado_provider::scripted::{Options, Reply, Script, Server as Model, Step, ToolCall, When};
+use komado_store::{FileStore, Holder};
 use serde_json::{Value, json};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -63,8 +64,19 @@ impl Shop {
 
     /// A worker that ends with this value.
     pub(crate) fn worker(&self) -> Worker {
-        let mut command = self.place.command(&["work"]);
+        self.worker_with(&[])
+    }
+
+    /// One with these options.
+    pub(crate) fn worker_with(&self, options: &[&str]) -> Worker {
+        let mut command = self.place.command(&[&["work"], options].concat());
         Worker(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    /// The store of the place, to look into its queue.
+    pub(crate) fn store(&self) -> FileStore {
+        let (host, program, since) = ("here".to_owned(), "test".to_owned(), "now".to_owned());
+        FileStore::new(&self.place.base(), Holder { pid: 0, host, program, since })
     }
 
     /// Waits until the call of [`long`] is under way.

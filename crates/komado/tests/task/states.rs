@@ -1,7 +1,9 @@
 //! Pause, resume, stop and retry, in every state of a task.
 
 use crate::kit::{Shop, long, says};
+use komado_core::SessionId;
 use komado_provider::scripted::Step;
+use komado_store::Queue;
 
 fn verb(shop: &Shop, verb: &str, id: &str) -> String {
     shop.place.json(&["task", verb, id])["state"].as_str().unwrap().to_owned()
@@ -54,6 +56,61 @@ fn a_task_that_is_worked_on_rests_and_goes_on() {
     shop.work();
     let shown = shop.show(&id);
     assert_eq!((&shown["state"], &shown["result"]), (&"completed".into(), &"went on to the end".into()));
+}
+
+#[test]
+fn a_task_that_is_on_its_way_to_rest_goes_on_when_it_is_resumed_at_once() {
+    let shop = Shop::new(long(), "");
+    let id = shop.add("(long) work");
+    let worker = shop.worker();
+    shop.await_begun();
+    assert_eq!(verb(&shop, "pause", &id), "pausing");
+    let state = verb(&shop, "resume", &id);
+    assert!(["queued", "running"].contains(&state.as_str()), "{state}");
+    shop.await_state(&id, "completed");
+    worker.stop();
+    assert_eq!(shop.show(&id)["result"], "went on to the end");
+}
+
+#[test]
+fn a_task_whose_job_is_gone_gets_another_when_it_was_begun() {
+    let shop = Shop::new(long(), "");
+    let (begun, unbegun) = (shop.add("(long) work"), shop.add("(long) never begun"));
+    verb(&shop, "pause", &unbegun);
+    let worker = shop.worker();
+    shop.await_begun();
+    verb(&shop, "pause", &begun);
+    shop.await_state(&begun, "paused");
+    worker.stop();
+    let store = shop.store();
+    for id in [&begun, &unbegun] {
+        assert!(store.withdraw(&SessionId::new(id.as_str()).unwrap()).unwrap());
+    }
+    let said = shop.refused(&["task", "resume", &unbegun], 5);
+    assert!(said.contains("never begun") && said.contains("komado task stop"), "{said}");
+    assert_eq!(verb(&shop, "stop", &unbegun), "stopped");
+    assert_eq!(verb(&shop, "resume", &begun), "queued");
+    let job = store.jobs(None, 0).unwrap().remove(0).job;
+    assert!(job.body.contains(&*shop.place.path().to_string_lossy()), "its folder: {}", job.body);
+    shop.work();
+    let shown = shop.show(&begun);
+    assert_eq!((&shown["state"], &shown["title"]), (&"completed".into(), &"(long) work".into()));
+}
+
+#[test]
+fn a_task_that_was_opened_by_hand_and_has_no_job_goes_on() {
+    let shop = Shop::new(long(), "");
+    let id = shop.add("(long) work");
+    let worker = shop.worker();
+    shop.await_begun();
+    verb(&shop, "pause", &id);
+    shop.await_state(&id, "paused");
+    worker.stop();
+    assert!(shop.store().withdraw(&SessionId::new(id.as_str()).unwrap()).unwrap());
+    shop.place.ok(&["resume", &id]);
+    assert_eq!((shop.state(&id).as_str(), verb(&shop, "resume", &id).as_str()), ("running", "queued"));
+    shop.work();
+    assert_eq!(shop.state(&id), "completed");
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Issues of a stand-in for GitHub become tasks.
 
-use crate::kit::{Shop, says};
+use crate::kit::{Shop, Worker, await_that, says};
 use komado_agent::source::Kind;
-use komado_agent::stand_in::{Issue, Place, Server};
-use komado_provider::scripted::Step;
+use komado_agent::stand_in::{Issue, Limit, Place, Server};
+use komado_provider::scripted::{Step, When};
+use std::process::{Command, Stdio};
 
 const REPO: &str = "ann/tool";
 const LABEL: &str = "coding agent";
@@ -106,4 +107,67 @@ fn a_task_that_is_stopped_before_it_began_leaves_no_label() {
     let id = desk.fetch().remove(0);
     desk.shop.place.ok(&["task", "stop", &id]);
     assert_eq!((desk.labels(), desk.fetch().len()), (vec![], 0));
+}
+
+#[test]
+fn a_worker_that_waits_for_its_tracker_ends_when_it_is_told_to() {
+    let desk = desk(vec![]);
+    let patient = settings(desk.github.url()).replace("patience_seconds: 1", "patience_seconds: 600");
+    desk.shop.set(&patient);
+    desk.github.limit_after(0, 1, Limit::Burst(60));
+    let worker = desk.shop.worker_with(&["--fetch", "3600"]);
+    await_that("the tracker is busy", || !desk.github.requests().is_empty());
+    worker.stop();
+    assert_eq!(desk.github.requests().len(), 1, "nobody waited until it could be asked again");
+}
+
+/// A worker that cannot start itself once more: its program is gone.
+fn worker_without_a_program(desk: &Desk) -> Worker {
+    let place = &desk.shop.place;
+    let (whole, copy) = (place.command(&["work"]), place.path().join("komado-copy"));
+    std::fs::hard_link(whole.get_program(), &copy)
+        .or_else(|_| std::fs::copy(whole.get_program(), &copy).map(|_| ()))
+        .unwrap();
+    let mut command = Command::new(&copy);
+    command.arg("work").current_dir(place.path()).env_clear().env("HOME", place.path());
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let worker = Worker(quiet.spawn().unwrap());
+    std::fs::remove_file(copy).unwrap();
+    worker
+}
+
+#[test]
+fn a_task_whose_processes_never_come_to_life_is_told_as_failed_by_its_worker() {
+    let desk = desk(vec![]);
+    let worker = worker_without_a_program(&desk);
+    let id = desk.fetch().remove(0);
+    desk.shop.await_state(&id, "failed");
+    worker.stop();
+    assert_eq!(
+        (desk.labels(), desk.said("given up after 3 tries")),
+        (vec!["coding agent failed".to_owned()], 1)
+    );
+}
+
+#[test]
+fn a_task_that_kills_its_process_each_time_is_told_as_failed() {
+    let deadly = Step::call("shell", r#"{"command":"kill -9 $(cut -d' ' -f4 /proc/$PPID/stat)"}"#)
+        .when_anywhere("(t)");
+    let desk = desk(vec![deadly]);
+    let id = desk.fetch().remove(0);
+    desk.shop.work();
+    assert_eq!(desk.shop.state(&id), "failed");
+    assert_eq!((desk.labels(), desk.said("killed by signal 9")), (vec!["coding agent failed".to_owned()], 1));
+}
+
+#[test]
+fn a_comment_that_comes_while_the_last_words_are_written_is_answered() {
+    let heard = When { contains: Some("[comment by ann]".into()), ..When::default() };
+    let answer = Step { when: heard, ..Step::say("青く、小さく塗りました") };
+    let desk = desk(vec![answer, says("(t)", "青く塗りました")]);
+    let id = desk.fetch().remove(0);
+    desk.github.comment_as("ann", &desk.issue, "小さくもしてください");
+    desk.shop.work();
+    assert_eq!((desk.shop.state(&id).as_str(), desk.shop.asked().len()), ("completed", 2));
+    assert_eq!((desk.said("青く、小さく塗りました"), desk.said("青く塗りました")), (1, 0));
 }

@@ -7,7 +7,7 @@
 
 use super::right;
 use crate::app::App;
-use crate::connect::Wishes;
+use crate::connect::{ROOMY, Wishes};
 use crate::fault::{Exit, Fault, Outcome};
 use crate::kit;
 use crate::mind::AppMind;
@@ -59,7 +59,8 @@ pub(crate) struct Args {
     wishes: Wishes,
 }
 
-pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+pub(crate) fn run(app: &mut App, mut args: Args) -> Outcome {
+    args.wishes.built_in = Some(ROOMY);
     let playbook = right(Some(&args.file))?;
     let given = variables(&args.vars)?;
     let interrupt = Interrupt::listen();

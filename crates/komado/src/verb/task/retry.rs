@@ -18,6 +18,9 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
     let id = &task.session;
     match task.state() {
         "paused" => return Err(refused(id, format!("rests: `komado task resume {id}` lets it go on"))),
+        "pausing" => {
+            return Err(refused(id, format!("comes to rest: `komado task resume {id}` lets it go on then")));
+        }
         "running" => return Err(refused(id, "is worked on")),
         "queued" => return Err(refused(id, "waits already")),
         _ if task.queued.is_none() => {

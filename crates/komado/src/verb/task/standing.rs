@@ -65,11 +65,27 @@ impl Standing {
         self.task().or_else(bared)
     }
 
+    /// As its journal remembers it, for a new job: its words are in the conversation. `None` when it was never begun.
+    pub(super) fn remembered_task(&self) -> Option<Task> {
+        let (row, mark) = (self.row.as_ref()?, self.mark.clone()?);
+        Some(Task {
+            title: mark.title.unwrap_or_default(),
+            url: mark.url,
+            folder: mark.folder,
+            clone_url: mark.clone_url,
+            playbook: mark.playbook,
+            last_comment: mark.seen,
+            user: row.meta.user.clone(),
+            ..bare(row.meta.task_key.clone())
+        })
+    }
+
     /// One word for it.
     pub(super) fn state(&self) -> &'static str {
         let row = self.row.as_ref().map(|row| row.status);
         match self.queued.as_ref().map(|queued| (&queued.stage, queued.tries, queued.why.as_deref())) {
             None => row.map_or("unknown", State::name),
+            Some((Stage::Held(_), ..)) if row == Some(State::Paused) => "pausing",
             Some((Stage::Held(_), ..)) => "running",
             Some((Stage::Dead, _, Some(PAUSED))) => "paused",
             Some((Stage::Dead, ..)) => row.filter(|state| state.is_ended()).map_or("dead", State::name),

@@ -37,12 +37,36 @@ struct Ready {
     tools: Toolbox,
 }
 
-/// Works on a job and ends it in the queue. It is kept from the first moment on: a server that is slow to start must not
-/// make others take it for forgotten.
+/// Works on a job and ends it in the queue.
 pub(super) fn run(app: &App, wishes: &Wishes, taken: &Taken, orders: &Orders, tell: Tell<'_>) -> Outcome {
+    attend(app, taken, orders, tell, |vigil, kit| work(app, wishes, vigil, kit))
+}
+
+/// Gives a job up whose processes all died, and says so where people wait for it. Nothing of what the task works with is
+/// touched. Where it cannot even be told, the worker's own lines say why.
+pub(super) fn give_up(app: &App, taken: &Taken, why: &str, tell: Tell<'_>) {
+    let orders = Orders::new(app.config.agent.work.grace);
+    let taken = Taken { why: Some(why.to_owned()), ..taken.clone() };
+    let given_up = attend(app, &taken, &orders, tell, |_, kit| {
+        over(app, kit).unwrap_or_else(|| Verdict::Again(why.to_owned()))
+    });
+    if let Err(fault) = given_up {
+        tell(Progress::Trouble { why: fault.message().to_owned() });
+    }
+}
+
+/// Has something done to a task while its job is kept, from the first moment on: a server that is slow to start must not
+/// make others take it for forgotten.
+fn attend(
+    app: &App,
+    taken: &Taken,
+    orders: &Orders,
+    tell: Tell<'_>,
+    act: impl FnOnce(&Vigil<'_>, &mut Kit<'_>) -> Verdict,
+) -> Outcome {
     let task: Task = serde_json::from_str(&taken.job.body)
         .map_err(|why| Fault::input(format!("the job of {} is no task: {why}", taken.job.session)))?;
-    let source = Mutex::new(source_of(app, &task)?);
+    let source = Mutex::new(source_of(app, &task, orders.cancel())?);
     let pace = pace(app);
     let vigil = Vigil {
         engine: &app.engine,
@@ -54,21 +78,29 @@ pub(super) fn run(app: &App, wishes: &Wishes, taken: &Taken, orders: &Orders, te
         orders,
         tell,
     };
-    worker::attend(&vigil, &pace, || work(app, wishes, &vigil, &pace)).map_err(fault)?;
+    let (mut none, built_in) = (Toolbox::default(), Playbook::built_in());
+    let mut kit = empty_kit(app, &vigil, &pace, &mut none, &built_in);
+    worker::attend(&vigil, &pace, || act(&vigil, &mut kit)).map_err(fault)?;
     Ok(())
 }
 
-fn work(app: &App, wishes: &Wishes, vigil: &Vigil<'_>, pace: &Pace) -> Verdict {
+/// With nothing in it but what is needed to end a task.
+fn empty_kit<'k>(
+    app: &App,
+    vigil: &Vigil<'k>,
+    pace: &Pace,
+    tools: &'k mut Toolbox,
+    playbook: &'k Playbook,
+) -> Kit<'k> {
     let Vigil { taken, task, source, orders, tell, .. } = *vigil;
-    let (mut none, built_in) = (Toolbox::default(), Playbook::built_in());
-    let mut kit = Kit {
+    Kit {
         task,
         session: &taken.job.session,
         config: MetaConfig { meter: app.config.meter.clone(), ..MetaConfig::default() },
         host: hostname(),
         brief: Brief::default(),
-        playbook: &built_in,
-        tools: &mut none,
+        playbook,
+        tools,
         source,
         limits: app.config.agent.limits,
         tries: (taken.tries, pace.tries),
@@ -76,24 +108,38 @@ fn work(app: &App, wishes: &Wishes, vigil: &Vigil<'_>, pace: &Pace) -> Verdict {
         patience: pace.hidden,
         orders,
         tell,
-    };
-    if let Some(verdict) = handler::told(&app.engine, &kit) {
+    }
+}
+
+fn work(app: &App, wishes: &Wishes, vigil: &Vigil<'_>, kit: &mut Kit<'_>) -> Verdict {
+    let Vigil { taken, task, orders, .. } = *vigil;
+    if let Some(verdict) = over(app, kit) {
         return verdict;
     }
     let mut ready = match ready(app, wishes, task, taken, orders.cancel()) {
         Ok(ready) => ready,
         // What the task or the settings name is not there, and will not be next time either.
         Err(why) if why.exit() == Exit::BadInput => {
-            return handler::give_up(&app.engine, &mut kit, why.message());
+            return handler::give_up(&app.engine, kit, why.message());
         }
-        Err(why) => return handler::unable(&app.engine, &mut kit, why.message()),
+        Err(why) => return handler::unable(&app.engine, kit, why.message()),
     };
-    kit.config = ready.config;
-    kit.brief = ready.brief;
-    kit.playbook = &ready.playbook;
-    kit.tools = &mut ready.tools;
     let mut mind = AppMind::new(app, &ready.connection, wishes.clone());
+    let mut kit = Kit {
+        config: ready.config,
+        brief: ready.brief,
+        playbook: &ready.playbook,
+        tools: &mut ready.tools,
+        host: kit.host.clone(),
+        why: kit.why.clone(),
+        ..*kit
+    };
     handler::work(&mut mind, &mut kit)
+}
+
+/// What is left to do for a task that has ended, or that was tried too often; `None` when it is to be worked on.
+fn over(app: &App, kit: &mut Kit<'_>) -> Option<Verdict> {
+    handler::told(&app.engine, kit).or_else(|| handler::tried_out(&app.engine, kit))
 }
 
 fn ready(app: &App, wishes: &Wishes, task: &Task, taken: &Taken, cancel: &Cancel) -> Outcome<Ready> {
@@ -119,15 +165,15 @@ fn own(app: &App, taken: &Taken) -> MetaConfig {
     app.engine.session(&taken.job.session).map(|session| session.meta.config).unwrap_or_default()
 }
 
-/// Whoever brought the task, and hears how it ends.
-pub(crate) fn source_of(app: &App, task: &Task) -> Outcome<Box<dyn Source>> {
+/// Whoever brought the task, and hears how it ends; `cancel` breaks off what is asked of them.
+pub(crate) fn source_of(app: &App, task: &Task, cancel: &Cancel) -> Outcome<Box<dyn Source>> {
     let trackers = &app.config.agent.trackers;
     let Some(tracker) = trackers.iter().find(|tracker| tracker.kind.name() == task.key.task_source) else {
         return Ok(Box::new(Nobody));
     };
     let client = Client::new(app.patience(tracker.kind.name()))
         .map_err(|why| Fault::new(Exit::Failed, why.to_string()))?;
-    source::open(tracker.clone(), client).map_err(|why| fault(why.into()))
+    source::open(tracker.clone(), client, cancel.clone()).map_err(|why| fault(why.into()))
 }
 
 fn playbook(app: &App, task: &Task) -> Outcome<Playbook> {

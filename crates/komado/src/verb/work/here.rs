@@ -32,4 +32,8 @@ impl Launch for Here {
             Err(fault) => Exit::Died(fault.message().to_owned()),
         }
     }
+
+    fn give_up(&self, taken: &Taken, why: &str, tell: &(dyn Fn(Progress) + Sync)) {
+        errand::give_up(&self.app, taken, why, tell);
+    }
 }

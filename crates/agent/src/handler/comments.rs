@@ -1,0 +1,59 @@
+//! What people say about a task while it is worked on: how the model hears it, and what becomes of words that came too late.
+
+use super::Kit;
+use crate::error::Result;
+use crate::source::Comment;
+use komado_core::journal::Entry;
+use komado_core::message::Message;
+use komado_core::{Kind, Role};
+use komado_engine::{Error, Thread};
+
+/// How a comment begins; the model is told of it in its brief.
+const BEGIN: &str = "[comment by ";
+
+/// What the model is told with comments that came while it wrote its last words.
+const LATE: &str = "[These comments came before your last answer was sent to anybody. Take them into account; then write the \
+                    summary of the whole task again, with what they changed: only your last words are sent.]";
+
+/// A comment as the model hears it.
+pub(super) fn message(comment: &Comment) -> Message {
+    Message::text(Role::User, format!("{BEGIN}{}]\n{}", comment.author, comment.text))
+}
+
+/// What is said after comments that came late.
+pub(super) fn late() -> Message {
+    Message::text(Role::User, LATE)
+}
+
+/// True when a comment was said in a thread after the model's last words. Told by the journal, not by who took it in:
+/// they may have been killed in between.
+pub(super) fn wait_in(thread: &Thread<'_>) -> Result<bool> {
+    for seq in (1..=thread.last()).rev().filter(|seq| thread.view().on_path(*seq)) {
+        let kind = thread.source().head(seq).map_err(Error::from)?.kind;
+        if !matches!(kind, Kind::Assistant | Kind::User) {
+            continue;
+        }
+        match thread.record(seq)?.entry {
+            Entry::Message(message, None) if kind == Kind::User && message.words().starts_with(BEGIN) => {
+                return Ok(true);
+            }
+            Entry::Message(_, Some(_)) => return Ok(false),
+            _ => {}
+        }
+    }
+    Ok(false)
+}
+
+/// What came of a task, with a word about comments that nobody took in.
+pub(super) fn with_unheard(kit: &Kit<'_>, result: &str) -> String {
+    let mut authors: Vec<String> = kit.orders.comments().into_iter().map(|comment| comment.author).collect();
+    authors.dedup();
+    match authors.is_empty() {
+        true => result.to_owned(),
+        false => format!(
+            "{}\n\nNot taken into account: what {} wrote while this was being finished.",
+            result.trim_end(),
+            authors.join(", ")
+        ),
+    }
+}
