@@ -78,6 +78,6 @@ clean: ## remove everything that was built
 deny-tool:
 	@PATH="$$PATH:$(TOOLS)/bin" command -v cargo-deny >/dev/null || { \
 		echo "deny: cargo-deny is not on PATH: building it once, into target/tools (about two minutes)" >&2; \
-		CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+		CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
 			cargo install --locked --root "$(TOOLS)" --version '^0.20' cargo-deny; \
 	}

@@ -11,7 +11,9 @@ mod definitions;
 mod edit;
 mod folder;
 mod grep;
+mod home;
 mod identity;
+mod keeper;
 mod line;
 mod list;
 mod pruned;
@@ -78,7 +80,8 @@ pub struct Workshop {
     pub most_output: u64,
     /// How commands are kept inside.
     pub sandbox: Sandbox,
-    /// What runs a command confined: a program and its first arguments, which ends up in [`confine`].
+    /// What runs a command, keeps it inside and ends all it started: a program and its first arguments, which ends up in
+    /// [`confine`]. Without one there is no wall, and only the command's own group ends with it.
     pub jailer: Vec<OsString>,
 }
 

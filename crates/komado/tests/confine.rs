@@ -55,6 +55,17 @@ fn a_command_cannot_read_the_messages_of_another_session() {
     }
 }
 
+#[test]
+fn a_command_ends_as_it_did_and_leaves_no_daemon() {
+    let base = tempfile::tempdir().unwrap();
+    let mut tools = tools(base.path());
+    assert_eq!(shell(&mut tools, "kill -SEGV $$"), ("[ended by signal 11]\n".to_owned(), true));
+    let (text, is_error) = shell(&mut tools, "setsid sleep 3333 & echo $!; exit 7");
+    let (pid, ended) = text.split_once('\n').unwrap();
+    assert_eq!((ended, is_error), ("[exit code 7]\n", true));
+    assert!(!Path::new("/proc").join(pid).exists(), "{pid} still runs");
+}
+
 /// Whatever of these is installed must work inside.
 #[test]
 fn developers_work_gets_done_inside() {

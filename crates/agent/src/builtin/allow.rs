@@ -28,8 +28,8 @@ const BUILTINS: &[&str] = &[
 
 /// What makes any line look like another one, or asks for more rights.
 const REFUSED: &[&str] = &[
-    ".", "alias", "builtin", "case", "coproc", "doas", "enable", "eval", "exec", "function", "hash",
-    "select", "shopt", "source", "su", "sudo", "trap", "typeset",
+    ".", "alias", "builtin", "coproc", "doas", "enable", "eval", "exec", "function", "hash", "select",
+    "shopt", "source", "su", "sudo", "trap", "typeset",
 ];
 
 /// Programs whose own words end in a command: options that take a word, and how many words come before the command.
@@ -76,7 +76,7 @@ impl List<'_> {
         if first.expands {
             return Err(format!(
                 "which command this starts is only known when it runs: {:?}; write its name itself (tools.allow)",
-                brief(&first.text)
+                brief(&first.written)
             ));
         }
         let name = first.text.as_str();
@@ -159,10 +159,10 @@ impl List<'_> {
                     }
                 }
                 None if is_line && word.expands => {
-                    return Err(
-                        "the line after -c is only known when it runs; write it itself (tools.allow)"
-                            .to_owned(),
-                    );
+                    return Err(format!(
+                        "the line after -c is only known when it runs: {:?}; write it itself (tools.allow)",
+                        brief(&word.written)
+                    ));
                 }
                 None if is_line => return List { depth: self.depth + 1, ..self }.line(&word.text),
                 None => return Ok(()),
@@ -287,6 +287,24 @@ mod tests {
         ] {
             assert!(check(line, &allowed()).is_err(), "{line}");
         }
+    }
+
+    #[test]
+    fn what_is_refused_is_named_as_it_stands_in_the_line() {
+        for (line, named) in [
+            ("X=id; $X", "$X"),
+            ("ls | timeout 5 ${窓} x", "${窓}"),
+            ("echo a; `echo ls` x", "`echo ls`"),
+            ("l*", "l*"),
+            ("bash -c $X", "$X"),
+            ("case x in x) id;; esac", "case; write `if [ … ]"),
+            ("if true; then case x in (x) id;; esac; fi", "case; write `if [ … ]"),
+            ("'case' x", "\"case\""),
+        ] {
+            let why = check(line, &allowed()).expect_err(line);
+            assert!(why.contains(named), "{line}: {why}");
+        }
+        assert_eq!(check("echo case; grep case a", &allowed()), Ok(()));
     }
 
     #[test]

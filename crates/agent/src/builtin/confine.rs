@@ -1,20 +1,22 @@
-//! Shuts this process in: from here on, the kernel lets it and all that it starts reach one folder, and programs.
+//! Runs a command shut in: the kernel lets it and all that it starts reach one folder, and programs.
 //!
 //! Landlock is the wall: no rights are needed for it and nothing inside can lift it, root or not. What may be read
 //! besides the folder is named here, place by place: programs and what they need, and of `/etc` only what holds no secret.
 //! A home folder is never opened as a whole, and neither is a place that holds what is to be hidden. Not walled off: the
-//! network, and sockets that have a name in the file system.
+//! network, and sockets that have a name in the file system. We ourselves stay outside, as its keeper (see `keeper`).
 
+use super::keeper;
 use landlock::{
     ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
-use rustix::process::{Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 /// What cannot be left out: the first kernel interface that also guards truncating (Linux 6.2).
 const NEEDED: ABI = ABI::V3;
@@ -68,6 +70,10 @@ const SETTINGS: &[&str] = &[
 /// Devices that are harmless to write to.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
+/// The argument for no wall at all.
+const EVERYTHING: &str = "--everything";
+/// Where a process says how soon it goes when memory runs out.
+const GOES_FIRST: &str = "/proc/self/oom_score_adj";
 /// A file that a command writes ends here.
 const LARGEST_FILE: u64 = 4 << 30;
 /// As many processes of this user may there be, so that a command that starts itself again and again comes to an end.
@@ -96,6 +102,8 @@ pub struct Reach {
     pub hide: Vec<PathBuf>,
     /// A home folder that is not opened as a whole.
     pub home: Option<PathBuf>,
+    /// True for no wall at all.
+    pub everything: bool,
 }
 
 impl Reach {
@@ -110,7 +118,8 @@ impl Reach {
         let all = places.iter().flat_map(|(name, paths)| paths.iter().map(|path| (*name, path)));
         let all = all.chain(self.home.iter().map(|home| ("--home", home)));
         let words = all.flat_map(|(name, path)| [OsString::from(name), path.clone().into_os_string()]);
-        words.chain([OsString::from("--")]).collect()
+        let everything = self.everything.then(|| OsString::from(EVERYTHING));
+        words.chain(everything).chain([OsString::from("--")]).collect()
     }
 
     /// The arguments understood, and the command behind them.
@@ -119,6 +128,10 @@ impl Reach {
         while let Some(word) = words.next() {
             if word == "--" {
                 return Ok((reach, words.collect()));
+            }
+            if word == EVERYTHING {
+                reach.everything = true;
+                continue;
             }
             let lacks = || Error::Words(word.to_string_lossy().into_owned());
             let path = PathBuf::from(words.next().ok_or_else(lacks)?);
@@ -155,7 +168,7 @@ pub enum Error {
     },
     /// Arguments that mean nothing.
     #[error(
-        "what to confine is not clear at {0}: --folder DIR, --read DIR, --programs DIR, --hide DIR and --home DIR, then -- COMMAND"
+        "what to confine is not clear at {0}: --folder DIR, --read DIR, --programs DIR, --hide DIR, --home DIR and --everything, then -- COMMAND"
     )]
     Words(String),
     /// The command does not start.
@@ -166,22 +179,37 @@ pub enum Error {
     Folder(String, String),
 }
 
-/// Shuts this process in as `words` say, and becomes the command behind them. It comes back only when it could not.
-pub fn run(words: impl IntoIterator<Item = OsString>) -> Error {
-    let (reach, command) = match Reach::parse(words) {
-        Ok(parsed) => parsed,
-        Err(error) => return error,
-    };
-    let Some((program, rest)) = command.split_first() else { return Error::Words("the end".to_owned()) };
-    if let Err(error) = enter(&reach) {
-        return error;
-    }
-    let error = Command::new(program).args(rest).exec();
-    Error::Start(program.to_string_lossy().into_owned(), error.to_string())
+/// Runs the command behind `words`, shut in as they say, until it ends or our input does. Nobody it started is left then.
+/// Gives the code to end with, which for a signal is 128 and its number.
+pub fn run(words: impl IntoIterator<Item = OsString>) -> Result<u8, Error> {
+    let (reach, words) = Reach::parse(words)?;
+    let (program, rest) = words.split_first().ok_or_else(|| Error::Words("the end".to_owned()))?;
+    let failed = |why: io::Error| Error::Start(program.to_string_lossy().into_owned(), why.to_string());
+    let mut command = Command::new(program);
+    // A group of its own, so that it can signal all of it without signalling us.
+    command.args(rest).stdin(Stdio::null()).process_group(0);
+    keeper::adopt().map_err(failed)?;
+    let child = started(&reach, || command.spawn().map_err(failed))?;
+    keeper::keep(&child).map_err(failed)
 }
 
-/// Shuts this process in, for good. What it starts is inside, too.
-pub fn enter(reach: &Reach) -> Result<(), Error> {
+/// Starts a command from a thread that is shut in and then ends. Walls are put around a thread and what it starts: so
+/// nothing inside can reach us, who are to end it.
+fn started(reach: &Reach, start: impl FnOnce() -> Result<Child, Error> + Send) -> Result<Child, Error> {
+    if reach.everything {
+        return start();
+    }
+    let before = std::fs::read_to_string(GOES_FIRST);
+    let inside = || enter(reach).and_then(|()| start());
+    let started = std::thread::scope(|scope| scope.spawn(inside).join());
+    if let Ok(before) = before {
+        let _ = std::fs::write(GOES_FIRST, before);
+    }
+    started.unwrap_or_else(|_| Err(Error::Start("the command".to_owned(), "its thread broke off".to_owned())))
+}
+
+/// Shuts this thread in, for good. What it starts is inside, too.
+fn enter(reach: &Reach) -> Result<(), Error> {
     bound();
     let rules = ruleset().map_err(|error| Error::NoLandlock(error.to_string()))?;
     let rules = written(rules, reach)?;
@@ -208,9 +236,7 @@ fn bound() {
         let _ = remove_capability_from_bounding_set(right);
     }
     // When memory runs out, the command goes before whoever runs it.
-    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
-    // Whoever started us is killed: we go, too.
-    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    let _ = std::fs::write(GOES_FIRST, "1000");
 }
 
 fn ruleset() -> Result<RulesetCreated, landlock::RulesetError> {
@@ -327,6 +353,7 @@ mod tests {
             programs: vec!["/usr/bin".into()],
             hide: vec!["/h".into()],
             home: Some("/home".into()),
+            everything: true,
         };
         let command = ["sh", "-c", "--"].map(OsString::from);
         let words = reach.words().into_iter().chain(command.clone());

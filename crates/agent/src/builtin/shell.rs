@@ -1,30 +1,34 @@
 //! `shell`: runs a command line, confined, and tells what it printed and how it ended.
 //!
 //! It gets an environment of its own, so that no key of ours is in it, and a home and a place for temporary files that are
-//! gone when the task's process ends. It and all it started in its group are killed when it ends, prints too much, takes
-//! too long or is not wanted any more. Who left the group can hold the pipe open, but nobody waits for that.
+//! gone with the task's process (see `home`). A keeper stays with it (see `keeper`): when it ends, prints too much, takes
+//! too long, is not wanted any more or we are killed, it and all it started are.
 
 use super::arguments::Arguments;
 use super::confine::Reach;
+use super::home::Home;
 use super::spool::Spool;
-use super::{Sandbox, Workshop, allow, identity};
+use super::{Sandbox, Workshop, allow, keeper};
 use crate::tools::Answer;
 use komado_provider::Cancel;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use std::ffi::OsString;
 use std::io::{self, PipeReader, Read};
+use std::net::Shutdown;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
 /// How often a cancellation is looked for.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long what is still in the pipe is waited for once the command has ended.
 const GRACE: Duration = Duration::from_millis(300);
+/// How long a keeper may take to end all it keeps; it gives up sooner by itself.
+const PATIENCE: Duration = keeper::PATIENCE.saturating_mul(3);
 /// What commands may know of our environment. No key is ever in these.
 const KNOWN: &[&str] = &["LANG", "LC_ALL", "TZ", "RUSTUP_TOOLCHAIN", "JAVA_HOME", "GOROOT"];
 
@@ -32,12 +36,12 @@ pub(super) struct Shell {
     workshop: Workshop,
     folder: PathBuf,
     /// Home and temporary files of commands; made for the first one.
-    scratch: Option<TempDir>,
+    home: Option<Home>,
 }
 
 impl Shell {
     pub(super) const fn new(workshop: Workshop, folder: PathBuf) -> Self {
-        Self { workshop, folder, scratch: None }
+        Self { workshop, folder, home: None }
     }
 
     pub(super) fn run(&mut self, given: &Arguments, cancel: &Cancel) -> Result<Answer, String> {
@@ -50,27 +54,27 @@ impl Shell {
         let timeout = asked.map_or(self.workshop.timeout, |asked| asked.min(self.workshop.timeout));
         let most = self.workshop.most_output;
         let bad = |error: io::Error| format!("shell: the command could not be run: {error}");
-        let command = self.command(line).map_err(bad)?;
-        let running = Running::start(command).map_err(bad)?;
+        let mut command = self.command(line).map_err(bad)?;
+        let tie = self.tie(&mut command).map_err(bad)?;
+        let running = Running::start(command, tie).map_err(bad)?;
         running.watched(Bounds { timeout, most, cancel }).map_err(bad)
     }
 
-    /// The command, with its environment and its walls.
+    /// The command, with its environment, its walls and its keeper.
     fn command(&mut self, line: &str) -> io::Result<Command> {
         let around = Around::here();
         let shell = [around.shell().into(), OsString::from("-c"), OsString::from(line)];
-        let scratch = self.scratch()?;
-        let (home, temporary) = (scratch.join("home"), scratch.join("tmp"));
+        let (home, temporary) = self.home()?;
         let words: Vec<OsString> = match self.workshop.sandbox {
-            Sandbox::Off => shell.into(),
+            Sandbox::Off if self.workshop.jailer.is_empty() => shell.into(),
+            Sandbox::Off => self.kept(&Reach { everything: true, ..Reach::default() }, shell),
             Sandbox::Required if self.workshop.jailer.is_empty() => {
                 return Err(io::Error::other(
                     "nothing is there to keep it inside the folder; set `tools.sandbox: off` to run it without",
                 ));
             }
             Sandbox::Required => {
-                let reach = around.reach(vec![self.folder.clone(), scratch]);
-                self.workshop.jailer.iter().cloned().chain(reach.words()).chain(shell).collect()
+                self.kept(&around.reach(vec![self.folder.clone(), home.clone(), temporary.clone()]), shell)
             }
         };
         let (program, rest) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
@@ -84,16 +88,28 @@ impl Shell {
         Ok(command)
     }
 
-    fn scratch(&mut self) -> io::Result<PathBuf> {
-        if let Some(scratch) = &self.scratch {
-            return scratch.path().canonicalize();
+    fn kept(&self, reach: &Reach, shell: [OsString; 3]) -> Vec<OsString> {
+        self.workshop.jailer.iter().cloned().chain(reach.words()).chain(shell).collect()
+    }
+
+    /// What holds the command's keeper, as its input: the kernel lets go of it when we are killed.
+    fn tie(&self, command: &mut Command) -> io::Result<Option<UnixStream>> {
+        if self.workshop.jailer.is_empty() {
+            return Ok(None);
         }
-        let scratch = tempfile::Builder::new().prefix("komado-shell-").tempdir()?;
-        let home = scratch.path().join("home");
-        std::fs::create_dir(&home)?;
-        std::fs::create_dir(scratch.path().join("tmp"))?;
-        identity::write(&home)?;
-        self.scratch.insert(scratch).path().canonicalize()
+        let (ours, theirs) = UnixStream::pair()?;
+        command.stdin(OwnedFd::from(theirs));
+        Ok(Some(ours))
+    }
+
+    /// Home and temporary files of commands.
+    fn home(&mut self) -> io::Result<(PathBuf, PathBuf)> {
+        let home = match self.home.take() {
+            Some(home) => home,
+            None => Home::new()?,
+        };
+        let home = self.home.insert(home);
+        Ok((home.home(), home.temporary()))
     }
 }
 
@@ -145,6 +161,7 @@ impl Around {
                 .collect(),
             hide: Vec::new(),
             home: self.home.clone(),
+            everything: false,
         }
     }
 }
@@ -167,6 +184,8 @@ enum Ended {
 /// A command that runs.
 struct Running {
     child: Child,
+    /// What holds its keeper, where it has one.
+    tie: Option<UnixStream>,
     /// Tells when it ends.
     exit: OwnedFd,
     output: Option<PipeReader>,
@@ -175,17 +194,20 @@ struct Running {
 }
 
 impl Running {
-    fn start(mut command: Command) -> io::Result<Self> {
+    fn start(mut command: Command, tie: Option<UnixStream>) -> io::Result<Self> {
         let (output, input) = io::pipe()?;
         command.stdout(input.try_clone()?).stderr(input);
         let mut child = command.spawn()?;
         drop(command);
         match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
             Ok(exit) => {
-                Ok(Self { child, exit, output: Some(output), spool: Spool::new(), ends_in_line: true })
+                let (output, spool) = (Some(output), Spool::new());
+                Ok(Self { child, tie, exit, output, spool, ends_in_line: true })
             }
             Err(errno) => {
-                end(&mut child)?;
+                drop(tie);
+                child.kill()?;
+                child.wait()?;
                 Err(errno.into())
             }
         }
@@ -194,7 +216,7 @@ impl Running {
     /// Spools its output until it ends or has to, and says how.
     fn watched(mut self, bounds: Bounds<'_>) -> io::Result<Answer> {
         let ended = self.followed(&bounds);
-        let status = end(&mut self.child)?;
+        let status = self.end()?;
         let mut ended = ended?;
         if matches!(ended, Ended::Itself) && self.drained(bounds.most)? {
             ended = Ended::TooMuch(bounds.most);
@@ -271,14 +293,41 @@ impl Running {
         }
         Ok(self.spool.written() >= most)
     }
-}
 
-/// Kills the command and its group, and takes its last word. The group goes first: as long as its leader is not taken
-/// leave of, nobody else can have its number.
-fn end(child: &mut Child) -> io::Result<ExitStatus> {
-    // An empty group is no fault: then all of it has ended.
-    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
-    child.wait()
+    /// Ends the command with all it started, and takes its last word. Without a keeper that is its group, which goes
+    /// first: as long as its leader is not taken leave of, nobody else can have its number.
+    fn end(&mut self) -> io::Result<ExitStatus> {
+        if let Some(tie) = &self.tie {
+            // It fails when the keeper has ended, which is what is wanted.
+            let _ = tie.shutdown(Shutdown::Write);
+            self.await_keeper()?;
+        }
+        // An empty group is no fault: then all of it has ended.
+        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+        let own = self.child.wait()?;
+        Ok(self.told().unwrap_or(own))
+    }
+
+    fn await_keeper(&self) -> io::Result<()> {
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE {
+            let mut exit = [PollFd::new(&self.exit, PollFlags::IN)];
+            match poll(&mut exit, Some(&time(PATIENCE.saturating_sub(began.elapsed())))) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => break,
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// How the command ended, from its keeper; `None` where there is none, or it could not start the command.
+    fn told(&self) -> Option<ExitStatus> {
+        let (mut tie, mut status) = (self.tie.as_ref()?, [0; size_of::<i32>()]);
+        tie.set_nonblocking(true).ok()?;
+        tie.read_exact(&mut status).ok()?;
+        Some(ExitStatus::from_raw(i32::from_ne_bytes(status)))
+    }
 }
 
 fn time(duration: Duration) -> Timespec {

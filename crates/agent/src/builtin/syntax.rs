@@ -15,6 +15,8 @@ const KEYWORDS: &[&str] =
 pub(super) struct Word {
     /// Without quotes.
     pub(super) text: String,
+    /// As it stands in the line.
+    pub(super) written: String,
     /// True when something in it is only known when the line runs: a variable, a command's output, a pattern of names.
     pub(super) expands: bool,
     /// True when a part of it is quoted.
@@ -142,6 +144,13 @@ impl Parser<'_> {
             return Err(unclear("a line break in a word after <<"));
         }
         let plain = !word.quoted && !word.expands;
+        if current.is_empty() && plain && word.text == "case" {
+            return Err(
+                "this line cannot be checked: case; write `if [ … ]; then … elif …; fi` instead, or put it \
+                        into a script with edit and run that"
+                    .to_owned(),
+            );
+        }
         let is_keyword = current.is_empty() && plain && KEYWORDS.contains(&word.text.as_str());
         let is_stream = plain
             && word.text.chars().all(|digit| digit.is_ascii_digit())
@@ -154,7 +163,7 @@ impl Parser<'_> {
 
     /// A word; `None` when nothing but line breaks that do not count stood there.
     fn word(&mut self) -> Result<Option<Word>, String> {
-        let (mut word, mut pattern) = (Word::default(), false);
+        let (mut word, mut pattern, before) = (Word::default(), false, self.rest);
         while let Some(next) = self.peek() {
             match next {
                 ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>' => break,
@@ -178,7 +187,9 @@ impl Parser<'_> {
         }
         let is_bracket = !word.quoted && ["[", "[[", "{"].contains(&word.text.as_str());
         word.expands |= pattern && !is_bracket;
-        Ok((word != Word::default()).then_some(word))
+        let is_empty = word == Word::default();
+        word.written = before[..before.len() - self.rest.len()].to_owned();
+        Ok((!is_empty).then_some(word))
     }
 
     fn letter(&mut self, word: &mut Word) {

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod daemon;
 mod edit;
 mod escape;
 mod find;
@@ -113,8 +114,11 @@ fn jailer() -> Vec<OsString> {
 fn confine_child() {
     let mut words = std::env::args_os().skip_while(|word| word != "--").skip(1).peekable();
     if words.peek().is_some() {
-        eprintln!("{}", confine::run(words));
-        std::process::exit(125);
+        let code = confine::run(words).unwrap_or_else(|why| {
+            eprintln!("{why}");
+            125
+        });
+        std::process::exit(code.into());
     }
 }
 
@@ -150,4 +154,11 @@ fn a_folder_that_is_missing_and_a_tool_that_is_not_known_are_named() {
     let mut odd = workshop(dir.path());
     odd.enabled.push("fly".into());
     assert!(Builtin::new(odd).err().unwrap().to_string().contains("\"fly\""));
+}
+
+#[test]
+fn the_manual_lists_every_command_that_may_run() {
+    let manual = include_str!("../../../../docs/tools.md");
+    let list = manual.split("```text\n").nth(1).unwrap().split("```").next().unwrap();
+    assert_eq!(list.split_whitespace().collect::<Vec<_>>(), ALLOW);
 }

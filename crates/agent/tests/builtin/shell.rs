@@ -8,7 +8,7 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// Far longer than anything here takes, far shorter than what it must not wait for.
-const SOON: Duration = Duration::from_secs(60);
+pub(super) const SOON: Duration = Duration::from_secs(60);
 
 #[test]
 fn output_errors_and_exit_code_come_together() {
@@ -19,6 +19,8 @@ fn output_errors_and_exit_code_come_together() {
     assert_eq!((bad.text.as_str(), bad.is_error), ("[exit code 3]\n", true));
     let signal = bench.shell("kill -TERM $$");
     assert_eq!((signal.text.as_str(), signal.is_error), ("[ended by signal 15]\n", true));
+    let fault = bench.shell("kill -SEGV $$");
+    assert_eq!((fault.text.as_str(), fault.is_error), ("[ended by signal 11]\n", true));
     let input = bench.shell("cat; echo end");
     assert_eq!(input.text, "end\n[exit code 0]\n");
 }
@@ -128,7 +130,7 @@ fn without_a_sandbox_a_command_runs_all_the_same() {
 }
 
 /// True as soon as no process has this number, or only its last word is left to be taken: a killed one takes a moment.
-fn is_gone(pid: &str) -> bool {
+pub(super) fn is_gone(pid: &str) -> bool {
     let began = Instant::now();
     while began.elapsed() < SOON {
         if has_ended(pid) {

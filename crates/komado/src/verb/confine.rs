@@ -1,4 +1,4 @@
-//! `komado confine`: shuts itself in and becomes a command. The shell tool starts it; nobody else has to.
+//! `komado confine`: runs a command shut in, and ends all it started. The shell tool starts it; nobody else has to.
 //!
 //! It opens no store and reads no settings: whatever it opened would be open inside.
 
@@ -18,7 +18,10 @@ pub(crate) fn run(_: &mut App, args: Args) -> Outcome {
     Err(without_app(args))
 }
 
-/// Comes back only when it could not.
+/// Ends as the command does, and comes back only when it could not be run.
 pub(crate) fn without_app(args: Args) -> Fault {
-    Fault::new(Exit::Failed, komado_agent::builtin::confine::run(args.words).to_string())
+    match komado_agent::builtin::confine::run(args.words) {
+        Ok(code) => std::process::exit(code.into()),
+        Err(why) => Fault::new(Exit::Failed, why.to_string()),
+    }
 }
