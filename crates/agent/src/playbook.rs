@@ -12,6 +12,7 @@ mod child;
 mod cond;
 mod course;
 mod draw;
+mod fields;
 mod llm;
 mod nearest;
 mod node;
@@ -24,6 +25,7 @@ mod vars;
 
 pub use note::ABOUT;
 pub use solo::{Audience, Solo};
+pub use vars::RESULTS;
 
 use crate::error::Result;
 use crate::tools::Answer;
@@ -103,16 +105,18 @@ pub struct Playbook {
 }
 
 impl Playbook {
-    /// Reads and checks one; `place` is where it stands, for errors.
+    /// Reads and checks one, wherever it will be followed; `place` is where it stands, for errors.
     pub fn parse(place: &str, text: &str) -> std::result::Result<Self, Error> {
+        Self::parse_within(place, text, u32::MAX)
+    }
+
+    /// The same for one that is followed where child threads may be at most `most` deep.
+    pub fn parse_within(place: &str, text: &str, most: u32) -> std::result::Result<Self, Error> {
         let mut problems = Vec::new();
         let read = read::playbook(place, text, &mut problems);
-        // A graph with a node that could not be read has a hole that was told already.
-        if let (Some(playbook), true) = (&read, problems.is_empty()) {
-            problems = check::graph(place, playbook);
-        }
+        problems.extend(read.iter().flat_map(|draft| check::graph(place, draft, most)));
         match (Error::of(problems), read) {
-            (None, Some(playbook)) => Ok(playbook),
+            (None, Some(draft)) => Ok(draft.playbook),
             (Some(error), _) => Err(error),
             (None, None) => Err(Error::Bad { place: place.to_owned(), why: "it cannot be read".to_owned() }),
         }
@@ -141,6 +145,17 @@ impl Playbook {
                 format!("node {node:?} needs the variable {name:?}, which no node sets: give it when it runs")
             })
             .collect()
+    }
+
+    /// True when it begins child threads.
+    fn has_children(&self) -> bool {
+        self.nodes.iter().any(|node| matches!(node.does, node::Does::Start(_)))
+    }
+
+    /// Refuses to nest deeper than `most`: how deep its threads nest is written in it.
+    fn check_depth(&self, most: u32) -> std::result::Result<(), Error> {
+        let draft = read::Draft { playbook: self.clone(), unknown: Vec::new(), has_nameless: false };
+        Error::of(check::graph(&format!("the playbook {}", self.name), &draft, most)).map_or(Ok(()), Err)
     }
 
     /// How many nodes it has.

@@ -1,8 +1,11 @@
 //! What can be known of a graph before it runs: every way leads on, every way can end, and what is begun is ended.
+//!
+//! A graph may have holes, which were told: a way that could not be read, an id that two nodes have, a node of no known
+//! type. Behind a hole anything may be, so nothing is told that mending it could undo.
 
 use super::nearest::among;
-use super::node::{Does, Node};
-use super::read::place_of;
+use super::node::{Does, Node, Start};
+use super::read::{Draft, HOLE, place_of};
 use super::vars::{RESULTS, TASK};
 use super::{Playbook, Problem};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -10,24 +13,23 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// A graph while it is looked at.
 pub(super) struct Graph<'p> {
     place: &'p str,
-    playbook: &'p Playbook,
-    /// Nodes by id: the first of each.
-    nodes: BTreeMap<&'p str, &'p Node>,
+    draft: &'p Draft,
+    /// How deep the settings let child threads nest.
+    most: u32,
+    /// Every id, and the node that it surely names.
+    ids: BTreeMap<&'p str, Option<&'p Node>>,
     problems: Vec<Problem>,
 }
 
-/// Everything that is wrong with a playbook that was read.
-pub(super) fn graph(place: &str, playbook: &Playbook) -> Vec<Problem> {
-    let mut graph = Graph { place, playbook, nodes: BTreeMap::new(), problems: Vec::new() };
+/// Everything that is wrong with the graph of a playbook, as far as it was read, where threads may be `most` deep.
+pub(super) fn graph(place: &str, draft: &Draft, most: u32) -> Vec<Problem> {
+    let mut graph = Graph { place, draft, most, ids: BTreeMap::new(), problems: Vec::new() };
     graph.check_ids();
     graph.check_ways();
-    // What follows needs a graph without holes.
-    if graph.problems.is_empty() {
-        let reached = graph.check_reached();
-        graph.check_ends(&reached);
-        graph.check_nesting();
-        graph.check_spinning();
-    }
+    let reached = graph.check_reached();
+    graph.check_ends(&reached);
+    graph.check_nesting();
+    graph.check_spinning();
     graph.problems
 }
 
@@ -36,43 +38,76 @@ impl<'p> Graph<'p> {
         self.problems.push(Problem { place: place_of(self.place, id), why: why.into() });
     }
 
+    fn nodes(&self) -> &'p [Node] {
+        &self.draft.playbook.nodes
+    }
+
+    fn start(&self) -> &'p str {
+        &self.draft.playbook.start
+    }
+
+    /// The node that an id surely names.
+    fn node(&self, id: &str) -> Option<&'p Node> {
+        self.ids.get(id).copied().flatten()
+    }
+
+    /// Those that are surely named, with their ids.
+    fn sure(&self) -> impl Iterator<Item = (&'p str, &'p Node)> {
+        self.ids.iter().filter_map(|(id, node)| Some((*id, (*node)?)))
+    }
+
+    /// True when nobody knows where some way of a node leads.
+    fn has_hole(&self, node: &Node) -> bool {
+        node.ways().into_iter().any(|(_, to)| self.node(to).is_none())
+    }
+
     fn check_ids(&mut self) {
-        for node in &self.playbook.nodes {
-            if self.nodes.insert(&node.id, node).is_some() {
-                self.tell(&node.id, "two nodes have this id; each needs its own");
+        let unknown = self.draft.unknown.iter().map(|id| (id.as_str(), None));
+        let read = self.nodes().iter().map(|node| (node.id.as_str(), Some(node)));
+        for (id, node) in read.chain(unknown) {
+            if self.ids.insert(id, node).is_some() {
+                self.ids.insert(id, None);
+                self.tell(id, "two nodes have this id; each needs its own");
             }
         }
     }
 
     fn check_ways(&mut self) {
-        let known: Vec<&str> = self.nodes.keys().copied().collect();
-        let start = self.playbook.start.as_str();
-        if !self.nodes.contains_key(start) {
-            let why = format!(
-                "\"start\" names a node that is not there: {start:?}{}",
-                among(start, known.iter().copied())
-            );
+        let start = self.start();
+        if let Some(near) = self.not_there(start) {
+            let why = format!("\"start\" names a node that is not there: {start:?}{near}");
             self.problems.push(Problem { place: self.place.to_owned(), why });
         }
-        for node in &self.playbook.nodes {
+        for node in self.nodes() {
             for (field, to) in node.ways() {
-                if !self.nodes.contains_key(to) {
-                    let near = among(to, known.iter().copied());
+                if let Some(near) = self.not_there(to) {
                     self.tell(&node.id, format!("{field:?} leads to a node that is not there: {to:?}{near}"));
                 }
             }
         }
     }
 
-    /// Every node can be come to; gives those that can.
+    /// Of an id that no node has: which may have been meant. A node without an id may be the one.
+    fn not_there(&self, id: &str) -> Option<String> {
+        let is_told = id == HOLE || self.draft.has_nameless;
+        (!is_told && !self.ids.contains_key(id)).then(|| among(id, self.ids.keys().copied()))
+    }
+
+    /// Every node can be come to; gives those that can, or may.
     fn check_reached(&mut self) -> BTreeSet<&'p str> {
-        let start = self.playbook.start.as_str();
+        let start = self.start();
         let (mut reached, mut waits) = (BTreeSet::from([start]), vec![start]);
+        let mut is_sure = true;
         while let Some(id) = waits.pop() {
-            let ways = self.nodes.get(id).map(|node| node.ways()).unwrap_or_default();
-            waits.extend(ways.into_iter().map(|(_, to)| to).filter(|to| reached.insert(to)));
+            let ways = self.node(id).map(|node| node.ways());
+            is_sure &= ways.is_some();
+            let to = ways.into_iter().flatten().map(|(_, to)| to);
+            waits.extend(to.filter(|to| reached.insert(to)));
         }
-        for node in self.playbook.nodes.iter().filter(|node| !reached.contains(node.id.as_str())) {
+        if !is_sure {
+            return self.ids.keys().copied().collect();
+        }
+        for node in self.nodes().iter().filter(|node| !reached.contains(node.id.as_str())) {
             self.tell(
                 &node.id,
                 format!("no way leads here from {start:?}: lead one here, or take the node out"),
@@ -84,33 +119,35 @@ impl<'p> Graph<'p> {
     /// From every node some way leads to an end.
     fn check_ends(&mut self, reached: &BTreeSet<&str>) {
         let mut back: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for node in &self.playbook.nodes {
+        for node in self.nodes() {
             node.ways().into_iter().for_each(|(_, to)| back.entry(to).or_default().push(&node.id));
         }
-        let ends = self.playbook.nodes.iter().filter(|node| matches!(node.does, Does::End(_)));
-        let mut waits: Vec<&str> = ends.map(|node| node.id.as_str()).collect();
+        let may_end = |node: &&Node| matches!(node.does, Does::End(_)) || self.has_hole(node);
+        let mut waits: Vec<&str> = self.nodes().iter().filter(may_end).map(|node| node.id.as_str()).collect();
         let mut ending: BTreeSet<&str> = waits.iter().copied().collect();
         while let Some(id) = waits.pop() {
             let before = back.get(id).map(Vec::as_slice).unwrap_or_default();
             waits.extend(before.iter().copied().filter(|id| ending.insert(id)));
         }
-        for node in &self.playbook.nodes {
-            if reached.contains(node.id.as_str()) && !ending.contains(node.id.as_str()) {
-                self.tell(&node.id, "no way leads from here to an \"end\" node: it would never end");
+        for node in self.nodes() {
+            let id = node.id.as_str();
+            if self.node(id).is_some() && reached.contains(id) && !ending.contains(id) {
+                self.tell(id, "no way leads from here to an \"end\" node: it would never end");
             }
         }
     }
 
     /// Child threads are nested the same on every way, are all ended, and none is ended that was not begun.
     fn check_nesting(&mut self) {
-        let start = self.playbook.start.as_str();
+        let start = self.start();
         let mut depths: BTreeMap<&str, u32> = BTreeMap::from([(start, 0)]);
         let mut waits = VecDeque::from([start]);
         while let Some(id) = waits.pop_front() {
-            let (Some(node), depth) = (self.nodes.get(id).copied(), depths[id]) else { continue };
+            let (Some(node), depth) = (self.node(id), depths[id]) else { continue };
             let Some(after) = self.depth_after(node, depth) else { continue };
             for (_, to) in node.ways() {
                 match depths.get(to) {
+                    _ if self.node(to).is_none() => {}
                     None => {
                         depths.insert(to, after);
                         waits.push_back(to);
@@ -132,13 +169,7 @@ impl<'p> Graph<'p> {
     fn depth_after(&mut self, node: &'p Node, depth: u32) -> Option<u32> {
         match &node.does {
             Does::Start(start) => {
-                if let Some(most) = start.max_depth.filter(|most| depth >= *most) {
-                    let deep = depth + 1;
-                    self.tell(
-                        &node.id,
-                        format!("its thread would be {deep} deep, and \"max_depth\" is {most}"),
-                    );
-                }
+                self.check_depth(node, start, depth + 1);
                 Some(depth + 1)
             }
             Does::Stop(_) if depth == 0 => {
@@ -154,14 +185,24 @@ impl<'p> Graph<'p> {
         }
     }
 
+    /// Its thread may be so deep. Of those inside one that may not be nothing is told: it follows.
+    fn check_depth(&mut self, node: &'p Node, start: &Start, deep: u32) {
+        if let Some(most) = start.max_depth.filter(|most| deep > *most) {
+            self.tell(&node.id, format!("its thread would be {deep} deep, and \"max_depth\" is {most}"));
+        } else if deep - 1 == self.most {
+            let why = format!(
+                "its thread would be {deep} deep, and at most {} may be nested (threads.max_depth, or the session's own \
+                 max_depth): end another thread before it, or allow more",
+                self.most
+            );
+            self.tell(&node.id, why);
+        }
+    }
+
     /// No cycle without a turn or a call of its own: it would spin for ever, and cost nothing that a limit counts.
     fn check_spinning(&mut self) {
-        let idle: BTreeMap<&str, &Node> = self
-            .nodes
-            .iter()
-            .filter(|(_, node)| !matches!(node.does, Does::Llm(_) | Does::Tool(_)))
-            .map(|(id, node)| (*id, *node))
-            .collect();
+        let idle: BTreeMap<&str, &Node> =
+            self.sure().filter(|(_, node)| !matches!(node.does, Does::Llm(_) | Does::Tool(_))).collect();
         let spinning: Vec<&str> = idle.keys().copied().filter(|id| leads_back(id, &idle)).collect();
         if let Some(first) = spinning.first() {
             let why = format!(

@@ -59,6 +59,8 @@ impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
         let found = Note::last(&root)?;
         if let Some((_, note)) = &found {
             root = super::child::revive(hands, session, note, root)?;
+        } else if playbook.has_children() {
+            playbook.check_depth(hands.spawn(&root)?.max_depth)?;
         }
         let id = found.as_ref().map_or(&playbook.start, |(_, note)| &note.node);
         let node = playbook.node(id).ok_or_else(|| gone(playbook, id))?;

@@ -8,7 +8,7 @@ use komado_core::message::{Message, Outcome};
 use serde_json::{Map, Value};
 
 /// The variables that turns and calls set; nobody else may.
-pub(super) const RESULTS: [&str; 5] = ["last", "calls", "finish", "output", "error"];
+pub const RESULTS: [&str; 5] = ["last", "calls", "finish", "output", "error"];
 /// What is given by whoever runs a playbook, each time, and so is not noted.
 pub(super) const TASK: &str = "task";
 /// Most bytes of all variables together, as JSON.

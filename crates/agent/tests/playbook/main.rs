@@ -4,6 +4,7 @@
 
 mod cuts;
 mod drawn;
+mod examples;
 mod kit;
 mod nodes;
 mod random;

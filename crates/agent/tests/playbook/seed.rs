@@ -62,7 +62,9 @@ fn deeper_than_the_settings_allow_is_refused_before_anything_is_spawned() {
         {"id": "done", "type": "end"}
     ]));
     let world = World::new(|_| words("unasked"));
-    let told = crate::kit::why(world.run(&nested));
-    assert!(told.contains("3 deep"), "{told}");
-    assert_eq!(world.store.threads(&id()).unwrap().len(), 4);
+    let (ended, entered) = world.run_on(&world.engine(), &nested);
+    let told = crate::kit::why(ended);
+    assert!(told.contains("the playbook test, node \"d\": its thread would be 4 deep"), "{told}");
+    assert_eq!(entered, Vec::<String>::new());
+    assert_eq!(world.store.threads(&id()).unwrap().len(), 1);
 }

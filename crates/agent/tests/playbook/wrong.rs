@@ -173,6 +173,103 @@ fn all_that_is_wrong_is_told_at_once() {
     assert_eq!(found[4].place, "p.json, node 3");
 }
 
+/// Places and words of all that is wrong, as a person reads it.
+fn told(nodes: Value) -> Vec<String> {
+    of(nodes).iter().map(|problem| problem.to_string().replace("p.json, ", "")).collect()
+}
+
+#[test]
+fn what_is_wrong_with_the_graph_is_told_together_with_what_cannot_be_read() {
+    let told = told(json!([
+        {"id": "a", "type": "llm", "promt": "x", "next": "b"},
+        {"id": "b", "type": "branch", "cases": [{"if": {"var": "n"}, "next": "c", "then": 1}], "else": "dd"},
+        {"id": "c", "type": "stelis_start", "next": "d"},
+        {"id": "d", "type": "end", "status": "good"},
+        {"id": "e", "type": "llm", "next": "f"},
+        {"id": "f", "type": "llm", "next": "e"}
+    ]));
+    let expected = [
+        "node \"a\": unknown field \"promt\": did you mean \"prompt\"?",
+        "node \"b\": case 1: unknown field \"then\": known are if, next",
+        "node \"b\": case 1: the condition on \"n\" has no operator: add one of eq, ne, gt, gte, lt, lte, contains, \
+         matches, exists",
+        "node \"d\": \"status\" is \"completed\" or \"failed\", not \"good\"",
+        "node \"b\": \"else\" leads to a node that is not there: \"dd\": did you mean \"d\"?",
+        "node \"e\": no way leads from here to an \"end\" node: it would never end",
+        "node \"f\": no way leads from here to an \"end\" node: it would never end",
+        "node \"d\": a child thread is still open here: put a \"stelis_end\" before it",
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn what_follows_from_a_hole_is_not_told() {
+    let end = json!({"id": "z", "type": "end"});
+    for (nodes, only) in [
+        // Where the way leads that is missing nobody knows: perhaps to the other node.
+        (
+            json!([{"id": "a", "type": "llm"}, {"id": "b", "type": "llm", "next": "z"}, end]),
+            "\"next\" is missing",
+        ),
+        (
+            json!([{"id": "a", "type": "llm", "next": 7}, end]),
+            "\"next\" is the id of the node to go to, not 7",
+        ),
+        (json!([{"id": "a", "type": "wat", "prompt": "x", "next": "z"}, end]), "unknown type"),
+        (json!([{"id": "a", "type": "llm", "next": "y"}, {"id": "y", "type": "stop"}, end]), "unknown type"),
+        (json!([{"id": "a", "type": "llm", "next": "y"}, {"type": "end"}]), "\"id\" is missing"),
+        (
+            json!([{"type": "llm", "next": "z"}, {"id": "b", "type": "llm", "next": "z"}, end]),
+            "\"id\" is missing",
+        ),
+        (
+            json!([{"id": "a", "type": "branch", "else": "z"}, {"id": "b", "type": "llm", "next": "z"}, end]),
+            "\"cases\" is missing",
+        ),
+        (
+            json!([{"id": "a", "type": "llm", "next": "z"}, end, {"id": "z", "type": "stelis_end", "next": "z"}]),
+            "two nodes",
+        ),
+        (
+            json!([{"id": "a", "type": "tool", "tool": 7, "next": "b"},
+                {"id": "b", "type": "branch", "cases": [{"if": {"var": "n", "eq": 1}, "next": "a"}], "else": "z"}, end]),
+            "\"tool\" is a text",
+        ),
+        (
+            json!([{"id": "a", "type": "branch", "cases": [{"if": {"var": "n", "eq": 1}, "next": "b"}], "else": ""},
+                {"id": "b", "type": "stelis_start", "next": " "}, end]),
+            "is the id of the node to go to",
+        ),
+    ] {
+        let told = told(nodes.clone());
+        assert!(!told.is_empty() && told.iter().all(|line| line.contains(only)), "{nodes}: {told:#?}");
+    }
+}
+
+#[test]
+fn a_field_that_is_not_known_is_told_with_each_that_is_once() {
+    let told =
+        told(json!([{"id": "a", "type": "llm", "temperature": 1, "next": "z"}, {"id": "z", "type": "end"}]));
+    assert_eq!(
+        told,
+        ["node \"a\": unknown field \"temperature\": known are id, type, label, prompt, save_as, next"]
+    );
+}
+
+#[test]
+fn a_name_that_the_run_sets_itself_is_refused_with_all_of_them() {
+    let told = told(json!([
+        {"id": "a", "type": "set", "vars": {"last": 1}, "next": "b"},
+        {"id": "b", "type": "tool", "save_as": "output", "next": "z"},
+        {"id": "z", "type": "end"}
+    ]));
+    assert_eq!(told.len(), 2, "{told:#?}");
+    assert!(
+        told.iter().all(|line| line.contains("last, calls, finish, output, error and task")),
+        "{told:#?}"
+    );
+}
+
 #[test]
 fn a_variable_that_nothing_sets_is_a_warning() {
     let playbook = crate::kit::playbook(json!([
@@ -184,4 +281,43 @@ fn a_variable_that_nothing_sets_is_a_warning() {
         warnings.len() == 1 && warnings[0].contains("node \"a\" needs the variable \"who\""),
         "{warnings:?}"
     );
+}
+
+/// Threads in threads, so many.
+fn nested(deep: usize) -> String {
+    let started = (1..=deep).map(|n| {
+        let next = if n < deep { format!("s{}", n + 1) } else { format!("e{n}") };
+        json!({"id": format!("s{n}"), "type": "stelis_start", "next": next})
+    });
+    let ended = (1..=deep).rev().map(|n| {
+        let next = if n > 1 { format!("e{}", n - 1) } else { "z".to_owned() };
+        json!({"id": format!("e{n}"), "type": "stelis_end", "next": next})
+    });
+    let end = json!({"id": "z", "type": "end", "result": "よし"});
+    json!({"name": "深い", "nodes": started.chain(ended).chain([end]).collect::<Vec<_>>()}).to_string()
+}
+
+#[test]
+fn threads_that_nest_deeper_than_the_settings_allow_are_told_once_with_the_first_that_is_too_deep() {
+    assert!(Playbook::parse_within("p.json", &nested(3), 3).is_ok());
+    let found = Playbook::parse_within("p.json", &nested(6), 3).unwrap_err().problems();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].place, "p.json, node \"s4\"");
+    assert!(found[0].why.contains("4 deep, and at most 3 may be nested (threads.max_depth"), "{found:?}");
+    let none = Playbook::parse_within("p.json", &nested(1), 0).unwrap_err().to_string();
+    assert!(none.contains("node \"s1\"") && none.contains("at most 0"), "{none}");
+}
+
+#[test]
+fn a_loop_that_begins_a_thread_each_round_and_ends_none_is_told() {
+    let found = of(json!([
+        {"id": "s", "type": "stelis_start", "next": "a"},
+        {"id": "a", "type": "llm", "next": "b"},
+        {"id": "b", "type": "branch", "cases": [{"if": {"var": "calls", "gt": 0}, "next": "s"}], "else": "e"},
+        {"id": "e", "type": "stelis_end", "next": "z"},
+        {"id": "z", "type": "end"}
+    ]));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].place, "p.json, node \"s\"");
+    assert!(found[0].why.contains("0 deep on one way here and 1 deep"), "{found:?}");
 }

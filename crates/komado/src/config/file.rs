@@ -11,6 +11,7 @@ use serde_saphyr::Spanned;
 
 use super::check::{Given, check, expected};
 use super::expand::{Fault, expand};
+use super::mcp::SERVERS;
 use super::origin::Place;
 use super::table::{self, Kind, Setting, Spot};
 use super::yaml::{self, Node};
@@ -60,11 +61,20 @@ fn read(shown: &Path, sources: &Sources<'_>) -> Result<Option<Found>, ConfigErro
     }
 }
 
+/// What a file gives.
+#[derive(Default)]
+pub(super) struct Layer {
+    /// Its settings.
+    pub(super) given: BTreeMap<String, Given>,
+    /// The MCP servers that it names, also those of which it says nothing else, and where.
+    pub(super) servers: BTreeMap<String, Place>,
+}
+
 /// The settings that a file gives.
-pub(super) fn layer(found: &Found, sources: &Sources<'_>) -> Result<BTreeMap<String, Given>, ConfigError> {
+pub(super) fn layer(found: &Found, sources: &Sources<'_>) -> Result<Layer, ConfigError> {
     let source = std::str::from_utf8(&found.bytes).map_err(|error| not_utf8(found, error.valid_up_to()))?;
     let root = yaml::parse(source, &found.shown)?;
-    let mut walk = Walk { file: &found.shown, source, sources, layer: BTreeMap::new() };
+    let mut walk = Walk { file: &found.shown, source, sources, layer: Layer::default() };
     match &root.value {
         Node::Null => {}
         Node::Map(entries) => walk.section(&[], entries)?,
@@ -87,7 +97,7 @@ struct Walk<'a> {
     file: &'a Path,
     source: &'a str,
     sources: &'a Sources<'a>,
-    layer: BTreeMap<String, Given>,
+    layer: Layer,
 }
 
 type Entry = (Spanned<String>, yaml::Located);
@@ -101,6 +111,9 @@ impl Walk<'_> {
             if matches!(table::spot(&keys), Spot::Unknown) {
                 keys.pop();
                 keys.push(&snake);
+            }
+            if let [SERVERS, server] = keys[..] {
+                self.layer.servers.insert(server.to_owned(), yaml::place(name.defined, self.file));
             }
             match (table::spot(&keys), &spot.value) {
                 (Spot::Unknown, _) => return Err(self.unknown(above, name)),
@@ -137,7 +150,7 @@ impl Walk<'_> {
             Ok(text) => check(setting, &key, &text, place, self.sources)?,
             Err(fault) => unexpanded(setting, &key, place, fault)?,
         };
-        self.layer.insert(key, given);
+        self.layer.given.insert(key, given);
         Ok(())
     }
 

@@ -1,30 +1,47 @@
 //! Which MCP servers are there, and how are they reached?
 //!
 //! A server is a program that is started or an address, and never both: which of the two was meant would be a guess. Its
-//! settings are put together here, since each of them alone says too little to be checked.
+//! settings are put together here, since each of them alone says too little to be checked. One that the file names and says
+//! nothing of is refused too: whoever wrote it believes to have it.
 
 use super::ConfigError;
 use super::check::{Given, Value};
+use super::origin::Place;
 use super::table::{self, SERVER};
 use komado_agent::mcp::{How, Server};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// The section of the file in which servers are named.
+pub(super) const SERVERS: &str = "mcp_servers";
 const CALL: u32 = 60;
 const START: u32 = 30;
 
-/// The servers that some settings speak of, by name.
-pub(super) fn servers(given: &BTreeMap<String, Given>) -> Result<Vec<Server>, ConfigError> {
+/// The servers that some settings speak of, by name; `listed` are those that the file names.
+pub(super) fn servers(
+    given: &BTreeMap<String, Given>,
+    listed: &BTreeMap<String, Place>,
+) -> Result<Vec<Server>, ConfigError> {
     let set = given.iter().filter(|(_, given)| given.value.is_some()).map(|(key, _)| key);
-    let named = table::named(set).into_iter().filter(|(stand_in, _)| *stand_in == SERVER);
-    let names: BTreeSet<String> = named.map(|(_, name)| name).collect();
-    names.into_iter().map(|name| Section { given, name }.server()).collect()
+    let spoken_of = names(given.keys());
+    // One whose settings are all given as empty is switched off; one without any was forgotten.
+    let bare = listed.keys().filter(|name| !spoken_of.contains(*name)).cloned();
+    let all: BTreeSet<String> = names(set).into_iter().chain(bare).collect();
+    all.into_iter().map(|name| Section { given, listed: listed.get(&name), name }.server()).collect()
+}
+
+/// The names of servers in some keys.
+fn names<'a>(keys: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
+    let named = table::named(keys).into_iter().filter(|(stand_in, _)| *stand_in == SERVER);
+    named.map(|(_, name)| name).collect()
 }
 
 /// What is said of one server.
 struct Section<'a> {
     given: &'a BTreeMap<String, Given>,
+    /// Where the file names it.
+    listed: Option<&'a Place>,
     name: String,
 }
 
@@ -37,7 +54,10 @@ impl Section<'_> {
                 return Err(self.wrong("url", "has a command and a url; keep one of the two"));
             }
             (None, None) => {
-                return Err(self.wrong("", "has neither a command nor a url; give it one of the two"));
+                return Err(self.wrong(
+                    "",
+                    "has neither a command nor a url; write `command: PROGRAM ARGUMENTS` or `url: https://HOST/PATH`",
+                ));
             }
         };
         let seconds = |leaf, unset| Duration::from_secs(u64::from(self.count(leaf).unwrap_or(unset)));
@@ -64,20 +84,21 @@ impl Section<'_> {
         Ok(How::Command { program, args, env: self.pairs("env"), folder: self.path("folder") })
     }
 
-    /// An error at the place of one of its settings; of any of them when that one was not given.
+    /// An error at the place of one of its settings; of any of them when that one was not given, else of its name.
     fn wrong(&self, leaf: &str, why: &'static str) -> ConfigError {
-        let own = format!("mcp_servers.{}", self.name);
+        let own = format!("{SERVERS}.{}", self.name);
         let any = || {
             self.given
                 .iter()
                 .find(|(key, given)| key.starts_with(&format!("{own}.")) && given.value.is_some())
         };
-        let place = self.get(leaf).or_else(|| any().map(|(_, given)| given)).map(|given| given.place.clone());
-        ConfigError::BadServer { place: place.unwrap_or(super::Place::Default), key: own, why }
+        let place = self.get(leaf).or_else(|| any().map(|(_, given)| given)).map(|given| &given.place);
+        let place = place.or(self.listed).cloned().unwrap_or(Place::Default);
+        ConfigError::BadServer { place, key: own, why }
     }
 
     fn get(&self, leaf: &str) -> Option<&Given> {
-        self.given.get(&format!("mcp_servers.{}.{leaf}", self.name)).filter(|given| given.value.is_some())
+        self.given.get(&format!("{SERVERS}.{}.{leaf}", self.name)).filter(|given| given.value.is_some())
     }
 
     fn text(&self, leaf: &str) -> Option<String> {

@@ -150,14 +150,14 @@ impl Config {
     pub(crate) fn load(sources: &Sources<'_>) -> Result<Self, ConfigError> {
         let found = file::find(sources)?;
         let mut given = defaults(sources)?;
-        if let Some(found) = &found {
-            given.extend(file::layer(found, sources)?);
-        }
+        let layer = found.as_ref().map(|found| file::layer(found, sources)).transpose()?.unwrap_or_default();
+        given.extend(layer.given);
         let flags = flags::layer(sources)?;
         let named = table::named(given.keys().chain(flags.keys()));
         given.extend(env::layer(sources, &named)?);
         given.extend(flags);
-        let mut config = Self::build(&given, found.map(|found| found.path))?;
+        let mut config = Self::build(&given, found.map(|found| found.path));
+        config.agent.servers = mcp::servers(&given, &layer.servers)?;
         config.notes.extend(env::passed_over(sources));
         Ok(config)
     }
@@ -177,17 +177,16 @@ impl Config {
         self.rows.clone()
     }
 
-    fn build(given: &BTreeMap<String, Given>, file: Option<PathBuf>) -> Result<Self, ConfigError> {
+    fn build(given: &BTreeMap<String, Given>, file: Option<PathBuf>) -> Self {
         let mut config = Self { file, ..Self::default() };
         for (key, given) in given {
             config.apply(key, given);
             config.notes.extend(given.note.clone());
         }
         config.notes.extend(config.unknown_provider());
-        config.agent.servers = mcp::servers(given)?;
         config.agent.trackers = tracker::trackers(given);
         config.rows = config.list(given);
-        Ok(config)
+        config
     }
 
     fn apply(&mut self, key: &str, given: &Given) {

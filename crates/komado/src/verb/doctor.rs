@@ -1,7 +1,8 @@
-//! `komado doctor`: check every session, and make again what can be made again. A store on a server also tells how it is
-//! doing, and how long it takes to say so.
+//! `komado doctor`: check every session and the queue, and make again what can be made again. A store on a server also
+//! tells how it is doing, and how long it takes to say so.
 
 mod pulse;
+mod queue;
 
 use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
@@ -50,23 +51,30 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
             app.paper.line(format!("{id}: {why}"))?;
         }
     }
-    let summary = format!(
-        "{} checked, {}, {} cannot be read",
-        count(sessions, "session"),
-        count(findings.len() as u64, "finding"),
-        broken.len()
-    );
+    let only = args.address.as_ref().map(|address| app.find(address)).transpose()?;
+    let queue = queue::check(app, only.map(|found| found.session).as_ref())?;
+    summarise(app, sessions, findings.len() as u64, broken.len() as u64, &queue)?;
+    match (broken.len(), queue.broken) {
+        (0, 0) => Ok(()),
+        (0, _) => Err(Fault::new(Exit::Failed, "the queue has what cannot be read; see above")),
+        _ => Err(Fault::new(Exit::Failed, "some sessions cannot be read; see above")),
+    }
+}
+
+fn summarise(app: &mut App, sessions: u64, findings: u64, broken: u64, queue: &queue::Looked) -> Outcome {
     if app.paper.json {
-        app.paper
-            .json(&json!({ "sessions": sessions, "findings": findings.len(), "unreadable": broken.len() }))?;
-    } else {
-        say(summary);
+        return app.paper.json(&json!({
+            "sessions": sessions, "findings": findings, "unreadable": broken,
+            "jobs": queue.jobs, "stale_jobs": queue.stale, "unreadable_jobs": queue.broken,
+        }));
     }
-    if broken.is_empty() {
-        Ok(())
-    } else {
-        Err(Fault::new(Exit::Failed, "some sessions cannot be read; see above"))
+    let (sessions, findings) = (count(sessions, "session"), count(findings, "finding"));
+    say(format!("{sessions} checked, {findings}, {broken} cannot be read"));
+    if queue.jobs + queue.broken > 0 {
+        let jobs = count(queue.jobs, "job");
+        say(format!("{jobs} in the queue, {} stale, {} cannot be read", queue.stale, queue.broken));
     }
+    Ok(())
 }
 
 /// Checks the session that was named, or all; gives how many there were, and which cannot be read.

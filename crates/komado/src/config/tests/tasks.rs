@@ -44,7 +44,19 @@ fn a_server_that_cannot_be_reached_as_it_is_written_is_named_with_its_place() {
         ),
         (
             "mcp_servers:\n  a:\n    args: [x]\n",
-            "3:11: mcp_servers.a has neither a command nor a url; give it one of the two",
+            "3:11: mcp_servers.a has neither a command nor a url; write `command: PROGRAM ARGUMENTS` or `url: https://HOST/PATH`",
+        ),
+        (
+            "mcp_servers: {時計: {}}\n",
+            "1:15: mcp_servers.時計 has neither a command nor a url; write `command: PROGRAM ARGUMENTS` or `url: https://HOST/PATH`",
+        ),
+        (
+            "mcp_servers:\n  a: {command: x}\n  b:\n    command:\n",
+            "3:3: mcp_servers.b has neither a command nor a url; write `command: PROGRAM ARGUMENTS` or `url: https://HOST/PATH`",
+        ),
+        (
+            "mcp_servers:\n  b:\n",
+            "2:3: mcp_servers.b has neither a command nor a url; write `command: PROGRAM ARGUMENTS` or `url: https://HOST/PATH`",
         ),
         (
             "mcp_servers: {a: {command: \"x 'y\"}}\n",
@@ -64,6 +76,10 @@ fn a_server_that_cannot_be_reached_as_it_is_written_is_named_with_its_place() {
         World::new().flag("mcp_servers.a.command", "").load().agent.servers.is_empty(),
         "unset is no server"
     );
+    let off = World::with_file("mcp_servers: {a: {command: '${GONE:-}'}}\n").load().agent.servers;
+    assert!(off.is_empty(), "one that is switched off is none");
+    let named = World::with_file("mcp_servers: {a: {}}\n").env("KOMADO_MCP_SERVERS_A_COMMAND", "x");
+    assert_eq!(named.load().agent.servers.len(), 1, "the rest may be said elsewhere");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `komado playbook check`: everything that is wrong with playbooks, with its place, before they run.
 
-use super::read;
+use super::{most_depth, read};
 use crate::app::App;
 use crate::fault::{Fault, Outcome};
 use crate::paper::{count, say};
@@ -20,7 +20,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let mut wrong = 0;
     for file in &args.files {
         let name = file.display();
-        let found = read(file).unwrap_or_else(|fault| {
+        let found = read(file, most_depth(app)).unwrap_or_else(|fault| {
             let why = fault.message().to_owned();
             Err(vec![Problem { place: name.to_string(), why }])
         });

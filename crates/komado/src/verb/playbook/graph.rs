@@ -21,9 +21,15 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
-    let playbook = right(args.file.as_deref())?;
+    let is_printed = args.svg.as_ref().is_some_and(|path| path.as_os_str() == "-");
+    if is_printed && app.paper.json {
+        return Err(Fault::usage(
+            "--json and --svg - both want standard output: write the picture to a file, or leave --json out",
+        ));
+    }
+    let playbook = right(args.file.as_deref(), u32::MAX)?;
     match args.svg {
-        Some(path) if path.as_os_str() == "-" => app.paper.line(playbook.svg().trim_end()),
+        Some(_) if is_printed => app.paper.line(playbook.svg().trim_end()),
         Some(path) => {
             std::fs::write(&path, playbook.svg())
                 .map_err(|why| Fault::new(Exit::Failed, format!("{}: {why}", path.display())))?;

@@ -5,34 +5,34 @@
 //! The model has what it has in a task: the built-in tools in a folder, those of the MCP servers, those that lead back to
 //! what left its view, and the rules of the folder. The session ends with the playbook.
 
-use super::right;
+use super::given::Given;
+use super::{most_depth, right};
 use crate::app::App;
 use crate::connect::{ROOMY, Wishes};
 use crate::fault::{Exit, Fault, Outcome};
 use crate::kit;
 use crate::mind::AppMind;
-use crate::paper::say;
+use crate::paper::{number, say};
 use crate::verb::change;
 use crate::verb::chat::answer::{Answer as Printed, Undo};
 use crate::verb::chat::interrupt::Interrupt;
 use crate::verb::chat::talk::{Beginning, Talk};
 use clap::Args as ClapArgs;
+use komado_agent::Error;
 use komado_agent::handler::{self, Brief};
 use komado_agent::playbook::{self, Audience, Ended, Playbook, Solo};
 use komado_agent::progress::Order;
 use komado_agent::tools::{Answer, Toolbox};
 use komado_core::journal::Setup;
 use komado_core::message::{Call, Message};
-use komado_core::raw::Raw;
 use komado_core::{Address, Role, ThreadId};
+use komado_engine::Error as EngineError;
 use komado_engine::turn::News;
+use komado_engine::window::{Told, Window};
 use komado_provider::Cancel;
 use komado_store::Mode;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
-
-/// What the note of the command line is about.
-const GIVEN: &str = "playbook_run";
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     /// The session to go on with; a new one when left out
     #[arg(long, value_name = "SESSION")]
     session: Option<Address>,
-    /// The folder that the tools work in; one of the session's own when left out
+    /// The folder that the tools work in; when left out the one it began in, or one of the session's own
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
     /// The system prompt of a new session; the one for tasks when left out
@@ -61,23 +61,26 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App, mut args: Args) -> Outcome {
     args.wishes.built_in = Some(ROOMY);
-    let playbook = right(Some(&args.file))?;
-    let given = variables(&args.vars)?;
+    // A session that is there has a say in how deep its threads may nest: it is asked when the course begins.
+    let most = if args.session.is_none() { most_depth(app) } else { u32::MAX };
+    let playbook = right(Some(&args.file), most)?;
+    let given = Given::new(&args.vars, args.folder.as_deref())?;
+    let before = args.session.as_ref().map(|address| Given::of_session(app, address)).transpose()?.flatten();
     let interrupt = Interrupt::listen();
     let watch = interrupt.watch();
     let cancel = watch.cancel();
-    if let Some(folder) = args.folder.as_ref().filter(|folder| !folder.is_dir()) {
-        return Err(Fault::input(format!("--folder {}: there is no such folder", folder.display())));
-    }
+    // A folder that is refused is no reason to make a session.
+    let named = given.folder(before.as_ref())?;
+    let named =
+        named.map(|folder| kit::tools(app, &folder, &cancel).map(|tools| (folder, tools))).transpose()?;
     let talk = Talk::open(app, args.session.as_ref(), args.wishes, Beginning::default())?;
     if args.session.is_none() {
         say(format!("session: {}", talk.name()));
     }
-    let folder = match &args.folder {
-        Some(folder) => std::path::absolute(folder)?,
-        None => kit::folder::own(app, &talk.found().session, |_| Ok(()))?,
+    let (folder, mut tools) = match named {
+        Some(named) => named,
+        None => in_own_folder(app, &talk, &cancel)?,
     };
-    let mut tools = kit::tools(app, &folder, &cancel)?;
     let brief = kit::brief(app, &folder)?;
     let brief = Brief { system: args.system.or(brief.system), ..brief };
     let vars = begin(app, &talk, &handler::setup(&brief, &tools), &args.text.join(" "), given)?;
@@ -90,60 +93,38 @@ pub(crate) fn run(app: &mut App, mut args: Args) -> Outcome {
     tell(app, &talk, &ended)
 }
 
-/// The variables of the command line.
-fn variables(given: &[String]) -> Outcome<Map<String, Value>> {
-    let mut vars = Map::new();
-    for pair in given {
-        let is_name =
-            |name: &str| !name.is_empty() && !name.contains(|c: char| c == '.' || c.is_whitespace());
-        let Some((name, value)) = pair.split_once('=').filter(|(name, _)| is_name(name)) else {
-            let why = "a name has no dots and no spaces; an object is given as JSON";
-            return Err(Fault::usage(format!("--var takes NAME=VALUE, not {pair:?}: {why}")));
-        };
-        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
-        vars.insert(name.to_owned(), value);
-    }
-    Ok(vars)
+/// A folder of the session's own, and the tools in it.
+fn in_own_folder(app: &App, talk: &Talk, cancel: &Cancel) -> Outcome<(PathBuf, Toolbox)> {
+    let folder = kit::folder::own(app, &talk.found().session, |_| Ok(()))?;
+    let tools = kit::tools(app, &folder, cancel)?;
+    Ok((folder, tools))
 }
 
 /// Says the first words and notes what was given, in one write, unless that was done; gives all variables, also those that
 /// were given to the process that began.
-fn begin(
-    app: &App,
-    talk: &Talk,
-    setup: &Setup,
-    text: &str,
-    given: Map<String, Value>,
-) -> Outcome<Map<String, Value>> {
+fn begin(app: &App, talk: &Talk, setup: &Setup, text: &str, given: Given) -> Outcome<Map<String, Value>> {
     let mut root = app.open(talk.found(), Mode::Write)?;
-    if !root.id().is_root() {
-        return Err(Fault::usage(
-            "a playbook is followed from the root thread: name a session, without a thread",
-        ));
+    let before = Given::of(&root)?;
+    let is_silent = text.trim().is_empty();
+    if before.is_some() && !is_silent {
+        return Err(Fault::usage("the session goes on where its playbook stopped: leave the text out"));
     }
-    let mut vars = match root.noted(GIVEN)? {
-        Some(_) if !text.trim().is_empty() => {
-            return Err(Fault::usage("the session goes on where its playbook stopped: leave the text out"));
-        }
-        Some((_, noted)) => serde_json::from_str(noted.get())
-            .map_err(|why| Fault::input(format!("what was given to the playbook cannot be read: {why}")))?,
-        None => {
-            if root.last() == 0 {
-                root.set_up(setup.clone())?;
-            }
-            let mut vars = given.clone();
-            let title = text.lines().next().unwrap_or_default();
-            vars.entry("task").or_insert_with(|| json!({ "title": title, "text": text }));
-            let first = (!text.trim().is_empty()).then(|| Message::text(Role::User, text));
-            let noted = Raw::parse(Value::Object(vars.clone()).to_string());
-            let noted = noted.map_err(|why| Fault::input(format!("--var: {why}")))?;
-            root.say_noting(GIVEN, noted, first.into_iter().collect())?;
-            change::settle(&mut root);
-            vars
-        }
-    };
-    vars.extend(given);
-    Ok(vars)
+    if root.last() == 0 {
+        root.set_up(setup.clone())?;
+    } else {
+        // Whoever worked on it may have been killed before it could say what it took.
+        app.engine.recount(&talk.found().session)?;
+    }
+    let mut now = given.after(before.clone().unwrap_or_default());
+    let title = text.lines().next().unwrap_or_default();
+    now.vars.entry("task").or_insert_with(|| json!({ "title": title, "text": text }));
+    if before.as_ref() != Some(&now) {
+        let (about, note) = now.note()?;
+        let first = (!is_silent).then(|| Message::text(Role::User, text));
+        root.say_noting(about, note, first.into_iter().collect())?;
+        change::settle(&mut root);
+    }
+    Ok(now.vars)
 }
 
 fn follow(
@@ -164,7 +145,18 @@ fn follow(
     let mut hands = Solo::new(&mut mind, tools, limits, cancel.clone(), &mut screen);
     let ended = playbook::run(playbook, &talk.found().session, vars, &mut hands);
     screen.printed.end()?;
-    ended.map_err(fault)
+    ended.map_err(|error| with_way_out(error, talk))
+}
+
+/// What went wrong. A window that is nobody's limit may be made larger.
+fn with_way_out(error: Error, talk: &Talk) -> Fault {
+    let is_tight = matches!(error, Error::Engine(EngineError::TooMuch(_)));
+    let Window { tokens, told } = talk.connection.window;
+    let fault = fault(error);
+    match is_tight && told == Told::Given {
+        true => fault.and(format!("or give more than {} tokens with --window", number(tokens))),
+        false => fault,
+    }
 }
 
 /// Ends the session as the playbook says.
@@ -177,11 +169,11 @@ fn end(app: &App, talk: &Talk, ended: &Ended) -> Outcome {
     Ok(())
 }
 
-fn fault(error: komado_agent::Error) -> Fault {
+fn fault(error: Error) -> Fault {
     match error {
-        komado_agent::Error::Engine(error) => error.into(),
-        komado_agent::Error::Order(Order::Leave(why)) => Fault::new(Exit::Failed, why),
-        komado_agent::Error::Playbook(error) => Fault::input(error.to_string()),
+        Error::Engine(error) => error.into(),
+        Error::Order(Order::Leave(why)) => Fault::new(Exit::Failed, why),
+        Error::Playbook(error) => Fault::input(error.to_string()),
         other => Fault::new(Exit::Failed, other.to_string()),
     }
 }

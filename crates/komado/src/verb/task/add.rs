@@ -5,6 +5,7 @@ use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::say;
 use crate::verb::append::read_stdin;
+use crate::verb::playbook;
 use clap::Args as ClapArgs;
 use komado_agent::source;
 use komado_agent::task::Task;
@@ -48,7 +49,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     }
     // All of it is looked at before any of it is queued.
     let tasks = from_file(path)?;
-    let tasks = tasks.into_iter().map(|task| settled(&args, task)).collect::<Outcome<Vec<_>>>()?;
+    let tasks = tasks.into_iter().map(|task| settled(app, &args, task)).collect::<Outcome<Vec<_>>>()?;
     let mut queued = 0;
     for task in &tasks {
         match add(app, fresh()?, task.clone())? {
@@ -73,7 +74,7 @@ fn one(app: &mut App, args: &Args) -> Outcome {
     let session = fresh()?;
     let key = key(args.key.as_deref(), &session)?;
     let title = args.title.clone().unwrap_or_else(|| first_line(&text));
-    let task = settled(args, Task { title, text, ..bare(key) })?;
+    let task = settled(app, args, Task { title, text, ..bare(key) })?;
     let name = task.name.clone();
     match add(app, session, task)? {
         Put::Queued(_) => Ok(()),
@@ -84,15 +85,19 @@ fn one(app: &mut App, args: &Args) -> Outcome {
     }
 }
 
-/// With what the command line says, and paths that the worker finds.
-fn settled(args: &Args, task: Task) -> Outcome<Task> {
+/// With what the command line says, paths that the worker finds, and a playbook that can be followed.
+fn settled(app: &App, args: &Args, task: Task) -> Outcome<Task> {
     let path = |given: &Option<PathBuf>, own: Option<PathBuf>, what| {
         given.clone().or(own).map(|path| there(&path, what)).transpose()
     };
+    let playbook = path(&args.playbook, task.playbook, "playbook")?;
+    if playbook.is_some() {
+        playbook::right(playbook.as_deref(), playbook::most_depth(app))?;
+    }
     Ok(Task {
         user: args.user.clone().or(task.user),
         folder: path(&args.folder, task.folder, "folder")?,
-        playbook: path(&args.playbook, task.playbook, "playbook")?,
+        playbook,
         ..task
     })
 }

@@ -1,15 +1,15 @@
 //! What a worker prints: a line for everything that people want to see happen, or a JSON object for programs.
+//!
+//! On a terminal a line ends where the terminal does; in a file or a pipe it is whole, since nobody can ask it for the rest.
 
 use crate::app::App;
 use crate::fault::Outcome;
 use crate::paper::{Paper, number, say};
 use komado_agent::progress::Progress;
 use komado_agent::worker::Happened;
+use komado_core::notation::tamed;
 use komado_store::Taken;
 use serde_json::{Value, json};
-
-/// Characters of a reason or of words that are shown.
-const SHOWN: usize = 100;
 
 pub(super) struct Lines<'a> {
     app: &'a mut App,
@@ -59,22 +59,24 @@ fn row(taken: &Taken, mut row: Value) -> Value {
 }
 
 fn tell_person(paper: &mut Paper, now: &str, happened: &Happened<'_>) -> Outcome {
+    if let Happened::Stopping { running } = happened
+        && *running > 0
+    {
+        say(format!("komado: waiting for {running} to come to rest; Ctrl-C again ends them at once"));
+    }
+    line(now, happened).map_or(Ok(()), |line| paper.fit(&line))
+}
+
+/// What is told of it, on one line; `None` when nothing is.
+fn line(now: &str, happened: &Happened<'_>) -> Option<String> {
     let (taken, words) = match happened {
         Happened::Taken(taken) => (taken, format!("Task started: {}{}", taken.job.session, nth(taken))),
-        Happened::Progress(taken, progress) => match words(progress) {
-            Some(words) => (taken, words),
-            None => return Ok(()),
-        },
+        Happened::Progress(taken, progress) => (taken, words(progress)?),
         Happened::Died(taken, why) => (taken, format!("died: {why}")),
-        Happened::Stopping { running: 0 } => return Ok(()),
-        Happened::Stopping { running } => {
-            say(format!("komado: waiting for {running} to come to rest; Ctrl-C again ends them at once"));
-            return Ok(());
-        }
-        Happened::Trouble(_) => return Ok(()),
+        Happened::Stopping { .. } | Happened::Trouble(_) => return None,
     };
     let time = now.get(11..19).unwrap_or(now);
-    paper.fit(&format!("{time} {}  {words}", called(taken)))
+    Some(format!("{time} {}  {}", one_line(called(taken)), one_line(&words)))
 }
 
 /// A short name: a task that has no name but its session's is called by the beginning of that.
@@ -91,7 +93,7 @@ fn nth(taken: &Taken) -> String {
     match (taken.tries, &taken.why) {
         (1, _) => String::new(),
         (tries, None) => format!(" (try {tries})"),
-        (tries, Some(why)) => format!(" (try {tries}; before: {})", short(why)),
+        (tries, Some(why)) => format!(" (try {tries}; before: {why})"),
     }
 }
 
@@ -103,7 +105,7 @@ fn words(progress: &Progress) -> Option<String> {
         }
         Progress::Node { .. } => return None,
         Progress::Turn { turn, tokens, said, calls: 0 } => {
-            format!("turn {turn}  {} tokens  {}", number(*tokens), short(said))
+            format!("turn {turn}  {} tokens  {said}", number(*tokens))
         }
         Progress::Turn { turn, tokens, calls, .. } => {
             format!("turn {turn}  {} tokens  {calls} to call", number(*tokens))
@@ -115,14 +117,38 @@ fn words(progress: &Progress) -> Option<String> {
             format!("made smaller  {} -> {} tokens", number(*before), number(*after))
         }
         Progress::Comment { author } => format!("comment by {author}"),
-        Progress::Trouble { why } => format!("trouble: {}", short(why)),
-        Progress::Ended { status, why: Some(why) } => format!("{status}: {}", short(why)),
+        Progress::Trouble { why } => format!("trouble: {why}"),
+        Progress::Ended { status, why: Some(why) } => format!("{status}: {why}"),
         Progress::Ended { status, why: None } => status.clone(),
     })
 }
 
-fn short(text: &str) -> String {
-    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let cut: String = line.chars().take(SHOWN).collect();
-    if cut.len() < line.len() { format!("{cut}…") } else { cut }
+/// The words of a model or of a tracker on one line, with nothing in them that a terminal would obey.
+fn one_line(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    tamed(&lines.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use komado_core::SessionId;
+    use komado_store::Job;
+
+    fn taken() -> Taken {
+        let session = SessionId::new("0d2a").unwrap();
+        let (key, body, at) = ("local:窓".to_owned(), "{}".to_owned(), String::new());
+        let why = Some("one\n  two \u{1b}[2J".to_owned());
+        Taken { job: Job { session, key, user: None, body, at }, token: 1, tries: 2, why }
+    }
+
+    #[test]
+    fn a_reason_is_told_whole_on_one_line_and_moves_no_cursor() {
+        let (taken, now) = (taken(), "2026-01-15T10:00:00.000000Z");
+        let why = format!("{}\n\n\tend\u{1b}[2J", "理由".repeat(200));
+        let told = line(now, &Happened::Died(&taken, &why)).unwrap();
+        assert_eq!(told, format!("10:00:00 窓  died: {} end\\u001b[2J", "理由".repeat(200)));
+        let told = line(now, &Happened::Taken(&taken)).unwrap();
+        assert_eq!(told, "10:00:00 窓  Task started: 0d2a (try 2; before: one two \\u001b[2J)");
+    }
 }
