@@ -12,6 +12,7 @@ mod comments;
 mod earlier;
 mod ending;
 mod hands;
+mod kept;
 mod last_words;
 mod mark;
 mod orders;
@@ -20,6 +21,7 @@ mod trouble;
 mod watch;
 
 pub use brief::{Brief, setup};
+pub use kept::{keep, kept};
 pub use mark::{ABOUT, Mark};
 pub use orders::Orders;
 pub use watch::{Vigil, watch};

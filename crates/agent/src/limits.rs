@@ -38,14 +38,25 @@ pub enum Reached {
 impl fmt::Display for Reached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Turns(turns) => write!(f, "the task took its {turns} turns (agent.max_turns)"),
-            Self::Time(time) => {
-                write!(f, "the task took its {} minutes (agent.max_minutes)", time.as_secs().div_ceil(60))
+            Self::Turns(turns) => {
+                write!(f, "the task took its {} (agent.max_turns)", count((*turns).into(), "turn"))
             }
-            Self::Tokens(tokens) => write!(f, "the task took its {tokens} tokens (agent.max_total_tokens)"),
+            Self::Time(time) => {
+                let minutes = count(time.as_secs().div_ceil(60), "minute");
+                write!(f, "the task took its {minutes} (agent.max_minutes)")
+            }
+            Self::Tokens(tokens) => {
+                write!(f, "the task took its {} (agent.max_total_tokens)", count(*tokens, "token"))
+            }
             Self::Errors(errors, last) => {
-                write!(f, "{errors} calls in a row went wrong (agent.max_errors); the last one: {last}")
+                let calls = count((*errors).into(), "call");
+                write!(f, "{calls} in a row went wrong (agent.max_errors); the last one: {last}")
             }
         }
     }
+}
+
+/// So many of something, as people say it.
+pub(crate) fn count(n: u64, one: &str) -> String {
+    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
 }

@@ -24,6 +24,7 @@ mod template;
 mod vars;
 
 pub use note::ABOUT;
+pub(crate) use note::rests;
 pub use solo::{Audience, Solo};
 pub use vars::RESULTS;
 

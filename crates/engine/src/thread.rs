@@ -435,8 +435,8 @@ impl<'e> Thread<'e> {
         self.tell_debt()
     }
 
-    /// Tells the table of sessions what it has not heard of yet.
-    pub(crate) fn tell_debt(&mut self) -> Result<()> {
+    /// Tells the table of sessions what it has not heard of yet; what is derived from the journal is left as it is.
+    pub fn tell_debt(&mut self) -> Result<()> {
         if let Some(at) = &self.untold {
             let change = Change::Count { by: self.counters, at: at.clone() };
             self.engine.store().change(self.session(), &change)?;

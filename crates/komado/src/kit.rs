@@ -5,7 +5,7 @@ pub(crate) mod folder;
 use crate::app::App;
 use crate::fault::{Fault, Outcome};
 use crate::verb::task::fault;
-use komado_agent::builtin::{Builtin, Sandbox, Workshop};
+use komado_agent::builtin::{Builtin, Workshop};
 use komado_agent::handler::Brief;
 use komado_agent::mcp::{How, Server, Servers};
 use komado_agent::tools::Toolbox;
@@ -24,9 +24,7 @@ pub(crate) fn tools(app: &App, folder: &Path, cancel: &Cancel) -> Outcome<Toolbo
     let wishes = &app.config.agent.tools;
     // A command starts in its folder: from there, a path that is not absolute would be another one.
     let sessions = std::path::absolute(&app.config.base_dir)?;
-    if wishes.sandbox == Sandbox::Required {
-        folder::check(folder, &sessions)?;
-    }
+    folder::check_named(app, folder)?;
     let workshop = Workshop {
         folder: folder.to_owned(),
         enabled: wishes.enabled.clone(),
@@ -56,14 +54,18 @@ fn in_folder(server: &Server, task: &Path) -> Server {
 pub(crate) fn brief(app: &App, folder: &Path) -> Outcome<Brief> {
     let wishes = &app.config.agent;
     let rules = match &wishes.rules_file {
-        Some(path) => Some((path.display().to_string(), read(path, MOST_RULES)?)),
+        Some(path) => Some((path.display().to_string(), read(path, MOST_RULES).map_err(rules_file)?)),
         None => read(&folder.join(RULES), MOST_RULES).ok().map(|text| (RULES.to_owned(), text)),
     };
     Ok(Brief { system: wishes.system_prompt.clone(), rules })
 }
 
+fn rules_file(why: Fault) -> Fault {
+    Fault::input(format!("agent.rules_file: {}", why.message()))
+}
+
 /// The beginning of a file.
-pub(crate) fn read(path: &Path, most: u64) -> Outcome<String> {
+fn read(path: &Path, most: u64) -> Outcome<String> {
     let name = path.display();
     let mut bytes = Vec::new();
     fs::File::open(path)

@@ -1,12 +1,13 @@
 //! The beginning, or the going on: the session is made when it is missing, and the task is told in it once.
 
 use super::mark::{ABOUT, Mark};
+use super::toll::Answered;
 use super::{Kit, brief, earlier};
 use crate::error::{Error, Result};
 use crate::mind::Mind;
 use crate::progress::Progress;
 use komado_core::message::Message;
-use komado_core::session::{Counters, Meta, Session, State};
+use komado_core::session::{Meta, Session, State};
 use komado_core::{Role, ThreadId};
 use komado_engine::{Engine, Error as EngineError, Thread};
 use komado_store::{Change, Error as Store};
@@ -18,7 +19,8 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Where work begins.
 pub(super) struct Begun {
     pub(super) mark: Mark,
-    pub(super) counters: Counters,
+    /// What was answered before.
+    pub(super) answered: Answered,
     /// True when somebody had worked on it before.
     pub(super) again: bool,
 }
@@ -65,16 +67,15 @@ pub(super) fn open<'e>(mind: &mut dyn Mind<'e>, kit: &Kit<'_>) -> Result<Begun> 
     }
     if let Some(mark) = Mark::of_session(engine, kit.session)? {
         // Whoever worked on it may have been killed before it could say what it took.
-        let counters = engine.recount(kit.session)?.counters;
-        return Ok(Begun { mark, counters, again: true });
+        engine.recount(kit.session)?;
+        return Ok(Begun { mark, answered: Answered::of_session(engine, kit.session)?, again: true });
     }
-    let counters = engine.session(kit.session)?.counters;
     let earlier = earlier::summary(engine, kit.task, kit.session)?;
     let words = brief::first_message(kit, earlier.as_deref());
     let mark = Mark::about(kit.task);
     root.say_noting(ABOUT, mark.raw()?, vec![Message::text(Role::User, words)])?;
     root.settle()?;
-    Ok(Begun { mark, counters, again: false })
+    Ok(Begun { mark, answered: Answered::default(), again: false })
 }
 
 /// The root thread, to write. A process that was killed may hold it for a moment longer.

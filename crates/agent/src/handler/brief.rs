@@ -69,7 +69,8 @@ pub(super) fn first_message(kit: &Kit<'_>, earlier: Option<&str>) -> String {
     if let Some(url) = url {
         words.push_str(&format!("{url}\n"));
     }
-    if !text.trim().is_empty() {
+    // A text of one line is its own title.
+    if !text.trim().is_empty() && text.trim() != title {
         words.push_str(&format!("\n{}\n", text.trim()));
     }
     if let Some(earlier) = earlier {

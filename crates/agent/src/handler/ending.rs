@@ -3,8 +3,9 @@
 //! Each step may be the last one of a process. Whoever follows finds the end in the journal and does the rest: comments
 //! have a mark by which they are written once, and labels are set to what they shall be.
 
-use super::{Kit, Verdict, earlier};
+use super::{Kit, Verdict, earlier, kept};
 use crate::error::Result;
+use crate::limits::count;
 use crate::progress::Progress;
 use crate::source::{self, Ended};
 use komado_core::Seq;
@@ -21,12 +22,14 @@ pub(super) fn complete(engine: &Engine, kit: &Kit<'_>, result: &str) -> Result<V
 
 /// Ends it with a reason.
 pub(super) fn fail(engine: &Engine, kit: &Kit<'_>, why: &str) -> Result<Verdict> {
+    kept::keep(engine, kit.session, kit.task)?;
     engine.fail(kit.session, why)?;
     tell(engine, kit)
 }
 
 /// Ends it because it is not wanted any more.
 pub(super) fn stop(engine: &Engine, kit: &Kit<'_>, why: &str) -> Result<Verdict> {
+    kept::keep(engine, kit.session, kit.task)?;
     engine.stop(kit.session, Some(why.to_owned()))?;
     tell(engine, kit)
 }
@@ -45,6 +48,7 @@ pub(super) fn again(engine: &Engine, kit: &Kit<'_>, close: Close) -> Result<Verd
 pub(super) fn pause(engine: &Engine, kit: &Kit<'_>, why: &str) -> Result<Verdict> {
     // A row may say so before the journal does, and the other way round.
     if earlier::closing(engine, kit.session)?.is_none() {
+        kept::keep(engine, kit.session, kit.task)?;
         engine.pause(kit.session, Some(why.to_owned()))?;
     }
     if let Err(untold) = kit.source().end(kit.task, Ended::Paused) {
@@ -93,9 +97,8 @@ fn failed(why: &str) -> String {
 }
 
 fn figures(kit: &Kit<'_>, counters: &Counters) -> String {
-    let Counters { llm_call_count, tool_call_count, total_tokens, .. } = counters;
-    format!(
-        "{llm_call_count} turns, {tool_call_count} tool calls, {total_tokens} tokens; `komado log {}` shows all of it.",
-        kit.session
-    )
+    let Counters { llm_call_count, tool_call_count, total_tokens, .. } = *counters;
+    let (turns, calls) = (count(llm_call_count, "turn"), count(tool_call_count, "tool call"));
+    let tokens = count(total_tokens, "token");
+    format!("{turns}, {calls}, {tokens}; `komado log {}` shows all of it.", kit.session)
 }

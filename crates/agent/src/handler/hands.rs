@@ -6,6 +6,7 @@ use super::toll::Toll;
 use super::watch::ask;
 use super::{Kit, comments};
 use crate::error::{Error, Result};
+use crate::limits::count;
 use crate::mind::Mind;
 use crate::playbook::{CallsWait, Ended, Hands, Wanted};
 use crate::progress::Progress;
@@ -18,7 +19,7 @@ use komado_engine::{Engine, Thread};
 use std::sync::TryLockError;
 use std::time::{Duration, Instant};
 
-/// How often the table of sessions hears what was counted, and the journal how long it took.
+/// How often what is derived from the journal follows it.
 const SETTLE: Duration = Duration::from_secs(5);
 /// How often people who follow a task hear that it goes on.
 const REPORT: Duration = Duration::from_secs(600);
@@ -38,7 +39,7 @@ pub(super) struct AtWork<'a, 'k, 'e> {
 
 impl<'a, 'k, 'e> AtWork<'a, 'k, 'e> {
     pub(super) fn new(mind: &'a mut dyn Mind<'e>, kit: &'a mut Kit<'k>, begun: &Begun) -> Self {
-        let toll = Toll::new(kit.limits, &begun.mark, &begun.counters);
+        let toll = Toll::new(kit.limits, &begun.mark, &begun.answered);
         let reported = toll.spent().as_secs() / REPORT.as_secs();
         let mark = begun.mark.clone();
         Self { mind, kit, mark, toll, settled: Instant::now(), reported, node: String::new() }
@@ -91,12 +92,14 @@ impl<'a, 'k, 'e> AtWork<'a, 'k, 'e> {
         Ok(())
     }
 
-    /// Now and then the table of sessions hears what was counted.
+    /// The table of sessions hears at once what was counted: people look at it, and a process may be killed. What is
+    /// derived from the journal follows now and then.
     fn settle(&mut self, thread: &mut Thread<'_>) -> Result<()> {
-        if self.settled.elapsed() >= SETTLE {
-            thread.settle()?;
-            self.settled = Instant::now();
+        if self.settled.elapsed() < SETTLE {
+            return Ok(thread.tell_debt()?);
         }
+        thread.settle()?;
+        self.settled = Instant::now();
         Ok(())
     }
 
@@ -113,10 +116,8 @@ impl<'a, 'k, 'e> AtWork<'a, 'k, 'e> {
         };
         let minutes = due * REPORT.as_secs() / 60;
         let Toll { turns, calls, .. } = self.toll;
-        let words = format!(
-            "Still at work after {minutes} minutes: {turns} turns, {calls} tool calls, now at {}.",
-            self.node
-        );
+        let (turns, calls) = (count(turns, "turn"), count(calls, "tool call"));
+        let words = format!("Still at work after {minutes} minutes: {turns}, {calls}, now at {}.", self.node);
         let mark = format!("{}:progress:{due}", self.kit.session);
         if let Err(why) = source.say(self.kit.task, &mark, &words) {
             self.tell(Progress::Trouble { why: why.to_string() });

@@ -2,10 +2,13 @@
 
 use super::Kit;
 use super::mark::{ABOUT, Mark};
+use super::toll::Answered;
 use crate::error::{Error, Result};
 use crate::limits::Reached;
 use crate::mind::Mind;
+use crate::playbook;
 use crate::progress::Progress;
+use komado_core::journal::Entry;
 use komado_core::message::{Call, Message, Outcome, Part};
 use komado_core::{Role, ThreadId};
 use komado_engine::Thread;
@@ -16,7 +19,7 @@ const NOT_RUN: &str = "[not run: the task has reached its bounds]";
 /// ending.
 pub(super) fn say<'e>(mind: &mut dyn Mind<'e>, kit: &Kit<'_>, reached: &Reached) -> Result<String> {
     let mut root = mind.open(kit.session, &ThreadId::root())?;
-    root.answer_open_calls()?;
+    answer_calls(&mut root)?;
     root.say(Message::text(Role::User, question(reached)))?;
     let turned = mind.turn(&mut root, kit.orders.cancel(), &mut |_| {});
     let summary = match turned {
@@ -43,6 +46,20 @@ fn question(reached: &Reached) -> String {
     )
 }
 
+/// Calls that nobody began are told so; one of which nobody knows was interrupted.
+fn answer_calls(root: &mut Thread<'_>) -> Result<()> {
+    if playbook::rests(root)?
+        && let Entry::Message(message, _) = root.record(root.view().open().unit)?.entry
+    {
+        for call in message.calls() {
+            if root.view().open().waits_for(&call.id) {
+                root.say(not_run(call))?;
+            }
+        }
+    }
+    Ok(root.answer_open_calls()?)
+}
+
 fn not_run(call: &Call) -> Message {
     Message::of(
         Role::Tool,
@@ -52,7 +69,7 @@ fn not_run(call: &Call) -> Message {
             content: vec![Part::text(NOT_RUN)],
             is_error: true,
             output_ref: None,
-            duration_ms: None,
+            duration_ms: Some(0),
             interrupted: true,
         })],
     )
@@ -61,11 +78,11 @@ fn not_run(call: &Call) -> Message {
 /// Whoever lets the task go on gives it as much again: what it took so far does not count then.
 fn begin_anew<'e>(mind: &dyn Mind<'e>, kit: &Kit<'_>, root: &mut Thread<'_>) -> Result<()> {
     root.settle()?;
-    let counters = mind.engine().session(kit.session)?.counters;
+    let answered = Answered::of_session(mind.engine(), kit.session)?;
     let mark = Mark {
         spent_ms: 0,
-        turns_from: counters.llm_call_count,
-        tokens_from: counters.total_tokens,
+        turns_from: answered.turns,
+        tokens_from: answered.tokens,
         ..Mark::of(root)?.unwrap_or_default()
     };
     root.note(ABOUT, mark.raw()?).map_err(Error::from)?;

@@ -1,12 +1,52 @@
 //! What a task took so far, against what it may take.
 
 use super::mark::Mark;
+use crate::error::Result;
 use crate::limits::{Limits, Reached};
-use komado_core::session::Counters;
+use komado_core::journal::Entry;
+use komado_core::{Kind, SessionId};
+use komado_engine::{Engine, Error};
+use komado_store::Mode;
 use std::time::{Duration, Instant};
 
 /// Most of an error that a reason repeats.
 const SHOWN: usize = 300;
+
+/// Requests of a task that the model answered, and what they took. Not those that the row of its session counts beside
+/// them: answers that were lost, and summaries. What a task may take is the same whether or not it was killed on the way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Answered {
+    pub(super) turns: u64,
+    pub(super) tokens: u64,
+    /// Calls that were answered.
+    pub(super) calls: u64,
+}
+
+impl Answered {
+    /// As the journals of a session say, one entry at a time.
+    pub(super) fn of_session(engine: &Engine, session: &SessionId) -> Result<Self> {
+        let mut sum = Self::default();
+        for header in engine.store().threads(session)? {
+            let thread = engine.open(session, &header.thread, Mode::Read)?;
+            for seq in header.base_seq() + 1..=thread.last() {
+                match thread.source().head(seq).map_err(Error::from)?.kind {
+                    Kind::Tool => sum.calls += 1,
+                    Kind::Assistant => sum.add(&thread.record(seq)?.entry),
+                    _ => {}
+                }
+            }
+        }
+        Ok(sum)
+    }
+
+    /// A call of a playbook's own is nobody's reply.
+    fn add(&mut self, entry: &Entry) {
+        if let Entry::Message(_, Some(reply)) = entry {
+            self.turns += 1;
+            self.tokens += reply.usage.map_or(0, |usage| usage.total());
+        }
+    }
+}
 
 /// What a task took.
 pub(super) struct Toll {
@@ -22,15 +62,15 @@ pub(super) struct Toll {
 }
 
 impl Toll {
-    /// What was taken before is told by the session's row, less what does not count.
-    pub(super) fn new(limits: Limits, mark: &Mark, before: &Counters) -> Self {
+    /// What was taken before counts, less what was before a retry.
+    pub(super) fn new(limits: Limits, mark: &Mark, before: &Answered) -> Self {
         Self {
             limits,
             since: Instant::now(),
             spent: Duration::from_millis(mark.spent_ms),
-            turns: before.llm_call_count.saturating_sub(mark.turns_from),
-            tokens: before.total_tokens.saturating_sub(mark.tokens_from),
-            calls: before.tool_call_count,
+            turns: before.turns.saturating_sub(mark.turns_from),
+            tokens: before.tokens.saturating_sub(mark.tokens_from),
+            calls: before.calls,
             errors: 0,
             last_error: String::new(),
         }
@@ -80,7 +120,7 @@ mod tests {
     use super::*;
 
     fn toll(limits: Limits) -> Toll {
-        Toll::new(limits, &Mark::default(), &Counters::default())
+        Toll::new(limits, &Mark::default(), &Answered::default())
     }
 
     #[test]
@@ -97,7 +137,7 @@ mod tests {
     #[test]
     fn what_others_took_counts_and_what_was_before_a_retry_does_not() {
         let limits = Limits { turns: Some(5), tokens: Some(100), ..Limits::default() };
-        let before = Counters { llm_call_count: 9, total_tokens: 150, ..Counters::default() };
+        let before = Answered { turns: 9, tokens: 150, calls: 0 };
         let toll = Toll::new(limits, &Mark::default(), &before);
         assert_eq!(toll.reached(), Some(Reached::Turns(5)));
         let mark = Mark { turns_from: 9, tokens_from: 150, ..Mark::default() };
@@ -112,7 +152,7 @@ mod tests {
         let limits = Limits { time: Some(Duration::from_secs(60)), ..Limits::default() };
         let mark = Mark { spent_ms: 60_000, ..Mark::default() };
         assert_eq!(toll(limits).reached(), None);
-        let toll = Toll::new(limits, &mark, &Counters::default());
+        let toll = Toll::new(limits, &mark, &Answered::default());
         assert_eq!(toll.reached(), Some(Reached::Time(Duration::from_secs(60))));
     }
 }

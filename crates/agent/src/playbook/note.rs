@@ -73,6 +73,11 @@ impl Note {
     }
 }
 
+/// True when whoever followed a playbook rests, and has begun none of the calls that wait.
+pub(crate) fn rests(root: &Thread<'_>) -> Result<bool> {
+    Ok(Note::last(root)?.is_some_and(|(_, note)| note.resting))
+}
+
 fn read(root: &Thread<'_>, seq: Seq, raw: &Raw) -> Result<Note> {
     serde_json::from_str(raw.get()).map_err(|why| {
         let place = format!("{}/root@{seq}", root.session());

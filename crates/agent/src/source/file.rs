@@ -7,6 +7,7 @@ use super::{Error, words};
 use crate::task::Task;
 use komado_core::session::TaskKey;
 use serde::Deserialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,10 @@ use std::path::{Path, PathBuf};
 const MOST_TITLE: usize = 200;
 /// The longest key, in bytes.
 const MOST_KEY: usize = 200;
+/// The fields of an object, all of them texts.
+const FIELDS: [&str; 6] = ["title", "text", "user", "folder", "playbook", "key"];
+/// Characters of something that is no text that are shown.
+const SHOWN: usize = 40;
 /// What stands between two tasks.
 const BETWEEN: &str = "---";
 
@@ -77,10 +82,11 @@ fn objects(name: &str, text: &str) -> Result<Vec<(String, Written)>, Error> {
         bad(&format!("{name}:{}", error.line()), why)
     };
     if text.trim_start().starts_with('[') {
-        let all: Vec<Written> = serde_json::from_str(text).map_err(wrong)?;
-        return Ok((1..).map(|at| format!("{name}: task {at}")).zip(all).collect());
+        let all: Vec<Value> = serde_json::from_str(text).map_err(wrong)?;
+        let places = (1..).map(|at| format!("{name}: task {at}"));
+        return places.zip(all).map(|(place, one)| written(place, one)).collect();
     }
-    let mut objects = serde_json::Deserializer::from_str(text).into_iter::<Written>();
+    let mut objects = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let (mut all, mut line, mut read) = (Vec::new(), 1, 0);
     while let Some(one) = objects.next() {
         let one = one.map_err(wrong)?;
@@ -88,11 +94,26 @@ fn objects(name: &str, text: &str) -> Result<Vec<(String, Written)>, Error> {
         let piece = &text[read..end];
         let before = piece.len() - piece.trim_start().len();
         line += piece[..before].matches('\n').count();
-        all.push((format!("{name}:{line}"), one));
+        all.push(written(format!("{name}:{line}"), one)?);
         line += piece[before..].matches('\n').count();
         read = end;
     }
     Ok(all)
+}
+
+/// What an object says, with its place. A field that is no text is named.
+fn written(place: String, object: Value) -> Result<(String, Written), Error> {
+    let is_text = |name: &str, value: &Value| value.is_string() || (value.is_null() && name != "text");
+    let odd = FIELDS
+        .into_iter()
+        .find_map(|name| Some((name, object.get(name)?)).filter(|(_, value)| !is_text(name, value)));
+    if let Some((name, value)) = odd {
+        let value = value.to_string();
+        let shown = words::head(&value, SHOWN);
+        return Err(bad(&place, &format!("{name:?} is {shown}: write a text, in quotes")));
+    }
+    let read = serde_json::from_value(object).map_err(|why| bad(&place, &why.to_string()))?;
+    Ok((place, read))
 }
 
 /// Texts with their places. A line of `---` in a block of code belongs to the code.

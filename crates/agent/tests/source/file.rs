@@ -89,7 +89,8 @@ fn what_is_no_task_is_named_with_its_place() {
         ("a.jsonl", "\n{\"user\":\"ann\"}", "a.jsonl:2: there is neither a \"title\" nor a \"text\""),
         ("a.jsonl", "{\"title\":\"one\\ntwo\"}", "a.jsonl:1: a title is one line"),
         ("a.json", "[{\"title\":\"a\"},{\"text\":\" \"}]", "a.json: task 2: there is neither"),
-        ("a.jsonl", "{\"title\":7}", "a.jsonl:1: invalid type: integer"),
+        ("a.jsonl", "{\"title\":7}", "a.jsonl:1: \"title\" is 7: write a text, in quotes"),
+        ("a.json", "[{\"title\":\"a\"},{\"text\":null}]", "a.json: task 2: \"text\" is null"),
         ("a.jsonl", "{\"title\":\"a\",\"key\":\"a b\"}", "a.jsonl:1: not a key: \"a b\""),
         (
             "a.jsonl",

@@ -4,6 +4,7 @@
 mod comments;
 mod kit;
 mod races;
+mod toll;
 
 use kit::{World, call, words};
 use komado_agent::Error;
@@ -45,7 +46,7 @@ fn a_task_is_told_worked_on_and_its_summary_reaches_the_tracker() {
     assert_eq!(world.marks(), ["s1:start", "s1:result"]);
     let board = world.board.lock().unwrap();
     assert!(board.said[1].1.starts_with("Done: 直した") && board.said[1].1.contains("komado log s1"));
-    assert!(board.said[1].1.contains("2 turns, 1 tool calls, 200 tokens"), "{}", board.said[1].1);
+    assert!(board.said[1].1.contains("2 turns, 1 tool call, 200 tokens"), "{}", board.said[1].1);
     assert_eq!((board.begun, board.ended.as_slice()), (1, &[Ended::Done][..]));
 }
 

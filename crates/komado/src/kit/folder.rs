@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
+use komado_agent::builtin::Sandbox;
 use komado_agent::task::Task;
 use komado_core::SessionId;
 use komado_provider::Cancel;
@@ -19,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const SHOWN: u64 = 2_000;
 
 /// Refuses a folder that holds the sessions: commands could not be kept from them, and neither could `read` and `edit`.
-pub(super) fn check(folder: &Path, sessions: &Path) -> Outcome {
+fn check(folder: &Path, sessions: &Path) -> Outcome {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if !real(sessions).starts_with(real(folder)) {
         return Ok(());
@@ -30,6 +31,25 @@ pub(super) fn check(folder: &Path, sessions: &Path) -> Outcome {
         sessions.display(),
         folder.display()
     )))
+}
+
+/// Refuses a folder that a task may not work in, by the settings of this place.
+pub(crate) fn check_named(app: &App, folder: &Path) -> Outcome {
+    if app.config.agent.tools.sandbox != Sandbox::Required {
+        return Ok(());
+    }
+    // A command starts in its folder: from there, a path that is not absolute would be another one.
+    check(folder, &std::path::absolute(&app.config.base_dir)?)
+}
+
+/// The folder that a task names, or the one of its own where that was made.
+pub(crate) fn there(app: &App, named: Option<PathBuf>, session: &SessionId) -> Option<PathBuf> {
+    named.or_else(|| Some(all(app).join(session.as_str())).filter(|own| own.is_dir()))
+}
+
+/// Where folders are made.
+fn all(app: &App) -> PathBuf {
+    app.config.agent.tools.work_dir.clone().unwrap_or_else(|| app.config.base_dir.join("work"))
 }
 
 /// The folder of a task. One of its own gets its name when it is ready: a process that ended on the way leaves none.
@@ -45,7 +65,7 @@ pub(crate) fn of(app: &App, task: &Task, session: &SessionId, cancel: &Cancel) -
 
 /// The folder of a session, made and filled by `fill` when it is not there.
 pub(crate) fn own(app: &App, session: &SessionId, fill: impl FnOnce(&Path) -> Outcome) -> Outcome<PathBuf> {
-    let all = app.config.agent.tools.work_dir.clone().unwrap_or_else(|| app.config.base_dir.join("work"));
+    let all = all(app);
     let folder = all.join(session.as_str());
     if folder.is_dir() {
         return Ok(folder);

@@ -1,6 +1,6 @@
 //! `komado resume`: let a paused session go on, or open an ended one again.
 
-use super::ending;
+use super::{ending, task};
 use crate::app::App;
 use crate::fault::Outcome;
 use clap::Args as ClapArgs;
@@ -13,5 +13,6 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+    task::check_by_hand(app, &app.find(&args.address)?.session)?;
     ending::make(app, &args.address, "pause", |engine, id| engine.resume(id))
 }

@@ -15,6 +15,8 @@ pub(crate) mod show;
 mod standing;
 pub(crate) mod stop;
 
+pub(crate) use standing::each_job;
+
 use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::say;
@@ -22,7 +24,9 @@ use clap::{Args as ClapArgs, Subcommand};
 use komado_agent::Error;
 use komado_agent::source;
 use komado_core::SessionId;
+use komado_core::session::State;
 use serde_json::json;
+use standing::{Standing, is_task};
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
@@ -44,9 +48,9 @@ enum Verb {
     Pause(pause::Args),
     /// Let a task that rests go on
     Resume(resume::Args),
-    /// End a task for good, also one that is worked on
+    /// End a task, also one that is worked on; `retry` takes it up again
     Stop(stop::Args),
-    /// Try a task again that failed, or that waits to be tried again
+    /// Take up a task again that failed or was stopped, or that waits to be tried again
     Retry(retry::Args),
 }
 
@@ -79,6 +83,20 @@ fn tell(app: &mut App, session: &SessionId, state: &str, words: &str, undo: Opti
     app.paper.line(format!("{session} {words}"))?;
     undo.iter().for_each(|undo| say(format!("undo: {undo}")));
     Ok(())
+}
+
+/// Refuses to open the session of a task by hand: nobody would work on it, and the next worker would end it. One that is
+/// completed is nobody's any more.
+pub(crate) fn check_by_hand(app: &App, id: &SessionId) -> Outcome {
+    let task = Standing::of_session(app, id)?;
+    let Some(row) = task.row.as_ref().filter(|row| is_task(row) && row.status != State::Completed) else {
+        return Ok(());
+    };
+    let verb = if row.status.is_ended() { "retry" } else { "resume" };
+    match task.is_of_a_worker() {
+        true => Err(refused(id, format!("goes on in the queue: `komado task {verb} {id}`"))),
+        false => Ok(()),
+    }
 }
 
 /// A task in a state in which this makes no sense.

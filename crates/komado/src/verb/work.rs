@@ -8,6 +8,7 @@ mod here;
 mod job;
 mod lines;
 mod signals;
+mod waiting;
 
 pub(crate) use errand::source_of;
 
@@ -20,7 +21,7 @@ use crate::thrift;
 use apart::Apart;
 use clap::Args as ClapArgs;
 use here::Here;
-use komado_agent::worker::{Launch, Pace, Until, Worker, orphans};
+use komado_agent::worker::{Happened, Launch, Pace, Until, Worker, orphans};
 use komado_core::session::MetaConfig;
 use komado_provider::Cancel;
 use komado_store::Holder;
@@ -105,10 +106,19 @@ fn take_tasks(app: &mut App, args: &Args, launch: &dyn Launch) -> Outcome {
     let bell = worker.bell();
     signals::each(move || bell.stop())?;
     let until = if args.once { Until::Empty } else { Until::Told };
+    let (mut taken, mut is_stopped) = (0, false);
     let mut lines = Lines::new(app);
-    let worked = worker.run(until, &mut |happened| lines.tell(&happened));
+    let worked = worker.run(until, &mut |happened| {
+        taken += u64::from(matches!(happened, Happened::Taken(_)));
+        is_stopped |= matches!(happened, Happened::Stopping { .. });
+        lines.tell(&happened);
+    });
     lines.end()?;
-    worked.map_err(super::task::fault)
+    worked.map_err(super::task::fault)?;
+    if args.once && !is_stopped {
+        waiting::tell(app, taken)?;
+    }
+    Ok(())
 }
 
 /// Does something now and again until the channel ends.

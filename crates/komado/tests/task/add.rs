@@ -2,7 +2,10 @@
 
 use crate::kit::{Shop, says};
 use crate::run::feed;
+use komado_provider::scripted::Step;
+use komado_store::{Holder, Queue};
 use std::fs;
+use std::time::Duration;
 
 fn shop() -> Shop {
     Shop::new(vec![says("(t)", "すべて終わりました")], "")
@@ -96,4 +99,106 @@ fn tasks_are_done_on_threads_of_the_worker_when_that_is_wanted() {
     let rows = shop.place.json_lines(&["work", "--once", "--in-process", "--concurrency", "2"]);
     assert_eq!(rows.iter().filter(|row| row["kind"] == "ended" && row["status"] == "completed").count(), 3);
     assert!(ids.iter().all(|id| shop.state(id) == "completed"));
+}
+
+#[test]
+fn a_key_that_is_taken_is_told_with_where_the_other_stands_and_what_can_be_done() {
+    let shop = Shop::new(vec![Step::fail(401, None).when_anywhere("(refused)")], "");
+    let add = ["task", "add", "(refused) paint", "--key", "paint"];
+    shop.place.ok(&add);
+    let said = shop.refused(&add, 5);
+    assert!(
+        said.contains("is in the queue already") && said.contains("komado task show local:paint"),
+        "{said}"
+    );
+    shop.work();
+    let said = shop.refused(&add, 5);
+    assert!(said.contains("failed before") && said.contains("komado task retry local:paint"), "{said}");
+    shop.place.ok(&["task", "add", "(t) rest", "--key", "rest"]);
+    shop.place.ok(&["task", "pause", "rest"]);
+    let said = shop.refused(&["task", "add", "(t) rest", "--key", "rest"], 5);
+    assert!(said.contains("rests") && said.contains("komado task resume local:rest"), "{said}");
+}
+
+#[test]
+fn what_a_task_could_not_begin_with_is_refused_when_it_is_added() {
+    let shop = shop();
+    shop.set_sandbox("required");
+    let path = shop.place.path();
+    fs::write(path.join("bad.json"), r#"{"name":"p","nodes":[{"id":"a","type":"llm","next":"gone"}]}"#)
+        .unwrap();
+    let said = shop.refused(&["task", "add", "a", "--playbook", "bad.json"], 6);
+    assert!(said.contains("bad.json") && said.contains("gone"), "{said}");
+    let said = shop.refused(&["task", "add", "a", "--folder", "."], 6);
+    assert!(said.contains("context_storage.base_dir"), "{said}");
+    fs::write(path.join("odd.jsonl"), "{\"title\":\"a\"}\n{\"title\":\"b\",\"text\":5}\n").unwrap();
+    let said = shop.refused(&["task", "add", "--file", "odd.jsonl"], 6);
+    assert!(said.contains("odd.jsonl:2") && said.contains("\"text\" is 5"), "{said}");
+    let said = shop.refused(&["task", "add", "a", "--key", &"窓".repeat(201)], 2);
+    assert!(said.contains("201 characters") && said.contains("at most 200"), "{said}");
+    assert_eq!(shop.place.ok(&["task", "list"]), "no tasks; --all lists those that ended\n");
+    shop.place.ok(&["task", "add", "a", "--key", &"窓".repeat(200)]);
+}
+
+#[test]
+fn a_task_of_one_line_is_said_once() {
+    let shop = shop();
+    shop.add("(t) only this");
+    shop.work();
+    let first = shop.last_seen()[1].to_string();
+    assert_eq!(first.matches("(t) only this").count(), 1, "{first}");
+}
+
+#[test]
+fn a_worker_that_ends_says_what_still_waits_and_that_nothing_does() {
+    let shop = Shop::new(vec![Step::fail(503, None).when_anywhere("(busy)")], "");
+    let said = shop.place.run(&["work", "--once"]);
+    assert_eq!(
+        (said.code, said.out.as_str(), said.err.as_str()),
+        (0, "", "komado: nothing is in the queue\n")
+    );
+    shop.add("(busy) work");
+    let taken = shop.store().take(&holder(), Duration::from_secs(600)).unwrap();
+    assert!(taken.is_some());
+    let said = shop.place.run(&["work", "--once"]);
+    assert!(said.err.contains("1 task is held by a worker (7@elsewhere)"), "{}", said.err);
+}
+
+fn holder() -> Holder {
+    let (host, program, since) = ("elsewhere".to_owned(), "test".to_owned(), "now".to_owned());
+    Holder { pid: 7, host, program, since }
+}
+
+#[test]
+fn a_task_shows_its_folder_and_playbook_and_says_why_it_failed_once() {
+    let shop = Shop::new(vec![Step::fail(401, None).when_anywhere("(refused)")], "");
+    let playbook = shop.place.path().join("p.json");
+    fs::write(
+        &playbook,
+        r#"{"name":"p","nodes":[{"id":"a","type":"llm","next":"b"},{"id":"b","type":"end"}]}"#,
+    )
+    .unwrap();
+    let folder = shop.place.path().display().to_string();
+    let add =
+        ["task", "add", "(refused) paint", "--playbook", "p.json", "--folder", &folder, "--key", "paint"];
+    shop.place.ok(&add);
+    let row = shop.show("paint");
+    assert_eq!(
+        (&row["folder"], &row["playbook"]),
+        (&folder.as_str().into(), &playbook.to_str().unwrap().into())
+    );
+    shop.work();
+    let shown = shop.place.ok(&["task", "show", "paint"]);
+    assert!(shown.contains(&format!("folder    {folder}\n")) && shown.contains("p.json"), "{shown}");
+    assert_eq!(shown.matches("401").count(), 1, "{shown}");
+}
+
+#[test]
+fn a_file_with_rules_that_is_not_there_is_named_with_its_setting() {
+    let shop = Shop::new(vec![], "agent: {rules_file: gone.md}\n");
+    let id = shop.add("(t) rules");
+    shop.work();
+    let shown = shop.show(&id);
+    let why = shown["why"].as_str().unwrap();
+    assert!(why.contains("agent.rules_file") && why.contains("gone.md"), "{why}");
 }

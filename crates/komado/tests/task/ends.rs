@@ -89,9 +89,10 @@ fn a_session_whose_job_is_gone_is_stopped_by_the_next_worker_and_that_is_told() 
 fn no_task_is_worked_on_by_a_model_that_nobody_named() {
     let shop = Shop::new(vec![], "");
     std::fs::remove_file(shop.place.path().join("komado.yaml")).unwrap();
-    let id = shop.add("Repair the window");
+    let added = shop.place.ok(&["task", "add", "Repair the window"]);
+    let id = added.trim();
     assert!(shop.refused(&["work", "--once"], 2).contains("--provider scripted"));
-    assert_eq!(shop.state(&id), "queued");
+    assert_eq!(shop.state(id), "queued");
     shop.place.ok(&["work", "--once", "--provider", "scripted"]);
-    assert_eq!(shop.state(&id), "completed");
+    assert_eq!(shop.state(id), "completed");
 }

@@ -36,6 +36,13 @@ impl Shop {
         std::fs::write(self.place.path().join("komado.yaml"), settings).unwrap();
     }
 
+    /// Writes the settings anew, with another sandbox.
+    pub(crate) fn set_sandbox(&self, sandbox: &str) {
+        let path = self.place.path().join("komado.yaml");
+        let settings = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(path, settings.replace("sandbox: 'off'", &format!("sandbox: '{sandbox}'"))).unwrap();
+    }
+
     /// Queues a task that works in the folder of the place; gives its session.
     pub(crate) fn add(&self, text: &str) -> String {
         let folder = self.place.path().display().to_string();

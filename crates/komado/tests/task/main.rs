@@ -8,4 +8,5 @@ mod kit;
 #[path = "../run/mod.rs"]
 mod run;
 mod states;
+mod stopped;
 mod tracker;

@@ -2,8 +2,18 @@
 
 use crate::kit::{Shop, long, says};
 use komado_core::SessionId;
+use komado_engine::{Clock, Engine};
 use komado_provider::scripted::Step;
 use komado_store::Queue;
+use std::sync::Arc;
+
+struct Noon;
+
+impl Clock for Noon {
+    fn now(&self) -> String {
+        "2026-01-15T12:00:00.000000Z".to_owned()
+    }
+}
 
 fn verb(shop: &Shop, verb: &str, id: &str) -> String {
     shop.place.json(&["task", verb, id])["state"].as_str().unwrap().to_owned()
@@ -46,7 +56,12 @@ fn a_task_that_is_worked_on_rests_and_goes_on() {
     let id = shop.add("(long) work");
     let worker = shop.worker();
     shop.await_begun();
-    assert_eq!(shop.state(&id), "running");
+    let shown = shop.show(&id);
+    assert_eq!(
+        (&shown["state"], &shown["turns"]),
+        (&"running".into(), &1.into()),
+        "the turn is counted at once"
+    );
     assert!(shop.refused(&["task", "resume", &id], 5).contains("is running"));
     assert!(shop.refused(&["task", "retry", &id], 5).contains("is worked on"));
     assert_eq!(verb(&shop, "pause", &id), "pausing");
@@ -76,16 +91,16 @@ fn a_task_that_is_on_its_way_to_rest_goes_on_when_it_is_resumed_at_once() {
 fn a_task_whose_job_is_gone_gets_another_when_it_was_begun() {
     let shop = Shop::new(long(), "");
     let (begun, unbegun) = (shop.add("(long) work"), shop.add("(long) never begun"));
+    let store = shop.store();
+    let withdraw = |id: &str| assert!(store.withdraw(&SessionId::new(id).unwrap()).unwrap());
     verb(&shop, "pause", &unbegun);
+    withdraw(&unbegun);
     let worker = shop.worker();
     shop.await_begun();
     verb(&shop, "pause", &begun);
     shop.await_state(&begun, "paused");
     worker.stop();
-    let store = shop.store();
-    for id in [&begun, &unbegun] {
-        assert!(store.withdraw(&SessionId::new(id.as_str()).unwrap()).unwrap());
-    }
+    withdraw(&begun);
     let said = shop.refused(&["task", "resume", &unbegun], 5);
     assert!(said.contains("never begun") && said.contains("komado task stop"), "{said}");
     assert_eq!(verb(&shop, "stop", &unbegun), "stopped");
@@ -98,7 +113,7 @@ fn a_task_whose_job_is_gone_gets_another_when_it_was_begun() {
 }
 
 #[test]
-fn a_task_that_was_opened_by_hand_and_has_no_job_goes_on() {
+fn a_task_that_was_opened_without_the_queue_and_has_no_job_goes_on() {
     let shop = Shop::new(long(), "");
     let id = shop.add("(long) work");
     let worker = shop.worker();
@@ -107,7 +122,10 @@ fn a_task_that_was_opened_by_hand_and_has_no_job_goes_on() {
     shop.await_state(&id, "paused");
     worker.stop();
     assert!(shop.store().withdraw(&SessionId::new(id.as_str()).unwrap()).unwrap());
-    shop.place.ok(&["resume", &id]);
+    assert!(shop.refused(&["resume", &id], 5).contains("komado task resume"));
+    Engine::new(Arc::new(shop.store()), Arc::new(Noon))
+        .resume(&SessionId::new(id.as_str()).unwrap())
+        .unwrap();
     assert_eq!((shop.state(&id).as_str(), verb(&shop, "resume", &id).as_str()), ("running", "queued"));
     shop.work();
     assert_eq!(shop.state(&id), "completed");
@@ -124,12 +142,13 @@ fn a_task_that_is_worked_on_is_stopped_and_its_worker_goes_on_with_another() {
     let other = shop.add("(t) other");
     shop.await_state(&other, "completed");
     worker.stop();
-    for verb in ["pause", "resume", "stop", "retry"] {
+    for verb in ["pause", "resume", "stop"] {
         for (id, state) in [(&id, "stopped"), (&other, "completed")] {
             let said = shop.refused(&["task", verb, id], 5);
             assert!(said.contains(state), "{verb} {state}: {said}");
         }
     }
+    assert!(shop.refused(&["task", "retry", &other], 5).contains("completed"));
 }
 
 #[test]

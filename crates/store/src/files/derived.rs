@@ -274,7 +274,6 @@ struct ToolRow<'a> {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     duration_ms: Option<u64>,
     timestamp: &'a str,
     message_seq: Seq,

@@ -1,8 +1,9 @@
 //! `komado task add`: put a task into the queue by hand.
 
-use super::put::{Put, bare, fresh, local, put};
+use super::put::{Put, bare, fresh, local, put, why_known};
 use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
+use crate::kit;
 use crate::paper::say;
 use crate::verb::append::read_stdin;
 use crate::verb::playbook;
@@ -16,6 +17,10 @@ use std::path::{Path, PathBuf};
 
 /// Characters of a text that become its title.
 const TITLE: usize = 80;
+/// Characters of a key that is refused that are shown.
+const SHOWN: usize = 40;
+/// The longest name that a key gives, in characters.
+const MOST_KEY: usize = 200;
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
@@ -54,7 +59,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     for task in &tasks {
         match add(app, fresh()?, task.clone())? {
             Put::Queued(_) => queued += 1,
-            Put::Known => say(format!("komado: {} is in the queue already", task.name)),
+            Put::Known => say(format!("komado: {}", why_known(app, &task.name)?)),
         }
     }
     match queued {
@@ -78,28 +83,24 @@ fn one(app: &mut App, args: &Args) -> Outcome {
     let name = task.name.clone();
     match add(app, session, task)? {
         Put::Queued(_) => Ok(()),
-        Put::Known => Err(Fault::new(
-            Exit::Refused,
-            format!("{name} is in the queue already: `komado task show {name}` shows it"),
-        )),
+        Put::Known => Err(Fault::new(Exit::Refused, why_known(app, &name)?)),
     }
 }
 
-/// With what the command line says, paths that the worker finds, and a playbook that can be followed.
+/// With what the command line says, and paths that the worker finds. What would fail when it begins is refused now.
 fn settled(app: &App, args: &Args, task: Task) -> Outcome<Task> {
     let path = |given: &Option<PathBuf>, own: Option<PathBuf>, what| {
         given.clone().or(own).map(|path| there(&path, what)).transpose()
     };
+    let folder = path(&args.folder, task.folder, "folder")?;
     let playbook = path(&args.playbook, task.playbook, "playbook")?;
-    if playbook.is_some() {
-        playbook::right(playbook.as_deref(), playbook::most_depth(app))?;
+    if let Some(folder) = &folder {
+        kit::folder::check_named(app, folder)?;
     }
-    Ok(Task {
-        user: args.user.clone().or(task.user),
-        folder: path(&args.folder, task.folder, "folder")?,
-        playbook,
-        ..task
-    })
+    if let Some(path) = &playbook {
+        playbook::right(Some(path), playbook::most_depth(app))?;
+    }
+    Ok(Task { user: args.user.clone().or(task.user), folder, playbook, ..task })
 }
 
 /// Queues it, and says so.
@@ -144,6 +145,13 @@ fn key(given: Option<&str>, session: &SessionId) -> Outcome<TaskKey> {
             if name.is_empty() || name.chars().any(char::is_control) {
                 return Err(Fault::usage(format!(
                     "not a task key: {text:?}: write a name, such as fix-login"
+                )));
+            }
+            let length = name.chars().count();
+            if length > MOST_KEY {
+                return Err(Fault::usage(format!(
+                    "the task key {:?}… has {length} characters: write at most {MOST_KEY}",
+                    name.chars().take(SHOWN).collect::<String>()
                 )));
             }
             Ok(local(name))

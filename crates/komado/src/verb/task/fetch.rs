@@ -1,7 +1,7 @@
 //! `komado task fetch`: put what waits at the trackers into the queue.
 
 use super::put::{Put, fresh, put};
-use super::standing::{PAUSED, each_job};
+use super::standing::{PAUSED, job_of};
 use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::say;
@@ -109,7 +109,7 @@ fn take_in(app: &App, task: Task, fetched: &mut Fetched) -> Outcome {
     let key = task.name.clone();
     let mut put_in = put(app, fresh()?, task.clone())?;
     if matches!(put_in, Put::Known)
-        && let Some(failed) = queued(app, &key)?.filter(is_failed)
+        && let Some(failed) = job_of(app, &key)?.filter(is_failed)
     {
         app.engine.store().withdraw(&failed.job.session)?;
         put_in = put(app, fresh()?, task)?;
@@ -123,17 +123,4 @@ fn take_in(app: &App, task: Task, fetched: &mut Fetched) -> Outcome {
 
 fn is_failed(queued: &Queued) -> bool {
     queued.stage == Stage::Dead && queued.why.as_deref() != Some(PAUSED)
-}
-
-/// The job with this key.
-fn queued(app: &App, key: &str) -> Outcome<Option<Queued>> {
-    let mut found = None;
-    each_job(app, |queued| {
-        let is_it = queued.job.key == key;
-        if is_it {
-            found = Some(queued);
-        }
-        Ok(!is_it)
-    })?;
-    Ok(found)
 }

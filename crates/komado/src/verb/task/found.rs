@@ -9,6 +9,8 @@ use komado_store::Query;
 
 /// Most names that an ambiguous one is told to fit.
 const MOST: usize = 5;
+/// Characters from which on a name is rather a session's than a key.
+const ID: usize = 8;
 
 /// The task that is named. In the queue is looked first; of several sessions with the same key the newest is meant.
 pub(super) fn find(app: &App, named: &Named) -> Outcome<Standing> {
@@ -31,16 +33,21 @@ pub(super) fn find(app: &App, named: &Named) -> Outcome<Standing> {
     only(given, fits)
 }
 
+/// What is long enough to be a session's name is looked for among those that begin so, and only then among all.
 fn sessions(app: &App, given: &str) -> Outcome<Vec<Standing>> {
-    // A key is no beginning of a session's name.
-    let is_uuid = given.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
-    let prefix = Some(given.to_owned()).filter(|_| is_uuid);
+    let is_id = given.len() >= ID && given.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+    let by_id = if is_id { among(app, given, Some(given.to_owned()))? } else { Vec::new() };
+    if by_id.is_empty() { among(app, given, None) } else { Ok(by_id) }
+}
+
+fn among(app: &App, given: &str, prefix: Option<String>) -> Outcome<Vec<Standing>> {
+    let local = format!("local:{given}");
     let (mut by_id, mut by_key) = (Vec::new(), None);
     app.engine.each_session(Query { prefix, ..Query::default() }, |row| {
         if is_task(row) && row.meta.uuid.starts_with(given) && by_id.len() <= MOST {
             by_id.push(row.clone());
         }
-        if is_task(row) && [given, &format!("local:{given}")].contains(&name(&row.meta.task_key).as_str()) {
+        if is_task(row) && [given, &local].contains(&name(&row.meta.task_key).as_str()) {
             by_key = Some(row.clone());
         }
         Ok(())
@@ -49,7 +56,8 @@ fn sessions(app: &App, given: &str) -> Outcome<Vec<Standing>> {
 }
 
 fn only(given: &str, mut fits: Vec<Standing>) -> Outcome<Standing> {
-    if let Some(exact) = fits.iter().position(|task| task.session.as_str() == given || task.key == given) {
+    let is_key = |key: &str| key == given || key.strip_prefix("local:") == Some(given);
+    if let Some(exact) = fits.iter().position(|task| task.session.as_str() == given || is_key(&task.key)) {
         return Ok(fits.swap_remove(exact));
     }
     if fits.len() > 1 {

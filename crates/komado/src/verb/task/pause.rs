@@ -10,6 +10,7 @@ use crate::app::{App, hostname};
 use crate::fault::Outcome;
 use crate::verb::new;
 use clap::Args as ClapArgs;
+use komado_agent::handler::keep;
 use komado_core::session::{Meta, MetaConfig, State};
 use komado_engine::Error as Engine;
 use komado_store::{Change, Error as Store};
@@ -44,12 +45,15 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
             if is_held { ("pausing", "comes to rest when its step is done") } else { ("paused", "rests") };
         return tell(app, id, state, words, Some("resume"));
     }
+    if let Some(about) = task.task() {
+        keep(&app.engine, id, &about).map_err(super::fault)?;
+    }
     app.engine.pause(id, Some("somebody paused it".to_owned()))?;
     tell(app, id, "paused", "rests", Some("resume"))
 }
 
 /// Its session, made as whoever begins it would; the model is chosen by whoever does.
-fn make(app: &App, task: &Standing) -> Outcome {
+pub(super) fn make(app: &App, task: &Standing) -> Outcome {
     let Some(about) = task.for_tracker() else { return Ok(()) };
     let model = app.config.llm(&app.config.provider).and_then(|llm| llm.model.clone());
     let meter = new::meter(app, None, model.as_deref())?.name().to_owned();

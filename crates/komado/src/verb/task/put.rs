@@ -1,5 +1,6 @@
 //! A task into the queue, under a session of its own.
 
+use super::standing::{Standing, job_of};
 use crate::app::App;
 use crate::fault::Outcome;
 use komado_agent::task::Task;
@@ -66,4 +67,25 @@ pub(super) fn put(app: &App, session: SessionId, mut task: Task) -> Outcome<Put>
         at: app.engine.now(),
     };
     Ok(if app.engine.store().enqueue(&job)? { Put::Queued(job.session) } else { Put::Known })
+}
+
+/// Why a task is not queued whose key is taken: where the other one stands, and what can be done.
+pub(super) fn why_known(app: &App, name: &str) -> Outcome<String> {
+    let Some(queued) = job_of(app, name)? else {
+        return Ok(format!("{name} was in the queue a moment ago: try again"));
+    };
+    let anew = format!("`komado task stop {name}` takes it out");
+    Ok(match Standing::of_job(app, queued)?.state() {
+        state @ ("failed" | "dead") => {
+            let state = if state == "dead" { "was laid aside" } else { "failed" };
+            format!("{name} {state} before, and is kept: `komado task retry {name}` tries it again, {anew}")
+        }
+        "paused" | "pausing" => format!("{name} rests: `komado task resume {name}` lets it go on, {anew}"),
+        "running" => format!("{name} is worked on: `komado task show {name}` shows it, {anew}"),
+        "retry" => format!("{name} waits to be tried again: `komado task retry {name}` does so now, {anew}"),
+        "queued" => format!("{name} is in the queue already: `komado task show {name}` shows it, {anew}"),
+        state => format!(
+            "{name} is {state}, and its tracker was not told yet: `komado task retry {name}` tells it"
+        ),
+    })
 }

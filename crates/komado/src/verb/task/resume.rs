@@ -6,7 +6,7 @@
 
 use super::found::find;
 use super::put::{Put, put};
-use super::standing::Standing;
+use super::standing::{Standing, job_of};
 use super::{Named, refused, tell};
 use crate::app::App;
 use crate::fault::Outcome;
@@ -49,6 +49,9 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
                 let_go(app, task)?;
                 is_let_go = true;
             }
+            state @ ("stopped" | "failed") => {
+                return Err(refused(id, format!("is {state}: `komado task retry {id}` takes it up again")));
+            }
             state => return Err(refused(id, format!("is {state}: only one that rests can go on"))),
         }
         task = find(app, &named)?;
@@ -57,8 +60,8 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
 
 /// True also for one that is open and has neither a job nor anybody who writes it: nobody would ever go on with it.
 fn rests(app: &App, task: &Standing) -> Outcome<bool> {
-    let is_open = task.row.as_ref().is_some_and(|row| !row.status.is_ended());
-    let is_lost = task.queued.is_none() && is_open && app.engine.store().writer(&task.session)?.is_none();
+    let is_lost =
+        task.queued.is_none() && task.is_open() && app.engine.store().writer(&task.session)?.is_none();
     Ok(task.state() == "paused" || is_lost)
 }
 
@@ -76,20 +79,27 @@ fn let_go(app: &App, task: Standing) -> Outcome {
     Ok(())
 }
 
-fn queue_again(app: &App, task: &Standing) -> Outcome {
+/// Makes a job again from what the journal remembers, and opens the session for it.
+pub(super) fn queue_again(app: &App, task: &Standing) -> Outcome {
     let id = &task.session;
+    let taken =
+        || refused(id, format!("has no job, and another task has its key: `komado task show {}`", task.key));
+    if job_of(app, &task.key)?.is_some() {
+        return Err(taken());
+    }
     let Some(about) = task.remembered_task() else {
-        let why = "has no job in the queue any more, and was never begun: what it was to do is not known; add it again, and \
-                   end this one";
-        return Err(refused(id, format!("{why}: `komado task stop {id}`")));
+        let why = "has no job in the queue any more, and was never begun: what it was to do is not known; add it again";
+        let end = if task.is_open() {
+            format!(", and end this one: `komado task stop {id}`")
+        } else {
+            String::new()
+        };
+        return Err(refused(id, format!("{why}{end}")));
     };
     reopen(app, id)?;
     match put(app, id.clone(), about)? {
         Put::Queued(_) => Ok(()),
-        Put::Known => Err(refused(
-            id,
-            format!("has no job, and another task has its key: `komado task show {}`", task.key),
-        )),
+        Put::Known => Err(taken()),
     }
 }
 

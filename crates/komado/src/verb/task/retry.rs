@@ -1,7 +1,8 @@
-//! `komado task retry`: try a task again that failed, in the session it has.
+//! `komado task retry`: take up a task again that failed or was stopped, in the session it has.
 
 use super::found::find;
-use super::resume::reopen;
+use super::resume::{queue_again, reopen};
+use super::standing::Standing;
 use super::{Named, refused, tell};
 use crate::app::App;
 use crate::fault::Outcome;
@@ -21,11 +22,9 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
         "pausing" => {
             return Err(refused(id, format!("comes to rest: `komado task resume {id}` lets it go on then")));
         }
+        _ if task.queued.is_none() => return take_up(app, task),
         "running" => return Err(refused(id, "is worked on")),
         "queued" => return Err(refused(id, "waits already")),
-        _ if task.queued.is_none() => {
-            return Err(refused(id, format!("is {}, and no longer in the queue", task.state())));
-        }
         _ => {}
     }
     // One that came to its end and is in the queue still has only to be told at its tracker.
@@ -36,4 +35,21 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
     app.engine.store().requeue(id)?;
     let words = if is_untold { "waits to be told at its tracker" } else { "waits to be tried again" };
     tell(app, id, "queued", words, Some("stop"))
+}
+
+/// One that is no longer in the queue gets a job again.
+fn take_up(app: &mut App, task: Standing) -> Outcome {
+    let id = task.session.clone();
+    match task.state() {
+        "stopped" | "failed" => {}
+        "running" if app.engine.store().writer(&id)?.is_some() => {
+            return Err(refused(&id, "is still being stopped: try again when it has come to its end"));
+        }
+        "running" => {
+            return Err(refused(&id, format!("has no job: `komado task resume {id}` lets it go on")));
+        }
+        state => return Err(refused(&id, format!("is {state}, and no longer in the queue"))),
+    }
+    queue_again(app, &task.remembered(app)?)?;
+    tell(app, &id, "queued", "waits to be tried again", Some("stop"))
 }

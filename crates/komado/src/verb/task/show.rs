@@ -5,7 +5,8 @@ use super::found::find;
 use super::standing::Standing;
 use crate::app::App;
 use crate::fault::Outcome;
-use crate::paper::number;
+use crate::kit::folder;
+use crate::paper::count;
 use clap::Args as ClapArgs;
 use komado_agent::handler::Mark;
 use komado_core::journal::{Close, Entry};
@@ -37,7 +38,9 @@ struct Told {
 pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
     let task = find(app, &args.named)?.remembered(app)?;
     let told = if task.row.is_some() { told(app, &task)? } else { Told::default() };
-    let folder = app.files.as_ref().and_then(|files| files.folder(&task.session).ok());
+    let files = app.files.as_ref().and_then(|files| files.folder(&task.session).ok());
+    let (named, playbook) = task.named_paths();
+    let folder = folder::there(app, named, &task.session);
     let text = task.task().map(|task| task.text).or(told.first_words.clone());
     if app.paper.json {
         let mut row = task.as_json();
@@ -48,13 +51,17 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
         row["result"] = json!(told.result);
         row["last_comment"] = json!(told.seen);
         row["folder"] = json!(folder);
+        row["playbook"] = json!(playbook);
+        row["files"] = json!(files);
         return app.paper.json(&row);
     }
     for (name, value) in lines(&task, &told) {
         app.paper.line(format!("{name:<9} {value}"))?;
     }
-    if let Some(folder) = folder {
-        app.paper.line(format!("files     {}", folder.display()))?;
+    for (name, path) in [("folder", folder), ("playbook", playbook), ("files", files)] {
+        if let Some(path) = path {
+            app.paper.line(format!("{name:<9} {}", path.display()))?;
+        }
     }
     for (heading, words) in [("task", text), ("result", told.result), ("last words", told.last_words)] {
         if let Some(words) = words.filter(|words| !words.trim().is_empty()) {
@@ -70,15 +77,17 @@ fn lines(task: &Standing, told: &Told) -> Vec<(&'static str, String)> {
     add("title", task.title());
     add("url", task.url());
     add("state", Some(task.state().to_owned()));
-    add("why", task.why());
+    // What its result says, too, is said there.
+    let is_said = |why: &String| told.result.as_deref().is_some_and(|result| result.contains(why.trim()));
+    add("why", task.why().filter(|why| !is_said(why)));
     add("tries", task.tries().map(|tries| tries.to_string()));
     add("worker", task.worker());
     add("node", told.node.clone());
     if let Some(row) = &task.row {
         let counters = &row.counters;
-        let (turns, calls) = (number(counters.llm_call_count), number(counters.tool_call_count));
-        let tokens = number(counters.total_tokens);
-        add("took", Some(format!("{turns} turns, {calls} tool calls, {tokens} tokens")));
+        let (turns, calls) = (counters.llm_call_count, counters.tool_call_count);
+        let took = [(turns, "turn"), (calls, "tool call"), (counters.total_tokens, "token")];
+        add("took", Some(took.map(|(n, one)| count(n, one)).join(", ")));
         add("threads", Some(told.threads.to_string()));
         add("started", row.started_at.clone());
         add("ended", row.completed_at.clone());

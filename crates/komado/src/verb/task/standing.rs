@@ -3,12 +3,13 @@
 use super::put::{bare, name};
 use crate::app::App;
 use crate::fault::Outcome;
-use komado_agent::handler::Mark;
+use komado_agent::handler::{Mark, kept};
 use komado_agent::task::Task;
 use komado_core::session::{Session, State};
 use komado_core::{SessionId, ThreadId};
 use komado_store::{Mode, Query, Queued, Stage};
 use serde_json::{Value, json};
+use std::path::PathBuf;
 
 /// Why the job of a task that rests is laid aside.
 pub(super) const PAUSED: &str = "paused";
@@ -23,6 +24,8 @@ pub(super) struct Standing {
     pub(super) row: Option<Session>,
     /// What its journal says of it, where its job is gone and somebody asked.
     mark: Option<Mark>,
+    /// What its job said, where it was noted before it went.
+    kept: Option<Task>,
 }
 
 impl Standing {
@@ -30,12 +33,31 @@ impl Standing {
         let query = Query { id: Some(queued.job.session.clone()), ..Query::default() };
         let row = app.engine.store().sessions(&query)?.pop();
         let (session, key) = (queued.job.session.clone(), queued.job.key.clone());
-        Ok(Self { session, key, queued: Some(queued), row, mark: None })
+        Ok(Self { session, key, queued: Some(queued), row, mark: None, kept: None })
     }
 
     pub(super) fn of_row(row: Session) -> Outcome<Self> {
         let session = SessionId::new(row.meta.uuid.as_str())?;
-        Ok(Self { session, key: name(&row.meta.task_key), queued: None, row: Some(row), mark: None })
+        let key = name(&row.meta.task_key);
+        Ok(Self { session, key, queued: None, row: Some(row), mark: None, kept: None })
+    }
+
+    /// Of a session, with its job where it has one, and what its journal says where it has none.
+    pub(super) fn of_session(app: &App, id: &SessionId) -> Outcome<Self> {
+        let mut found = None;
+        each_job(app, |queued| {
+            found = Some(queued).filter(|queued| queued.job.session == *id);
+            Ok(found.is_none())
+        })?;
+        match found {
+            Some(queued) => Self::of_job(app, queued),
+            None => Self::of_row(app.engine.session(id)?)?.remembered(app),
+        }
+    }
+
+    /// True when it came from the queue. A session that somebody made by hand for an issue is theirs.
+    pub(super) fn is_of_a_worker(&self) -> bool {
+        self.queued.is_some() || self.mark.is_some() || self.kept.is_some()
     }
 
     /// With what its journal says of it, when no job says it.
@@ -43,6 +65,7 @@ impl Standing {
         if self.queued.is_none() {
             let root = app.engine.open(&self.session, &ThreadId::root(), Mode::Read)?;
             self.mark = Mark::of(&root).map_err(super::fault)?;
+            self.kept = kept(&root).map_err(super::fault)?;
         }
         Ok(self)
     }
@@ -65,8 +88,13 @@ impl Standing {
         self.task().or_else(bared)
     }
 
-    /// As its journal remembers it, for a new job: its words are in the conversation. `None` when it was never begun.
+    /// As its journal remembers it, for a new job. Where only its mark is there, its words are in the conversation. `None`
+    /// when it was never begun.
     pub(super) fn remembered_task(&self) -> Option<Task> {
+        self.kept.clone().or_else(|| self.marked_task())
+    }
+
+    fn marked_task(&self) -> Option<Task> {
         let (row, mark) = (self.row.as_ref()?, self.mark.clone()?);
         Some(Task {
             title: mark.title.unwrap_or_default(),
@@ -95,9 +123,21 @@ impl Standing {
         }
     }
 
-    /// What the job carries, when it is there.
+    /// What the job carries, or carried when it was noted.
     pub(super) fn task(&self) -> Option<Task> {
-        self.queued.as_ref().and_then(|queued| serde_json::from_str(&queued.job.body).ok())
+        let carried = self.queued.as_ref().and_then(|queued| serde_json::from_str(&queued.job.body).ok());
+        carried.or_else(|| self.kept.clone())
+    }
+
+    /// The folder it works in and the playbook it follows, where it names them.
+    pub(super) fn named_paths(&self) -> (Option<PathBuf>, Option<PathBuf>) {
+        let task = self.task().or_else(|| self.marked_task());
+        task.map_or((None, None), |task| (task.folder, task.playbook))
+    }
+
+    /// True when its session has not ended.
+    pub(super) fn is_open(&self) -> bool {
+        self.row.as_ref().is_some_and(|row| !row.status.is_ended())
     }
 
     /// True while somebody holds the job.
@@ -158,7 +198,7 @@ pub(super) fn is_task(row: &Session) -> bool {
 }
 
 /// Every job in the queue, a page at a time; `each` says whether to go on.
-pub(super) fn each_job(app: &App, mut each: impl FnMut(Queued) -> Outcome<bool>) -> Outcome {
+pub(crate) fn each_job(app: &App, mut each: impl FnMut(Queued) -> Outcome<bool>) -> Outcome {
     let mut after: Option<SessionId> = None;
     loop {
         let page = app.engine.store().jobs(after.as_ref(), PAGE)?;
@@ -173,4 +213,17 @@ pub(super) fn each_job(app: &App, mut each: impl FnMut(Queued) -> Outcome<bool>)
             return Ok(());
         }
     }
+}
+
+/// The job with this key.
+pub(super) fn job_of(app: &App, key: &str) -> Outcome<Option<Queued>> {
+    let mut found = None;
+    each_job(app, |queued| {
+        let is_it = queued.job.key == key;
+        if is_it {
+            found = Some(queued);
+        }
+        Ok(!is_it)
+    })?;
+    Ok(found)
 }

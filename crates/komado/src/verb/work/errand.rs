@@ -4,10 +4,11 @@ use super::pace;
 use crate::app::{App, hostname};
 use crate::connect::{Connection, Wishes};
 use crate::fault::{Exit, Fault, Outcome};
-use crate::kit::{brief, folder, read, tools};
+use crate::kit::{brief, folder, tools};
 use crate::mind::AppMind;
 use crate::thrift;
 use crate::verb::new;
+use crate::verb::playbook::right;
 use crate::verb::task::fault;
 use komado_agent::handler::{self, Brief, Kit, Orders, Verdict, Vigil};
 use komado_agent::mind::Mind;
@@ -22,9 +23,6 @@ use komado_provider::{Cancel, Client};
 use komado_store::Taken;
 use std::path::PathBuf;
 use std::sync::Mutex;
-
-/// Most bytes of a playbook.
-const MOST_PLAYBOOK: u64 = 4 << 20;
 
 type Tell<'a> = &'a (dyn Fn(Progress) + Sync);
 
@@ -119,7 +117,7 @@ fn work(app: &App, wishes: &Wishes, vigil: &Vigil<'_>, kit: &mut Kit<'_>) -> Ver
     let mut ready = match ready(app, wishes, task, taken, orders.cancel()) {
         Ok(ready) => ready,
         // What the task or the settings name is not there, and will not be next time either.
-        Err(why) if why.exit() == Exit::BadInput => {
+        Err(why) if matches!(why.exit(), Exit::BadInput | Exit::NotFound) => {
             return handler::give_up(&app.engine, kit, why.message());
         }
         Err(why) => return handler::unable(&app.engine, kit, why.message()),
@@ -177,8 +175,7 @@ pub(crate) fn source_of(app: &App, task: &Task, cancel: &Cancel) -> Outcome<Box<
 }
 
 fn playbook(app: &App, task: &Task) -> Outcome<Playbook> {
-    let named: Option<&PathBuf> = task.playbook.as_ref().or(app.config.agent.playbook.as_ref());
-    let Some(path) = named else { return Ok(Playbook::built_in()) };
-    let text = read(path, MOST_PLAYBOOK)?;
-    Playbook::parse(&path.display().to_string(), &text).map_err(|why| Fault::input(why.to_string()))
+    let named = task.playbook.as_ref().or(app.config.agent.playbook.as_ref());
+    // Its session has a say in how deep its threads may nest: it is asked when the course begins.
+    right(named.map(PathBuf::as_path), u32::MAX)
 }
