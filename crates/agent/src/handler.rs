@@ -255,7 +255,8 @@ pub fn give_up(engine: &Engine, kit: &mut Kit<'_>, why: &str) -> Verdict {
         }
         Ok(verdict) => verdict,
         Err(error) => match Trouble::of(&error) {
-            Trouble::Elsewhere(why) => Verdict::Left(why),
+            // After a pause: nobody waits here for whoever has it, and one who has it may have it for long.
+            Trouble::Elsewhere(why) => Verdict::Again(why),
             Trouble::MayPass(why) | Trouble::ForGood(why) => Verdict::Failed(why),
         },
     }

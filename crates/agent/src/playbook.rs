@@ -206,7 +206,7 @@ pub trait Hands<'e> {
 
     /// Between two nodes and between two calls: orders are followed and limits kept here, by an error; comments and other
     /// news are said in `thread`, which has no open calls unless `calls_wait`.
-    fn between(&mut self, thread: &mut Thread<'_>, calls_wait: CallsWait) -> Result<()>;
+    fn between(&mut self, thread: &mut Thread<'_>, next: Next) -> Result<()>;
 
     /// Before the end. True when words wait in `thread` that the model has not answered; new ones are said there only when
     /// `may_answer`, which is whether the course has a way back to where the model answers.
@@ -235,13 +235,13 @@ pub trait Hands<'e> {
     -> Result<()>;
 }
 
-/// Whether calls wait for their results: then nothing may be said in between.
+/// What comes next. Words that people said wait for a model that hears them, and calls for their results before that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CallsWait {
-    /// Some do.
-    Yes,
-    /// None does.
-    No,
+pub enum Next {
+    /// A turn of the model: what was said meanwhile is said now.
+    Turn,
+    /// Something else.
+    Other,
 }
 
 /// How a playbook came to its end.

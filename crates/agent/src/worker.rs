@@ -292,11 +292,13 @@ impl<'w> Worker<'w> {
             return yours(store.finish(taken, &Outcome::Back));
         }
         if taken.tries > self.pace.tries {
-            match self.engine.fail(&taken.job.session, why) {
-                Ok(_) | Err(EngineError::Store(Store::NoSession(_) | Store::Ended(..))) => {}
-                Err(other) => return Err(other.into()),
-            }
-            return yours(store.finish(taken, &Outcome::Dead { why: why.to_owned() }));
+            let failed = match self.engine.fail(&taken.job.session, why) {
+                Ok(_) | Err(EngineError::Store(Store::NoSession(_) | Store::Ended(..))) => Ok(()),
+                Err(other) => Err(other.into()),
+            };
+            // Also where its session cannot be told: else it would come back for ever.
+            yours(store.finish(taken, &Outcome::Dead { why: why.to_owned() }))?;
+            return failed;
         }
         let pause = self.pace.pause_after(taken.tries);
         yours(store.finish(taken, &Outcome::Again { pause, why: why.to_owned() }))

@@ -84,7 +84,7 @@ impl Engine {
         let begun = known.filter(|session| session.meta == meta && !session.status.is_ended());
         let Some(begun) = begun else {
             self.create(&meta)?;
-            let noted = self.note_import(&meta, &id, Some(UNFINISHED));
+            let noted = self.note_import(&meta, &id, meta.created_at.clone(), Some(UNFINISHED));
             if let Err(error) = noted.and_then(|()| self.bring(&meta, &id, &mut lines, &mut each)) {
                 self.store().remove(&id)?;
                 return Err(error);
@@ -110,9 +110,9 @@ impl Engine {
         Ok(new)
     }
 
-    /// Writes into the row of a session whether all of it is there; its state and times stay those it was made with.
-    fn note_import(&self, meta: &Meta, id: &SessionId, why: Option<&str>) -> Result<()> {
-        let (to, at) = (Session::new(meta).status, meta.created_at.clone());
+    /// Writes into the row of a session whether all of it is there; its state stays the one it was made with.
+    fn note_import(&self, meta: &Meta, id: &SessionId, at: String, why: Option<&str>) -> Result<()> {
+        let to = Session::new(meta).status;
         self.store().change(id, &Change::State { to, at, why: why.map(str::to_owned) })?;
         Ok(())
     }
@@ -125,7 +125,7 @@ impl Engine {
             return Ok(());
         }
         match unfinished(&self.session(id)?) {
-            Some(_) => self.note_import(meta, id, None),
+            Some(_) => self.note_import(meta, id, self.now(), None),
             None => Ok(()),
         }
     }

@@ -46,8 +46,12 @@ pub fn connect(url: &str, how: &Connecting) -> Result<Arc<dyn Store>> {
     if begins(&REDIS) {
         return redis::open(url, how);
     }
-    let scheme: String = url.split(':').next().unwrap_or(url).chars().take(40).collect();
+    // Only what can be a scheme is repeated: the rest may hold a password.
+    let is_scheme =
+        |word: &&str| word.len() <= 40 && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'+');
+    let what = url.split_once(':').map(|(scheme, _)| scheme).filter(is_scheme);
+    let what = what.map_or_else(|| "an address without a scheme".to_owned(), |scheme| format!("{scheme:?}"));
     Err(Error::BadAddress {
-        why: format!("there is no store for {scheme:?}; use file:, memory:, postgres:// or redis://"),
+        why: format!("there is no store for {what}; use file:, memory:, postgres:// or redis://"),
     })
 }

@@ -64,6 +64,26 @@ impl Home {
     }
 }
 
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = remove(&self.path);
+    }
+}
+
+/// Removes a folder with all that is in it. Some tools close the folders of what they keep against removal.
+fn remove(folder: &Path) -> io::Result<()> {
+    fs::remove_dir_all(folder).or_else(|_| {
+        let mut closed = vec![folder.to_owned()];
+        while let Some(folder) = closed.pop() {
+            let _ = fs::set_permissions(&folder, Permissions::from_mode(PRIVATE));
+            let inside = fs::read_dir(folder).into_iter().flatten().flatten();
+            let folders = inside.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            closed.extend(folders.map(|entry| entry.path()));
+        }
+        fs::remove_dir_all(folder)
+    })
+}
+
 /// The lock of one's own home; `None` when it was swept away in between.
 fn held(folder: &Path) -> io::Result<Option<OwnedFd>> {
     let taken = open(folder)
@@ -71,6 +91,8 @@ fn held(folder: &Path) -> io::Result<Option<OwnedFd>> {
     match taken {
         Ok(handle) => Ok(folder.is_dir().then_some(handle)),
         Err(Errno::NOENT | Errno::WOULDBLOCK) => Ok(None),
+        // A file system that knows no locks: nobody who sweeps can take it there either.
+        Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(Some(open(folder)?)),
         Err(errno) => Err(errno.into()),
     }
 }
@@ -80,7 +102,7 @@ fn sweep(place: &Path) {
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         let is_home = entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes());
         if is_home && let Some(_lock) = left_behind(&entry.path()) {
-            let _ = fs::remove_dir_all(entry.path());
+            let _ = remove(&entry.path());
         }
     }
 }
@@ -156,6 +178,20 @@ mod tests {
                 });
             }
         });
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_is_closed_against_removal_is_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let home = Home::new_in(place.path()).unwrap();
+        let closed = home.home().join("kept/窓");
+        fs::create_dir_all(&closed).unwrap();
+        fs::write(closed.join("file"), "").unwrap();
+        for folder in [&closed, closed.parent().unwrap()] {
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o555)).unwrap();
+        }
+        drop(home);
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
     }
 }

@@ -7,8 +7,8 @@
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process, pidfd_open, set_child_subreaper,
-    wait,
+    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, pidfd_open,
+    set_child_subreaper, wait,
 };
 use std::collections::HashSet;
 use std::io;
@@ -62,6 +62,14 @@ impl Keeper {
         Ok(())
     }
 
+    /// The one that is known without asking the system, with its group.
+    fn kill_command(&self) {
+        if self.ended.is_none() {
+            let _ = kill_process_group(self.command, Signal::KILL);
+            let _ = kill_process(self.command, Signal::KILL);
+        }
+    }
+
     /// Of all children that have ended. False when there are no others.
     fn take_last_words(&mut self) -> bool {
         loop {
@@ -79,6 +87,7 @@ impl Keeper {
     fn end_all(&mut self) {
         let (began, mut known) = (Instant::now(), HashSet::new());
         while began.elapsed() < PATIENCE {
+            self.kill_command();
             kill_children();
             if kill_descendants(&mut known) {
                 continue;
@@ -104,12 +113,12 @@ fn kill_descendants(known: &mut HashSet<Pid>) -> bool {
     is_new
 }
 
-/// Kills those the kernel names as our children. That takes so little time that even one who is always about to start
-/// another and end is met. A kernel that does not name them leaves it to the longer look.
+/// Kills those the kernel names as our children, the youngest first: the others are mostly dead. That takes so little time
+/// that even one who is always about to start another and end is met. A kernel that does not name them leaves it to the longer look.
 fn kill_children() {
     for thread in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
         let children = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-        for pid in children.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)) {
+        for pid in children.split_whitespace().rev().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)) {
             let _ = kill_process(pid, Signal::KILL);
         }
     }

@@ -12,6 +12,7 @@ use super::{Sandbox, Workshop, allow, keeper};
 use crate::tools::Answer;
 use komado_provider::Cancel;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use std::ffi::OsString;
 use std::io::{self, PipeReader, Read};
@@ -255,7 +256,7 @@ impl Running {
         watched.extend(self.output.iter().map(|output| PollFd::new(output, PollFlags::IN)));
         match poll(&mut watched, Some(&time(most))) {
             Ok(_) => Ok(!watched[0].revents().is_empty()),
-            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(Errno::INTR) => Ok(false),
             Err(errno) => Err(errno.into()),
         }
     }
@@ -264,8 +265,10 @@ impl Running {
     fn read(&mut self, most: u64) -> io::Result<bool> {
         let Some(output) = &mut self.output else { return Ok(false) };
         let mut ready = [PollFd::new(&*output, PollFlags::IN)];
-        if poll(&mut ready, Some(&time(Duration::ZERO)))? == 0 {
-            return Ok(true);
+        match poll(&mut ready, Some(&time(Duration::ZERO))) {
+            Ok(0) | Err(Errno::INTR) => return Ok(true),
+            Ok(_) => {}
+            Err(errno) => return Err(errno.into()),
         }
         let mut buffer = [0; 16 << 10];
         let length = output.read(&mut buffer)?;
@@ -286,7 +289,10 @@ impl Running {
         while began.elapsed() < GRACE && self.spool.written() < most {
             let Some(output) = &self.output else { break };
             let mut ready = [PollFd::new(output, PollFlags::IN)];
-            poll(&mut ready, Some(&time(GRACE.saturating_sub(began.elapsed()))))?;
+            match poll(&mut ready, Some(&time(GRACE.saturating_sub(began.elapsed())))) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
             if !self.read(most)? {
                 break;
             }

@@ -7,6 +7,7 @@ use komado_core::journal::Entry;
 use komado_core::message::Message;
 use komado_core::{Kind, Role};
 use komado_engine::{Error, Thread};
+use std::collections::BTreeSet;
 
 /// How a comment begins; the model is told of it in its brief.
 const BEGIN: &str = "[comment by ";
@@ -46,14 +47,13 @@ pub(super) fn wait_in(thread: &Thread<'_>) -> Result<bool> {
 
 /// What came of a task, with a word about comments that nobody took in.
 pub(super) fn with_unheard(kit: &Kit<'_>, result: &str) -> String {
-    let mut authors: Vec<String> = kit.orders.comments().into_iter().map(|comment| comment.author).collect();
-    authors.dedup();
+    let authors: BTreeSet<String> = kit.orders.comments().into_iter().map(|comment| comment.author).collect();
     match authors.is_empty() {
         true => result.to_owned(),
         false => format!(
             "{}\n\nNot taken into account: what {} wrote while this was being finished.",
             result.trim_end(),
-            authors.join(", ")
+            authors.into_iter().collect::<Vec<_>>().join(", ")
         ),
     }
 }

@@ -8,8 +8,9 @@ use super::{Kit, comments};
 use crate::error::{Error, Result};
 use crate::limits::count;
 use crate::mind::Mind;
-use crate::playbook::{CallsWait, Ended, Hands, Wanted};
+use crate::playbook::{Ended, Hands, Next, Wanted};
 use crate::progress::Progress;
+use crate::source::Comment;
 use crate::tools::{Answer, Body};
 use komado_core::message::{Call, Message};
 use komado_core::{SessionId, ThreadId};
@@ -84,11 +85,16 @@ impl<'a, 'k, 'e> AtWork<'a, 'k, 'e> {
         }
         let mut messages: Vec<Message> = came.iter().map(comments::message).collect();
         messages.extend(more);
-        for comment in came {
-            self.mark.seen = later(self.mark.seen.take(), Some(comment.id));
-            self.tell(Progress::Comment { author: comment.author });
+        let mut mark = self.marked();
+        for comment in &came {
+            mark.seen = later(mark.seen.take(), Some(comment.id.clone()));
         }
-        thread.say_noting(ABOUT, self.marked().raw()?, messages)?;
+        thread.say_noting(ABOUT, mark.raw()?, messages)?;
+        // Not before they are said: whoever goes on after a write that failed must hear them again.
+        self.mark.seen = mark.seen;
+        for Comment { author, .. } in came {
+            self.tell(Progress::Comment { author });
+        }
         Ok(())
     }
 
@@ -136,21 +142,22 @@ impl<'e> Hands<'e> for AtWork<'_, '_, 'e> {
         self.mind.open(session, thread)
     }
 
-    fn between(&mut self, thread: &mut Thread<'_>, calls_wait: CallsWait) -> Result<()> {
+    fn between(&mut self, thread: &mut Thread<'_>, next: Next) -> Result<()> {
         self.follow_orders()?;
         if let Some(reached) = self.toll.reached() {
             return Err(Error::Limit(reached));
         }
         self.report();
         self.settle(thread)?;
-        match calls_wait {
-            CallsWait::Yes => Ok(()),
-            CallsWait::No => self.take_comments(thread, None),
+        match next {
+            Next::Turn => self.take_comments(thread, None),
+            Next::Other => Ok(()),
         }
     }
 
     /// The tracker is asked once more. One that is away keeps no task from ending; nor does a comment keep one that was told
-    /// to end, or that has reached its bounds.
+    /// to end, or that has reached its bounds. An issue that was closed meanwhile does not undo what was done: the task itself
+    /// may have closed it.
     fn before_end(&mut self, thread: &mut Thread<'_>, may_answer: bool) -> Result<bool> {
         if let Err(why) = ask(self.kit.source, self.kit.task, self.kit.orders) {
             self.tell(Progress::Trouble { why: why.to_string() });

@@ -11,6 +11,7 @@ use komado_core::raw::Raw;
 use komado_engine::{Engine, Thread};
 use komado_store::Mode;
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 use std::path::PathBuf;
 
 /// What the note is about.
@@ -88,8 +89,13 @@ impl Mark {
         Ok(whole)
     }
 
-    /// Both: what is later in each.
+    /// Both: what is later in each. Time is counted from where turns are.
     fn and(self, other: Self) -> Self {
+        let spent_ms = match self.turns_from.cmp(&other.turns_from) {
+            Ordering::Greater => self.spent_ms,
+            Ordering::Less => other.spent_ms,
+            Ordering::Equal => self.spent_ms.max(other.spent_ms),
+        };
         Self {
             title: self.title.or(other.title),
             url: self.url.or(other.url),
@@ -97,7 +103,7 @@ impl Mark {
             clone_url: self.clone_url.or(other.clone_url),
             playbook: self.playbook.or(other.playbook),
             seen: later(self.seen, other.seen),
-            spent_ms: self.spent_ms.max(other.spent_ms),
+            spent_ms,
             turns_from: self.turns_from.max(other.turns_from),
             tokens_from: self.tokens_from.max(other.tokens_from),
         }
@@ -119,5 +125,12 @@ mod tests {
         let mark = |seen: &str, spent_ms| Mark { seen: Some(seen.to_owned()), spent_ms, ..Mark::default() };
         assert_eq!(mark("99", 5).and(mark("100", 3)), mark("100", 5));
         assert_eq!(Mark::default().and(mark("7", 0)), mark("7", 0));
+        let anew = Mark { turns_from: 4, ..Mark::default() };
+        assert_eq!(
+            anew.clone().and(mark("7", 50)).spent_ms,
+            0,
+            "a task that is let go on has all its time again"
+        );
+        assert_eq!(mark("7", 50).and(anew).spent_ms, 0);
     }
 }

@@ -7,6 +7,9 @@ use super::course::Course;
 use super::node::Llm;
 use crate::error::Result;
 
+/// How often a run goes back at most: whoever answers each of a task's words with words of their own never comes to an end.
+const MOST: u32 = 10;
+
 impl<'p> Course<'p, '_, '_> {
     /// Remembers an `llm` node that answers whatever was said. One in a child thread is gone with its thread.
     pub(super) fn came_by(&mut self, llm: &Llm) {
@@ -20,9 +23,10 @@ impl<'p> Course<'p, '_, '_> {
         if self.taken.is_some() {
             return Ok(None);
         }
-        let back = self.answers.filter(|_| self.children.is_empty());
+        let back = self.answers.filter(|_| self.children.is_empty() && self.backs < MOST);
         let thread = self.children.last_mut().unwrap_or(&mut self.root);
         let words_wait = self.hands.before_end(thread, back.is_some())?;
+        self.backs += u32::from(words_wait);
         Ok(back.filter(|_| words_wait).map(|node| node.id.as_str()))
     }
 }

@@ -4,7 +4,7 @@
 //! process ends, at most one call is in doubt: the first that waits. Where making it twice does no harm it is made again;
 //! else the model is told, and looks for itself.
 
-use super::CallsWait;
+use super::Next;
 use super::course::Course;
 use super::node::{After, Tool};
 use crate::error::Result;
@@ -26,7 +26,7 @@ impl<'p> Course<'p, '_, '_> {
         let mut is_wrong = false;
         while let Some(call) = waiting(self.active())? {
             let thread = self.children.last_mut().unwrap_or(&mut self.root);
-            if let Err(why) = self.hands.between(thread, CallsWait::Yes) {
+            if let Err(why) = self.hands.between(thread, Next::Other) {
                 if !self.in_doubt {
                     self.note_rest();
                 }
@@ -45,7 +45,7 @@ impl<'p> Course<'p, '_, '_> {
         let at = match &taken {
             Some(note) => note.at,
             None => {
-                self.between()?;
+                self.between(Next::Other)?;
                 self.count_call()?;
                 self.active().last()
             }

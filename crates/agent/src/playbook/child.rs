@@ -3,10 +3,10 @@
 //! The child's name is noted before it is spawned, so that whoever takes the task up finds it again. It is held by nobody:
 //! it outlives the process, as the task does.
 
-use super::Hands;
 use super::course::Course;
 use super::node::{Start, Stop};
 use super::note::Note;
+use super::{Hands, Next};
 use crate::error::Result;
 use komado_core::journal::{Ending, Setup};
 use komado_core::thread::Status;
@@ -21,7 +21,7 @@ impl<'p> Course<'p, '_, '_> {
         let noted = self.taken.take().and_then(|note| note.child);
         let noted = noted.map(ThreadId::new).transpose().map_err(komado_engine::Error::from)?;
         if noted.is_none() {
-            self.between()?;
+            self.between(Next::Other)?;
         }
         if let Some(name) = &noted
             && self.enter_child(name)?
@@ -102,7 +102,7 @@ impl<'p> Course<'p, '_, '_> {
 
     pub(super) fn stop_child(&mut self, stop: &'p Stop) -> Result<&'p str> {
         if self.taken.take().is_none() {
-            self.between()?;
+            self.between(Next::Other)?;
             self.note(None, None)?;
         }
         let Some(mut child) = self.children.pop() else {

@@ -8,7 +8,7 @@ use super::node::{Assign, Branch, Does, End, Node, Set};
 use super::note::{ABOUT, Note};
 use super::template::{Template, Unset};
 use super::vars::{Lookup, Vars};
-use super::{CallsWait, Ended, Error as Bad, Hands, Playbook};
+use super::{Ended, Error as Bad, Hands, Next, Playbook};
 use crate::error::Result;
 use komado_core::journal::{Ending, Entry};
 use komado_core::message::{Message, Role};
@@ -40,6 +40,8 @@ pub(super) struct Course<'p, 'h, 'e> {
     pub(super) taken: Option<Note>,
     /// The last node that answers whatever was said.
     pub(super) answers: Option<&'p Node>,
+    /// How often it went back to one from the end.
+    pub(super) backs: u32,
     /// True while the first call that waits may have been running when another process ended.
     pub(super) in_doubt: bool,
     unsettled: u32,
@@ -76,6 +78,7 @@ impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
             node,
             taken: None,
             answers: None,
+            backs: 0,
             in_doubt: false,
             unsettled: 0,
             own_calls: 0,
@@ -256,10 +259,10 @@ impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
     }
 
     /// Orders, limits and news, before a node acts.
-    pub(super) fn between(&mut self) -> Result<()> {
+    pub(super) fn between(&mut self, next: Next) -> Result<()> {
         let thread = self.children.last_mut().unwrap_or(&mut self.root);
-        let wait = if thread.view().open().calls.is_empty() { CallsWait::No } else { CallsWait::Yes };
-        self.hands.between(thread, wait)
+        let next = if thread.view().open().calls.is_empty() { next } else { Next::Other };
+        self.hands.between(thread, next)
     }
 
     /// Notes that this node is about to act, and says `message` in the active thread: in one write where that is the root.

@@ -1,8 +1,8 @@
 //! The `llm` node: something is said, if need be, and the model answers.
 
-use super::Wanted;
 use super::course::{Course, user};
 use super::node::Llm;
+use super::{Next, Wanted};
 use crate::error::Result;
 use komado_core::journal::{Entry, Reply};
 use komado_core::message::Message;
@@ -26,7 +26,7 @@ impl<'p> Course<'p, '_, '_> {
                     self.heard(llm, seq, &message, &reply);
                     return Ok(&llm.next);
                 }
-                self.between()?;
+                self.between(Next::Turn)?;
                 let active = self.active();
                 if let Some(prompt) = prompt
                     && !is_said_after(active, note.at, &prompt)?
@@ -35,7 +35,7 @@ impl<'p> Course<'p, '_, '_> {
                 }
             }
             None => {
-                self.between()?;
+                self.between(Next::Turn)?;
                 self.note(None, prompt.map(user))?;
             }
         }

@@ -1,6 +1,6 @@
 //! Hands for a playbook that somebody runs in their own process: a mind, tools, limits, and Ctrl-C.
 
-use super::{CallsWait, Hands, Wanted};
+use super::{Hands, Next, Wanted};
 use crate::error::{Error, Result};
 use crate::limits::{Limits, Reached};
 use crate::mind::Mind;
@@ -110,7 +110,7 @@ impl<'e> Hands<'e> for Solo<'_, 'e> {
         self.mind.open(session, thread)
     }
 
-    fn between(&mut self, _thread: &mut Thread<'_>, _calls_wait: CallsWait) -> Result<()> {
+    fn between(&mut self, _thread: &mut Thread<'_>, _next: Next) -> Result<()> {
         self.go_on()?;
         self.reached().map_or(Ok(()), |reached| Err(Error::Limit(reached)))
     }

@@ -164,7 +164,7 @@ fn whoever_rests_between_calls_leaves_none_of_them_in_doubt() {
     });
     world.limits.turns = Some(1);
     let built_in = Playbook::built_in();
-    assert!(crate::kit::why(world.run(&built_in)).contains("took its 1 turns"));
+    assert!(crate::kit::why(world.run(&built_in)).contains("took its 1 turn"));
     assert!(world.calls().is_empty());
     world.limits.turns = Some(9);
     assert_eq!(world.run(&built_in).unwrap().result, "終わり");

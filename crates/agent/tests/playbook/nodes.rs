@@ -246,7 +246,7 @@ fn a_task_that_failed_inside_a_child_goes_on_in_the_same_child() {
         {"id": "done", "type": "end"}
     ]));
     world.limits.turns = Some(1);
-    assert!(why(world.run(&nested)).contains("took its 1 turns"));
+    assert!(why(world.run(&nested)).contains("took its 1 turn"));
     let engine = world.engine();
     engine.fail(&id(), "too many turns").unwrap();
     engine.resume(&id()).unwrap();

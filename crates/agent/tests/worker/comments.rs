@@ -10,7 +10,7 @@ use komado_core::message::Message;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A world whose tracker is asked by nobody but who ends a task.
 fn world() -> World {
@@ -145,4 +145,40 @@ fn a_playbook_goes_back_to_where_the_model_answers_and_not_to_a_prompt() {
         (1, 2, 2),
         "{said:?}"
     );
+}
+
+/// Answers everything; somebody comments while it does so the first time, and that is known before it is done.
+fn while_it_speaks(world: &World) -> impl FnMut(&str) -> komado_agent::Result<Message> + 'static {
+    let (board, looks) = (Arc::clone(&world.board), Arc::new(AtomicU32::new(0)));
+    let counted = Arc::clone(&looks);
+    let count_look = move || _ = counted.fetch_add(1, Ordering::SeqCst);
+    board.lock().unwrap().while_asked = Some(Arc::new(count_look));
+    move |_| {
+        let is_first = board.lock().unwrap().comments.is_empty();
+        if is_first {
+            board.lock().unwrap().comments = vec![comment()];
+            let (seen, until) = (looks.load(Ordering::SeqCst), Instant::now() + Duration::from_secs(60));
+            while looks.load(Ordering::SeqCst) < seen + 3 && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        Ok(words("done"))
+    }
+}
+
+#[test]
+fn words_that_come_in_the_last_turn_of_a_child_or_before_a_call_are_not_said_where_nobody_hears_them() {
+    let in_child = r#"{"name":"child","nodes":[{"id":"in","type":"stelis_start","next":"a"},
+        {"id":"a","type":"llm","prompt":"go","next":"out"},{"id":"out","type":"stelis_end","next":"e"},{"id":"e","type":"end"}]}"#;
+    let before_call = r#"{"name":"call","nodes":[{"id":"a","type":"llm","prompt":"go","next":"t"},
+        {"id":"t","type":"tool","tool":"look","next":"e"},{"id":"e","type":"end"}]}"#;
+    for text in [in_child, before_call] {
+        let mut world = World::new();
+        world.pace.poll = Duration::from_millis(10);
+        world.playbook = Playbook::parse("p", text).unwrap();
+        let id = world.queue("s1");
+        assert_eq!(world.work(while_it_speaks(&world)), Verdict::Completed);
+        assert_eq!(count(&world.said(&id), "[comment by ann]"), 0);
+        assert!(result(&world).contains("Not taken into account: what ann wrote"), "{}", result(&world));
+    }
 }

@@ -19,7 +19,8 @@ pub(crate) fn url(url: &str) -> String {
     match (base.rfind('@'), query.as_deref().and_then(|query| query.rfind('@'))) {
         (_, Some(at)) => format!("{}***{}", scheme(base), query.as_deref().map_or("", |query| &query[at..])),
         (Some(at), None) => format!("{}***{}", scheme(base), &base[at..]) + &tail(query.as_deref()),
-        (None, None) => base.to_owned() + &tail(query.as_deref()),
+        (None, None) if is_plain(base) => base.to_owned() + &tail(query.as_deref()),
+        (None, None) => format!("{}***", scheme(base)),
     }
 }
 
@@ -37,6 +38,22 @@ pub(super) fn excerpt(text: &str) -> String {
     }
 }
 
+/// True when nothing in an address without a name can be a password: what follows a host is its port.
+fn is_plain(base: &str) -> bool {
+    let Some((_, rest)) = base.split_once("://") else { return !is_telltale(base) };
+    let hosts = rest.split('/').next().unwrap_or_default().split(',');
+    let behind = |host: &str| host.rsplit_once(']').map_or(host, |(_, port)| port).to_owned();
+    hosts.map(behind).all(|host| {
+        let port = host.split_once(':').map_or("", |(_, port)| port);
+        port.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
+fn is_telltale(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    TELLTALE.iter().any(|part| lower.contains(part))
+}
+
 fn scheme(base: &str) -> &str {
     base.find("://").map_or("", |end| &base[..end + 3])
 }
@@ -47,7 +64,5 @@ fn tail(query: Option<&str>) -> String {
 
 fn parameter(pair: &str) -> String {
     let name = pair.split('=').next().unwrap_or_default();
-    let lower = name.to_lowercase();
-    let secret = TELLTALE.iter().any(|part| lower.contains(part));
-    if secret { format!("{name}=***") } else { pair.to_owned() }
+    if is_telltale(name) { format!("{name}=***") } else { pair.to_owned() }
 }

@@ -4,7 +4,7 @@ use crate::run::Place;
 use serde_json::json;
 use std::io::Write;
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What is said of it.
 const TOLD: &str = "session s: its import is not finished";
@@ -29,8 +29,10 @@ fn kill_half_way(place: &Place, export: &str) {
     stdin.write_all(half.as_bytes()).unwrap();
     stdin.flush().unwrap();
     let journal = place.base().join("running/s/messages.jsonl");
+    let until = Instant::now() + Duration::from_secs(300);
     while std::fs::metadata(&journal).map_or(0, |file| file.len()) < 2_400_000 {
         assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        assert!(Instant::now() < until, "it does not write what it was given");
         std::thread::sleep(Duration::from_millis(5));
     }
     child.kill().unwrap();

@@ -185,7 +185,8 @@ fn host_port(text: &str, usual: u16) -> Result<(String, u16)> {
     let port = match port {
         None => usual,
         Some(port) => {
-            port.parse().map_err(|_| refused(format!("{port:?} is no port; write redis://host:port")))?
+            // Not repeated: it may be a password whose `@host` was forgotten.
+            port.parse().map_err(|_| refused("its port is no number; write redis://host:port".into()))?
         }
     };
     Ok((host.to_owned(), port))
@@ -265,7 +266,7 @@ mod tests {
     #[test]
     fn a_wrong_address_is_refused_without_its_password() {
         let wrong = [
-            ("redis://u:secret@h:port", "\"port\" is no port"),
+            ("redis://u:secret@h:port", "its port is no number"),
             ("redis://u:secret@h/x", "\"x\" is no database"),
             ("redis://u:secret@h?prefx=a", "`prefx` is no parameter"),
             ("redis://u:secret@h?prefix={a}", "`prefix` is one to 64"),

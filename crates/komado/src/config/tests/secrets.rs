@@ -63,6 +63,11 @@ fn an_address_is_masked_generously() {
         ("u:p@h", "***@h"),
         ("https://h/?api_key=1&q=2&Token=3", "https://h/?api_key=***&q=2&Token=***"),
         ("postgres://u:p@h/d?password=1", "postgres://***@h/d?password=***"),
+        ("redis://:p", "redis://***"),
+        ("postgres://u:p/d", "postgres://***"),
+        ("redis://h:7000,h2:7001/0", "redis://h:7000,h2:7001/0"),
+        ("http://[::1]:8080/v1", "http://[::1]:8080/v1"),
+        ("host=h user=u password=p", "***"),
     ];
     for (url, shown) in cases {
         assert_eq!(mask::url(url), shown);
