@@ -5,10 +5,11 @@
 
 use crate::error::Result;
 use crate::handler::Mark;
-use komado_core::SessionId;
+use komado_core::journal::{Close, Ending, Entry};
 use komado_core::session::{Session, State, TaskKey};
+use komado_core::{Kind, SessionId, ThreadId};
 use komado_engine::{Engine, Error as EngineError};
-use komado_store::{Error as Store, Query};
+use komado_store::{Error as Store, Mode, Query};
 use std::collections::HashSet;
 
 /// Jobs of the queue that are looked at in one go.
@@ -52,9 +53,24 @@ fn is_task(row: &Session) -> bool {
     key.task_source != "local" || key.task_type == "task"
 }
 
-/// True when a worker began it and nobody writes it now. A session that somebody made by hand for an issue is theirs.
+/// True when a worker began it and nobody writes it now. A session that somebody made by hand for an issue is theirs, and
+/// so is one that they opened after it was completed.
 fn is_abandoned(engine: &Engine, session: &SessionId) -> Result<bool> {
-    Ok(engine.store().writer(session)?.is_none() && Mark::of_session(engine, session)?.is_some())
+    Ok(engine.store().writer(session)?.is_none()
+        && Mark::of_session(engine, session)?.is_some()
+        && !was_completed(engine, session)?)
+}
+
+/// True when it was completed the last time it was closed.
+fn was_completed(engine: &Engine, session: &SessionId) -> Result<bool> {
+    let root = engine.open(session, &ThreadId::root(), Mode::Read)?;
+    for seq in (1..=root.last()).rev() {
+        if root.source().head(seq)?.kind == Kind::Close {
+            let entry = root.record(seq)?.entry;
+            return Ok(matches!(entry, Entry::Close(Close { ending: Ending::Completed, .. })));
+        }
+    }
+    Ok(false)
 }
 
 fn stop(engine: &Engine, session: &SessionId) -> Result<bool> {

@@ -86,14 +86,14 @@ fn tell(app: &mut App, session: &SessionId, state: &str, words: &str, undo: Opti
 }
 
 /// Refuses to open the session of a task by hand: nobody would work on it, and the next worker would end it. One that is
-/// completed is nobody's any more.
+/// completed is nobody's any more. The queue is read for sessions of tasks only: a damaged one keeps no other from going on.
 pub(crate) fn check_by_hand(app: &App, id: &SessionId) -> Outcome {
-    let task = Standing::of_session(app, id)?;
-    let Some(row) = task.row.as_ref().filter(|row| is_task(row) && row.status != State::Completed) else {
+    let row = app.engine.session(id)?;
+    if !is_task(&row) || row.status == State::Completed {
         return Ok(());
-    };
+    }
     let verb = if row.status.is_ended() { "retry" } else { "resume" };
-    match task.is_of_a_worker() {
+    match Standing::of_session(app, id)?.is_of_a_worker() {
         true => Err(refused(id, format!("goes on in the queue: `komado task {verb} {id}`"))),
         false => Ok(()),
     }

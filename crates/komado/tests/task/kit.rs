@@ -4,7 +4,8 @@ use crate::run::{Place, Said};
 use komado_provider::scripted::{Options, Reply, Script, Server as Model, Step, ToolCall, When};
 use komado_store::{FileStore, Holder};
 use serde_json::{Value, json};
-use std::process::{Child, Stdio};
+use std::io::ErrorKind;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Long enough for a slow machine; what hangs would hang for ever.
@@ -120,6 +121,19 @@ pub(crate) fn await_that(what: &str, is_so: impl Fn() -> bool) {
     while !is_so() {
         assert!(start.elapsed() < PATIENCE, "{what}: not after {PATIENCE:?}");
         std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Starts a program that was only just written: a process that another test starts may hold it open for a moment longer.
+pub(crate) fn started(command: &mut Command) -> Child {
+    let start = Instant::now();
+    loop {
+        match command.spawn() {
+            Err(why) if why.kind() == ErrorKind::ExecutableFileBusy && start.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            child => return child.unwrap(),
+        }
     }
 }
 

@@ -196,4 +196,8 @@ fn a_task_that_names_what_is_not_there_fails_at_once_and_a_queue_that_is_broken_
     assert_eq!((shop.state(id).as_str(), shop.asked().len()), ("failed", 0));
     std::fs::write(shop.place.base().join("queue.db"), "garbage").unwrap();
     assert!(shop.refused(&["work", "--once"], 1).contains("queue.db"));
+    let mine = shop.place.session();
+    shop.place.ok(&["pause", &mine]);
+    shop.place.ok(&["resume", &mine]);
+    assert!(shop.refused(&["resume", id], 1).contains("queue.db"), "that of a task could be in the queue");
 }

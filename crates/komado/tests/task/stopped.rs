@@ -2,6 +2,7 @@
 
 use crate::kit::{Shop, long, says};
 use komado_provider::scripted::Step;
+use komado_store::{Queue, Queued, Stage};
 use serde_json::Value;
 
 /// Stops a task; gives the words of the undo.
@@ -89,6 +90,51 @@ fn one_that_failed_is_out_of_the_queue_and_can_be_retried_all_the_same() {
     undo(&shop, &again);
     assert_eq!(shop.state(&id), "queued");
     assert!(shop.show(&id)["text"] == "(refused) once");
+}
+
+#[test]
+fn one_that_somebody_failed_unbegun_stays_failed_with_its_reason_and_keeps_its_words() {
+    let shop = Shop::new(vec![says("(t)", "done")], "");
+    let id = shop.add("(t) 窓");
+    shop.place.ok(&["task", "pause", &id]);
+    shop.place.ok(&["fail", &id, "枠がない"]);
+    let again = stop(&shop, &id, "failed");
+    let shown = shop.show(&id);
+    assert_eq!((&shown["why"], &shown["text"]), (&"枠がない".into(), &"(t) 窓".into()));
+    undo(&shop, &again);
+    shop.work();
+    assert_eq!(shop.state(&id), "completed");
+}
+
+#[test]
+fn one_that_several_take_up_at_once_is_queued_once_and_nobody_hears_of_another_task() {
+    let shop = Shop::new(vec![says("(t)", "done")], "");
+    let id = shop.add("(t) all at once");
+    stop(&shop, &id, "stopped");
+    let said = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..4).map(|_| scope.spawn(|| shop.place.run(&["task", "retry", &id]))).collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert!(said.iter().any(|said| said.code == 0));
+    assert!(said.iter().all(|said| [0, 5].contains(&said.code) && !said.err.contains("another task")));
+    assert_eq!((shop.state(&id).as_str(), shop.store().jobs(None, 0).unwrap().len()), ("queued", 1));
+    shop.work();
+    assert_eq!(shop.state(&id), "completed");
+}
+
+#[test]
+fn one_whose_taking_up_was_cut_off_rests_and_goes_on_when_it_is_resumed() {
+    let shop = Shop::new(vec![says("(t)", "done")], "");
+    let id = shop.add("(t) cut off");
+    let job = shop.store().jobs(None, 0).unwrap().remove(0).job;
+    stop(&shop, &id, "stopped");
+    let at_rest = Queued { job, stage: Stage::Dead, tries: 0, why: Some("paused".into()) };
+    assert!(shop.store().adopt(&at_rest).unwrap());
+    shop.work();
+    assert_eq!(shop.state(&id), "paused");
+    shop.place.ok(&["task", "resume", &id]);
+    shop.work();
+    assert_eq!(shop.state(&id), "completed");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Issues of a stand-in for GitHub become tasks.
 
-use crate::kit::{Shop, Worker, await_that, says};
+use crate::kit::{Shop, Worker, await_that, says, started};
 use komado_agent::source::Kind;
 use komado_agent::stand_in::{Issue, Limit, Place, Server};
 use komado_provider::scripted::{Step, When};
@@ -110,6 +110,38 @@ fn a_task_that_is_stopped_before_it_began_leaves_no_label() {
 }
 
 #[test]
+fn a_task_that_had_ended_keeps_the_label_of_its_end_when_it_is_stopped() {
+    let refused = desk(vec![Step::fail(401, None)]);
+    let id = refused.fetch().remove(0);
+    refused.shop.work();
+    refused.shop.place.ok(&["task", "stop", &id]);
+    assert_eq!(refused.labels(), ["coding agent failed"]);
+    let untold = desk(vec![says("(t)", "done")]);
+    let id = untold.fetch().remove(0);
+    untold.shop.set(&settings("http://127.0.0.1:9"));
+    untold.shop.work();
+    untold.shop.set(&settings(untold.github.url()));
+    let stopped = untold.shop.place.json(&["task", "stop", &id]);
+    assert_eq!((&stopped["state"], &stopped["undo"]), (&"completed".into(), &serde_json::Value::Null));
+    assert_eq!(untold.labels(), ["coding agent done"]);
+}
+
+#[test]
+fn a_task_that_somebody_opens_after_it_was_completed_is_theirs_and_its_issue_stays_done() {
+    let desk = desk(vec![says("(t)", "done")]);
+    let id = desk.fetch().remove(0);
+    desk.shop.work();
+    desk.shop.place.ok(&["resume", &id]);
+    desk.shop.work();
+    assert_eq!(
+        (desk.shop.state(&id).as_str(), desk.labels()),
+        ("running", vec!["coding agent done".to_owned()])
+    );
+    desk.shop.place.ok(&["complete", &id]);
+    assert_eq!(desk.shop.state(&id), "completed");
+}
+
+#[test]
 fn a_worker_that_waits_for_its_tracker_ends_when_it_is_told_to() {
     let desk = desk(vec![]);
     let patient = settings(desk.github.url()).replace("patience_seconds: 1", "patience_seconds: 600");
@@ -131,7 +163,7 @@ fn worker_without_a_program(desk: &Desk) -> Worker {
     let mut command = Command::new(&copy);
     command.arg("work").current_dir(place.path()).env_clear().env("HOME", place.path());
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let worker = Worker(quiet.spawn().unwrap());
+    let worker = Worker(started(quiet));
     std::fs::remove_file(copy).unwrap();
     worker
 }

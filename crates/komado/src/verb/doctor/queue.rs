@@ -83,7 +83,8 @@ fn stale(queued: &Queued, row: &Session, long_ago: &str) -> Option<String> {
     };
     let at = since.get(..16).unwrap_or(since);
     Some(format!(
-        "{state} since {at}, and its job is still in the queue: {wayout}; `komado task stop {id}` only takes it out"
+        "{state} since {at}, and its job is still in the queue: {wayout}; `komado task stop {id}` takes it out without a \
+         word at its tracker"
     ))
 }
 

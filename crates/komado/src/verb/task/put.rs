@@ -1,12 +1,12 @@
 //! A task into the queue, under a session of its own.
 
-use super::standing::{Standing, job_of};
+use super::standing::{PAUSED, Standing, job_of};
 use crate::app::App;
 use crate::fault::Outcome;
 use komado_agent::task::Task;
 use komado_core::SessionId;
 use komado_core::session::TaskKey;
-use komado_store::Job;
+use komado_store::{Job, Queued, Stage};
 
 /// What became of a task that was to be queued.
 pub(super) enum Put {
@@ -57,16 +57,27 @@ pub(super) fn name(key: &TaskKey) -> String {
 }
 
 /// Puts it at the end of the queue.
-pub(super) fn put(app: &App, session: SessionId, mut task: Task) -> Outcome<Put> {
+pub(super) fn put(app: &App, session: SessionId, task: Task) -> Outcome<Put> {
+    let job = job(app, session, task)?;
+    Ok(if app.engine.store().enqueue(&job)? { Put::Queued(job.session) } else { Put::Known })
+}
+
+/// Puts it into the queue as one that rests: nobody takes it before it is let go. False when one with its key is there.
+pub(super) fn put_at_rest(app: &App, session: SessionId, task: Task) -> Outcome<bool> {
+    let job = job(app, session, task)?;
+    let at_rest = Queued { job, stage: Stage::Dead, tries: 0, why: Some(PAUSED.to_owned()) };
+    Ok(app.engine.store().adopt(&at_rest)?)
+}
+
+fn job(app: &App, session: SessionId, mut task: Task) -> Outcome<Job> {
     task.user = task.user.or_else(|| app.config.user.clone());
-    let job = Job {
+    Ok(Job {
         session,
         key: task.name.clone(),
         user: task.user.clone(),
         body: serde_json::to_string(&task)?,
         at: app.engine.now(),
-    };
-    Ok(if app.engine.store().enqueue(&job)? { Put::Queued(job.session) } else { Put::Known })
+    })
 }
 
 /// Why a task is not queued whose key is taken: where the other one stands, and what can be done.

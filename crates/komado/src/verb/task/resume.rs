@@ -5,7 +5,7 @@
 //! rests, and laid it aside only now.
 
 use super::found::find;
-use super::put::{Put, put};
+use super::put::put_at_rest;
 use super::standing::{Standing, job_of};
 use super::{Named, refused, tell};
 use crate::app::App;
@@ -38,23 +38,39 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
     let mut is_let_go = false;
     loop {
         let id = &task.session;
+        if is_let_go && let Some((state, words, undo)) = went_on(task.state()) {
+            return tell(app, id, state, words, undo);
+        }
         match task.state() {
             "pausing" if Instant::now() < until => std::thread::sleep(LOOK),
             "pausing" => return Err(refused(id, "has not come to rest yet: try again later")),
-            "queued" | "retry" if is_let_go => {
-                return tell(app, id, "queued", "waits to go on", Some("pause"));
-            }
-            "running" if is_let_go => return tell(app, id, "running", "goes on", Some("pause")),
             _ if Instant::now() < until && rests(app, &task)? => {
                 let_go(app, task)?;
                 is_let_go = true;
             }
-            state @ ("stopped" | "failed") => {
+            "paused" => {
+                let why = "rests still, after all the time a worker may take to lay it aside";
+                return Err(refused(id, format!("{why}: try again with `komado task resume {id}`")));
+            }
+            state @ ("stopped" | "failed" | "dead") => {
                 return Err(refused(id, format!("is {state}: `komado task retry {id}` takes it up again")));
             }
             state => return Err(refused(id, format!("is {state}: only one that rests can go on"))),
         }
         task = find(app, &named)?;
+    }
+}
+
+/// The state, the words and the undo for one that was let go; `None` where it rests again. It may have come to its end by
+/// the time it is looked at.
+fn went_on(state: &str) -> Option<(&'static str, &'static str, Option<&'static str>)> {
+    match state {
+        "queued" | "retry" => Some(("queued", "waits to go on", Some("pause"))),
+        "running" => Some(("running", "goes on", Some("pause"))),
+        "completed" => Some(("completed", "went on, and is completed", None)),
+        "failed" => Some(("failed", "went on, and failed", None)),
+        "stopped" => Some(("stopped", "went on, and was stopped", None)),
+        _ => None,
     }
 }
 
@@ -79,14 +95,10 @@ fn let_go(app: &App, task: Standing) -> Outcome {
     Ok(())
 }
 
-/// Makes a job again from what the journal remembers, and opens the session for it.
+/// Makes a job again from what the journal remembers, and opens the session for it. The job is there first, at rest: a
+/// worker that starts meanwhile finds no open session without one.
 pub(super) fn queue_again(app: &App, task: &Standing) -> Outcome {
-    let id = &task.session;
-    let taken =
-        || refused(id, format!("has no job, and another task has its key: `komado task show {}`", task.key));
-    if job_of(app, &task.key)?.is_some() {
-        return Err(taken());
-    }
+    let (id, store) = (&task.session, app.engine.store());
     let Some(about) = task.remembered_task() else {
         let why = "has no job in the queue any more, and was never begun: what it was to do is not known; add it again";
         let end = if task.is_open() {
@@ -96,10 +108,24 @@ pub(super) fn queue_again(app: &App, task: &Standing) -> Outcome {
         };
         return Err(refused(id, format!("{why}{end}")));
     };
-    reopen(app, id)?;
-    match put(app, id.clone(), about)? {
-        Put::Queued(_) => Ok(()),
-        Put::Known => Err(taken()),
+    if !put_at_rest(app, id.clone(), about)? {
+        return check_is_its_own(app, task);
+    }
+    if let Err(fault) = reopen(app, id) {
+        store.withdraw(id)?;
+        return Err(fault);
+    }
+    // Where it is not at rest any more, somebody else let it go, or took it out.
+    store.requeue(id)?;
+    Ok(())
+}
+
+/// Refuses when the job with its key is another task's. Its own was put there by somebody else at the same moment.
+fn check_is_its_own(app: &App, task: &Standing) -> Outcome {
+    let (id, key) = (&task.session, &task.key);
+    match job_of(app, key)? {
+        Some(other) if other.job.session == *id => Ok(()),
+        _ => Err(refused(id, format!("has no job, and another task has its key: `komado task show {key}`"))),
     }
 }
 
@@ -108,5 +134,21 @@ pub(super) fn reopen(app: &App, id: &SessionId) -> Outcome {
     match app.engine.resume(id) {
         Ok(_) | Err(Engine::WrongState { .. }) => Ok(()),
         Err(other) => Err(other.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_ended_right_after_it_was_let_go_is_told_with_its_end_and_one_that_rests_is_looked_at_again() {
+        for state in ["completed", "failed", "stopped"] {
+            let (told, words, undo) = went_on(state).unwrap();
+            assert_eq!((told, undo), (state, None));
+            assert!(words.contains(state), "{words}");
+        }
+        assert_eq!(went_on("retry").unwrap().0, "queued");
+        assert_eq!((went_on("paused"), went_on("pausing")), (None, None));
     }
 }

@@ -32,7 +32,9 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
     if !is_untold && task.row.as_ref().is_some_and(|row| row.status.is_ended()) {
         reopen(app, id)?;
     }
-    app.engine.store().requeue(id)?;
+    if !app.engine.store().requeue(id)? {
+        return tell(app, id, "running", "is worked on by now", Some("stop"));
+    }
     let words = if is_untold { "waits to be told at its tracker" } else { "waits to be tried again" };
     tell(app, id, "queued", words, Some("stop"))
 }

@@ -36,6 +36,11 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
     if task.queued.is_none() && !task.is_open() {
         return Err(refused(id, format!("is {} already", task.state())));
     }
+    if task.for_tracker().is_none() {
+        // Its job is no task and was never begun: there is nothing to keep, and nobody to tell.
+        app.engine.store().withdraw(id)?;
+        return tell(app, id, "stopped", "is out of the queue", None);
+    }
     if task.row.is_none() {
         pause::make(app, &task)?;
     }
@@ -45,8 +50,9 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
     if is_written || (is_open(app, id)? && !end(app, id)?) {
         return tell(app, id, "stopping", "is out of the queue; whoever works on it stops", undo);
     }
-    task.for_tracker().iter().for_each(|task| tell_tracker(app, task));
-    match app.engine.session(id)?.status {
+    let status = app.engine.session(id)?.status;
+    task.for_tracker().iter().for_each(|task| tell_tracker(app, task, label_of(status)));
+    match status {
         State::Stopped => tell(app, id, "stopped", "is stopped", undo),
         State::Completed => tell(app, id, "completed", "is completed, and out of the queue", None),
         ended => {
@@ -62,15 +68,27 @@ fn keep_words(app: &App, task: &Standing) -> Outcome<bool> {
     let Some(about) = task.task() else { return Ok(app.engine.store().writer(id)?.is_some()) };
     match keep(&app.engine, id, &about) {
         Ok(true) => Ok(false),
-        // Closed without a word of it: it is opened to take them in, and stopped then.
-        Ok(false) => {
-            reopen(app, id)?;
-            keep(&app.engine, id, &about).map_err(super::fault)?;
-            Ok(false)
-        }
+        Ok(false) => keep_in_closed(app, id, &about).map(|()| false),
         Err(AgentError::Engine(Engine::Store(Store::Busy { .. }))) => Ok(true),
         Err(other) => Err(super::fault(other)),
     }
+}
+
+/// Closed without a word of it: it is opened to take them in, and ends as it had. One that is completed is not taken up
+/// again, and needs none.
+fn keep_in_closed(app: &App, id: &SessionId, about: &Task) -> Outcome {
+    let before = app.engine.session(id)?;
+    if before.status == State::Completed {
+        return Ok(());
+    }
+    reopen(app, id)?;
+    keep(&app.engine, id, about).map_err(super::fault)?;
+    match before.status {
+        State::Failed => app.engine.fail(id, before.error_message.as_deref().unwrap_or_default())?,
+        State::Stopped => app.engine.stop(id, before.error_message)?,
+        _ => return Ok(()),
+    };
+    Ok(())
 }
 
 fn is_open(app: &App, id: &SessionId) -> Outcome<bool> {
@@ -88,13 +106,21 @@ fn end(app: &App, id: &SessionId) -> Outcome<bool> {
 
 /// Tells the tracker of a task of which only the key is known that nobody works on it.
 pub(crate) fn tell_tracker_of(app: &App, key: &TaskKey) {
-    tell_tracker(app, &bare(key.clone()));
+    tell_tracker(app, &bare(key.clone()), Ended::Stopped);
 }
 
-/// No label of ours stays at the tracker. When it cannot be told, the person is.
-fn tell_tracker(app: &App, task: &Task) {
-    let ended = source_of(app, task, &Cancel::default()).map(|mut source| source.end(task, Ended::Stopped));
-    match ended {
+/// One that had come to its end keeps the label of that.
+fn label_of(status: State) -> Ended {
+    match status {
+        State::Completed => Ended::Done,
+        State::Failed => Ended::Failed,
+        _ => Ended::Stopped,
+    }
+}
+
+/// Sets the label at the tracker; of one that was stopped none of ours stays. When it cannot be told, the person is.
+fn tell_tracker(app: &App, task: &Task, ended: Ended) {
+    match source_of(app, task, &Cancel::default()).map(|mut source| source.end(task, ended)) {
         Ok(Ok(())) => {}
         Ok(Err(why)) => say(format!("komado: {why}")),
         Err(fault) => say(format!("komado: {}", fault.message())),

@@ -12,6 +12,8 @@ use std::time::Duration;
 /// What is in the queue and cannot be taken now.
 #[derive(Default)]
 struct Left {
+    /// Those that came after the last was taken.
+    came: u64,
     /// Those that wait for their pause to be over.
     again: u64,
     /// The longest of these pauses.
@@ -40,6 +42,7 @@ pub(super) fn tell(app: &App, taken: u64) -> Outcome {
 impl Left {
     fn add(&mut self, queued: &Queued, pace: &Pace) {
         match &queued.stage {
+            Stage::Waiting if queued.tries == 0 => self.came += 1,
             Stage::Waiting => {
                 self.again += 1;
                 self.pause = self.pause.max(pace.pause_after(queued.tries));
@@ -54,6 +57,9 @@ impl Left {
 
     fn words(&self, pace: &Pace, taken: u64) -> Option<String> {
         let mut parts = Vec::new();
+        if self.came > 0 {
+            parts.push(format!("{} came meanwhile and can be taken now", count(self.came, "task")));
+        }
         if self.again > 0 {
             let verb = if self.again == 1 { "waits" } else { "wait" };
             let (tasks, seconds) = (count(self.again, "task"), self.pause.as_secs());
@@ -106,6 +112,11 @@ mod tests {
             words(&left, 3).unwrap(),
             "2 tasks wait to be tried again, in 60 s at the latest; 1 task is held by a worker (7@h), and can be taken once \
              it was not heard of for 60 s"
+        );
+        let came = [queued(Stage::Waiting, 0), queued(Stage::Waiting, 1)];
+        assert_eq!(
+            words(&came, 1).unwrap(),
+            "1 task came meanwhile and can be taken now; 1 task waits to be tried again, in 30 s at the latest"
         );
         assert_eq!(words(&[], 0).unwrap(), "nothing is in the queue");
         assert_eq!(words(&[], 1), None);
