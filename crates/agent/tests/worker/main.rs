@@ -15,6 +15,7 @@ use komado_agent::progress::Progress;
 use komado_agent::source::{Comment, Ended};
 use komado_agent::tools::Answer;
 use komado_agent::worker::{Exit, Happened, Launch, Leash, Until, Worker, orphans};
+use komado_core::SessionId;
 use komado_core::session::State;
 use komado_engine::Error as Engine;
 use komado_engine::turn::Why;
@@ -133,11 +134,9 @@ fn a_paused_task_rests_with_its_call_open_and_goes_on_when_resumed() {
     assert_eq!(world.board.lock().unwrap().ended, [Ended::Paused, Ended::Done]);
 }
 
-#[test]
-fn a_task_that_is_taken_out_of_the_queue_stops() {
-    let mut world = World::new();
+/// Works on a task whose job is taken out of the queue during its first call.
+pub(crate) fn take_out_at_work(world: &mut World, id: &SessionId) {
     world.pace.hidden = Duration::from_millis(300);
-    let id = world.queue("s1");
     let (engine, session) = (world.engine.clone(), id.clone());
     world.does = Arc::new(move |_, cancel| {
         engine.store().withdraw(&session).unwrap();
@@ -147,6 +146,13 @@ fn a_task_that_is_taken_out_of_the_queue_stops() {
         Answer::wrong("broken off")
     });
     assert!(matches!(world.work(|_| Ok(call("look"))), Verdict::Stopped(_)));
+}
+
+#[test]
+fn a_task_that_is_taken_out_of_the_queue_stops() {
+    let mut world = World::new();
+    let id = world.queue("s1");
+    take_out_at_work(&mut world, &id);
     assert_eq!((world.state(&id), world.jobs().len()), (State::Stopped, 0));
     assert_eq!(world.board.lock().unwrap().ended, [Ended::Stopped]);
 }
@@ -327,10 +333,8 @@ impl Launch for Patient {
     }
 }
 
-#[test]
-fn a_worker_that_stops_asks_its_tasks_to_rest_and_gives_them_back_untried() {
-    let world = World::new();
-    world.queue("s1");
+/// A worker that is told to stop as soon as its task is under way.
+fn stop_a_worker_at_work(world: &World) {
     let worker = Worker::new(&world.engine, &Patient, holder(), world.pace, 1);
     let bell = worker.bell();
     worker
@@ -340,6 +344,13 @@ fn a_worker_that_stops_asks_its_tasks_to_rest_and_gives_them_back_untried() {
             }
         })
         .unwrap();
+}
+
+#[test]
+fn a_worker_that_stops_asks_its_tasks_to_rest_and_gives_them_back_untried() {
+    let world = World::new();
+    world.queue("s1");
+    stop_a_worker_at_work(&world);
     assert_eq!((world.stage(), world.jobs()[0].tries), (Some(Stage::Waiting), 0));
 }
 
@@ -348,15 +359,7 @@ fn a_job_that_is_given_back_keeps_the_tries_it_had() {
     let world = World::new();
     world.queue("s1");
     world.work(|_| Err(refused(503)));
-    let worker = Worker::new(&world.engine, &Patient, holder(), world.pace, 1);
-    let bell = worker.bell();
-    worker
-        .run(Until::Told, &mut |happened| {
-            if let Happened::Progress(..) = happened {
-                bell.stop();
-            }
-        })
-        .unwrap();
+    stop_a_worker_at_work(&world);
     let left = world.take();
     assert_eq!((left.tries, left.why.as_ref().is_some_and(|why| why.contains("503"))), (2, true));
     world.attend(&left, |_| Verdict::Left("its worker ends".into()));

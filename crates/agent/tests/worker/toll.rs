@@ -1,10 +1,10 @@
 //! What a task took: told at once, and the same whether or not somebody was killed on the way.
 
 use crate::kit::{World, call, words};
+use crate::take_out_at_work;
 use komado_agent::handler::{Verdict, kept};
 use komado_agent::limits::Limits;
 use komado_agent::playbook::Playbook;
-use komado_agent::tools::Answer;
 use komado_core::ThreadId;
 use komado_core::journal::{Entry, Reply};
 use komado_core::message::{Message, Part, Role};
@@ -113,18 +113,9 @@ fn both() -> Message {
 #[test]
 fn a_task_that_was_stopped_at_work_keeps_what_its_job_said() {
     let mut world = World::new();
-    world.pace.hidden = std::time::Duration::from_millis(300);
     let id = world.queue("s1");
     let job = world.jobs().remove(0).job;
-    let (engine, session) = (world.engine.clone(), id.clone());
-    world.does = Arc::new(move |_, cancel| {
-        engine.store().withdraw(&session).unwrap();
-        while !cancel.is_cancelled() {
-            std::thread::yield_now();
-        }
-        Answer::wrong("broken off")
-    });
-    assert!(matches!(world.work(|_| Ok(call("look"))), Verdict::Stopped(_)));
+    take_out_at_work(&mut world, &id);
     let root = world.engine.open(&id, &ThreadId::root(), Mode::Read).unwrap();
     let task = kept(&root).unwrap().unwrap();
     assert_eq!(serde_json::to_string(&task).unwrap(), job.body);
