@@ -1,19 +1,16 @@
 //! The built-in tools: read, list, grep, edit and shell, in one folder and nowhere else.
 //!
 //! A model's words are not trusted. Paths are opened by the kernel from the folder's own handle and never lead out of it
-//! (see `folder`); commands run under Landlock with an environment of their own (see [`confine`] and `shell`). The
+//! (see `folder`); commands are confined by the kernel, with an environment of their own (see [`sandbox`](crate::sandbox)). The
 //! allow-list (see `allow`) is manners, not a wall: it tells a model early what is not wanted here.
 
 mod allow;
 mod arguments;
-pub mod confine;
 mod definitions;
+mod disk;
 mod edit;
 mod folder;
 mod grep;
-mod home;
-mod identity;
-mod keeper;
 mod line;
 mod list;
 mod pruned;
@@ -24,12 +21,13 @@ mod syntax;
 
 pub use allow::ALLOW;
 
+use crate::sandbox::Confinement;
 use crate::tools::{Answer, Definition, Tools};
 use arguments::Arguments;
 use folder::Folder;
 use komado_provider::Cancel;
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Every built-in tool, in the order in which they are offered.
@@ -55,14 +53,19 @@ pub enum Error {
     },
 }
 
-/// How commands are kept inside the folder.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Sandbox {
-    /// By the kernel; where it cannot, there is no shell.
-    #[default]
-    Required,
-    /// By the allow-list alone.
-    Off,
+/// The beginning of a text file in a folder, opened as `read` opens it: beneath the folder, and a regular file. `None` when
+/// there is none of that name.
+pub fn beginning(folder: &Path, name: &str, most: u64) -> Result<Option<String>, String> {
+    let folder = Folder::open(folder).map_err(|why| why.to_string())?;
+    match folder.regular_file(Path::new(name)) {
+        Ok(file) => {
+            let mut bytes = Vec::new();
+            file.take(most).read_to_end(&mut bytes).map_err(|why| format!("{name}: {why}"))?;
+            Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+        }
+        Err(folder::Closed::Missing) => Ok(None),
+        Err(folder::Closed::Other(why)) => Err(why),
+    }
 }
 
 /// Where and how the built-in tools work.
@@ -78,11 +81,8 @@ pub struct Workshop {
     pub timeout: Duration,
     /// The most bytes of a command's output that are kept; it is ended when it prints more.
     pub most_output: u64,
-    /// How commands are kept inside.
-    pub sandbox: Sandbox,
-    /// What runs a command, keeps it inside and ends all it started: a program and its first arguments, which ends up in
-    /// [`confine`]. Without one there is no wall, and only the command's own group ends with it.
-    pub jailer: Vec<OsString>,
+    /// How commands are confined.
+    pub confinement: Confinement,
 }
 
 /// The built-in tools.

@@ -11,6 +11,7 @@ mod brief;
 mod comments;
 mod earlier;
 mod ending;
+mod git;
 mod hands;
 mod kept;
 mod last_words;
@@ -40,6 +41,7 @@ use komado_core::journal::Ending;
 use komado_core::session::{MetaConfig, State};
 use komado_engine::Engine;
 use serde_json::{Map, Value, json};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use trouble::Trouble;
@@ -62,6 +64,8 @@ pub struct Kit<'k> {
     pub host: String,
     /// What stands before the conversation.
     pub brief: Brief,
+    /// The folder it works in, where it has one.
+    pub folder: Option<PathBuf>,
     /// The course it takes.
     pub playbook: &'k Playbook,
     /// What the model may call, beside what leads back to what left its view.
@@ -221,7 +225,7 @@ fn conclude<'e>(
     let engine = mind.engine();
     match ended {
         Ok(ended) => {
-            let result = comments::with_unheard(kit, &ended.result);
+            let result = git::with_changes(engine, kit, comments::with_unheard(kit, &ended.result))?;
             if ended.is_good {
                 ending::complete(engine, kit, &result)
             } else {
@@ -229,14 +233,21 @@ fn conclude<'e>(
             }
         }
         Err(Error::Order(Order::Pause(why))) => ending::pause(engine, kit, &why),
-        Err(Error::Order(Order::Stop(why))) => ending::stop(engine, kit, &why),
+        Err(Error::Order(Order::Stop(why))) => {
+            let why = git::with_changes(engine, kit, why)?;
+            ending::stop(engine, kit, &why)
+        }
         Err(Error::Order(Order::Leave(why))) => Ok(Verdict::Left(why)),
         Err(Error::Limit(reached)) => {
             let summary = last_words::say(mind, kit, &reached)?;
-            ending::fail(engine, kit, &comments::with_unheard(kit, &summary))
+            let result = git::with_changes(engine, kit, comments::with_unheard(kit, &summary))?;
+            ending::fail(engine, kit, &result)
         }
         Err(error) => match Trouble::of(&error) {
-            Trouble::ForGood(why) => ending::fail(engine, kit, &why),
+            Trouble::ForGood(why) => {
+                let why = git::with_changes(engine, kit, why)?;
+                ending::fail(engine, kit, &why)
+            }
             other => Ok(other.verdict()),
         },
     }

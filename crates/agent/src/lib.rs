@@ -17,6 +17,7 @@ pub mod mind;
 mod percent;
 pub mod playbook;
 pub mod progress;
+pub mod sandbox;
 pub mod source;
 pub mod stand_in;
 pub mod task;

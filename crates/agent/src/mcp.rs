@@ -15,11 +15,13 @@ mod seat;
 mod shown;
 mod words;
 
+use crate::sandbox::Confinement;
 use crate::tools::{Answer, Definition, Tools};
 use komado_provider::Cancel;
 use pump::Pump;
 use seat::Seat;
 use serde_json::{Map, Value};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -51,10 +53,14 @@ pub enum How {
         program: String,
         /// Its arguments.
         args: Vec<String>,
-        /// Variables of its environment, on top of the few of ours that it is given.
+        /// Variables of its environment, on top of the few that every confined process has.
         env: Vec<(String, String)>,
-        /// Where it runs; in the working folder of the task when there is none.
-        folder: Option<std::path::PathBuf>,
+        /// Where it runs; in a private folder when there is none.
+        folder: Option<PathBuf>,
+        /// The working folder of the task, which it may read and write. `{folder}` in arguments and variables stands for it.
+        work: Option<PathBuf>,
+        /// How it is confined.
+        confinement: Confinement,
     },
     /// At an address (streamable HTTP).
     Http {

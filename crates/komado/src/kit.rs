@@ -4,10 +4,12 @@ pub(crate) mod folder;
 
 use crate::app::App;
 use crate::fault::{Fault, Outcome};
+use crate::verb::confine;
 use crate::verb::task::fault;
-use komado_agent::builtin::{Builtin, Workshop};
+use komado_agent::builtin::{Builtin, Workshop, beginning};
 use komado_agent::handler::Brief;
 use komado_agent::mcp::{How, Server, Servers};
+use komado_agent::sandbox::Confinement;
 use komado_agent::tools::Toolbox;
 use komado_provider::Cancel;
 use std::fs;
@@ -25,27 +27,35 @@ pub(crate) fn tools(app: &App, folder: &Path, cancel: &Cancel) -> Outcome<Toolbo
     // A command starts in its folder: from there, a path that is not absolute would be another one.
     let sessions = std::path::absolute(&app.config.base_dir)?;
     folder::check_named(app, folder)?;
+    let confinement = Confinement {
+        launcher: confine::launcher()?,
+        sandbox: wishes.sandbox,
+        network: wishes.network.clone(),
+        limits: wishes.limits,
+        hide: vec![sessions],
+    };
     let workshop = Workshop {
         folder: folder.to_owned(),
         enabled: wishes.enabled.clone(),
         allow: wishes.allow.clone(),
         timeout: wishes.timeout,
         most_output: wishes.most_output,
-        sandbox: wishes.sandbox,
-        jailer: vec![std::env::current_exe()?.into(), "confine".into(), "--hide".into(), sessions.into()],
+        confinement: confinement.clone(),
     };
     let builtin = Builtin::new(workshop).map_err(|why| fault(why.into()))?;
     let servers: Vec<Server> =
-        app.config.agent.servers.iter().map(|server| in_folder(server, folder)).collect();
+        app.config.agent.servers.iter().map(|server| at_work(server, folder, &confinement)).collect();
     let servers = Servers::open(&servers, cancel).map_err(|why| fault(why.into()))?;
     Ok(Toolbox::default().with(builtin).with(servers))
 }
 
-/// A server that says nothing else runs where the task works.
-fn in_folder(server: &Server, task: &Path) -> Server {
+/// A server that works with a task: in its folder, and confined by the same program as commands.
+fn at_work(server: &Server, folder: &Path, of_commands: &Confinement) -> Server {
     let mut server = server.clone();
-    if let How::Command { folder, .. } = &mut server.how {
-        folder.get_or_insert_with(|| task.to_owned());
+    if let How::Command { work, confinement, .. } = &mut server.how {
+        *work = Some(folder.to_owned());
+        let Confinement { sandbox, network, .. } = confinement.clone();
+        *confinement = Confinement { sandbox, network, ..of_commands.clone() };
     }
     server
 }
@@ -55,7 +65,12 @@ pub(crate) fn brief(app: &App, folder: &Path) -> Outcome<Brief> {
     let wishes = &app.config.agent;
     let rules = match &wishes.rules_file {
         Some(path) => Some((path.display().to_string(), read(path, MOST_RULES).map_err(rules_file)?)),
-        None => read(&folder.join(RULES), MOST_RULES).ok().map(|text| (RULES.to_owned(), text)),
+        // The folder's own file is a stranger's: one that leads elsewhere, or is no file, is not read.
+        None => beginning(folder, RULES, MOST_RULES).unwrap_or_else(|why| {
+            tracing::warn!("the rules of {} are not taken: {why}", folder.display());
+            None
+        })
+        .map(|text| (RULES.to_owned(), text)),
     };
     Ok(Brief { system: wishes.system_prompt.clone(), rules })
 }
@@ -68,6 +83,9 @@ fn rules_file(why: Fault) -> Fault {
 fn read(path: &Path, most: u64) -> Outcome<String> {
     let name = path.display();
     let mut bytes = Vec::new();
+    if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
+        return Err(Fault::input(format!("{name} is no regular file; name one")));
+    }
     fs::File::open(path)
         .and_then(|file| file.take(most).read_to_end(&mut bytes))
         .map_err(|why| Fault::input(format!("{name}: {why}")))?;

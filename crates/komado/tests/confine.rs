@@ -1,7 +1,8 @@
 //! `komado confine` as the shell tool starts it: real work gets done inside, and the sessions around are not seen.
 #![allow(clippy::unwrap_used)]
 
-use komado_agent::builtin::{Builtin, Sandbox, Workshop};
+use komado_agent::builtin::{Builtin, Workshop};
+use komado_agent::sandbox::Confinement;
 use komado_agent::tools::Tools;
 use komado_provider::Cancel;
 use std::io::Read;
@@ -12,15 +13,14 @@ use std::time::Duration;
 fn tools(base: &Path) -> Builtin {
     let folder = base.join("work/s2");
     std::fs::create_dir_all(&folder).unwrap();
-    let jailer = [env!("CARGO_BIN_EXE_komado").into(), "confine".into(), "--hide".into(), base.into()];
+    let launcher = vec![env!("CARGO_BIN_EXE_komado").into(), "confine".into()];
     Builtin::new(Workshop {
         folder,
         enabled: vec!["shell".into()],
         allow: vec!["*".into()],
         timeout: Duration::from_secs(300),
         most_output: 1 << 20,
-        sandbox: Sandbox::Required,
-        jailer: jailer.to_vec(),
+        confinement: Confinement { launcher, hide: vec![base.into()], ..Confinement::default() },
     })
     .unwrap()
 }

@@ -206,7 +206,7 @@ fn a_run_that_is_killed_goes_on_at_its_node_in_its_folder_with_all_that_was_give
     let place = all_nodes();
     let work = place.path().join("作業");
     std::fs::create_dir(&work).unwrap();
-    let free = ["--set", "tools.sandbox=off", "--set", "tools.allow=*", "--window", "32000"];
+    let free = ["--set", "tools.sandbox=off", "--set", "tools.network=open", "--set", "tools.allow=*", "--window", "32000"];
     let run = ["playbook", "run", "p.json", "窓を直す", "--var", "誰=窓口", "--folder", "作業"];
     let mut command = place.command(&[&run[..], &free[..]].concat());
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();

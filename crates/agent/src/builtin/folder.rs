@@ -14,6 +14,14 @@ use std::path::{Component, Path, PathBuf};
 /// How often a path is resolved again when something in it was renamed meanwhile.
 const TRIES: u32 = 16;
 
+/// Why there is no file to be read.
+pub(super) enum Closed {
+    /// Nothing has that name.
+    Missing,
+    /// In words.
+    Other(String),
+}
+
 pub(super) struct Folder {
     path: PathBuf,
     /// The folder as it was named, before links were followed.
@@ -52,18 +60,26 @@ impl Folder {
 
     /// A file to be read. Pipes and devices are none: they could keep us waiting.
     pub(super) fn file(&self, path: &Path) -> Result<File, String> {
-        let file: File = self
-            .handle_of(path, OFlags::RDONLY | OFlags::NONBLOCK)
-            .map_err(|errno| words(path, errno))?
-            .into();
-        let kind = file.metadata().map_err(|error| format!("{}: {error}", path.display()))?;
-        if kind.is_dir() {
-            return Err(format!("{} is a folder; use list", path.display()));
+        self.regular_file(path).map_err(|closed| match closed {
+            Closed::Missing => words(path, Errno::NOENT),
+            Closed::Other(why) => why,
+        })
+    }
+
+    /// The same, where it matters whether it is there at all.
+    pub(super) fn regular_file(&self, path: &Path) -> Result<File, Closed> {
+        let file: File = match self.handle_of(path, OFlags::RDONLY | OFlags::NONBLOCK) {
+            Ok(handle) => handle.into(),
+            Err(Errno::NOENT) => return Err(Closed::Missing),
+            Err(errno) => return Err(Closed::Other(words(path, errno))),
+        };
+        let other = |why: String| Err(Closed::Other(format!("{}{why}", path.display())));
+        match file.metadata() {
+            Err(why) => other(format!(": {why}")),
+            Ok(about) if about.is_dir() => other(" is a folder; use list".to_owned()),
+            Ok(about) if !about.is_file() => other(" is no regular file".to_owned()),
+            Ok(_) => Ok(file),
         }
-        if !kind.is_file() {
-            return Err(format!("{} is no regular file", path.display()));
-        }
-        Ok(file)
     }
 
     /// A handle of a folder.

@@ -5,10 +5,10 @@
 //! too long, is not wanted any more or we are killed, it and all it started are.
 
 use super::arguments::Arguments;
-use super::confine::Reach;
-use super::home::Home;
+use super::disk::Disk;
 use super::spool::Spool;
-use super::{Sandbox, Workshop, allow, keeper};
+use super::{Workshop, allow};
+use crate::sandbox::{self, Environment, Home, Input};
 use crate::tools::Answer;
 use komado_provider::Cancel;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -20,7 +20,7 @@ use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -29,20 +29,20 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How long what is still in the pipe is waited for once the command has ended.
 const GRACE: Duration = Duration::from_millis(300);
 /// How long a keeper may take to end all it keeps; it gives up sooner by itself.
-const PATIENCE: Duration = keeper::PATIENCE.saturating_mul(3);
-/// What commands may know of our environment. No key is ever in these.
-const KNOWN: &[&str] = &["LANG", "LC_ALL", "TZ", "RUSTUP_TOOLCHAIN", "JAVA_HOME", "GOROOT"];
+const PATIENCE: Duration = sandbox::PATIENCE.saturating_mul(3);
 
 pub(super) struct Shell {
     workshop: Workshop,
     folder: PathBuf,
     /// Home and temporary files of commands; made for the first one.
     home: Option<Home>,
+    /// What commands have written; counted from the first one.
+    disk: Option<Disk>,
 }
 
 impl Shell {
     pub(super) const fn new(workshop: Workshop, folder: PathBuf) -> Self {
-        Self { workshop, folder, home: None }
+        Self { workshop, folder, home: None, disk: None }
     }
 
     pub(super) fn run(&mut self, given: &Arguments, cancel: &Cancel) -> Result<Answer, String> {
@@ -57,113 +57,41 @@ impl Shell {
         let bad = |error: io::Error| format!("shell: the command could not be run: {error}");
         let mut command = self.command(line).map_err(bad)?;
         let tie = self.tie(&mut command).map_err(bad)?;
+        let disk = self.disk();
         let running = Running::start(command, tie).map_err(bad)?;
-        running.watched(Bounds { timeout, most, cancel }).map_err(bad)
+        running.watched(Bounds { timeout, most, cancel, disk }).map_err(bad)
     }
 
-    /// The command, with its environment, its walls and its keeper.
+    /// The command, with its environment, its confinement and its keeper.
     fn command(&mut self, line: &str) -> io::Result<Command> {
-        let around = Around::here();
+        let around = Environment::here();
         let shell = [around.shell().into(), OsString::from("-c"), OsString::from(line)];
-        let (home, temporary) = self.home()?;
-        let words: Vec<OsString> = match self.workshop.sandbox {
-            Sandbox::Off if self.workshop.jailer.is_empty() => shell.into(),
-            Sandbox::Off => self.kept(&Reach { everything: true, ..Reach::default() }, shell),
-            Sandbox::Required if self.workshop.jailer.is_empty() => {
-                return Err(io::Error::other(
-                    "nothing is there to keep it inside the folder; set `tools.sandbox: off` to run it without",
-                ));
-            }
-            Sandbox::Required => {
-                self.kept(&around.reach(vec![self.folder.clone(), home.clone(), temporary.clone()]), shell)
-            }
-        };
+        let home = self.home.take().map_or_else(Home::new, Ok)?;
+        let home = self.home.insert(home);
+        let reach = around.reach(vec![self.folder.clone()], home);
+        let words = self.workshop.confinement.words(reach, Input::Empty, shell).map_err(io::Error::other)?;
         let (program, rest) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
         command.args(rest).current_dir(&self.folder).stdin(Stdio::null()).process_group(0).env_clear();
-        command.envs(around.known).env("PATH", around.path).env("TERM", "dumb");
-        command.env("HOME", home).env("TMPDIR", temporary);
-        if let Some(rustup) = around.rustup {
-            command.env("RUSTUP_HOME", rustup);
-        }
+        command.envs(around.variables(home));
         Ok(command)
     }
 
-    fn kept(&self, reach: &Reach, shell: [OsString; 3]) -> Vec<OsString> {
-        self.workshop.jailer.iter().cloned().chain(reach.words()).chain(shell).collect()
+    fn disk(&mut self) -> &mut Disk {
+        let home = self.home.as_ref().map(|home| [home.home(), home.temporary()]);
+        let folders = std::iter::once(self.folder.clone()).chain(home.into_iter().flatten());
+        let most = self.workshop.confinement.limits.disk;
+        self.disk.get_or_insert_with(|| Disk::new(folders.collect(), most))
     }
 
     /// What holds the command's keeper, as its input: the kernel lets go of it when we are killed.
     fn tie(&self, command: &mut Command) -> io::Result<Option<UnixStream>> {
-        if self.workshop.jailer.is_empty() {
+        if self.workshop.confinement.launcher.is_empty() {
             return Ok(None);
         }
         let (ours, theirs) = UnixStream::pair()?;
         command.stdin(OwnedFd::from(theirs));
         Ok(Some(ours))
-    }
-
-    /// Home and temporary files of commands.
-    fn home(&mut self) -> io::Result<(PathBuf, PathBuf)> {
-        let home = match self.home.take() {
-            Some(home) => home,
-            None => Home::new()?,
-        };
-        let home = self.home.insert(home);
-        Ok((home.home(), home.temporary()))
-    }
-}
-
-/// What of our own surroundings a command may know.
-struct Around {
-    path: OsString,
-    home: Option<PathBuf>,
-    rustup: Option<PathBuf>,
-    known: Vec<(&'static str, OsString)>,
-}
-
-impl Around {
-    fn here() -> Self {
-        let var = |name: &'static str| std::env::var_os(name).filter(|value| !value.is_empty());
-        let home = var("HOME").map(PathBuf::from);
-        let rustup = var("RUSTUP_HOME").map(PathBuf::from).or_else(|| Some(home.as_ref()?.join(".rustup")));
-        let mut known: Vec<_> = KNOWN.iter().filter_map(|name| Some((*name, var(name)?))).collect();
-        if !known.iter().any(|(name, _)| *name == "LANG") {
-            known.push(("LANG", "C.UTF-8".into()));
-        }
-        Self {
-            path: var("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()),
-            rustup: rustup.filter(|folder| folder.is_dir()),
-            home,
-            known,
-        }
-    }
-
-    fn shell(&self) -> &'static str {
-        if std::env::split_paths(&self.path).any(|folder| folder.join("bash").is_file()) {
-            "bash"
-        } else {
-            "sh"
-        }
-    }
-
-    fn reach(&self, write: Vec<PathBuf>) -> Reach {
-        let told = |name: &str| self.known.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
-        let tools = ["JAVA_HOME", "GOROOT"].iter().filter_map(|name| told(name)).map(PathBuf::from);
-        Reach {
-            write,
-            programs: std::env::split_paths(&self.path).filter(|folder| folder.is_absolute()).collect(),
-            read: self
-                .rustup
-                .iter()
-                .cloned()
-                .chain(tools)
-                .filter(|folder: &PathBuf| Path::is_dir(folder))
-                .collect(),
-            hide: Vec::new(),
-            home: self.home.clone(),
-            everything: false,
-        }
     }
 }
 
@@ -172,6 +100,7 @@ struct Bounds<'a> {
     timeout: Duration,
     most: u64,
     cancel: &'a Cancel,
+    disk: &'a mut Disk,
 }
 
 /// How a command came to its end.
@@ -179,6 +108,7 @@ enum Ended {
     Itself,
     TooMuch(u64),
     TooLong(Duration),
+    TooLarge(u64),
     Cancelled,
 }
 
@@ -215,8 +145,8 @@ impl Running {
     }
 
     /// Spools its output until it ends or has to, and says how.
-    fn watched(mut self, bounds: Bounds<'_>) -> io::Result<Answer> {
-        let ended = self.followed(&bounds);
+    fn watched(mut self, mut bounds: Bounds<'_>) -> io::Result<Answer> {
+        let ended = self.followed(&mut bounds);
         let status = self.end()?;
         let mut ended = ended?;
         if matches!(ended, Ended::Itself) && self.drained(bounds.most)? {
@@ -230,7 +160,7 @@ impl Running {
         self.spool.answer(is_error)
     }
 
-    fn followed(&mut self, bounds: &Bounds<'_>) -> io::Result<Ended> {
+    fn followed(&mut self, bounds: &mut Bounds<'_>) -> io::Result<Ended> {
         let began = Instant::now();
         loop {
             let has_ended = self.wait(LOOK.min(bounds.timeout))?;
@@ -245,6 +175,9 @@ impl Running {
             }
             if began.elapsed() >= bounds.timeout {
                 return Ok(Ended::TooLong(bounds.timeout));
+            }
+            if let Some(grown) = bounds.disk.too_much() {
+                return Ok(Ended::TooLarge(grown));
             }
             self.read(bounds.most)?;
         }
@@ -346,6 +279,11 @@ fn last_words(ended: &Ended, status: ExitStatus) -> String {
             format!("[killed: it printed more than {most} bytes; narrow it down, or write to a file]")
         }
         Ended::TooLong(timeout) => format!("[killed: it took longer than {} s]", timeout.as_secs_f32()),
+        Ended::TooLarge(grown) => format!(
+            "[killed: the commands of this task have written {} MB, more than they may (tools.max_disk_mb); remove what is \
+             not needed]",
+            grown >> 20
+        ),
         Ended::Cancelled => "[killed: the call was cancelled]".to_owned(),
         Ended::Itself => match (status.code(), status.signal()) {
             (Some(code), _) => format!("[exit code {code}]"),

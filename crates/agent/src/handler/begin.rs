@@ -2,7 +2,7 @@
 
 use super::mark::{ABOUT, Mark};
 use super::toll::Answered;
-use super::{Kit, brief, earlier};
+use super::{Kit, brief, earlier, git};
 use crate::error::{Error, Result};
 use crate::mind::Mind;
 use crate::progress::Progress;
@@ -65,6 +65,7 @@ pub(super) fn open<'e>(mind: &mut dyn Mind<'e>, kit: &Kit<'_>) -> Result<Begun> 
     if root.view().setup().is_none() {
         root.set_up(brief::setup(&kit.brief, kit.tools))?;
     }
+    git::remember(&mut root, kit)?;
     if let Some(mark) = Mark::of_session(engine, kit.session)? {
         // Whoever worked on it may have been killed before it could say what it took.
         engine.recount(kit.session)?;

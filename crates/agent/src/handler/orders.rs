@@ -116,6 +116,22 @@ impl Orders {
         !state.is_over
     }
 
+    /// Waits until the task came to rest; true when it has not, although the step under way was ended `slack` ago: then it
+    /// hangs in something that knows no end.
+    pub fn is_stuck(&self, slack: Duration) -> bool {
+        let mut state = self.lock();
+        while !state.is_over {
+            let until = state.due.and_then(|due| due.checked_add(slack));
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return true;
+            }
+            let waited = self.bell.wait_timeout(state, left.unwrap_or(slack));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        false
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -158,6 +174,18 @@ mod tests {
         orders.over();
         assert!(!orders.wait(Duration::from_secs(60)));
     }
+
+    #[test]
+    fn a_task_that_does_not_come_to_rest_when_it_is_stopped_is_stuck_and_one_that_does_is_not() {
+        let stuck = Orders::new(Duration::ZERO);
+        stuck.give(Order::Stop("enough".into()));
+        assert!(stuck.is_stuck(Duration::from_millis(1)));
+        let rests = Orders::new(Duration::ZERO);
+        rests.give(Order::Stop("enough".into()));
+        rests.over();
+        assert!(!rests.is_stuck(Duration::from_millis(1)));
+    }
+
     #[test]
     fn what_only_makes_ready_is_broken_off_at_once() {
         let orders = Orders::new(Duration::from_secs(3_600));

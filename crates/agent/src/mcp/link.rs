@@ -49,8 +49,8 @@ impl Link {
             Implementation::new("komado", env!("CARGO_PKG_VERSION")),
         );
         match &server.how {
-            How::Command { program, args, env, folder } => {
-                let (process, output, input) = Process::start(program, args, env, folder.as_deref())?;
+            How::Command { .. } => {
+                let (process, output, input) = Process::start(&server.how)?;
                 let lines = Lines::new(output, Arc::clone(&too_long));
                 // The reader before it keeps the bound; this one must not be the first to find a line too long.
                 let transport = AsyncRwTransport::new_client(lines, input).with_max_line_length(usize::MAX);

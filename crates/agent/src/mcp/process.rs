@@ -1,11 +1,16 @@
-//! A server's process: started with little of our environment, listened to, and gone when it should be.
+//! A server's process: confined like a command of the shell, listened to, and gone when it should be.
 //!
-//! It leads a group of its own, so that what it started (`npx` and `uvx` start the real one) goes with it. Its standard error
-//! is read all the time and only its end is kept: it is what explains a failure, and what nobody reads would stop the server.
+//! It starts in a private folder, so that nothing in a repository is taken for the server (`python -m`, `npx` and `uvx` look
+//! in the current folder first), with an environment of its own. Its standard error is read all the time and only its end is
+//! kept: it is what explains a failure, and unread it would stop the server.
 
+use super::How;
+use crate::sandbox::{self, Environment, Home, Input, Sandbox};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::VecDeque;
-use std::path::Path;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -23,33 +28,8 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 const KEPT: usize = 4096;
 const LINES: usize = 8;
 
-/// Variables of ours that a server gets: what a program needs to run, find its files and reach the network. Keys are not
-/// among them: what a server needs of those is named in its settings.
-const GIVEN: &[&str] = &[
-    "PATH",
-    "HOME",
-    "LANG",
-    "LANGUAGE",
-    "TMPDIR",
-    "TZ",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "TERM",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "ALL_PROXY",
-    "NO_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "all_proxy",
-    "no_proxy",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-];
-/// Beginnings of names of such variables, and what in a name says that it is a key after all.
-const GIVEN_GROUPS: &[&str] = &["LC_", "XDG_", "NODE_", "NPM_", "npm_", "PYTHON", "UV_"];
-const KEYS: &[&str] = &["TOKEN", "SECRET", "PASSWORD", "AUTH", "KEY", "CREDENTIAL"];
+/// What stands in arguments and variables for the working folder of the task.
+const FOLDER: &str = "{folder}";
 
 /// A server's process. It is ended when this is dropped; who wants to know how it ended asks for [`fate`](Self::fate).
 pub(super) struct Process {
@@ -60,22 +40,17 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts it: with its standard output and input, to be spoken to.
-    pub(super) fn start(
-        program: &str,
-        args: &[String],
-        env: &[(String, String)],
-        folder: Option<&Path>,
-    ) -> Result<(Self, ChildStdout, ChildStdin), String> {
-        let mut command = Command::new(program);
-        command.args(args).env_clear().envs(std::env::vars_os().filter(|(name, _)| is_given(name.to_str())));
-        command.envs(env.iter().map(|(name, value)| (name, value))).process_group(0).kill_on_drop(true);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        if let Some(folder) = folder {
-            command.current_dir(folder);
-        }
-        let mut child = command.spawn().map_err(|why| {
+    pub(super) fn start(how: &How) -> Result<(Self, ChildStdout, ChildStdin), String> {
+        let How::Command { program, confinement, .. } = how else {
+            return Err("it is not started here".to_owned());
+        };
+        let does_not = |why: &dyn std::fmt::Display| {
             format!("{program:?} does not start: {why}; is it installed, and in the PATH of the worker?")
-        })?;
+        };
+        let home = Home::new().map_err(|why| does_not(&why))?;
+        let mut command = command(how, &home)?;
+        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|why| does_not(&why))?;
         let pipes = (child.stdout.take(), child.stdin.take(), child.stderr.take());
         let (Some(output), Some(input), Some(errors)) = pipes else {
             return Err(format!("{program:?} was started without pipes"));
@@ -83,7 +58,9 @@ impl Process {
         let heard = Arc::default();
         let listener = tokio::spawn(listen(errors, Arc::clone(&heard)));
         let (leave, left) = oneshot::channel();
-        let watch = tokio::spawn(watch(child, left, listener));
+        // A keeper gives the server its time, and needs some itself to end all that is left.
+        let grace = if confinement.launcher.is_empty() { GRACE } else { GRACE * 2 + sandbox::PATIENCE };
+        let watch = tokio::spawn(watch(child, home, left, listener, grace));
         Ok((Self { leave, watch, heard }, output, input))
     }
 
@@ -117,17 +94,24 @@ impl Drop for Group {
 }
 
 /// Waits for the end of a process, or brings it about; says how it ended.
-async fn watch(mut child: Child, left: oneshot::Receiver<()>, listener: JoinHandle<()>) -> String {
+async fn watch(
+    mut child: Child,
+    home: Home,
+    left: oneshot::Receiver<()>,
+    listener: JoinHandle<()>,
+    grace: Duration,
+) -> String {
     let group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
     let ended = tokio::select! {
         status = child.wait() => Some(status),
-        _ = left => timeout(GRACE, child.wait()).await.ok(),
+        _ = left => timeout(grace, child.wait()).await.ok(),
     };
     drop(group);
     let status = match ended {
         Some(status) => status,
         None => child.wait().await,
     };
+    drop(home);
     // A process that left the group may still hold the pipe: its words are not waited for.
     let _ = timeout(LAST_WORDS, listener).await;
     status.map_or_else(|why| why.to_string(), told)
@@ -162,12 +146,54 @@ fn last_lines(heard: &Mutex<VecDeque<u8>>) -> String {
     lines.join("\n")
 }
 
-fn is_given(name: Option<&str>) -> bool {
-    name.is_some_and(|name| {
-        let of_group = GIVEN_GROUPS.iter().any(|group| name.starts_with(group));
-        let is_key = KEYS.iter().any(|key| name.to_ascii_uppercase().contains(key));
-        GIVEN.contains(&name) || (of_group && !is_key)
-    })
+/// The program with its arguments, environment and confinement.
+fn command(how: &How, home: &Home) -> Result<Command, String> {
+    let How::Command { program, args, env, folder, work, confinement } = how else {
+        return Err("it is not started here".to_owned());
+    };
+    let filled = |text: &str| match work {
+        Some(work) => text.replace(FOLDER, &work.to_string_lossy()),
+        None => text.to_owned(),
+    };
+    let around = Environment::here();
+    let place = match folder {
+        Some(folder) => folder.clone(),
+        None => private(home).map_err(|why| format!("its private folder cannot be made: {why}"))?,
+    };
+    let words: Vec<String> = std::iter::once(program.clone()).chain(args.iter().map(|arg| filled(arg))).collect();
+    let mut reach = around.reach(std::iter::once(&place).chain(work).cloned().collect(), home);
+    reach.read.extend(words.iter().filter_map(|word| named(word, around.home())));
+    let words = words.into_iter().map(OsString::from);
+    let words = confinement.words(reach, Input::Relayed, words).map_err(|why| why.to_string())?;
+    let (first, rest) = words.split_first().ok_or("it has no program")?;
+    let mut command = Command::new(first);
+    command.args(rest).current_dir(&place).env_clear();
+    let own = around.home().map(Path::to_owned).filter(|_| confinement.sandbox == Sandbox::Off);
+    command.envs(around.variables(home));
+    // One that is not confined has its caches and settings where its user has them.
+    command.envs(own.map(|home| ("HOME", home)));
+    command.envs(env.iter().map(|(name, value)| (name, filled(value))));
+    Ok(command)
+}
+
+/// A folder to start in that holds nothing. Programs of Node look for packages in the folders above, up to the first that
+/// has some of its own.
+fn private(home: &Home) -> io::Result<PathBuf> {
+    let place = home.home().join("server");
+    std::fs::create_dir_all(place.join("node_modules"))?;
+    Ok(place)
+}
+
+/// What an argument that is an absolute path lets a server read: a folder, or a file with those beside it, but never the
+/// user's home as a whole.
+fn named(word: &str, home: Option<&Path>) -> Option<PathBuf> {
+    let path = Path::new(word);
+    if !path.is_absolute() || !path.exists() {
+        return None;
+    }
+    let beside = path.parent().filter(|_| path.is_file());
+    let holds_home = |place: &Path| place.parent().is_none() || home.is_some_and(|home| home.starts_with(place));
+    Some(beside.filter(|place| !holds_home(place)).unwrap_or(path).to_owned())
 }
 
 #[cfg(test)]
@@ -175,23 +201,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_gets_what_programs_need_and_no_keys() {
-        for name in
-            ["PATH", "HOME", "https_proxy", "XDG_CACHE_HOME", "NODE_PATH", "PYTHONUTF8", "UV_INDEX", "LC_ALL"]
-        {
-            assert!(is_given(Some(name)), "{name}");
+    fn a_server_reads_the_files_that_its_arguments_name_and_never_a_whole_home() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().join("home");
+        std::fs::create_dir_all(home.join("servers")).unwrap();
+        for file in ["home/servers/a.py", "home/b.py"] {
+            std::fs::write(dir.path().join(file), "").unwrap();
         }
-        for name in [
-            "ANTHROPIC_API_KEY",
-            "GITHUB_TOKEN",
-            "NPM_TOKEN",
-            "npm_config__auth",
-            "UV_PUBLISH_PASSWORD",
-            "PGPASSWORD",
-        ] {
-            assert!(!is_given(Some(name)), "{name}");
-        }
-        assert!(!is_given(None), "a name that is no text");
+        let read = |path: &Path| named(path.to_str().unwrap(), Some(&home));
+        assert_eq!(read(&home.join("servers/a.py")), Some(home.join("servers")));
+        assert_eq!(read(&home.join("servers")), Some(home.join("servers")));
+        assert_eq!(read(&home.join("b.py")), Some(home.join("b.py")));
+        assert_eq!(read(&home.join("gone.py")), None);
+        assert_eq!(named("servers/a.py", Some(&home)), None);
     }
 
     #[test]

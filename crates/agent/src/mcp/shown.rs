@@ -32,12 +32,14 @@ impl fmt::Debug for Server {
 impl fmt::Debug for How {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Command { program, args, env, folder } => f
+            Self::Command { program, args, env, folder, work, confinement } => f
                 .debug_struct("Command")
                 .field("program", program)
                 .field("args", &args.len())
                 .field("env", &names(env))
                 .field("folder", folder)
+                .field("work", work)
+                .field("confinement", confinement)
                 .finish(),
             Self::Http { url, headers } => {
                 f.debug_struct("Http").field("url", &address(url)).field("headers", &names(headers)).finish()
@@ -76,6 +78,8 @@ mod tests {
             args: vec!["--key=sesame-open".to_owned()],
             env: pair("API_KEY", "sesame-open"),
             folder: None,
+            work: None,
+            confinement: crate::sandbox::Confinement::default(),
         });
         let url = "https://ann:sesame-open@host/mcp?key=sesame-open#sesame-open".to_owned();
         let by_http = server(How::Http { url, headers: pair("Authorization", "Bearer sesame-open") });

@@ -2,7 +2,7 @@
 
 use super::shell::{SOON, is_gone};
 use super::{Bench, heard};
-use komado_agent::builtin::Sandbox;
+use komado_agent::sandbox::{Network, Sandbox};
 use komado_agent::tools::Tools;
 use komado_provider::Cancel;
 use serde_json::json;
@@ -44,7 +44,8 @@ fn a_daemon_ends_with_the_command_that_started_it() {
 #[test]
 fn a_daemon_ends_with_a_command_that_has_no_wall() {
     let mut bench = Bench::with(|workshop| {
-        workshop.sandbox = Sandbox::Off;
+        workshop.confinement.sandbox = Sandbox::Off;
+        workshop.confinement.network = Network::Open;
         workshop.allow = vec!["*".into()];
     });
     let heard = bench.shell("setsid sleep 3333 & echo $! > pid; cat ../outside/secret.txt");

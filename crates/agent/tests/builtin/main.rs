@@ -12,7 +12,8 @@ mod read;
 mod sandbox;
 mod shell;
 
-use komado_agent::builtin::{ALLOW, Builtin, ENABLED, Sandbox, Workshop, confine};
+use komado_agent::builtin::{ALLOW, Builtin, ENABLED, Workshop};
+use komado_agent::sandbox::{Confinement, run};
 use komado_agent::tools::{Body, Tools};
 use komado_provider::Cancel;
 use serde_json::Value;
@@ -97,13 +98,12 @@ fn workshop(folder: &Path) -> Workshop {
         allow: ALLOW.iter().map(|name| (*name).to_owned()).collect(),
         timeout: Duration::from_secs(60),
         most_output: 1 << 20,
-        sandbox: Sandbox::Required,
-        jailer: jailer(),
+        confinement: Confinement { launcher: launcher(), ..Confinement::default() },
     }
 }
 
 /// This very program, which then runs nothing but [`confine_child`].
-fn jailer() -> Vec<OsString> {
+fn launcher() -> Vec<OsString> {
     let program = std::env::current_exe().unwrap().into_os_string();
     let words = ["--exact", "confine_child", "--nocapture", "--"];
     std::iter::once(program).chain(words.map(OsString::from)).collect()
@@ -112,9 +112,9 @@ fn jailer() -> Vec<OsString> {
 /// What the shell tool starts; on its own it does nothing.
 #[test]
 fn confine_child() {
-    let mut words = std::env::args_os().skip_while(|word| word != "--").skip(1).peekable();
-    if words.peek().is_some() {
-        let code = confine::run(words).unwrap_or_else(|why| {
+    let words: Vec<OsString> = std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
+    if !words.is_empty() {
+        let code = run(&launcher(), &words).unwrap_or_else(|why| {
             eprintln!("{why}");
             125
         });
@@ -126,10 +126,12 @@ fn heard(answer: komado_agent::tools::Answer) -> Heard {
     let is_file = matches!(answer.body, Body::File(_));
     let mut text = String::new();
     answer.body.reader().read_to_string(&mut text).unwrap();
-    // What the test program says before it becomes the command.
-    let own = text.strip_prefix("\nrunning 1 test\n");
-    let own = own.map(|own| own.strip_prefix("test confine_child ... ").unwrap_or(own).to_owned());
-    let text = own.unwrap_or(text);
+    // What the test program says as the keeper, and again before it becomes the command.
+    let mut rest = text.as_str();
+    while let Some(own) = rest.strip_prefix("\nrunning 1 test\n") {
+        rest = own.strip_prefix("test confine_child ... ").unwrap_or(own);
+    }
+    let text = rest.to_owned();
     Heard { text, is_error: answer.is_error, is_file }
 }
 

@@ -1,7 +1,7 @@
 //! `shell`: how commands run and how they end.
 
 use super::{Bench, heard};
-use komado_agent::builtin::Sandbox;
+use komado_agent::sandbox::{Confinement, Network, Sandbox};
 use komado_agent::tools::Tools;
 use komado_provider::Cancel;
 use serde_json::json;
@@ -121,11 +121,11 @@ fn a_command_that_is_not_allowed_is_refused_before_it_runs() {
 #[test]
 fn without_a_sandbox_a_command_runs_all_the_same() {
     let mut bench = Bench::with(|workshop| {
-        workshop.sandbox = Sandbox::Off;
-        workshop.jailer = Vec::new();
+        workshop.confinement =
+            Confinement { sandbox: Sandbox::Off, network: Network::Open, ..Confinement::default() };
     });
     assert_eq!(bench.shell("echo free").text, "free\n[exit code 0]\n");
-    let mut stuck = Bench::with(|workshop| workshop.jailer = Vec::new());
+    let mut stuck = Bench::with(|workshop| workshop.confinement = Confinement::default());
     assert!(stuck.shell("echo free").text.contains("tools.sandbox: off"));
 }
 

@@ -1,6 +1,7 @@
 //! What the tests stand on: a Python that has the SDK, servers from it, and answers in words.
 
 use komado_agent::mcp::{How, Server, Servers};
+use komado_agent::sandbox::{Confinement, Network, Sandbox};
 use komado_agent::tools::{Answer, Tools};
 use komado_provider::Cancel;
 use std::io::{BufRead, BufReader};
@@ -29,6 +30,8 @@ pub(crate) fn by_command(name: &str, args: &[&str]) -> Server {
         args: args.iter().map(ToString::to_string).collect(),
         env: vec![("PYTHONDONTWRITEBYTECODE".to_owned(), "1".to_owned())],
         folder: None,
+        work: None,
+        confinement: Confinement { sandbox: Sandbox::Off, network: Network::Open, ..Confinement::default() },
     };
     server(name, how)
 }

@@ -282,6 +282,7 @@ impl World {
             config: MetaConfig { meter: "chars4".into(), ..MetaConfig::default() },
             host: "here".into(),
             brief: Brief::default(),
+            folder: None,
             playbook: &self.playbook,
             tools: &mut tools,
             source: &source,

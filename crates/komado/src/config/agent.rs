@@ -1,9 +1,9 @@
 //! What the settings say of tasks: who takes them, how much they may take, what they work with, and where they come from.
 
 use super::check::Value;
-use komado_agent::builtin::Sandbox;
 use komado_agent::limits::Limits;
 use komado_agent::mcp::Server;
+use komado_agent::sandbox::{Network, ProcessLimits, Sandbox};
 use komado_agent::source::Tracker;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -53,6 +53,10 @@ pub(crate) struct ToolWishes {
     pub(crate) most_output: u64,
     /// How commands are kept inside the folder.
     pub(crate) sandbox: Sandbox,
+    /// Which hosts they reach.
+    pub(crate) network: Network,
+    /// What they may take.
+    pub(crate) limits: ProcessLimits,
     /// A command line that is run in a new working folder before anything else.
     pub(crate) prepare: Option<String>,
 }
@@ -66,6 +70,8 @@ impl Default for ToolWishes {
             timeout: Duration::from_secs(120),
             most_output: 64 << 20,
             sandbox: Sandbox::default(),
+            network: Network::default(),
+            limits: ProcessLimits::default(),
             prepare: None,
         }
     }
@@ -133,13 +139,23 @@ impl ToolWishes {
             ("tools.timeout_seconds", Value::Count(v)) => self.timeout = seconds(v),
             ("tools.max_output_mb", Value::Count(v)) => self.most_output = u64::from(v) << 20,
             ("tools.sandbox", Value::Text(v)) => {
-                self.sandbox = if v == "off" { Sandbox::Off } else { Sandbox::Required }
+                self.sandbox = sandbox(&v);
             }
+            ("tools.network", Value::Network(v)) => self.network = v,
+            ("tools.max_memory_mb", Value::Count(v)) => self.limits.memory = u64::from(v) << 20,
+            ("tools.max_cpu_seconds", Value::Count(v)) => self.limits.cpu = v.into(),
+            ("tools.max_processes", Value::Count(v)) => self.limits.processes = v.into(),
+            ("tools.max_disk_mb", Value::Count(v)) => self.limits.disk = u64::from(v) << 20,
             ("tools.prepare", Value::Text(v)) => self.prepare = Some(v),
             // That no setting of the table falls through to here is a test.
             _ => {}
         }
     }
+}
+
+/// One of the words for whether processes are confined.
+pub(super) fn sandbox(word: &str) -> Sandbox {
+    if word == "off" { Sandbox::Off } else { Sandbox::Required }
 }
 
 /// A bound; none where it is 0.

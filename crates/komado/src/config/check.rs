@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use super::origin::Place;
 use super::table::{Kind, Setting};
 use super::{ConfigError, Sources, mask};
+use komado_agent::sandbox::Network;
 use komado_core::budget::PERCENT;
 use komado_core::journal::Ratio;
 
@@ -22,6 +23,8 @@ pub(super) enum Value {
     Lines(Vec<String>),
     /// Of [`Kind::Percents`].
     Percents(Vec<(String, f64)>),
+    /// Of [`Kind::Hosts`].
+    Network(Network),
     /// Of [`Kind::Pairs`].
     Pairs(Vec<(String, String)>),
     /// Of a [`Kind::Count`].
@@ -106,6 +109,9 @@ pub(super) fn expected(kind: Kind) -> String {
         Kind::Percent => "a percentage from 5 to 100, or -1".to_owned(),
         Kind::Lines => "texts, one per line".to_owned(),
         Kind::Percents => "NAME=PERCENT, one per line, from 5 to 100 or -1".to_owned(),
+        Kind::Hosts => {
+            "open, none, or hosts, one per line, such as example.com, *.example.com or 192.0.2.7:8443".to_owned()
+        }
         Kind::Pairs(between) => {
             let forms: Vec<String> = between.iter().map(|between| format!("NAME{between}VALUE")).collect();
             format!("{}, one per line", forms.join(" or "))
@@ -145,6 +151,10 @@ fn parse(kind: Kind, text: &str, sources: &Sources<'_>) -> Option<Value> {
                 Some((name.trim().to_owned(), percent(value.trim().trim_end_matches('%'))?))
             };
             lines(text).map(one).collect::<Option<_>>().map(Value::Percents)
+        }
+        Kind::Hosts => {
+            let hosts: Vec<String> = lines(text).map(str::to_owned).collect();
+            Network::parse(&hosts).ok().map(Value::Network)
         }
         Kind::Pairs(between) => {
             let one = |line: &str| {

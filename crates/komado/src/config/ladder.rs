@@ -45,7 +45,7 @@ impl LadderWishes {
             Value::Text(v) => drop(self.texts.insert(key, v)),
             Value::Lines(v) => drop(self.lists.insert(key, v)),
             Value::Percents(v) => self.thresholds = v,
-            Value::Path(_) | Value::Pairs(_) => {}
+            Value::Path(_) | Value::Pairs(_) | Value::Network(_) => {}
         }
     }
 

@@ -9,6 +9,7 @@ use super::check::{Given, Value};
 use super::origin::Place;
 use super::table::{self, SERVER};
 use komado_agent::mcp::{How, Server};
+use komado_agent::sandbox::{Confinement, Network, Sandbox};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -81,7 +82,31 @@ impl Section<'_> {
         if program.is_empty() {
             return Err(self.wrong("command", "has a command without a program's name; write one"));
         }
-        Ok(How::Command { program, args, env: self.pairs("env"), folder: self.path("folder") })
+        let confinement = self.confinement()?;
+        let (env, folder) = (self.pairs("env"), self.path("folder"));
+        Ok(How::Command { program, args, env, folder, work: None, confinement })
+    }
+
+    /// Like commands, unless it says otherwise. Who launches it, and what it may take, is known where a task is.
+    fn confinement(&self) -> Result<Confinement, ConfigError> {
+        let sandbox = match self.text("sandbox").map(|word| super::agent::sandbox(&word)) {
+            Some(Sandbox::Off) => {
+                let network = self.network("network").unwrap_or(Network::Open);
+                if network != Network::Open {
+                    let why = "has a network and is not confined, which leaves all of it open; write `network: open` or leave it out";
+                    return Err(self.wrong("network", why));
+                }
+                return Ok(Confinement { sandbox: Sandbox::Off, network, ..Confinement::default() });
+            }
+            own => own.or_else(|| Some(super::agent::sandbox(&text_of(self.given.get("tools.sandbox")?)?))),
+        };
+        let shared = || network_of(self.given.get("tools.network")?);
+        let network = self.network("network").or_else(shared).unwrap_or_default();
+        Ok(Confinement { sandbox: sandbox.unwrap_or_default(), network, ..Confinement::default() })
+    }
+
+    fn network(&self, leaf: &str) -> Option<Network> {
+        network_of(self.get(leaf)?)
     }
 
     /// An error at the place of one of its settings; of any of them when that one was not given, else of its name.
@@ -102,10 +127,7 @@ impl Section<'_> {
     }
 
     fn text(&self, leaf: &str) -> Option<String> {
-        match self.get(leaf)?.value.clone()? {
-            Value::Text(text) => Some(text),
-            _ => None,
-        }
+        text_of(self.get(leaf)?)
     }
 
     fn lines(&self, leaf: &str) -> Option<Vec<String>> {
@@ -134,6 +156,20 @@ impl Section<'_> {
             Some(Value::Pairs(pairs)) => pairs,
             _ => Vec::new(),
         }
+    }
+}
+
+fn text_of(given: &Given) -> Option<String> {
+    match given.value.clone()? {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn network_of(given: &Given) -> Option<Network> {
+    match given.value.clone()? {
+        Value::Network(network) => Some(network),
+        _ => None,
     }
 }
 

@@ -63,6 +63,8 @@ pub(crate) enum Kind {
     Lines,
     /// Names with a percentage each: `NAME=PERCENT`, one per line; in the file also a list.
     Percents,
+    /// Hosts that may be reached, one per line; in the file also a list. `open` for all, `none` for none.
+    Hosts,
     /// Names with a text each that is shown nowhere, with one of these characters between, one per line; in the file also
     /// a list.
     Pairs(&'static [char]),
@@ -76,7 +78,7 @@ impl Kind {
 
     /// True when the file may have a list of texts.
     pub(crate) const fn is_list(self) -> bool {
-        matches!(self, Self::Lines | Self::Percents | Self::Pairs(_))
+        matches!(self, Self::Lines | Self::Percents | Self::Hosts | Self::Pairs(_))
     }
 }
 

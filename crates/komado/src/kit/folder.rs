@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
-use komado_agent::builtin::Sandbox;
+use komado_agent::sandbox::Sandbox;
 use komado_agent::task::Task;
 use komado_core::SessionId;
 use komado_provider::Cancel;
@@ -27,7 +27,7 @@ fn check(folder: &Path, sessions: &Path) -> Outcome {
     }
     Err(Fault::input(format!(
         "the sessions in {} lie in the working folder {}, where a task could read and change them: set \
-         context_storage.base_dir to a folder elsewhere, or `tools.sandbox: off` to let it",
+         context_storage.base_dir to a folder elsewhere, or `tools.sandbox: off` and `tools.network: open` to let it",
         sessions.display(),
         folder.display()
     )))

@@ -1,4 +1,4 @@
-//! `komado confine`: runs a command shut in, and ends all it started. The shell tool starts it; nobody else has to.
+//! `komado confine`: runs a command shut in, and ends all it started. The shell tool and MCP servers are started with it.
 //!
 //! It opens no store and reads no settings: whatever it opened would be open inside.
 
@@ -20,8 +20,16 @@ pub(crate) fn run(_: &mut App, args: Args) -> Outcome {
 
 /// Ends as the command does, and comes back only when it could not be run.
 pub(crate) fn without_app(args: Args) -> Fault {
-    match komado_agent::builtin::confine::run(args.words) {
+    let ended = launcher().map_err(|why| why.to_string()).and_then(|launcher| {
+        komado_agent::sandbox::run(&launcher, &args.words).map_err(|why| why.to_string())
+    });
+    match ended {
         Ok(code) => std::process::exit(code.into()),
-        Err(why) => Fault::new(Exit::Failed, why.to_string()),
+        Err(why) => Fault::new(Exit::Failed, why),
     }
+}
+
+/// What starts this program again so that it confines a command.
+pub(crate) fn launcher() -> std::io::Result<Vec<OsString>> {
+    Ok(vec![std::env::current_exe()?.into(), "confine".into()])
 }

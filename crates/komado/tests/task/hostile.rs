@@ -3,6 +3,8 @@
 use crate::kit::{Shop, calls, says};
 use komado_provider::scripted::{Step, When};
 use serde_json::Value;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 
 /// Speaks MCP as long as it likes: `dies` ends in the middle of a call, `garbage` answers it with nonsense.
 const SERVER: &str = r#"
@@ -87,4 +89,66 @@ fn a_hostile_task_has_clear_results_and_the_worker_does_the_next_one() {
     assert_eq!(tools.lines().count(), CALLS.len(), "{tools}");
     assert!(!shop.place.path().join("escaped.txt").exists());
     shop.place.ok(&["doctor"]);
+}
+
+#[test]
+fn rules_that_lead_out_of_the_folder_are_not_told() {
+    let shop = Shop::new(vec![says("(t)", "done")], "");
+    let outside = shop.place.path().join("outside.md");
+    std::fs::write(&outside, "SECRET RULES").unwrap();
+    let plants: [(&str, &dyn Fn(&Path)); 6] = [
+        ("environ", &|rules| symlink("/proc/self/environ", rules).unwrap()),
+        ("absolute", &|rules| symlink(&outside, rules).unwrap()),
+        ("relative", &|rules| symlink("../outside.md", rules).unwrap()),
+        ("fifo", &|rules| {
+            let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o644));
+            rustix::fs::mknodat(rustix::fs::CWD, rules, kind, mode, 0).unwrap();
+        }),
+        ("folder", &|rules| std::fs::create_dir(rules).unwrap()),
+        ("device", &|rules| symlink("/dev/zero", rules).unwrap()),
+    ];
+    for (name, plant) in plants {
+        let folder = shop.place.path().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        plant(&folder.join("AGENTS.md"));
+        let text = format!("(t) {name}");
+        let task = shop.place.ok(&["task", "add", &text, "--folder", folder.to_str().unwrap()]).trim().to_owned();
+        shop.work();
+        assert_eq!(shop.state(&task), "completed", "{name}");
+        let told = Value::from(shop.seen_with(&text)).to_string();
+        assert!(!told.contains("Rules of this place") && !told.contains("SECRET"), "{name}: {told}");
+        let home = format!("HOME={}", shop.place.path().display());
+        let journal = std::fs::read_to_string(shop.place.folder(&task).join("messages.jsonl")).unwrap();
+        assert!(!told.contains(&home) && !journal.contains(&home), "{name}: {told}");
+    }
+    let inside = shop.place.path().join("inside");
+    std::fs::create_dir(&inside).unwrap();
+    std::fs::write(inside.join("CONTRIBUTING.md"), "Test first.").unwrap();
+    symlink("CONTRIBUTING.md", inside.join("AGENTS.md")).unwrap();
+    shop.place.ok(&["task", "add", "(t) inside", "--folder", inside.to_str().unwrap()]);
+    shop.work();
+    assert!(Value::from(shop.seen_with("(t) inside")).to_string().contains("Test first."));
+}
+
+#[test]
+fn a_task_that_plants_a_hook_says_so_in_its_result() {
+    let lines = "git init -q . && printf '#!/bin/sh\\ntouch ran\\n' > .git/hooks/pre-commit && chmod +x .git/hooks/pre-commit \
+                 && git config core.fsmonitor ./monitor && git commit -q --allow-empty -m x; test ! -e ran && echo no hook ran";
+    let arguments = serde_json::json!({ "command": lines, "timeout_seconds": 60 }).to_string();
+    let after = When { anywhere: Some("(hook)".into()), has_tool_result: Some(true), ..When::default() };
+    let steps = vec![
+        Step { when: after, ..Step::say("All is well.") },
+        calls(&[("shell", &arguments)]).when_anywhere("(hook)"),
+    ];
+    let shop = Shop::new(steps, "");
+    shop.set("agent: {max_errors: 50}\n");
+    let folder = shop.place.path().join("repository");
+    std::fs::create_dir(&folder).unwrap();
+    let task = shop.place.ok(&["task", "add", "(hook)", "--folder", folder.to_str().unwrap()]).trim().to_owned();
+    shop.work();
+    let heard = Value::from(shop.seen_with("(hook)")).to_string();
+    assert!(heard.contains("no hook ran"), "{heard}");
+    let result = shop.show(&task)["result"].as_str().unwrap().to_owned();
+    assert!(result.starts_with("All is well.\n\nWarning: git runs programs"), "{result}");
+    assert!(result.contains("- .git/config (new)") && result.contains("- .git/hooks/pre-commit (new)"), "{result}");
 }

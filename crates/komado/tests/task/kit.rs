@@ -32,7 +32,7 @@ impl Shop {
         let settings = format!(
             "llm:\n  provider: here\n  here: {{dialect: openai, base_url: '{url}/v1', model: m, context_length: 32000}}\n\
              work: {{hidden_seconds: 3, pause_seconds: 0, poll_seconds: 1, tries: 3, grace_seconds: 1}}\n\
-             tools: {{sandbox: 'off', allow: ['*'], timeout_seconds: 2}}\n{more}"
+             tools: {{sandbox: 'off', network: open, allow: ['*'], timeout_seconds: 2}}\n{more}"
         );
         std::fs::write(self.place.path().join("komado.yaml"), settings).unwrap();
     }

@@ -5,6 +5,7 @@ use super::{HTTP, Kind, PLAIN, Setting};
 use komado_agent::builtin;
 
 const SECONDS: Kind = Kind::Count { min: 1, max: 86_400 };
+const LIMIT: Kind = Kind::Count { min: 0, max: 1_000_000_000 };
 const SANDBOX: &[&str] = &["required", "off"];
 static ENABLED: [u8; length(builtin::ENABLED)] = joined(builtin::ENABLED);
 static ALLOW: [u8; length(builtin::ALLOW)] = joined(builtin::ALLOW);
@@ -80,14 +81,14 @@ pub(super) const ROWS: &[Setting] = &[
     Setting {
         path: "agent.max_minutes",
         kind: Kind::Count { min: 0, max: 1_000_000 },
-        default: Some("0"),
+        default: Some("480"),
         about: "The most minutes of work on one task, of all workers together; 0: as long as it takes.",
         ..PLAIN
     },
     Setting {
         path: "agent.max_total_tokens",
         kind: Kind::Count { min: 0, max: 4_000_000_000 },
-        default: Some("0"),
+        default: Some("50000000"),
         about: "The most tokens of all requests and answers of one task; 0: as many as it takes.",
         ..PLAIN
     },
@@ -140,6 +141,41 @@ pub(super) const ROWS: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        path: "tools.network",
+        kind: Kind::Hosts,
+        default: Some("none"),
+        about: "Hosts that commands may reach, such as example.com, *.example.com or 192.0.2.7:8443; none; open: all.",
+        ..PLAIN
+    },
+    Setting {
+        path: "tools.max_memory_mb",
+        kind: LIMIT,
+        default: Some("8192"),
+        about: "The most megabytes of memory of a command, with all it started; 0: as many as there are.",
+        ..PLAIN
+    },
+    Setting {
+        path: "tools.max_cpu_seconds",
+        kind: LIMIT,
+        default: Some("3600"),
+        about: "The most seconds of processor time of a command, with all it started; 0: as many as it takes.",
+        ..PLAIN
+    },
+    Setting {
+        path: "tools.max_processes",
+        kind: LIMIT,
+        default: Some("1024"),
+        about: "The most processes of a command at a time; 0: as many as it starts.",
+        ..PLAIN
+    },
+    Setting {
+        path: "tools.max_disk_mb",
+        kind: LIMIT,
+        default: Some("20480"),
+        about: "The most megabytes by which commands may let the working folder and their home grow; 0: no bound.",
+        ..PLAIN
+    },
+    Setting {
         path: "tools.prepare",
         about: "A command line that is run in a new working folder before anything else.",
         ..PLAIN
@@ -149,17 +185,29 @@ pub(super) const ROWS: &[Setting] = &[
         about: "The program that is spoken to over its standard input and output; without args a whole command line.",
         ..PLAIN
     },
-    Setting { path: "mcp_servers.<server>.args", kind: Kind::Lines, about: "Its arguments.", ..PLAIN },
+    Setting { path: "mcp_servers.<server>.args", kind: Kind::Lines, about: "Its arguments. {folder}: the working folder of the task.", ..PLAIN },
     Setting {
         path: "mcp_servers.<server>.env",
         kind: Kind::Pairs(&['=']),
-        about: "Variables of its environment, on top of ours; shown nowhere.",
+        about: "Variables of its environment, beside the few that commands have; shown nowhere. {folder}: the working folder.",
         ..PLAIN
     },
     Setting {
         path: "mcp_servers.<server>.folder",
         kind: Kind::Path,
-        about: "Where it runs; unset: in the working folder of the task.",
+        about: "Where it runs; unset: in a private folder.",
+        ..PLAIN
+    },
+    Setting {
+        path: "mcp_servers.<server>.sandbox",
+        kind: Kind::Choice(SANDBOX),
+        about: "How it is confined; unset: like commands (tools.sandbox). off: not at all, with an open network.",
+        ..PLAIN
+    },
+    Setting {
+        path: "mcp_servers.<server>.network",
+        kind: Kind::Hosts,
+        about: "Hosts that it may reach; unset: those of commands (tools.network).",
         ..PLAIN
     },
     Setting {

@@ -17,6 +17,7 @@ pub(super) fn another_value(setting: &Setting) -> &'static str {
         Kind::Percent => "25",
         Kind::Lines => "値\n値",
         Kind::Percents => "gpt-4.1=25",
+        Kind::Hosts => "open",
         Kind::Choice(words) if words.contains(&"seed002") => "seed002",
         Kind::Url(starts) if starts.contains(&"memory:") => "memory:",
         Kind::Url(_) => "http://localhost:1234/",
@@ -106,7 +107,7 @@ fn check_threads(config: &super::super::Config) {
 
 /// What the settings of tasks and of their tools come to.
 fn check_tasks(agent: &super::super::AgentWishes, world: &World) {
-    use komado_agent::builtin::Sandbox;
+    use komado_agent::sandbox::{Network, ProcessLimits, Sandbox};
     let seconds = std::time::Duration::from_secs;
     let (work, limits, tools) = (&agent.work, &agent.limits, &agent.tools);
     assert_eq!((work.concurrency, work.tries), (42, 42));
@@ -117,7 +118,9 @@ fn check_tasks(agent: &super::super::AgentWishes, world: &World) {
     assert_eq!([&agent.rules_file, &agent.playbook, &tools.work_dir], [&path; 3]);
     assert_eq!((tools.enabled.len(), tools.allow.len(), tools.timeout), (2, 2, seconds(42)));
     assert_eq!((tools.most_output, tools.sandbox), (42 << 20, Sandbox::Off));
-    assert_eq!(tools.prepare.as_deref(), Some("値"));
+    assert_eq!((tools.prepare.as_deref(), &tools.network), (Some("値"), &Network::Open));
+    let limits = ProcessLimits { memory: 42 << 20, cpu: 42, processes: 42, disk: 42 << 20 };
+    assert_eq!(tools.limits, limits);
 }
 
 /// What the settings of GitHub and GitLab come to.
@@ -138,11 +141,15 @@ fn check_trackers(agent: &super::super::AgentWishes) {
 /// What the settings of MCP servers come to.
 fn check_mcp_servers(agent: &super::super::AgentWishes, world: &World) {
     use komado_agent::mcp::How;
+    use komado_agent::sandbox::{Network, Sandbox};
     let [started, web] = agent.servers.as_slice() else { panic!("two servers") };
     assert_eq!((started.name.as_str(), web.name.as_str()), ("openai", "web"));
     assert_eq!((started.call.as_secs(), started.start.as_secs(), started.only.len()), (42, 42, 2));
     let pair = vec![("名".to_owned(), "値".to_owned())];
-    let How::Command { program, args, env, folder } = &started.how else { panic!("it is started") };
+    let How::Command { program, args, env, folder, confinement, .. } = &started.how else {
+        panic!("it is started")
+    };
+    assert_eq!((confinement.sandbox, &confinement.network), (Sandbox::Off, &Network::Open));
     assert_eq!((program.as_str(), args.len(), env), ("値", 2, &pair));
     assert_eq!(folder, &Some(world.path("work/値")));
     assert!(web.how == How::Http { url: "http://localhost:1234/".into(), headers: pair });

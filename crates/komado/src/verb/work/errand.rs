@@ -31,6 +31,7 @@ struct Ready {
     connection: Connection,
     config: MetaConfig,
     brief: Brief,
+    folder: PathBuf,
     playbook: Playbook,
     tools: Toolbox,
 }
@@ -97,6 +98,7 @@ fn empty_kit<'k>(
         config: MetaConfig { meter: app.config.meter.clone(), ..MetaConfig::default() },
         host: hostname(),
         brief: Brief::default(),
+        folder: None,
         playbook,
         tools,
         source,
@@ -126,6 +128,7 @@ fn work(app: &App, wishes: &Wishes, vigil: &Vigil<'_>, kit: &mut Kit<'_>) -> Ver
     let mut kit = Kit {
         config: ready.config,
         brief: ready.brief,
+        folder: Some(ready.folder),
         playbook: &ready.playbook,
         tools: &mut ready.tools,
         host: kit.host.clone(),
@@ -154,6 +157,7 @@ fn ready(app: &App, wishes: &Wishes, task: &Task, taken: &Taken, cancel: &Cancel
         brief: brief(app, &folder)?,
         playbook: playbook(app, task)?,
         tools: tools(app, &folder, cancel)?,
+        folder,
         connection,
     })
 }

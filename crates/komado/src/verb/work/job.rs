@@ -6,16 +6,19 @@
 use super::{errand, signals};
 use crate::app::App;
 use crate::connect::Wishes;
-use crate::fault::{Fault, Outcome};
+use crate::fault::{Exit, Fault, Outcome};
 use crate::server::log::{self, Lines};
 use komado_agent::handler::Orders;
 use komado_agent::progress::{Order, Progress};
 use komado_agent::worker::read_taken;
 use std::io::{BufRead, Read, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Most bytes of a job.
 const MOST: u64 = 64 << 20;
+/// How long after its step was ended a task may take to come to rest.
+const STUCK: Duration = Duration::from_secs(30);
 /// The variable that says how much is logged.
 const LOG: &str = "KOMADO_LOG";
 
@@ -30,6 +33,7 @@ pub(super) fn run(app: &App, wishes: Wishes) -> Outcome {
     let orders = Arc::new(Orders::new(app.config.agent.work.grace));
     leave_at_the_end_of_input(&orders)?;
     leave_on_signals(&orders)?;
+    end_when_stuck(&orders)?;
     errand::run(app, &wishes, &taken, &orders, &print)
 }
 
@@ -46,6 +50,20 @@ fn leave_at_the_end_of_input(orders: &Arc<Orders>) -> Outcome {
     thread.spawn(move || {
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
         orders.give(Order::Leave("its worker ends".into()));
+    })?;
+    Ok(())
+}
+
+/// A task that hangs in something that cannot be broken off must not keep its worker from the next one. What it started
+/// ends with this process, and a task whose job is still there is tried again.
+fn end_when_stuck(orders: &Arc<Orders>) -> Outcome {
+    let orders = Arc::clone(orders);
+    let thread = std::thread::Builder::new().name("komado-stuck".into());
+    thread.spawn(move || {
+        if orders.is_stuck(STUCK) {
+            tracing::error!("the task does not come to rest {} s after it was told to: its process ends", STUCK.as_secs());
+            std::process::exit(Exit::Failed as i32);
+        }
     })?;
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! The private home of a task's commands, with a place for temporary files: only their user's to read, and gone with its
 //! owner.
 //!
-//! An owner that is killed cannot clean up. So it holds a lock on its home for as long as it lives, and whoever makes a
-//! home first removes those of the same user that nobody holds.
+//! An owner that is killed cannot clean up. So it holds a lock on its home for as long as it lives, and a process that makes
+//! a home first removes those of the same user that are not locked.
 
 use super::identity;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, fstat, openat};
@@ -19,7 +19,7 @@ const PRIVATE: u32 = 0o700;
 /// How often a home is made before giving up: somebody who sweeps may take one that is not held yet.
 const TRIES: usize = 16;
 
-pub(super) struct Home {
+pub(crate) struct Home {
     path: PathBuf,
     /// Removed before the lock is let go.
     _folder: TempDir,
@@ -27,7 +27,7 @@ pub(super) struct Home {
 }
 
 impl Home {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         Self::new_in(&std::env::temp_dir())
     }
 
@@ -54,12 +54,12 @@ impl Home {
     }
 
     /// What `HOME` is.
-    pub(super) fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.path.join("home")
     }
 
     /// What `TMPDIR` is.
-    pub(super) fn temporary(&self) -> PathBuf {
+    pub(crate) fn temporary(&self) -> PathBuf {
         self.path.join("tmp")
     }
 }

@@ -22,6 +22,8 @@ pub(super) fn write(home: &Path) -> io::Result<()> {
 fn asked(key: &str) -> Option<String> {
     let mut git = Command::new("git");
     git.args(["config", "--global", "--get", key]).stdin(Stdio::null()).stderr(Stdio::null());
+    // The folder we happen to be in may be a repository, and its settings are not the user's.
+    git.current_dir("/").env_remove("GIT_DIR").env_remove("GIT_WORK_TREE").env("GIT_CONFIG_NOSYSTEM", "1");
     let said = git.output().ok().filter(|said| said.status.success())?;
     let value = String::from_utf8(said.stdout).ok()?.trim().to_owned();
     (!value.is_empty()).then_some(value)

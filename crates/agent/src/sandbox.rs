@@ -1,0 +1,300 @@
+//! Runs what a task starts (commands of the shell tool, MCP servers) so that it reaches one folder, programs, and the hosts
+//! that the settings list.
+//!
+//! Two processes do it. The keeper ([`run`] as it is first called) stays outside: it starts the second, serves the proxy,
+//! enforces limits and ends all that was started. The second (`enter`) shuts itself in and becomes the command. The kernel
+//! does the work, in layers that do not rely on each other:
+//!
+//! - Landlock (`files`): which files can be opened. No rights are needed for it, and nothing inside can lift it.
+//! - Namespaces (`namespaces`): a network of its own with nothing but its loopback, and a view of the file system in which
+//!   the places of sockets are empty.
+//! - Seccomp (`sockets`): which kinds of sockets can be made; where there are no namespaces, none.
+
+mod enter;
+mod environment;
+mod files;
+mod git;
+mod home;
+mod identity;
+mod keeper;
+mod limits;
+mod namespaces;
+mod network;
+mod proxy;
+mod sockets;
+
+pub use git::{Changed, Snapshot};
+pub use limits::ProcessLimits;
+pub use network::{BadHost, Host, Network};
+
+pub(crate) use environment::Environment;
+pub(crate) use home::Home;
+pub(crate) use keeper::PATIENCE;
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+/// Whether processes are kept inside their folder.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Sandbox {
+    /// By the kernel; where it cannot, they do not run.
+    #[default]
+    Required,
+    /// Not at all.
+    Off,
+}
+
+/// How the processes of a task are confined.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Confinement {
+    /// The program, with its first arguments, that ends up in [`run`]. Without one nothing can be confined, and only a
+    /// process's own group ends with it.
+    pub launcher: Vec<OsString>,
+    /// Whether they are.
+    pub sandbox: Sandbox,
+    /// Which hosts they reach.
+    pub network: Network,
+    /// What they may take.
+    pub limits: ProcessLimits,
+    /// Never reached, whatever else is.
+    pub hide: Vec<PathBuf>,
+}
+
+impl Confinement {
+    /// The words that run a command: the command itself where there is no launcher.
+    pub(crate) fn words(
+        &self,
+        reach: Reach,
+        input: Input,
+        command: impl IntoIterator<Item = OsString>,
+    ) -> Result<Vec<OsString>, Error> {
+        if self.sandbox == Sandbox::Off && self.network != Network::Open {
+            return Err(Error::OpenUnsaid);
+        }
+        if self.launcher.is_empty() {
+            return match self.sandbox {
+                Sandbox::Off => Ok(command.into_iter().collect()),
+                Sandbox::Required => Err(Error::NoLauncher),
+            };
+        }
+        let job = Job {
+            reach: Reach { hide: self.hide.clone(), everything: self.sandbox == Sandbox::Off, ..reach },
+            network: self.network.clone(),
+            limits: self.limits,
+            input,
+        };
+        Ok(self.launcher.iter().cloned().chain(job.words()).chain(command).collect())
+    }
+}
+
+/// Which files may be reached.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Reach {
+    /// Read and written, with everything below. The first is where the command starts.
+    pub(crate) write: Vec<PathBuf>,
+    /// Read, with everything below.
+    pub(crate) read: Vec<PathBuf>,
+    /// Folders of programs, as in `PATH`: read, with the trees they belong to.
+    pub(crate) programs: Vec<PathBuf>,
+    /// Never reached, whatever the others say.
+    pub(crate) hide: Vec<PathBuf>,
+    /// A home folder that is not opened as a whole.
+    pub(crate) home: Option<PathBuf>,
+    /// True for all files.
+    pub(crate) everything: bool,
+}
+
+/// What a command reads as its standard input.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Input {
+    /// Nothing. The keeper's own input is the tie to the process that wants the command: when it closes, the command ends.
+    #[default]
+    Empty,
+    /// What the keeper reads. When that ends, the command has a moment to leave by itself.
+    Relayed,
+}
+
+/// One command to be run: everything but the command itself.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Job {
+    reach: Reach,
+    network: Network,
+    limits: ProcessLimits,
+    input: Input,
+}
+
+/// The argument of the second process.
+const INSIDE: &str = "--inside";
+const EVERYTHING: &str = "--everything";
+const RELAY: &str = "--relay-input";
+
+impl Job {
+    /// As arguments, with the `--` before the command.
+    fn words(&self) -> Vec<OsString> {
+        let reach = &self.reach;
+        let places = [
+            ("--folder", &reach.write),
+            ("--read", &reach.read),
+            ("--programs", &reach.programs),
+            ("--hide", &reach.hide),
+        ];
+        let all = places.iter().flat_map(|(name, paths)| paths.iter().map(|path| (*name, path)));
+        let all = all.chain(reach.home.iter().map(|home| ("--home", home)));
+        let mut words: Vec<OsString> =
+            all.flat_map(|(name, path)| [name.into(), path.clone().into_os_string()]).collect();
+        let network = self.network.words();
+        words.extend(network.into_iter().flat_map(|word| ["--network".into(), word.into()]));
+        words.extend(self.limits.words());
+        words.extend(reach.everything.then(|| EVERYTHING.into()));
+        words.extend((self.input == Input::Relayed).then(|| RELAY.into()));
+        words.push("--".into());
+        words
+    }
+
+    /// The arguments understood, and the command behind them.
+    fn parse(words: &[OsString]) -> Result<(Self, &[OsString]), Error> {
+        let (mut job, mut network) = (Self::default(), Vec::new());
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let lacks = || Error::Words(word.to_string_lossy().into_owned());
+            match word.to_str() {
+                Some("--") => {
+                    job.network = Network::parse(&network).map_err(|_| lacks())?;
+                    return Ok((job, words.as_slice()));
+                }
+                Some(EVERYTHING) => job.reach.everything = true,
+                Some(RELAY) => job.input = Input::Relayed,
+                Some(name) => job.take(name, words.next().ok_or_else(lacks)?, &mut network).ok_or_else(lacks)?,
+                None => return Err(lacks()),
+            }
+        }
+        Err(Error::Words("the end".to_owned()))
+    }
+
+    fn take(&mut self, name: &str, value: &OsStr, network: &mut Vec<String>) -> Option<()> {
+        let path = || PathBuf::from(value);
+        match name {
+            "--folder" => self.reach.write.push(path()),
+            "--read" => self.reach.read.push(path()),
+            "--programs" => self.reach.programs.push(path()),
+            "--hide" => self.reach.hide.push(path()),
+            "--home" => self.reach.home = Some(path()),
+            "--network" => network.push(value.to_str()?.to_owned()),
+            _ => self.limits.take(name, value.to_str()?)?,
+        }
+        Some(())
+    }
+}
+
+/// Why a process could not be confined.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The kernel cannot guard files.
+    #[error(
+        "this kernel cannot keep a command inside its folder ({0}): Landlock of Linux 6.2 or later is needed; \
+         set `tools.sandbox: off` and `tools.network: open` to run commands without it, or take shell out of tools.enabled"
+    )]
+    NoLandlock(String),
+    /// The kernel cannot guard the network.
+    #[error(
+        "this kernel cannot keep a command from the network ({0}): network namespaces or seccomp are needed; \
+         set `tools.network: open` to let commands reach the network, or take shell out of tools.enabled"
+    )]
+    NoNetworkGuard(String),
+    /// Listed hosts cannot be served.
+    #[error(
+        "the hosts in tools.network cannot be reached from here: that needs a network namespace, and this system allows \
+         none ({0}); allow user namespaces, or set `tools.network` to none or open"
+    )]
+    NoNamespace(String),
+    /// Without the sandbox the network is open, and nobody said that it may be.
+    #[error(
+        "`tools.sandbox: off` leaves the network open to commands: set `tools.network: open` as well to allow that"
+    )]
+    OpenUnsaid,
+    /// Nothing is there that could confine.
+    #[error(
+        "no program is there to keep it inside the folder; set `tools.sandbox: off` and `tools.network: open` to run it without"
+    )]
+    NoLauncher,
+    /// What is to be hidden lies in what is to be written.
+    #[error("{hidden} must not be reached by commands, but lies in {folder}: put one of them elsewhere")]
+    Exposed {
+        /// What is to be hidden.
+        hidden: String,
+        /// What would show it.
+        folder: String,
+    },
+    /// Arguments that mean nothing.
+    #[error(
+        "what to confine is not clear at {0}: --folder DIR, --read DIR, --programs DIR, --hide DIR, --home DIR, --network HOST, \
+         --memory BYTES, --cpu SECONDS, --processes N, --everything and --relay-input, then -- COMMAND"
+    )]
+    Words(String),
+    /// The command does not start.
+    #[error("{0} cannot be started: {1}")]
+    Start(String, String),
+    /// A folder that cannot be opened.
+    #[error("{0} cannot be opened: {1}")]
+    Folder(String, String),
+}
+
+/// Runs the command behind `words`, confined as they say, until it ends or our input does; nothing it started is left then.
+/// `launcher` starts this program again so that it ends up here. Gives the code to end with, which for a signal is 128 and
+/// its number.
+pub fn run(launcher: &[OsString], words: &[OsString]) -> Result<u8, Error> {
+    if let Some((_, words)) = words.split_first().filter(|(first, _)| *first == INSIDE) {
+        let (job, command) = Job::parse(words)?;
+        return Err(enter::enter(&job, command));
+    }
+    let (job, command) = Job::parse(words)?;
+    if command.is_empty() {
+        return Err(Error::Words("the end".to_owned()));
+    }
+    keeper::run(launcher, &job, command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Confinement, Error, Input, Job, Network, ProcessLimits, Reach, Sandbox};
+    use std::ffi::OsString;
+
+    #[test]
+    fn a_job_goes_through_arguments_unchanged() {
+        let job = Job {
+            reach: Reach {
+                write: vec!["/a b".into(), "/窓".into()],
+                read: vec!["/r".into()],
+                programs: vec!["/usr/bin".into()],
+                hide: vec!["/h".into()],
+                home: Some("/home".into()),
+                everything: true,
+            },
+            network: Network::parse(&["example.com".into(), "[::1]:8080".into()]).unwrap(),
+            limits: ProcessLimits { memory: 1 << 30, cpu: 60, processes: 7, disk: 0 },
+            input: Input::Relayed,
+        };
+        let command = ["sh", "-c", "--"].map(OsString::from);
+        for job in [job.clone(), Job { network: Network::Open, ..job }, Job::default()] {
+            let words: Vec<OsString> = job.words().into_iter().chain(command.clone()).collect();
+            assert_eq!(Job::parse(&words).unwrap(), (job, command.as_slice()));
+        }
+        for bad in [vec!["--folder"], vec!["--other", "x", "--", "ls"], vec!["--folder", "x"], vec!["--cpu", "x", "--"]] {
+            assert!(Job::parse(&bad.into_iter().map(OsString::from).collect::<Vec<_>>()).is_err());
+        }
+    }
+
+    #[test]
+    fn without_the_sandbox_an_open_network_must_be_said() {
+        let words = |confinement: &Confinement| {
+            confinement.words(Reach::default(), Input::Empty, [OsString::from("ls")])
+        };
+        let off = Confinement { sandbox: Sandbox::Off, ..Confinement::default() };
+        assert!(matches!(words(&off), Err(Error::OpenUnsaid)));
+        let open = Confinement { network: Network::Open, ..off };
+        assert_eq!(words(&open).unwrap(), ["ls"]);
+        let required = Confinement { sandbox: Sandbox::Required, ..open };
+        assert!(matches!(words(&required), Err(Error::NoLauncher)));
+    }
+}
