@@ -247,16 +247,20 @@ impl Config {
         suggest::nearest_name(name, table::known_providers().chain(self.llms.keys().map(String::as_str)))
     }
 
-    /// The one provider that has a model or an address in the settings, when it is only one.
+    /// The one provider that has a model or an address in the settings, when it is only one. The built-in model is none of
+    /// them: to say something of it is not to choose it.
     pub(crate) fn only_llm(&self) -> Option<&str> {
-        let mut named = self.llms.iter().filter(|(_, llm)| llm.model.is_some() || llm.base_url.is_some());
+        let is_set = |(name, llm): &(&String, &Llm)| {
+            name.as_str() != table::SCRIPTED && (llm.model.is_some() || llm.base_url.is_some())
+        };
+        let mut named = self.llms.iter().filter(is_set);
         match (named.next(), named.next()) {
             (Some((name, _)), None) => Some(name),
             _ => None,
         }
     }
 
-    /// Whether somebody said which provider to call.
+    /// Whether the settings say which provider to call.
     pub(crate) fn names_provider(&self) -> bool {
         self.ladder.is_given("llm.provider")
     }

@@ -109,13 +109,12 @@ fn greet(app: &mut App, gateway: &Gateway, address: SocketAddr) -> Outcome {
             Held::Nowhere => "with the client's own key",
         };
         let line = match upstream.is_scripted() {
-            true => format!("in front of {name}: the built-in model, which only repeats what it hears"),
+            true => {
+                format!("in front of {name}: the built-in scripted model, which only repeats what it hears")
+            }
             false => format!("in front of {name}: {place} ({spoken}), {key}"),
         };
         app.paper.line(line)?;
-    }
-    if gateway.upstreams.found == Found::Nobody {
-        app.paper.line("no provider is set up and none runs here: --upstream NAME names one, `komado config` lists the settings")?;
     }
     app.paper.line("")?;
     for (name, value) in env {
@@ -140,6 +139,5 @@ fn found(found: Found) -> &'static str {
         Found::Settings => "settings",
         Found::Environment => "environment",
         Found::Local => "local",
-        Found::Nobody => "nobody",
     }
 }
