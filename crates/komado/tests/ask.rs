@@ -20,7 +20,7 @@ fn place(server: &Server, more: &str) -> Place {
         "llm:\n  provider: gw\n  gw: {{base_url: '{}/v1', model: m, {more}}}\nretry: {{delay_seconds: 0}}\n",
         server.url()
     );
-    std::fs::write(place.path().join("komado.yaml"), yaml).unwrap();
+    place.settings(&yaml);
     place
 }
 

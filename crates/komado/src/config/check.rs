@@ -179,7 +179,7 @@ fn switch(word: &str) -> Option<bool> {
 
 /// `~` is expanded here since no shell ever saw a path from the file, and a folder named `~` is nobody's
 /// wish.
-fn path(text: &str, sources: &Sources<'_>) -> Option<PathBuf> {
+pub(super) fn path(text: &str, sources: &Sources<'_>) -> Option<PathBuf> {
     if text.is_empty() {
         return None;
     }

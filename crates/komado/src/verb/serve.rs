@@ -10,6 +10,7 @@ use crate::server::limits::SEATS;
 use crate::server::log::{self, Lines};
 use crate::server::traces::Traces;
 use crate::server::{House, run};
+use crate::stores;
 use crate::thrift;
 use clap::Args as ClapArgs;
 use komado_core::Meter;
@@ -53,6 +54,9 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         files.set_table_patience(PATIENCE);
     }
     let server = app.config.server.clone();
+    if stores::is_kept(&app.config) {
+        app.claim()?;
+    }
     let access = Access::open(&app.config.base_dir)?;
     let house = House::new(app, access);
     thrift::unpack(Meter::O200k);

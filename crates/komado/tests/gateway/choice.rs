@@ -13,7 +13,7 @@ fn two() -> (Fake, Fake, Gateway) {
          server: {{upstream: one}}\n",
         one.url, other.url
     );
-    std::fs::write(place.path().join("komado.yaml"), settings).unwrap();
+    place.settings(&settings);
     let gateway = Gateway::start(place, &[]);
     (one, other, gateway)
 }
@@ -73,7 +73,7 @@ fn a_clients_key_goes_to_nobody_it_is_not_meant_for() {
          server: {{upstream: one}}\n",
         one.url, other.url
     );
-    std::fs::write(place.path().join("komado.yaml"), settings).unwrap();
+    place.settings(&settings);
     let gateway = Gateway::start(place, &[]);
     let key = [("authorization", "Bearer sk-of-the-client-0123456789")];
     let carried = |fake: &Fake| {
