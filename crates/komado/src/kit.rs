@@ -4,13 +4,13 @@ pub(crate) mod folder;
 
 use crate::app::App;
 use crate::fault::{Fault, Outcome};
+use crate::trust::regular;
 use crate::verb::task::fault;
 use komado_agent::builtin::{Builtin, Workshop};
 use komado_agent::handler::Brief;
 use komado_agent::mcp::{How, Server, Servers};
 use komado_agent::tools::Toolbox;
 use komado_provider::Cancel;
-use std::fs;
 use std::io::Read;
 use std::path::Path;
 
@@ -68,8 +68,22 @@ fn rules_file(why: Fault) -> Fault {
 fn read(path: &Path, most: u64) -> Outcome<String> {
     let name = path.display();
     let mut bytes = Vec::new();
-    fs::File::open(path)
+    // A folder from elsewhere may have a pipe there, which would be waited for.
+    regular::open(path)
         .and_then(|file| file.take(most).read_to_end(&mut bytes))
         .map_err(|why| Fault::input(format!("{name}: {why}")))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RULES, read};
+
+    #[test]
+    fn rules_that_are_a_pipe_are_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let rules = folder.path().join(RULES);
+        assert!(std::process::Command::new("mkfifo").arg(&rules).status().unwrap().success());
+        assert!(read(&rules, 10).unwrap_err().message().contains("not a regular file"));
+    }
 }

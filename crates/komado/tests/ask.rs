@@ -377,6 +377,9 @@ fn a_model_writes_summaries_only_when_it_is_wished_for() {
 fn with_nothing_configured_no_model_answers_and_nothing_is_made() {
     let place = Place::new();
     let city = place.session();
+    let playbook = r#"{"name": "p", "start": "ask", "nodes": [
+        {"id": "ask", "type": "llm", "prompt": "repeat: 小窓", "next": "done"}, {"id": "done", "type": "end"}]}"#;
+    std::fs::write(place.path().join("p.json"), playbook).unwrap();
     // To say something of the built-in model is not to choose it.
     let about = ["--set", "llm.scripted.model=scripted"];
     for args in [
@@ -385,6 +388,7 @@ fn with_nothing_configured_no_model_answers_and_nothing_is_made() {
         &["ask", &city, "repeat: 小窓"],
         &["chat"],
         &["thread", "run", &city, "repeat: 小窓"],
+        &["playbook", "run", "p.json"],
         &["work", "--once"],
     ] {
         let said = place.feed(args, "repeat: 小窓\n".as_bytes());

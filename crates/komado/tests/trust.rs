@@ -229,7 +229,7 @@ fn sessions_that_came_with_the_folder_are_not_used_before_they_are_trusted() {
     place.ok(&["log", &s, "--base-dir", "contexts"]);
     assert_eq!(place.run(&["log", &s]).code, 2, "to name it once is no consent");
     let shown = place.ok(&["trust"]);
-    assert!(shown.contains("contexts") && shown.contains("running: 1 sessions"), "{shown}");
+    assert!(shown.contains("contexts") && shown.contains("sessions in running: 1"), "{shown}");
     place.ok(&["log", &s]);
 }
 
@@ -302,6 +302,57 @@ fn where_no_consent_can_be_kept_the_folder_of_sessions_must_be_named() {
             assert_eq!(with(&["new", "--base-dir", "sessions"]).code, 0);
         }
     }
+}
+
+/// Runs at a terminal of its own and types an answer; gives the exit code and all that was shown.
+const TERMINAL: &str = "
+import os, pty, sys
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[2], sys.argv[2:])
+shown = b''
+while b'[y/N]' not in shown:
+    shown += os.read(terminal, 1000)
+os.write(terminal, sys.argv[1].encode() + b'\\n')
+try:
+    while True:
+        part = os.read(terminal, 1000)
+        if not part:
+            break
+        shown += part
+except OSError:
+    pass
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+print(shown.decode())
+";
+
+fn at_a_terminal(place: &Place, answer: &str, args: &[&str]) -> String {
+    let mut command = place.program("python3");
+    command.args(["-c", TERMINAL, answer, env!("CARGO_BIN_EXE_komado")]).args(args);
+    let said = feed(command, b"");
+    assert_eq!(said.code, 0, "{}", said.err);
+    said.out
+}
+
+#[test]
+fn at_a_terminal_the_user_is_asked_and_only_a_yes_is_kept() {
+    let place = Place::new();
+    write(&place, "session: {user: ann}\n");
+    for answer in ["n", "", "maybe"] {
+        let shown = at_a_terminal(&place, answer, &["sessions"]);
+        assert!(shown.starts_with("2\n") && shown.contains("line 1: session.user = ann"), "{shown}");
+    }
+    assert_eq!(place.run(&["sessions"]).code, 2);
+    assert!(at_a_terminal(&place, "y", &["sessions"]).starts_with("0\n"));
+    place.ok(&["sessions"]);
+    let mine = Place::new();
+    mine.session();
+    std::fs::remove_dir_all(place.base()).unwrap();
+    copy(&mine.base(), &place.base());
+    assert!(at_a_terminal(&place, "n", &["sessions"]).starts_with("2\n"));
+    let shown = at_a_terminal(&place, "y", &["sessions"]);
+    assert!(shown.starts_with("0\n") && shown.contains("sessions in running: 1"), "{shown}");
+    place.ok(&["sessions"]);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 
 use super::{About, Consents, regular};
 use crate::fault::{Fault, Outcome};
+use komado_core::notation::tamed;
 use std::fs::{DirBuilder, Metadata};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -28,7 +29,7 @@ pub(crate) enum Found {
     Own,
     /// One that the user did not consent to.
     Strange,
-    /// A link, or no folder.
+    /// A link, wherever it leads, or no folder.
     Link,
 }
 
@@ -46,14 +47,14 @@ pub(crate) fn look(path: &Path, consents: &Consents) -> Found {
 
 /// Says what is to be done about a folder that was found and may not be used.
 pub(crate) fn check(path: &Path, consents: &Consents) -> Outcome {
-    let shown = path.display();
+    let shown = tamed(&path.display().to_string());
     match look(path, consents) {
         Found::Strange => Err(Fault::usage(format!(
             "{shown} was found here, and neither made nor trusted by you: its sessions, keys and models may be those of \
              somebody else; `komado trust` shows and trusts it, --base-dir PATH names another (or this one)"
         ))),
         Found::Link => Err(Fault::usage(format!(
-            "{shown} is not a folder but leads elsewhere: name the folder that is meant with --base-dir PATH, or set \
+            "{shown} is a link or a file and not a folder: name the folder that is meant with --base-dir PATH, or set \
              context_storage.base_dir or KOMADO_BASE_DIR"
         ))),
         Found::Absent | Found::Empty | Found::Own => Ok(()),
@@ -80,7 +81,7 @@ pub(crate) fn claim(path: &Path, consents: &Consents) -> Outcome {
             Err(Fault::usage(format!(
                 "{}: that this folder is yours cannot be kept ({why}), so it would be refused next time: name it with \
                  --base-dir PATH or KOMADO_BASE_DIR, or set HOME or XDG_DATA_HOME to a folder that can be written",
-                path.display()
+                tamed(&path.display().to_string())
             )))
         }
         Ok(()) => Ok(()),

@@ -234,7 +234,7 @@ fn held(folder: &Path) -> Vec<String> {
         .into_iter()
         .map(|half| (half, names(&folder.join(half)).len()))
         .filter(|(_, count)| *count > 0)
-        .map(|(half, count)| format!("{half}: {count} sessions"))
+        .map(|(half, count)| format!("sessions in {half}: {count}"))
         .collect();
     let others = names(folder).into_iter().filter(|name| !["running", "completed"].contains(&name.as_str()));
     lines.extend(others.map(|name| match name.as_str() {
