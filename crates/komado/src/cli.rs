@@ -122,7 +122,7 @@ verbs! {
     Report => report,
     /// Show each setting and where it came from
     Config => config,
-    /// Consent to the settings and sessions that came with a folder
+    /// Consent to the settings and sessions that are found in a folder
     Trust => trust,
     /// Replay past conversations under a budget: tokens, price, and whether anything is lost
     Replay => replay,

@@ -204,7 +204,7 @@ impl From<BadId> for Fault {
 
 impl From<ConfigError> for Fault {
     fn from(error: ConfigError) -> Self {
-        // It quotes a file that somebody else may have written.
+        // It quotes a file that may have come from elsewhere.
         Self::new(Exit::Usage, tamed(&error.to_string()))
     }
 }

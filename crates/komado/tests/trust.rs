@@ -11,7 +11,7 @@ fn server() -> Server {
     Server::start(Options { window: Some(8_000), ..Options::default() }).unwrap()
 }
 
-/// Settings that send the user's key to an address of somebody else's.
+/// Settings that send the user's key to a foreign address.
 fn hostile(server: &Server) -> String {
     format!(
         "llm:\n  provider: openai\n  openai: {{base_url: '{}/v1', model: m, context_length: 8000}}\n",

@@ -1,8 +1,8 @@
 //! When is a file used that was found in the working folder?
 //!
-//! The folder may be a clone of somebody else's, and its settings could send keys to an address, run commands or speak to a
+//! The folder may be a clone of a foreign repository, and its settings could send keys to an address, run commands or speak to a
 //! model. A file that holds nothing but harmless settings is taken as it is. Any other is used when the user consented to
-//! exactly this content, and not at all before: a half of it would be settings that nobody wrote. Its values are neither
+//! exactly this content, and not at all before: half of a file is not what its author wrote. Its values are neither
 //! expanded nor looked into until then.
 
 use super::check::path;
@@ -163,7 +163,7 @@ fn shown(kind: Kind, text: &str) -> String {
 impl fmt::Display for Unconsented {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = tamed(&self.path.display().to_string());
-        write!(f, "{path} came with this folder and is not used without your consent: ")?;
+        write!(f, "{path} was found in this folder and is not used without your consent: ")?;
         let asking: Vec<&Written> = self.written.iter().filter(|one| one.needs_consent).collect();
         let named = asking.iter().take(NAMED).map(|one| format!("{} (line {})", one.key, one.line));
         let mut why: Vec<String> = named.collect();

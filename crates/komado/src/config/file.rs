@@ -52,7 +52,7 @@ pub(super) fn find(sources: &Sources<'_>) -> Result<Option<Found>, ConfigError> 
     own(sources).map_or(Ok(None), |own| read(&own, sources))
 }
 
-/// The file in the working folder: a regular one of a sensible size, since somebody else may have put it there.
+/// The file in the working folder: a regular one of a sensible size, since it may have come with the folder.
 fn of_folder(sources: &Sources<'_>) -> Result<Option<Found>, ConfigError> {
     if sources.in_folder == InFolder::Ignored {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Reads a file that somebody else may have put there: a regular one, and no more of it than is sensible.
+//! Reads a file that may have come from elsewhere: a regular one, and no more of it than is sensible.
 //!
 //! A named pipe would be waited for, and a device would never end.
 
@@ -20,7 +20,7 @@ pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 
 /// Opens a regular file. Links are followed.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    // Without the flag the opening itself would wait for whoever writes to a pipe.
+    // Without the flag the opening itself would wait for a process that writes to a pipe.
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     let kind = file.metadata()?.file_type();
     if kind.is_dir() {

@@ -1,8 +1,8 @@
 //! Is a folder of sessions the user's own?
 //!
 //! A folder `contexts` that lies in the working folder may have come with it, with sessions, keys and a table of models
-//! that somebody else wrote. When Komado makes the folder it puts a file with a random text into it, and keeps the digest
-//! of that text with the user's consents: nobody else can know the text beforehand. A device and an inode would not do:
+//! that another person wrote. When Komado makes the folder it puts a file with a random text into it, and keeps the digest
+//! of that text with the user's consents: no other person can know the text beforehand. A device and an inode would not do:
 //! both may be given to another folder later.
 
 use super::{About, Consents, regular};
@@ -50,8 +50,9 @@ pub(crate) fn check(path: &Path, consents: &Consents) -> Outcome {
     let shown = tamed(&path.display().to_string());
     match look(path, consents) {
         Found::Strange => Err(Fault::usage(format!(
-            "{shown} was found here, and neither made nor trusted by you: its sessions, keys and models may be those of \
-             somebody else; `komado trust` shows and trusts it, --base-dir PATH names another (or this one)"
+            "{shown} was found in this folder and is not used without your consent: it was not made by you with komado, and may \
+             bring sessions, keys and models of others; `komado trust` shows it and gives consent, --base-dir PATH names a \
+             folder to use"
         ))),
         Found::Link => Err(Fault::usage(format!(
             "{shown} is a link or a file and not a folder: name the folder that is meant with --base-dir PATH, or set \
@@ -97,7 +98,7 @@ pub(crate) enum Untrusted {
     Consent(io::Error),
 }
 
-/// Marks a folder and keeps the consent. The consent comes first: whoever finds the mark finds it, too.
+/// Marks a folder and keeps the consent. The consent comes first: a process that finds the mark finds it, too.
 pub(crate) fn trust(path: &Path, consents: &Consents) -> Result<(), Untrusted> {
     let text = uuid::Uuid::new_v4().simple().to_string();
     consents.give(About::Sessions, path, &text).map_err(Untrusted::Consent)?;
@@ -130,7 +131,7 @@ fn is_empty(folder: &Path) -> bool {
     std::fs::read_dir(folder).is_ok_and(|mut entries| entries.all(is_mark))
 }
 
-/// One that somebody else owns may be filled by them at any time.
+/// One that another user owns may be filled by them at any time.
 fn is_own(found: &Metadata) -> bool {
     found.uid() == rustix::process::geteuid().as_raw()
 }

@@ -1,6 +1,6 @@
-//! `komado trust`: consent to the settings and sessions that came with a folder, see what was consented to, take it back.
+//! `komado trust`: consent to the settings and sessions of a folder, see what was consented to, take it back.
 //!
-//! What is shown was written by somebody else: it is shown on lines of its own, without its secrets, and without anything
+//! What is shown may have been written by another person: it is shown on lines of its own, without its secrets, and without anything
 //! that a terminal would act on.
 
 use crate::app::{App, Options};
@@ -283,7 +283,7 @@ pub(crate) fn can_ask(options: &Options) -> bool {
 pub(crate) fn ask_about(file: &Unconsented) -> Outcome<bool> {
     lines(file).into_iter().for_each(say);
     ask(
-        "komado: these settings came with this folder. Use them, now and as long as they stay as they are? [y/N] ",
+        "komado: these settings were found in this folder. Use them, now and as long as they stay as they are? [y/N] ",
     )
 }
 
@@ -291,10 +291,10 @@ pub(crate) fn ask_about(file: &Unconsented) -> Outcome<bool> {
 pub(crate) fn ask_about_sessions(path: &Path) -> Outcome<bool> {
     say(tamed(&path.display().to_string()));
     held(path).into_iter().for_each(|line| say(format!("  {line}")));
-    ask("komado: these sessions were not made by you. Use the folder from now on? [y/N] ")
+    ask("komado: this folder of sessions was not made by you with komado. Use it from now on? [y/N] ")
 }
 
-/// Asks at the terminal. What is typed after the line is left for whoever reads next.
+/// Asks at the terminal. What is typed after the line is left for the next reader.
 fn ask(question: &str) -> Outcome<bool> {
     eprint!("{question}");
     let (mut line, mut byte) = (Vec::new(), [0]);

@@ -27,7 +27,7 @@ impl Place {
         self.folder.path()
     }
 
-    /// The home of whoever runs it.
+    /// The user's home.
     pub(crate) fn home(&self) -> &Path {
         self.home.path()
     }

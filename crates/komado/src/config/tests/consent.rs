@@ -5,7 +5,7 @@ use super::super::table::SETTINGS;
 use super::{ConfigError, InFolder, Unconsented, World, row};
 use std::os::unix::fs::symlink;
 
-/// Every setting that a folder may set without consent. A new one is not among them before somebody thought about it.
+/// Every setting that a folder may set without consent. A new setting is added here on purpose or not at all.
 const HARMLESS: [&str; 40] = [
     "budget.buffer",
     "budget.keep",

@@ -119,7 +119,7 @@ impl Upstreams {
         {
             return Ok(chosen(upstream, Some(own)));
         }
-        // The built-in model answers who names it, or as the default, and is nobody's substitute.
+        // The built-in model answers where it is named or the default, and stands in for no provider.
         let models = || self.all.iter().filter(|upstream| upstream.name() != SCRIPTED);
         let found = self
             .listed(model)
