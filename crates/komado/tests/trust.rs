@@ -75,7 +75,10 @@ fn a_file_that_is_named_is_used_without_consent() {
 fn no_command_that_came_with_the_folder_runs() {
     let place = Place::new();
     let s = place.session();
-    place.append(&s, TALK);
+    let said = |n: u32, role: &str| {
+        format!("{{\"role\":\"{role}\",\"content\":\"{n} {}\"}}\n", "words ".repeat(150))
+    };
+    place.append(&s, &(0..12).map(|n| said(n, "user") + &said(n, "assistant")).collect::<String>());
     let script = place.path().join("evil");
     std::fs::write(&script, "#!/bin/sh\ntouch ran\n").unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -91,6 +94,8 @@ fn no_command_that_came_with_the_folder_runs() {
         place.run(args);
         assert!(!place.path().join("ran").exists(), "{args:?}");
     }
+    place.run(&["condense", &s]);
+    assert!(place.path().join("ran").exists(), "once it is trusted it does");
 }
 
 #[test]

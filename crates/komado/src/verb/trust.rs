@@ -139,7 +139,11 @@ fn trust_sessions(app: &mut App, consents: &Consents, path: &Path) -> Outcome {
     let shown = tamed(&path.display().to_string());
     match sessions::look(path, consents) {
         sessions::Found::Absent | sessions::Found::Link => return sessions::check(path, consents),
-        sessions::Found::Own => say(format!("{shown} is trusted already")),
+        sessions::Found::Own if !app.paper.json => {
+            say(format!("{shown} is trusted already"));
+            return Ok(());
+        }
+        sessions::Found::Own => {}
         sessions::Found::Empty | sessions::Found::Strange => keep_sessions(path, consents)?,
     }
     let (undo, held) = (undo(path), held(path));
