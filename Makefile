@@ -13,10 +13,10 @@ DENY := PATH="$$PATH:$(TOOLS)/bin" cargo deny
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-run: ## watch a conversation outgrow its window and go on, then serve your agents until Ctrl-C
+run: ## watch a conversation outgrow its window and go on, then serve the built-in scripted model until Ctrl-C
 	cargo build --release -p komado
 	@cargo run --release -q -p komado -- demo
-	@cargo run --release -q -p komado -- serve
+	@cargo run --release -q -p komado -- serve --upstream scripted
 
 demo: ## only watch
 	@cargo run --release -q -p komado -- demo

@@ -164,7 +164,9 @@ impl Job {
                 }
                 Some(EVERYTHING) => job.reach.everything = true,
                 Some(RELAY) => job.input = Input::Relayed,
-                Some(name) => job.take(name, words.next().ok_or_else(lacks)?, &mut network).ok_or_else(lacks)?,
+                Some(name) => {
+                    job.take(name, words.next().ok_or_else(lacks)?, &mut network).ok_or_else(lacks)?
+                }
                 None => return Err(lacks()),
             }
         }
@@ -280,7 +282,12 @@ mod tests {
             let words: Vec<OsString> = job.words().into_iter().chain(command.clone()).collect();
             assert_eq!(Job::parse(&words).unwrap(), (job, command.as_slice()));
         }
-        for bad in [vec!["--folder"], vec!["--other", "x", "--", "ls"], vec!["--folder", "x"], vec!["--cpu", "x", "--"]] {
+        for bad in [
+            vec!["--folder"],
+            vec!["--other", "x", "--", "ls"],
+            vec!["--folder", "x"],
+            vec!["--cpu", "x", "--"],
+        ] {
             assert!(Job::parse(&bad.into_iter().map(OsString::from).collect::<Vec<_>>()).is_err());
         }
     }

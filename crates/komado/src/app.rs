@@ -1,12 +1,15 @@
 //! What every verb needs: settings, store, engine, paper.
 
 use crate::clock::SystemClock;
-use crate::config::{Config, Sources};
+use crate::config::{Config, ConfigError, InFolder, Sources};
 use crate::fault::{Fault, Outcome};
 use crate::paper::{Paper, say};
 use crate::stores;
+use crate::trust::{About, Consents, sessions};
+use crate::verb::trust;
 use komado_core::budget::{Budget, Preset};
 use komado_core::clip::Limits;
+use komado_core::notation::tamed;
 use komado_core::session::{MetaConfig, Session};
 use komado_core::{Address, SessionId};
 use komado_engine::engine::Found;
@@ -24,7 +27,7 @@ pub(crate) struct Options {
     /// Folder that holds the sessions
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) base_dir: Option<PathBuf>,
-    /// Settings file; ./komado.yaml when it is there
+    /// Settings file; left out: ./komado.yaml, once you trust it, or your own in ~/.config/komado
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// A setting for this run, such as context_storage.cleanup_days=7
@@ -45,8 +48,11 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn new(options: &Options) -> Outcome<Self> {
-        let config = load_config(options)?;
-        config.notes.iter().for_each(|note| say(format!("komado: {note}")));
+        let config = load_config(options, InFolder::Used)?;
+        config.notes.iter().for_each(|note| say(format!("komado: {}", tamed(note))));
+        if config.finds_base_dir() {
+            check_sessions(&config, options)?;
+        }
         let (store, files) = stores::configured(&config)?;
         let engine = Engine::new(store, Arc::new(SystemClock));
         let paper = Paper::new(options.json);
@@ -54,9 +60,9 @@ impl App {
     }
 
     /// For a verb that looks into no store: one that is away does not matter to it.
-    pub(crate) fn storeless(options: &Options) -> Outcome<Self> {
-        let config = load_config(options)?;
-        config.notes.iter().for_each(|note| say(format!("komado: {note}")));
+    pub(crate) fn storeless(options: &Options, in_folder: InFolder) -> Outcome<Self> {
+        let config = load_config(options, in_folder)?;
+        config.notes.iter().for_each(|note| say(format!("komado: {}", tamed(note))));
         let engine = Engine::new(Arc::new(MemoryStore::default()), Arc::new(SystemClock));
         Ok(Self { config, engine, paper: Paper::new(options.json), files: None, changing: Mutex::default() })
     }
@@ -91,6 +97,14 @@ impl App {
     /// The same for one call through another door: what its verbs print is kept.
     pub(crate) fn desk(&self) -> Self {
         self.onto(Paper::kept())
+    }
+
+    /// Makes the usual folder of sessions the user's own before something is put into it. One that was named is theirs.
+    pub(crate) fn claim(&self) -> Outcome {
+        match self.config.finds_base_dir() {
+            true => sessions::claim(&self.config.base_dir, &Consents::of_user()),
+            false => Ok(()),
+        }
     }
 
     /// The file store; verbs about folders need it.
@@ -195,8 +209,34 @@ impl App {
     }
 }
 
-/// Settings from flags, environment and file.
-pub(crate) fn load_config(options: &Options) -> Outcome<Config> {
+/// Refuses a folder of sessions that came with the working folder; at a terminal the user is asked.
+fn check_sessions(config: &Config, options: &Options) -> Outcome {
+    let consents = Consents::of_user();
+    let is_strange = sessions::look(&config.base_dir, &consents) == sessions::Found::Strange;
+    if is_strange && trust::can_ask(options) && trust::ask_about_sessions(&config.base_dir)? {
+        return trust::keep_sessions(&config.base_dir, &consents);
+    }
+    sessions::check(&config.base_dir, &consents)
+}
+
+/// Settings from flags, environment and file. A file that needs consent is asked about at a terminal.
+fn load_config(options: &Options, in_folder: InFolder) -> Outcome<Config> {
+    let consents = Consents::of_user();
+    match read_config(options, in_folder, &consents)? {
+        Err(ConfigError::NoConsent(file)) if trust::can_ask(options) && trust::ask_about(&file)? => {
+            trust::keep_settings(&file, &consents)?;
+            // What is there by now is used only if it is what was shown.
+            Ok(read_config(options, in_folder, &consents)??)
+        }
+        read => Ok(read?),
+    }
+}
+
+fn read_config(
+    options: &Options,
+    in_folder: InFolder,
+    consents: &Consents,
+) -> Outcome<Result<Config, ConfigError>> {
     let mut flags = Vec::new();
     for pair in &options.set {
         let (key, value) = pair.split_once('=').ok_or_else(|| {
@@ -211,7 +251,7 @@ pub(crate) fn load_config(options: &Options) -> Outcome<Config> {
     }
     let names: Vec<String> = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
     let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let (home, xdg) = (path("HOME"), path("XDG_CONFIG_HOME"));
+    let (home, xdg) = (path("HOME").filter(|home| home.is_absolute()), path("XDG_CONFIG_HOME"));
     let cwd = std::env::current_dir()?;
     Ok(Config::load(&Sources {
         flags: &flags,
@@ -221,7 +261,9 @@ pub(crate) fn load_config(options: &Options) -> Outcome<Config> {
         cwd: &cwd,
         home: home.as_deref(),
         xdg: xdg.as_deref(),
-    })?)
+        in_folder,
+        has_consent: &|path, digest| consents.has(About::Settings, path, digest),
+    }))
 }
 
 /// This machine's name.

@@ -1,6 +1,7 @@
 //! The command line: one verb per file, and nothing but the list of them here.
 
 use crate::app::{App, Options};
+use crate::config::InFolder;
 use crate::fault::{Fault, Outcome};
 use crate::verb;
 use clap::{Parser, Subcommand};
@@ -121,6 +122,8 @@ verbs! {
     Report => report,
     /// Show each setting and where it came from
     Config => config,
+    /// Consent to the settings and sessions that are found in a folder
+    Trust => trust,
     /// Replay past conversations under a budget: tokens, price, and whether anything is lost
     Replay => replay,
     /// Say what a provider's error is taken for
@@ -140,14 +143,28 @@ verbs! {
     Confine => confine,
 }
 
+impl Verb {
+    /// True for a verb that makes the folder of the sessions; the others make it where they need it, or not at all.
+    fn keeps_sessions(&self) -> bool {
+        let only_looks = matches!(self, Self::Models(_) | Self::ModelServer(_) | Self::Bench(_));
+        !only_looks && !matches!(self, Self::Playbook(_) | Self::Migrate(_) | Self::Demo(_))
+    }
+}
+
 pub(crate) fn run(cli: Cli) -> Outcome {
     if let Verb::Confine(args) = cli.verb {
         return Err(verb::confine::without_app(args));
     }
     let mut app = match &cli.verb {
-        Verb::Config(_) | Verb::Completions(_) | Verb::ExplainError(_) => App::storeless(&cli.options)?,
+        Verb::Config(_) => App::storeless(&cli.options, InFolder::Told)?,
+        Verb::Completions(_) | Verb::ExplainError(_) | Verb::Trust(_) => {
+            App::storeless(&cli.options, InFolder::Ignored)?
+        }
         _ => App::new(&cli.options)?,
     };
+    if cli.verb.keeps_sessions() && app.files.is_some() {
+        app.claim()?;
+    }
     let outcome = cli.verb.run(&mut app);
     app.tell_findings();
     outcome.and_then(|()| app.paper.flush()).map_err(|fault| app.explained(fault))

@@ -2,7 +2,7 @@
 //!
 //! The command line is trusted over the session, the session over the settings, the settings over what is found in the
 //! environment. A window that nobody knows is an error here, before anything is sent; none is ever guessed. With nothing
-//! configured at all the built-in model answers, and says that it is one.
+//! configured at all that is an error, too: the built-in scripted model answers only where it is named.
 
 pub(crate) mod provider;
 mod summary;
@@ -253,7 +253,7 @@ impl App {
 
     /// Provider and model; the built-in one is started where it is to answer.
     fn whom(&self, own: &MetaConfig, wishes: &Wishes) -> Outcome<Whom> {
-        let name = self.provider_name(own, wishes);
+        let name = self.provider_name(own, wishes)?;
         if name == SCRIPTED {
             return self.scripted(own, wishes);
         }

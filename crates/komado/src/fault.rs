@@ -3,6 +3,7 @@
 use crate::config::ConfigError;
 use komado_core::BadId;
 use komado_core::admit::Refusal;
+use komado_core::notation::tamed;
 use komado_engine::Error as Engine;
 use komado_store::Error as Store;
 use std::process::ExitCode;
@@ -203,7 +204,8 @@ impl From<BadId> for Fault {
 
 impl From<ConfigError> for Fault {
     fn from(error: ConfigError) -> Self {
-        Self::new(Exit::Usage, error.to_string())
+        // It quotes a file that may have come from elsewhere.
+        Self::new(Exit::Usage, tamed(&error.to_string()))
     }
 }
 

@@ -4,6 +4,7 @@ pub(crate) mod folder;
 
 use crate::app::App;
 use crate::fault::{Fault, Outcome};
+use crate::trust::regular;
 use crate::verb::confine;
 use crate::verb::task::fault;
 use komado_agent::builtin::{Builtin, Workshop, beginning};
@@ -12,7 +13,6 @@ use komado_agent::mcp::{How, Server, Servers};
 use komado_agent::sandbox::Confinement;
 use komado_agent::tools::Toolbox;
 use komado_provider::Cancel;
-use std::fs;
 use std::io::Read;
 use std::path::Path;
 
@@ -66,11 +66,12 @@ pub(crate) fn brief(app: &App, folder: &Path) -> Outcome<Brief> {
     let rules = match &wishes.rules_file {
         Some(path) => Some((path.display().to_string(), read(path, MOST_RULES).map_err(rules_file)?)),
         // The folder's own file is a stranger's: one that leads elsewhere, or is no file, is not read.
-        None => beginning(folder, RULES, MOST_RULES).unwrap_or_else(|why| {
-            tracing::warn!("the rules of {} are not taken: {why}", folder.display());
-            None
-        })
-        .map(|text| (RULES.to_owned(), text)),
+        None => beginning(folder, RULES, MOST_RULES)
+            .unwrap_or_else(|why| {
+                tracing::warn!("the rules of {} are not taken: {why}", folder.display());
+                None
+            })
+            .map(|text| (RULES.to_owned(), text)),
     };
     Ok(Brief { system: wishes.system_prompt.clone(), rules })
 }
@@ -83,11 +84,22 @@ fn rules_file(why: Fault) -> Fault {
 fn read(path: &Path, most: u64) -> Outcome<String> {
     let name = path.display();
     let mut bytes = Vec::new();
-    if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
-        return Err(Fault::input(format!("{name} is no regular file; name one")));
-    }
-    fs::File::open(path)
+    // A folder from elsewhere may have a pipe there, which would be waited for.
+    regular::open(path)
         .and_then(|file| file.take(most).read_to_end(&mut bytes))
         .map_err(|why| Fault::input(format!("{name}: {why}")))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RULES, read};
+
+    #[test]
+    fn rules_that_are_a_pipe_are_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let rules = folder.path().join(RULES);
+        assert!(std::process::Command::new("mkfifo").arg(&rules).status().unwrap().success());
+        assert!(read(&rules, 10).unwrap_err().message().contains("not a regular file"));
+    }
 }

@@ -19,6 +19,7 @@ mod share;
 mod stores;
 mod table;
 mod thrift;
+mod trust;
 mod verb;
 
 use clap::Parser;

@@ -20,7 +20,7 @@ fn place(server: &Server, more: &str) -> Place {
         "llm:\n  provider: gw\n  gw: {{base_url: '{}/v1', model: m, {more}}}\nretry: {{delay_seconds: 0}}\n",
         server.url()
     );
-    std::fs::write(place.path().join("komado.yaml"), yaml).unwrap();
+    place.settings(&yaml);
     place
 }
 
@@ -374,16 +374,43 @@ fn a_model_writes_summaries_only_when_it_is_wished_for() {
 }
 
 #[test]
-fn with_nothing_configured_the_built_in_model_answers_and_says_so() {
+fn with_nothing_configured_no_model_answers_and_nothing_is_made() {
     let place = Place::new();
-    let said = place.run(&["ask", "repeat: 小窓"]);
+    let city = place.session();
+    let playbook = r#"{"name": "p", "start": "ask", "nodes": [
+        {"id": "ask", "type": "llm", "prompt": "repeat: 小窓", "next": "done"}, {"id": "done", "type": "end"}]}"#;
+    std::fs::write(place.path().join("p.json"), playbook).unwrap();
+    // To say something of the built-in model is not to choose it.
+    let about = ["--set", "llm.scripted.model=scripted"];
+    for args in [
+        &["ask", "repeat: 小窓"][..],
+        &["ask", "repeat: 小窓", about[0], about[1]],
+        &["ask", &city, "repeat: 小窓"],
+        &["chat"],
+        &["thread", "run", &city, "repeat: 小窓"],
+        &["playbook", "run", "p.json"],
+        &["work", "--once"],
+    ] {
+        let said = place.feed(args, "repeat: 小窓\n".as_bytes());
+        assert_eq!((said.code, said.out.as_str()), (2, ""), "{args:?}: {}", said.err);
+        for part in ["no model is configured", "OPENAI_API_KEY", "llm.provider", "--provider scripted"] {
+            assert!(said.err.contains(part), "{args:?}: {part}: {}", said.err);
+        }
+    }
+    assert_eq!(place.json_lines(&["sessions"]).len(), 1);
+}
+
+#[test]
+fn the_scripted_model_answers_where_it_is_named_and_in_sessions_made_with_it() {
+    let place = Place::new();
+    let said = place.run(&["ask", "repeat: 小窓", "--provider", "scripted"]);
     assert_eq!((said.code, said.out.as_str()), (0, "小窓\n"), "{}", said.err);
-    assert!(said.err.contains("scripted") && said.err.contains("OPENAI_API_KEY"), "{}", said.err);
     let session = made(&said);
     let row = place.json(&["ask", &session, "repeat: again"]);
     assert_eq!((&row["text"], &row["window"]), (&json!("again"), &json!(4096)));
-    let said = place.run(&["ask", "repeat: x", "--provider", "scripted", "--window", "2000"]);
-    assert!(said.code == 0 && !said.err.contains("OPENAI_API_KEY"), "{}", said.err);
+    let mut command = place.command(&["ask", "repeat: 変数"]);
+    command.env("KOMADO_LLM_PROVIDER", "scripted");
+    assert_eq!(feed(command, b"").out, "変数\n");
     let learned = place.base().join("learned.json");
     let text = std::fs::read_to_string(learned).unwrap_or_default();
     assert!(!text.contains("127.0.0.1"), "an address of the moment is no place: {text}");

@@ -129,7 +129,7 @@ fn the_address_of_a_store_that_cannot_be_right_is_named_with_its_place_and_witho
         command.env("KOMADO_STORE_URL", url);
         let variable = run::feed(command, b"");
         fails(&variable, 2, &["env KOMADO_STORE_URL: store.url", shown, why]);
-        std::fs::write(&yaml, format!("store:\n  url: {url}\n")).unwrap();
+        place.settings(&format!("store:\n  url: {url}\n"));
         let file = place.run(&["sessions"]);
         fails(&file, 2, &["komado.yaml:2", "store.url", shown, why]);
         std::fs::remove_file(&yaml).unwrap();

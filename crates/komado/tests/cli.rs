@@ -168,7 +168,7 @@ fn addresses_may_be_short_as_long_as_they_are_unique() {
 #[test]
 fn settings_come_from_flag_environment_file_and_default_in_that_order() {
     let place = Place::new();
-    std::fs::write(place.path().join("komado.yaml"), "context_storage:\n  cleanup_days: 5\n").unwrap();
+    place.settings("context_storage:\n  cleanup_days: 5\n");
     let days = |command: std::process::Command| {
         let said = run::feed(command, b"");
         let rows = said.out.lines().map(|l| serde_json::from_str::<serde_json::Value>(l).unwrap());
@@ -197,8 +197,8 @@ fn every_shell_gets_completions_and_a_closed_pipe_is_no_failure() {
         place.append(&s, &format!("{{\"role\":\"user\",\"content\":\"{}\"}}\n", "x".repeat(100_000)));
     }
     let script = format!("{} log {s} --json | head -c 10", env!("CARGO_BIN_EXE_komado"));
-    let mut command = std::process::Command::new("bash");
-    command.args(["-o", "pipefail", "-c", &script]).current_dir(place.path());
+    let mut command = place.program("bash");
+    command.args(["-o", "pipefail", "-c", &script]);
     let said = run::feed(command, b"");
     assert_eq!((said.code, said.err.as_str()), (0, ""));
 }

@@ -83,8 +83,8 @@ fn input_is_taken_in_whole_even_when_nobody_reads_the_numbers() {
         (0..20_000).map(|n| format!("{{\"role\":\"user\",\"content\":\"message {n}\"}}\n")).collect();
     std::fs::write(place.path().join("talk.jsonl"), talk).unwrap();
     let script = format!("{} append {s} --jsonl talk.jsonl | head -1", env!("CARGO_BIN_EXE_komado"));
-    let mut command = std::process::Command::new("bash");
-    command.args(["-c", &script]).current_dir(place.path());
+    let mut command = place.program("bash");
+    command.args(["-c", &script]);
     assert_eq!(run::feed(command, b"").out, "1\n");
     assert_eq!(place.json_lines(&["log", &s]).len(), 20_000);
 }

@@ -39,7 +39,7 @@ impl Served {
     fn start(place: &Place) -> Self {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let address = format!("127.0.0.1:{port}");
-        let mut command: Command = place.command(&["serve", "--listen", &address]);
+        let mut command: Command = place.command(&["serve", "--listen", &address, "--upstream", "scripted"]);
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let served = Self(child, format!("http://{address}/mcp"));
         for _ in 0..200 {

@@ -107,8 +107,10 @@ fn a_bad_file_changes_nothing_and_is_named() {
     }
     assert_eq!(place.run(&["models", "update", "nowhere.json"]).code, 3);
     assert_eq!(fs::read(place.base().join("models.jsonl")).unwrap(), kept);
-    let left: Vec<_> = fs::read_dir(place.base()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left, ["models.jsonl"], "no half-written file stays");
+    let mut left: Vec<_> =
+        fs::read_dir(place.base()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, [".trust", "models.jsonl"], "no half-written file stays");
 }
 
 #[test]
@@ -116,6 +118,7 @@ fn a_file_that_was_broken_by_hand_is_named_and_can_be_replaced() {
     let place = Place::new();
     fs::create_dir_all(place.base()).unwrap();
     fs::write(place.base().join("models.jsonl"), "{\"id\":7}").unwrap();
+    place.ok(&["trust"]);
     let said = place.run(&["models"]);
     assert!(said.code == 6 && said.err.contains("models.jsonl: line 1"), "{}", said.err);
     let good = put(&place, "good.jsonl", r#"{"id":"m","provider":"p","context":10}"#);

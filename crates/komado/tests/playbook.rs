@@ -130,7 +130,8 @@ fn a_graph_fits_a_terminal_and_tells_where_every_way_leads() {
 #[test]
 fn the_nodes_of_the_design_run_as_they_are_written_and_the_session_is_completed() {
     let place = with(coding());
-    let said = place.run(&["playbook", "run", "p.json", "窓を直す", "--window", "32000"]);
+    let said =
+        place.run(&["playbook", "run", "p.json", "--provider", "scripted", "窓を直す", "--window", "32000"]);
     assert_eq!(said.code, 0, "{}{}", said.out, said.err);
     assert!(said.err.contains("[stelis_1] coding_loop"), "{}", said.err);
     assert!(said.out.contains("実装: 窓を直す"), "{}", said.out);
@@ -140,7 +141,11 @@ fn the_nodes_of_the_design_run_as_they_are_written_and_the_session_is_completed(
 #[test]
 fn a_child_that_has_no_room_is_told_with_the_option_that_makes_room_and_then_goes_on() {
     let place = with(coding());
-    let said = fails(&place, &["playbook", "run", "p.json", "窓を直す", "--window", "4000"], 5);
+    let said = fails(
+        &place,
+        &["playbook", "run", "p.json", "--provider", "scripted", "窓を直す", "--window", "4000"],
+        5,
+    );
     assert!(said.err.contains("or give more than 4,000 tokens with --window"), "{}", said.err);
     place.ok(&["playbook", "run", "p.json", "--session", &session(&said.err), "--window", "32000"]);
 }
@@ -152,7 +157,19 @@ fn variables_are_given_and_what_failed_is_a_failed_session() {
         {"id": "count", "type": "set", "vars": {"n": {"add": ["n", 2]}}, "next": "no"},
         {"id": "no", "type": "end", "status": "failed", "result": "だめ {{n}} {{誰}}"}
     ]));
-    let run = ["playbook", "run", "p.json", "--var", "誰=窓口", "--var", "n=40", "--window", "32000"];
+    let run = [
+        "playbook",
+        "run",
+        "p.json",
+        "--provider",
+        "scripted",
+        "--var",
+        "誰=窓口",
+        "--var",
+        "n=40",
+        "--window",
+        "32000",
+    ];
     let said = fails(&place, &[&run[..], &["--json"]].concat(), 1);
     let told: Value = serde_json::from_str(said.out.lines().next().unwrap()).unwrap();
     assert_eq!((&told["status"], &told["result"]), (&json!("failed"), &json!("だめ 42 窓口")));
@@ -166,7 +183,8 @@ fn variables_are_given_and_what_failed_is_a_failed_session() {
         "{}",
         said.err
     );
-    let said = fails(&place, &["playbook", "run", "p.json", "--window", "32000"], 6);
+    let said =
+        fails(&place, &["playbook", "run", "p.json", "--provider", "scripted", "--window", "32000"], 6);
     assert!(said.err.contains("\"誰\" is not set"), "{}", said.err);
     let again = ["playbook", "run", "p.json", "--session", &session(&said.err), "--var", "誰=私"];
     assert!(fails(&place, &again, 1).out.contains("だめ 2 私"));
@@ -206,8 +224,28 @@ fn a_run_that_is_killed_goes_on_at_its_node_in_its_folder_with_all_that_was_give
     let place = all_nodes();
     let work = place.path().join("作業");
     std::fs::create_dir(&work).unwrap();
-    let free = ["--set", "tools.sandbox=off", "--set", "tools.network=open", "--set", "tools.allow=*", "--window", "32000"];
-    let run = ["playbook", "run", "p.json", "窓を直す", "--var", "誰=窓口", "--folder", "作業"];
+    let free = [
+        "--set",
+        "tools.sandbox=off",
+        "--set",
+        "tools.network=open",
+        "--set",
+        "tools.allow=*",
+        "--window",
+        "32000",
+    ];
+    let run = [
+        "playbook",
+        "run",
+        "p.json",
+        "--provider",
+        "scripted",
+        "窓を直す",
+        "--var",
+        "誰=窓口",
+        "--folder",
+        "作業",
+    ];
     let mut command = place.command(&[&run[..], &free[..]].concat());
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for(&work.join("started"), &mut child);
@@ -248,7 +286,19 @@ fn a_folder_that_is_gone_is_told_and_another_one_is_taken_with_a_word_and_kept()
     let (one, other) = (place.path().join("一"), place.path().join("二"));
     std::fs::create_dir(&one).unwrap();
     std::fs::create_dir(&other).unwrap();
-    let first = ["playbook", "run", "p.json", "--var", "file=a", "--folder", "一", "--window", "32000"];
+    let first = [
+        "playbook",
+        "run",
+        "p.json",
+        "--provider",
+        "scripted",
+        "--var",
+        "file=a",
+        "--folder",
+        "一",
+        "--window",
+        "32000",
+    ];
     let session = session(&fails(&place, &first, 6).err);
     assert!(one.join("a").exists());
     std::fs::remove_dir_all(&one).unwrap();
@@ -297,7 +347,23 @@ fn a_playbook_that_is_too_deep_is_refused_before_anything_runs_or_waits() {
     new("deep", r#"{"max_depth": 2}"#);
     new("flat", r#"{"max_depth": 1}"#);
     let run = |id: &str, more: &[&str]| {
-        place.run(&[&["playbook", "run", "p.json", "--session", id, "--window", "100000"], more].concat())
+        place.run(
+            &[
+                &[
+                    "playbook",
+                    "run",
+                    "p.json",
+                    "--provider",
+                    "scripted",
+                    "--session",
+                    id,
+                    "--window",
+                    "100000",
+                ],
+                more,
+            ]
+            .concat(),
+        )
     };
     let said = run("deep", &shallow);
     assert_eq!((said.code, said.out.trim()), (0, "よし"), "{}", said.err);

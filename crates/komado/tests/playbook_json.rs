@@ -58,7 +58,10 @@ fn playbooks_print_what_the_contract_names() {
     keeps("playbook check", &checked);
     let graph = ["playbook", "graph", "良い.json"];
     keeps("playbook graph", &[place.json(&graph), place.json(&[&graph[..], &["--svg", "絵.svg"]].concat())]);
-    keeps("playbook run", &[place.json(&["playbook", "run", "良い.json", "窓", "--window", "32000"])]);
+    keeps(
+        "playbook run",
+        &[place.json(&["playbook", "run", "良い.json", "窓", "--provider", "scripted", "--window", "32000"])],
+    );
 }
 
 #[test]

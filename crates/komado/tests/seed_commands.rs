@@ -9,8 +9,8 @@ use run::Place;
 
 /// Runs a shell command in the place; it must succeed. Gives its output.
 fn shell(place: &Place, script: &str) -> String {
-    let mut command = std::process::Command::new("bash");
-    command.args(["-o", "pipefail", "-c", script]).current_dir(place.path());
+    let mut command = place.program("bash");
+    command.args(["-o", "pipefail", "-c", script]);
     let said = run::feed(command, b"");
     assert_eq!(said.code, 0, "{script}: {}{}", said.out, said.err);
     said.out.trim().to_owned()

@@ -144,6 +144,7 @@ fn one_who_has_only_jobs_is_a_user_and_a_job_that_is_worked_on_stays() {
     queue(&store, "held");
     queue(&store, "waits");
     let taken = store.take(&holder, Duration::from_secs(3600)).unwrap().unwrap();
+    place.ok(&["trust"]);
     let would = place.json(&["user", "forget", USER, "--dry-run"]);
     assert_eq!((&would["jobs"], &would["live"][0]), (&2.into(), &"held".into()));
     let said = place.run(&["user", "forget", USER, "--yes"]);

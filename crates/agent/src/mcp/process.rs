@@ -160,7 +160,8 @@ fn command(how: &How, home: &Home) -> Result<Command, String> {
         Some(folder) => folder.clone(),
         None => private(home).map_err(|why| format!("its private folder cannot be made: {why}"))?,
     };
-    let words: Vec<String> = std::iter::once(program.clone()).chain(args.iter().map(|arg| filled(arg))).collect();
+    let words: Vec<String> =
+        std::iter::once(program.clone()).chain(args.iter().map(|arg| filled(arg))).collect();
     let mut reach = around.reach(std::iter::once(&place).chain(work).cloned().collect(), home);
     reach.read.extend(words.iter().filter_map(|word| named(word, around.home())));
     let words = words.into_iter().map(OsString::from);
@@ -192,7 +193,8 @@ fn named(word: &str, home: Option<&Path>) -> Option<PathBuf> {
         return None;
     }
     let beside = path.parent().filter(|_| path.is_file());
-    let holds_home = |place: &Path| place.parent().is_none() || home.is_some_and(|home| home.starts_with(place));
+    let holds_home =
+        |place: &Path| place.parent().is_none() || home.is_some_and(|home| home.starts_with(place));
     Some(beside.filter(|place| !holds_home(place)).unwrap_or(path).to_owned())
 }
 

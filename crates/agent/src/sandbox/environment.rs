@@ -96,7 +96,10 @@ impl Environment {
 
 fn git() -> impl Iterator<Item = (String, OsString)> {
     let settings = GIT.iter().enumerate().flat_map(|(at, (key, value))| {
-        [(format!("GIT_CONFIG_KEY_{at}"), OsString::from(key)), (format!("GIT_CONFIG_VALUE_{at}"), OsString::from(value))]
+        [
+            (format!("GIT_CONFIG_KEY_{at}"), OsString::from(key)),
+            (format!("GIT_CONFIG_VALUE_{at}"), OsString::from(value)),
+        ]
     });
     settings.chain([("GIT_CONFIG_COUNT".to_owned(), GIT.len().to_string().into())])
 }

@@ -150,7 +150,9 @@ fn digest(path: &Path) -> String {
         return format!("link {}", blake3::hash(link.as_os_str().as_encoded_bytes()).to_hex());
     }
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let Ok(file) = openat(CWD, path, flags, Mode::empty()).map(File::from) else { return "unreadable".to_owned() };
+    let Ok(file) = openat(CWD, path, flags, Mode::empty()).map(File::from) else {
+        return "unreadable".to_owned();
+    };
     let Ok(about) = file.metadata() else { return "unreadable".to_owned() };
     if !about.is_file() {
         return "no file".to_owned();
@@ -202,9 +204,17 @@ mod tests {
         symlink("/etc", at("link")).unwrap();
         fs::create_dir(at("other")).unwrap();
         fs::write(at("other/.git"), "gitdir: ../looks/harmless").unwrap();
-        rustix::fs::mknodat(rustix::fs::CWD, at(".git/hooks/pre-push"), rustix::fs::FileType::Fifo, 0o644.into(), 0).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            at(".git/hooks/pre-push"),
+            rustix::fs::FileType::Fifo,
+            0o644.into(),
+            0,
+        )
+        .unwrap();
         let changed = before.changes(&Snapshot::of(dir.path()));
-        let found: Vec<(&str, &str)> = changed.files.iter().map(|(path, what)| (path.as_str(), *what)).collect();
+        let found: Vec<(&str, &str)> =
+            changed.files.iter().map(|(path, what)| (path.as_str(), *what)).collect();
         assert_eq!(
             found,
             [

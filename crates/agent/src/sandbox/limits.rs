@@ -44,12 +44,18 @@ impl ProcessLimits {
         let family = family();
         let processes = family.len() as u64;
         if over(processes, self.processes) {
-            return Some(format!("it had {processes} processes, and {} are the most (tools.max_processes)", self.processes));
+            return Some(format!(
+                "it had {processes} processes, and {} are the most (tools.max_processes)",
+                self.processes
+            ));
         }
         let ticks = family.iter().map(|pid| cpu(*pid, 0..4)).sum::<u64>() + cpu(getpid(), 2..4);
         let cpu = ticks / clock_ticks_per_second();
         if over(cpu, self.cpu) {
-            return Some(format!("it took more than {} s of processor time (tools.max_cpu_seconds)", self.cpu));
+            return Some(format!(
+                "it took more than {} s of processor time (tools.max_cpu_seconds)",
+                self.cpu
+            ));
         }
         let memory = || family.iter().map(|pid| resident(*pid)).sum::<u64>();
         // Shared pages are in the first sum once for each process; the second is dearer and right.

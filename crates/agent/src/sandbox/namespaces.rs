@@ -8,7 +8,8 @@
 use nix::sched::{CloneFlags, unshare};
 use rustix::fs::CWD;
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_change, move_mount, open_tree,
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_change, move_mount,
+    open_tree,
 };
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::process::{getegid, geteuid};
@@ -59,7 +60,8 @@ fn cover(places: &[PathBuf]) -> io::Result<()> {
     let is_covered = |place: &&PathBuf| covered.iter().any(|folder| place.starts_with(folder));
     let mut trees: Vec<(&Path, OwnedFd)> = Vec::new();
     for place in outermost(places).into_iter().filter(is_covered) {
-        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::AT_RECURSIVE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        let flags =
+            OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::AT_RECURSIVE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
         trees.push((place, open_tree(CWD, place.as_path(), flags)?));
     }
     for folder in &covered {
@@ -115,7 +117,8 @@ fn start_loopback() -> io::Result<()> {
     const NEW_LINK: u16 = 16;
     const REQUEST_AND_ANSWER: u16 = 1 | 4;
     const UP: u32 = 1;
-    let socket = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
+    let socket =
+        rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
     let mut message = Vec::with_capacity(32);
     message.extend_from_slice(&32u32.to_ne_bytes());
     message.extend_from_slice(&NEW_LINK.to_ne_bytes());

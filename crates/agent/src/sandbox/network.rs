@@ -44,7 +44,9 @@ enum Name {
 
 /// An entry of the list that cannot be understood.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{0:?} is no host: write open, none, or hosts such as example.com, *.example.com, example.com:8443, 192.0.2.7 or [::1]:8080")]
+#[error(
+    "{0:?} is no host: write open, none, or hosts such as example.com, *.example.com, example.com:8443, 192.0.2.7 or [::1]:8080"
+)]
 pub struct BadHost(pub String);
 
 impl Network {
@@ -99,9 +101,9 @@ impl Host {
             && match &self.name {
                 Name::Address(address) => asked.parse().is_ok_and(|ip| canonical(ip) == *address),
                 Name::Exact(own) => asked == *own,
-                Name::Below(above) => {
-                    asked.strip_suffix(above.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
-                }
+                Name::Below(above) => asked
+                    .strip_suffix(above.as_str())
+                    .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
             }
     }
 
@@ -161,7 +163,8 @@ pub(super) fn split(given: &str) -> Option<(&str, Option<u16>)> {
 
 fn is_name(text: &str) -> bool {
     let is_label = |label: &str| {
-        !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+        !label.is_empty()
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
     };
     // A last label of digits alone would be taken for an address by some resolvers.
     let text = text.trim_end_matches('.');
@@ -189,7 +192,10 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
         || ip.is_loopback()
         || ip.is_link_local()
         || ip.is_documentation()
-        || matches!((a, b, c), (0 | 224.., ..) | (100, 64..=127, _) | (192, 0, 0) | (192, 88, 99) | (198, 18..=19, _));
+        || matches!(
+            (a, b, c),
+            (0 | 224.., ..) | (100, 64..=127, _) | (192, 0, 0) | (192, 88, 99) | (198, 18..=19, _)
+        );
     !is_special
 }
 
@@ -246,15 +252,36 @@ mod tests {
     #[test]
     fn an_address_that_is_not_public_is_listed_only_by_itself() {
         let ip = |text: &str| text.parse().unwrap();
-        assert!(host("10.0.0.7:81").lists(ip("10.0.0.7"), 81) && !host("10.0.0.7:81").lists(ip("10.0.0.7"), 82));
+        assert!(
+            host("10.0.0.7:81").lists(ip("10.0.0.7"), 81) && !host("10.0.0.7:81").lists(ip("10.0.0.7"), 82)
+        );
         assert!(host("localhost").lists(ip("127.0.0.1"), 80) && host("localhost").lists(ip("::1"), 443));
         assert!(!host("localhost").lists(ip("10.0.0.7"), 80));
-        assert!(!host("example.com").lists(ip("127.0.0.1"), 443) && !host("*.example.com").lists(ip("::1"), 443));
+        assert!(
+            !host("example.com").lists(ip("127.0.0.1"), 443) && !host("*.example.com").lists(ip("::1"), 443)
+        );
     }
 
     #[test]
     fn what_is_no_host_is_named() {
-        for bad in ["", "*", "*.", "http://a.b", "a b", "a:0", "a:x", "a:70000", "[::1", "::1]:80", "1.2.3", "0x7f.1", "*.*.a", "a/b", "a@b", "open:80"] {
+        for bad in [
+            "",
+            "*",
+            "*.",
+            "http://a.b",
+            "a b",
+            "a:0",
+            "a:x",
+            "a:70000",
+            "[::1",
+            "::1]:80",
+            "1.2.3",
+            "0x7f.1",
+            "*.*.a",
+            "a/b",
+            "a@b",
+            "open:80",
+        ] {
             assert_eq!(Network::parse(&["a.b".to_owned(), bad.to_owned()]).unwrap_err().0, bad);
         }
         assert_eq!(Network::parse(&["open".into()]).unwrap(), Network::Open);
@@ -263,14 +290,52 @@ mod tests {
 
     #[test]
     fn only_the_public_internet_is_public() {
-        for public in ["1.1.1.1", "8.8.8.8", "100.63.0.1", "172.32.0.1", "192.1.1.1", "2606:4700::1111", "2a00::1", "64:ff9b::808:808", "2002:808:808::1"] {
+        for public in [
+            "1.1.1.1",
+            "8.8.8.8",
+            "100.63.0.1",
+            "172.32.0.1",
+            "192.1.1.1",
+            "2606:4700::1111",
+            "2a00::1",
+            "64:ff9b::808:808",
+            "2002:808:808::1",
+        ] {
             assert!(is_public(public.parse().unwrap()), "{public}");
         }
         for private in [
-            "0.0.0.0", "0.1.2.3", "10.1.2.3", "100.64.0.1", "127.0.0.1", "127.255.255.254", "169.254.169.254", "172.16.0.1", "172.31.255.255",
-            "192.168.1.1", "192.0.0.8", "192.0.2.1", "198.18.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255", "::", "::1", "::ffff:127.0.0.1",
-            "::127.0.0.1", "fc00::1", "fd12::1", "fe80::1", "fec0::1", "ff02::1", "2001:db8::1", "2001::1", "2002:7f00:1::1", "64:ff9b::a00:1",
-            "64:ff9b:1::1", "100::1", "3fff::1",
+            "0.0.0.0",
+            "0.1.2.3",
+            "10.1.2.3",
+            "100.64.0.1",
+            "127.0.0.1",
+            "127.255.255.254",
+            "169.254.169.254",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.168.1.1",
+            "192.0.0.8",
+            "192.0.2.1",
+            "198.18.0.1",
+            "224.0.0.1",
+            "240.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::ffff:127.0.0.1",
+            "::127.0.0.1",
+            "fc00::1",
+            "fd12::1",
+            "fe80::1",
+            "fec0::1",
+            "ff02::1",
+            "2001:db8::1",
+            "2001::1",
+            "2002:7f00:1::1",
+            "64:ff9b::a00:1",
+            "64:ff9b:1::1",
+            "100::1",
+            "3fff::1",
         ] {
             assert!(!is_public(private.parse().unwrap()), "{private}");
         }

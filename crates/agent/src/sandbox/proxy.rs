@@ -72,7 +72,11 @@ impl Proxy {
         client.set_read_timeout(Some(HEAD))?;
         let mut from = BufReader::new(client.try_clone()?);
         let Some(head) = Head::read(&mut from)? else {
-            return refuse(&client, "400 Bad Request", "this is a proxy for HTTP; set https_proxy to its address");
+            return refuse(
+                &client,
+                "400 Bad Request",
+                "this is a proxy for HTTP; set https_proxy to its address",
+            );
         };
         let Some(asked) = Asked::of(&head) else {
             return refuse(&client, "400 Bad Request", &format!("{:?} names no host", head.target));
@@ -142,7 +146,9 @@ impl Refused {
         let Asked { name, port, .. } = asked;
         match self {
             Self::NotListed => {
-                format!("the network is closed but for the hosts in tools.network, and {name}:{port} is not among them")
+                format!(
+                    "the network is closed but for the hosts in tools.network, and {name}:{port} is not among them"
+                )
             }
             Self::NotPublic(ip) => format!(
                 "{name} leads to {ip}, which is not a public address; tools.network must list that address itself"
@@ -167,7 +173,8 @@ impl Head {
         let mut from = from.take(MOST_HEAD);
         let Some(first) = line(&mut from)? else { return Ok(None) };
         let mut words = first.split(' ');
-        let (Some(method), Some(target), Some(version), None) = (words.next(), words.next(), words.next(), words.next())
+        let (Some(method), Some(target), Some(version), None) =
+            (words.next(), words.next(), words.next(), words.next())
         else {
             return Ok(None);
         };
@@ -234,7 +241,10 @@ fn forward(
     client.set_read_timeout(None)?;
     match &asked.path {
         None => (&client).write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")?,
-        Some(path) => { let mut to = server; to.write_all(plain(head, asked, path).as_bytes())? }
+        Some(path) => {
+            let mut to = server;
+            to.write_all(plain(head, asked, path).as_bytes())?
+        }
     }
     let (mut back_from, mut back_to) = (server.try_clone()?, client);
     let back = std::thread::Builder::new().spawn(move || {
@@ -326,7 +336,10 @@ mod tests {
             "169.254.169.254:80".to_owned(),
         ] {
             let answer = said(proxy, &format!("CONNECT {target} HTTP/1.1\r\n\r\nhello"));
-            assert!(answer.starts_with("HTTP/1.1 403 ") && answer.contains("tools.network"), "{target}: {answer}");
+            assert!(
+                answer.starts_with("HTTP/1.1 403 ") && answer.contains("tools.network"),
+                "{target}: {answer}"
+            );
         }
         for target in ["", "x", "a:b:c", "127.0.0.1:0", "user@127.0.0.1:80x"] {
             let answer = said(proxy, &format!("CONNECT {target} HTTP/1.1\r\n\r\n"));
@@ -351,7 +364,9 @@ mod tests {
     fn a_plain_request_is_sent_on_for_the_host_it_was_admitted_for() {
         let server = echo();
         let proxy = proxy(&[server.to_string()]);
-        let request = format!("GET http://{server}/a?b HTTP/1.1\r\nHost: other\r\nProxy-Authorization: x\r\nAccept: */*\r\n\r\n");
+        let request = format!(
+            "GET http://{server}/a?b HTTP/1.1\r\nHost: other\r\nProxy-Authorization: x\r\nAccept: */*\r\n\r\n"
+        );
         let sent = format!("GET /a?b HTTP/1.1\r\nHost: {server}\r\nAccept: */*\r\nConnection: close\r\n\r\n");
         assert_eq!(said(proxy, &request), sent);
         let elsewhere = said(proxy, "GET http://example.com/ HTTP/1.1\r\n\r\n");

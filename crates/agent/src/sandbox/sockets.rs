@@ -42,7 +42,9 @@ fn program(families: Families) -> Result<BpfProgram, seccompiler::BackendError> 
         Families::Usual => &usual[..],
         Families::None => &usual[3..],
     };
-    let others = SeccompRule::new(allowed.iter().map(|family| is(0, SeccompCmpOp::Ne, *family)).collect::<Result<_, _>>()?)?;
+    let others = SeccompRule::new(
+        allowed.iter().map(|family| is(0, SeccompCmpOp::Ne, *family)).collect::<Result<_, _>>()?,
+    )?;
     // Of netlink only what tells of interfaces and routes.
     let netlink = SeccompRule::new(vec![
         is(0, SeccompCmpOp::Eq, libc::AF_NETLINK)?,

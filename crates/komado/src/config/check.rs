@@ -110,7 +110,8 @@ pub(super) fn expected(kind: Kind) -> String {
         Kind::Lines => "texts, one per line".to_owned(),
         Kind::Percents => "NAME=PERCENT, one per line, from 5 to 100 or -1".to_owned(),
         Kind::Hosts => {
-            "open, none, or hosts, one per line, such as example.com, *.example.com or 192.0.2.7:8443".to_owned()
+            "open, none, or hosts, one per line, such as example.com, *.example.com or 192.0.2.7:8443"
+                .to_owned()
         }
         Kind::Pairs(between) => {
             let forms: Vec<String> = between.iter().map(|between| format!("NAME{between}VALUE")).collect();
@@ -189,7 +190,7 @@ fn switch(word: &str) -> Option<bool> {
 
 /// `~` is expanded here since no shell ever saw a path from the file, and a folder named `~` is nobody's
 /// wish.
-fn path(text: &str, sources: &Sources<'_>) -> Option<PathBuf> {
+pub(super) fn path(text: &str, sources: &Sources<'_>) -> Option<PathBuf> {
     if text.is_empty() {
         return None;
     }

@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use super::consent::Unconsented;
 use super::origin::Place;
 
 /// Why the settings could not be loaded.
@@ -19,6 +20,9 @@ pub(crate) enum ConfigError {
         /// The file.
         path: PathBuf,
     },
+    /// A file of the working folder holds settings that need consent.
+    #[error("{0}")]
+    NoConsent(Box<Unconsented>),
     /// A file is there and cannot be read.
     #[error("cannot read {}: {source}; check that it is a file and that you may read it", path.display())]
     Unreadable {

@@ -1,7 +1,8 @@
 //! Which file is read, and which settings does it give?
 //!
 //! A named file must exist; the usual places may be empty. Only the first one found is read: two files that
-//! both apply would make "which line says so?" a riddle.
+//! both apply would make "which line says so?" a riddle. One that was found in the working folder may have come with it;
+//! [`consent`](super::consent) says when it is used.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -10,22 +11,30 @@ use std::path::{Path, PathBuf};
 use serde_saphyr::Spanned;
 
 use super::check::{Given, check, expected};
+use super::consent::{InFolder, Written};
 use super::expand::{Fault, expand};
 use super::mcp::SERVERS;
 use super::origin::Place;
 use super::table::{self, Kind, Setting, Spot};
 use super::yaml::{self, Node};
 use super::{ConfigError, Sources, mask, suggest};
+use crate::trust::regular;
 
-const NAME: &str = "komado.yaml";
+/// The name of a settings file that is looked for.
+pub(super) const NAME: &str = "komado.yaml";
+/// Most bytes of one that was found in the working folder.
+const MOST: u64 = 1 << 20;
 
 /// A file that was found and read.
 pub(super) struct Found {
     /// Where it is.
     pub(super) path: PathBuf,
     /// How the person would name it.
-    shown: PathBuf,
-    bytes: Vec<u8>,
+    pub(super) shown: PathBuf,
+    /// What it holds: what was looked at is what is used.
+    pub(super) bytes: Vec<u8>,
+    /// True when it was found in the working folder, and not named.
+    pub(super) is_of_folder: bool,
 }
 
 /// Finds the file: `--config`, `KOMADO_CONFIG`, the working folder, the configuration folder.
@@ -37,15 +46,29 @@ pub(super) fn find(sources: &Sources<'_>) -> Result<Option<Found>, ConfigError> 
     if let Some(path) = variable() {
         return named("KOMADO_CONFIG", &path, sources).map(Some);
     }
-    if let Some(found) = read(Path::new(NAME), sources)? {
+    if let Some(found) = of_folder(sources)? {
         return Ok(Some(found));
     }
-    folder(sources).map_or(Ok(None), |folder| read(&folder.join("komado").join(NAME), sources))
+    own(sources).map_or(Ok(None), |own| read(&own, sources))
 }
 
-fn folder(sources: &Sources<'_>) -> Option<PathBuf> {
+/// The file in the working folder: a regular one of a sensible size, since it may have come with the folder.
+fn of_folder(sources: &Sources<'_>) -> Result<Option<Found>, ConfigError> {
+    if sources.in_folder == InFolder::Ignored {
+        return Ok(None);
+    }
+    let shown = Path::new(NAME);
+    let found = taken(regular::read(&sources.cwd.join(shown), MOST), shown, sources)?;
+    Ok(found.map(|found| Found { is_of_folder: true, ..found }))
+}
+
+/// Where the user's own file is looked for.
+pub(super) fn own(sources: &Sources<'_>) -> Option<PathBuf> {
     let xdg = sources.xdg.filter(|xdg| xdg.is_absolute()).map(PathBuf::from);
-    xdg.or_else(|| sources.home.map(|home| home.join(".config")))
+    // From a home that is not absolute the way would lead into the working folder.
+    let home = sources.home.filter(|home| home.is_absolute());
+    let folder = xdg.or_else(|| home.map(|home| home.join(".config")));
+    folder.map(|folder| folder.join("komado").join(NAME))
 }
 
 fn named(by: &'static str, path: &Path, sources: &Sources<'_>) -> Result<Found, ConfigError> {
@@ -53,9 +76,17 @@ fn named(by: &'static str, path: &Path, sources: &Sources<'_>) -> Result<Found, 
 }
 
 fn read(shown: &Path, sources: &Sources<'_>) -> Result<Option<Found>, ConfigError> {
+    taken(std::fs::read(sources.cwd.join(shown)), shown, sources)
+}
+
+fn taken(
+    read: std::io::Result<Vec<u8>>,
+    shown: &Path,
+    sources: &Sources<'_>,
+) -> Result<Option<Found>, ConfigError> {
     let path = sources.cwd.join(shown);
-    match std::fs::read(&path) {
-        Ok(bytes) => Ok(Some(Found { path, shown: shown.to_owned(), bytes })),
+    match read {
+        Ok(bytes) => Ok(Some(Found { path, shown: shown.to_owned(), bytes, is_of_folder: false })),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
         Err(source) => Err(ConfigError::Unreadable { path: shown.to_owned(), source }),
     }
@@ -72,15 +103,28 @@ pub(super) struct Layer {
 
 /// The settings that a file gives.
 pub(super) fn layer(found: &Found, sources: &Sources<'_>) -> Result<Layer, ConfigError> {
+    Ok(walked(found, sources, None)?.layer)
+}
+
+/// The settings that a file speaks of, as they are written there: nothing is expanded, and no value is looked into.
+pub(super) fn survey(found: &Found, sources: &Sources<'_>) -> Result<Vec<Written>, ConfigError> {
+    Ok(walked(found, sources, Some(Vec::new()))?.written.unwrap_or_default())
+}
+
+fn walked<'a>(
+    found: &'a Found,
+    sources: &'a Sources<'a>,
+    written: Option<Vec<Written>>,
+) -> Result<Walk<'a>, ConfigError> {
     let source = std::str::from_utf8(&found.bytes).map_err(|error| not_utf8(found, error.valid_up_to()))?;
     let root = yaml::parse(source, &found.shown)?;
-    let mut walk = Walk { file: &found.shown, source, sources, layer: Layer::default() };
+    let mut walk = Walk { file: &found.shown, source, sources, layer: Layer::default(), written };
     match &root.value {
         Node::Null => {}
         Node::Map(entries) => walk.section(&[], entries)?,
         _ => return Err(walk.wrong_shape(&[], &root)),
     }
-    Ok(walk.layer)
+    Ok(walk)
 }
 
 fn not_utf8(found: &Found, valid: usize) -> ConfigError {
@@ -98,6 +142,8 @@ struct Walk<'a> {
     source: &'a str,
     sources: &'a Sources<'a>,
     layer: Layer,
+    /// What is written, where only that is asked for.
+    written: Option<Vec<Written>>,
 }
 
 type Entry = (Spanned<String>, yaml::Located);
@@ -146,6 +192,10 @@ impl Walk<'_> {
         let place = yaml::place(if same_line { spot.defined } else { name.defined }, self.file);
         let listed = yaml::lines(spot, self.source);
         let text = listed.as_deref().or_else(|| yaml::text(spot, self.source)).unwrap_or_default();
+        if let Some(written) = &mut self.written {
+            written.push(Written::new(setting, key, text, place, self.sources));
+            return Ok(());
+        }
         let given = match expand(text, self.sources.env) {
             Ok(text) => check(setting, &key, &text, place, self.sources)?,
             Err(fault) => unexpanded(setting, &key, place, fault)?,

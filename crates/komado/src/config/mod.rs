@@ -10,6 +10,7 @@
 
 mod agent;
 mod check;
+mod consent;
 mod env;
 mod error;
 mod expand;
@@ -39,6 +40,7 @@ use origin::{Place, Row};
 use table::{Named, PERSONA, PROVIDER, SERVER, SETTINGS, Setting};
 
 pub(crate) use agent::AgentWishes;
+pub(crate) use consent::{InFolder, Unconsented};
 pub(crate) use error::ConfigError;
 pub(crate) use ladder::LadderWishes;
 pub(crate) use reference::reference;
@@ -63,6 +65,10 @@ pub(crate) struct Sources<'a> {
     pub(crate) home: Option<&'a Path>,
     /// `XDG_CONFIG_HOME`; ignored unless absolute, as its specification asks.
     pub(crate) xdg: Option<&'a Path>,
+    /// What becomes of a file that is found in the working folder.
+    pub(crate) in_folder: InFolder,
+    /// Whether the user consented to a file of the working folder, by its path and its digest.
+    pub(crate) has_consent: &'a dyn Fn(&Path, &str) -> bool,
 }
 
 /// The settings in force, typed, each with its origin.
@@ -116,6 +122,8 @@ pub(crate) struct Config {
     pub(crate) notes: Vec<String>,
     /// The file that was read, if any.
     pub(crate) file: Option<PathBuf>,
+    /// The file that was found and left out, since it needs consent.
+    pub(crate) unconsented: Option<Box<Unconsented>>,
     llms: BTreeMap<String, Llm>,
     rows: Vec<Row>,
 }
@@ -148,7 +156,14 @@ pub(crate) struct Llm {
 impl Config {
     /// Reads all four places, weakest first, and types the result.
     pub(crate) fn load(sources: &Sources<'_>) -> Result<Self, ConfigError> {
-        let found = file::find(sources)?;
+        let mut found = file::find(sources)?;
+        let unconsented = match &found {
+            Some(found) if found.is_of_folder => consent::check(found, sources)?,
+            _ => None,
+        };
+        if unconsented.is_some() {
+            found = None;
+        }
         let mut given = defaults(sources)?;
         let layer = found.as_ref().map(|found| file::layer(found, sources)).transpose()?.unwrap_or_default();
         given.extend(layer.given);
@@ -159,6 +174,7 @@ impl Config {
         let mut config = Self::build(&given, found.map(|found| found.path));
         config.agent.servers = mcp::servers(&given, &layer.servers)?;
         config.notes.extend(env::passed_over(sources));
+        config.unconsented = unconsented;
         Ok(config)
     }
 
@@ -247,16 +263,26 @@ impl Config {
         suggest::nearest_name(name, table::known_providers().chain(self.llms.keys().map(String::as_str)))
     }
 
-    /// The one provider that has a model or an address in the settings, when it is only one.
+    /// The one provider that has a model or an address in the settings, when it is only one. The built-in model is none of
+    /// them: to say something of it is not to choose it.
     pub(crate) fn only_llm(&self) -> Option<&str> {
-        let mut named = self.llms.iter().filter(|(_, llm)| llm.model.is_some() || llm.base_url.is_some());
+        let is_set = |(name, llm): &(&String, &Llm)| {
+            name.as_str() != table::SCRIPTED && (llm.model.is_some() || llm.base_url.is_some())
+        };
+        let mut named = self.llms.iter().filter(is_set);
         match (named.next(), named.next()) {
             (Some((name, _)), None) => Some(name),
             _ => None,
         }
     }
 
-    /// Whether somebody said which provider to call.
+    /// Whether the folder of the sessions is the usual one in the working folder, which nothing names.
+    pub(crate) fn finds_base_dir(&self) -> bool {
+        let key = "context_storage.base_dir";
+        self.rows.iter().any(|row| row.key == key && row.origin == origin::Origin::Default)
+    }
+
+    /// Whether the settings say which provider to call.
     pub(crate) fn names_provider(&self) -> bool {
         self.ladder.is_given("llm.provider")
     }

@@ -27,6 +27,9 @@ pub(crate) struct Setting {
     pub(crate) seed_env: &'static [&'static str],
     /// A short name, which makes `KOMADO_BASE_DIR` and `--base-dir` out of `base_dir`.
     pub(crate) short: Option<&'static str>,
+    /// True when a file that came with a folder may set it without the user's consent: it leads nowhere, runs nothing, says
+    /// nothing to a model, and removes and spends nothing. A new setting needs consent unless its row says otherwise.
+    pub(crate) is_harmless: bool,
     /// What it does, in one line.
     pub(crate) about: &'static str,
 }
@@ -104,8 +107,16 @@ pub(super) const SERVER: &str = "<server>";
 /// An address of the web.
 const HTTP: Kind = Kind::Url(&["http://", "https://"]);
 
-const PLAIN: Setting =
-    Setting { path: "", kind: Kind::Text, default: None, seed_env: &[], short: None, about: "" };
+const PLAIN: Setting = Setting {
+    path: "",
+    kind: Kind::Text,
+    default: None,
+    seed_env: &[],
+    short: None,
+    is_harmless: false,
+    about: "",
+};
+const HARMLESS: Setting = Setting { is_harmless: true, ..PLAIN };
 
 const COUNT: usize = context::ROWS.len() + server::ROWS.len() + tasks::ROWS.len();
 static ALL: [Setting; COUNT] = joined([context::ROWS, server::ROWS, tasks::ROWS]);

@@ -13,6 +13,10 @@ use std::path::Path;
 
 /// The name of a provider that has only an address.
 const CUSTOM: &str = "custom";
+/// With nothing configured no model is asked: words that follow a script must not be taken for an answer.
+const NO_MODEL: &str = "no model is configured: set OPENAI_API_KEY or ANTHROPIC_API_KEY and give --model NAME, or give \
+     --provider ollama --model NAME, or set llm.provider and llm.<provider>.model; --provider scripted (or llm.provider: \
+     scripted) asks the built-in scripted model, which only follows a script";
 
 /// Where the key of a provider comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,33 +30,33 @@ pub(crate) enum Held {
 }
 
 impl App {
-    /// Which provider is meant.
-    pub(super) fn provider_name(&self, own: &MetaConfig, wishes: &Wishes) -> String {
+    /// Which provider is meant. The built-in scripted model is never chosen: it has to be named.
+    pub(super) fn provider_name(&self, own: &MetaConfig, wishes: &Wishes) -> Outcome<String> {
         if let Some(name) = &wishes.provider {
-            return name.clone();
+            return Ok(name.clone());
         }
         if wishes.base_url.is_some() {
             let named = self.config.names_provider().then(|| self.config.provider.clone());
-            return named.unwrap_or_else(|| CUSTOM.to_owned());
+            return Ok(named.unwrap_or_else(|| CUSTOM.to_owned()));
         }
         if let Some(name) = own.llm_provider.as_ref().filter(|name| self.config.is_known(name)) {
-            return name.clone();
+            return Ok(name.clone());
         }
         if self.config.names_provider() {
-            return self.config.provider.clone();
+            return Ok(self.config.provider.clone());
         }
         // A session that was made for someone is not handed to another in silence.
         if let Some(name) = &own.llm_provider {
-            return name.clone();
+            return Ok(name.clone());
         }
         if self.is_set_up(&self.config.provider) {
-            return self.config.provider.clone();
+            return Ok(self.config.provider.clone());
         }
         if let Some(name) = self.config.only_llm() {
-            return name.to_owned();
+            return Ok(name.to_owned());
         }
         let keyed = ROWS.iter().find(|row| variable(row).is_some());
-        keyed.map_or_else(|| SCRIPTED.to_owned(), |row| row.name.to_owned())
+        keyed.map(|row| row.name.to_owned()).ok_or_else(|| Fault::usage(NO_MODEL))
     }
 
     /// Whether something was said about a provider, or its key is in the environment.

@@ -70,6 +70,9 @@ pub(crate) fn own(app: &App, session: &SessionId, fill: impl FnOnce(&Path) -> Ou
     if folder.is_dir() {
         return Ok(folder);
     }
+    if all.starts_with(&app.config.base_dir) {
+        app.claim()?;
+    }
     fs::create_dir_all(&all).map_err(|why| at(&all, &why))?;
     let new = tempfile::Builder::new().prefix(".new-").tempdir_in(&all).map_err(|why| at(&all, &why))?;
     fill(new.path())?;

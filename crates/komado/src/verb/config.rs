@@ -4,6 +4,7 @@ use crate::app::App;
 use crate::fault::Outcome;
 use crate::paper::{Ink, say};
 use clap::Args as ClapArgs;
+use komado_core::notation::tamed;
 use serde_json::json;
 
 #[derive(ClapArgs, Debug)]
@@ -20,19 +21,20 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         return app.paper.line(crate::config::reference().trim_end());
     }
     let prefix = args.prefix.unwrap_or_default();
-    match &app.config.file {
-        Some(path) => say(format!("settings file: {}", path.display())),
-        None => say("settings file: none; ./komado.yaml would be read"),
+    match (&app.config.file, &app.config.unconsented) {
+        (Some(path), _) => say(format!("settings file: {}", path.display())),
+        (None, Some(left_out)) => say(format!("settings file: none is used below; {left_out}")),
+        (None, None) => say("settings file: none; ./komado.yaml would be read"),
     }
     for row in app.config.rows().into_iter().filter(|row| row.key.starts_with(&prefix)) {
         if app.paper.json {
             app.paper.json(&json!({ "key": row.key, "value": row.value, "origin": row.origin.to_string(), "about": row.about }))?;
             continue;
         }
-        let first = row.value.lines().next().unwrap_or_default();
+        let first = tamed(row.value.lines().next().unwrap_or_default());
         let more = if row.value.lines().count() > 1 { " …" } else { "" };
-        let origin = app.paper.ink(Ink::Dim, &row.origin.to_string());
-        app.paper.line(format!("{:<44} {first}{more}  {origin}", row.key))?;
+        let origin = app.paper.ink(Ink::Dim, &tamed(&row.origin.to_string()));
+        app.paper.line(format!("{:<44} {first}{more}  {origin}", tamed(&row.key)))?;
     }
     Ok(())
 }

@@ -51,6 +51,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let kept = args.keep.as_ref().map(|dir| open_kept(dir)).transpose()?;
+    if kept.is_none() {
+        app.claim()?;
+    }
     let App { config, engine, paper, files, .. } = app;
     let (engine, files) = match &kept {
         Some((engine, files)) => (engine, &**files),

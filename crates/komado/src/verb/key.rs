@@ -75,6 +75,7 @@ fn add(app: &mut App, args: Add) -> Outcome {
         expires: args.expires,
         created_at: app.engine.now(),
     };
+    app.claim()?;
     keys::add(&app.config.base_dir, key.clone())?;
     if app.paper.json {
         let mut row = row(&key);

@@ -78,6 +78,9 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         let folder = files.base_dir().display();
         return Err(Fault::new(Exit::NotFound, format!("there is no folder {folder} to read sessions from")));
     }
+    if args.to == "file:" {
+        app.claim()?;
+    }
     let (to, _) = stores::at(&args.to, "--to", &app.config)?;
     let live = match args.live {
         OnLive::Refuse => Live::Refuse,

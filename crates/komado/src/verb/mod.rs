@@ -48,6 +48,7 @@ pub(crate) mod task;
 pub(crate) mod thread;
 pub(crate) mod trim;
 pub(crate) mod truncate;
+pub(crate) mod trust;
 pub(crate) mod unpin;
 pub(crate) mod user;
 pub(crate) mod work;

@@ -33,7 +33,10 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     match args.verb {
         Verb::Check(args) => check::run(app, args),
         Verb::Graph(args) => graph::run(app, args),
-        Verb::Run(args) => run::run(app, *args),
+        Verb::Run(args) => {
+            app.claim()?;
+            run::run(app, *args)
+        }
     }
 }
 

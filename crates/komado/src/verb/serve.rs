@@ -10,6 +10,7 @@ use crate::server::limits::SEATS;
 use crate::server::log::{self, Lines};
 use crate::server::traces::Traces;
 use crate::server::{House, run};
+use crate::stores;
 use crate::thrift;
 use clap::Args as ClapArgs;
 use komado_core::Meter;
@@ -53,6 +54,9 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         files.set_table_patience(PATIENCE);
     }
     let server = app.config.server.clone();
+    if stores::is_kept(&app.config) {
+        app.claim()?;
+    }
     let access = Access::open(&app.config.base_dir)?;
     let house = House::new(app, access);
     thrift::unpack(Meter::O200k);
@@ -109,13 +113,12 @@ fn greet(app: &mut App, gateway: &Gateway, address: SocketAddr) -> Outcome {
             Held::Nowhere => "with the client's own key",
         };
         let line = match upstream.is_scripted() {
-            true => format!("in front of {name}: the built-in model, which only repeats what it hears"),
+            true => {
+                format!("in front of {name}: the built-in scripted model, which only repeats what it hears")
+            }
             false => format!("in front of {name}: {place} ({spoken}), {key}"),
         };
         app.paper.line(line)?;
-    }
-    if gateway.upstreams.found == Found::Nobody {
-        app.paper.line("no provider is set up and none runs here: --upstream NAME names one, `komado config` lists the settings")?;
     }
     app.paper.line("")?;
     for (name, value) in env {
@@ -140,6 +143,5 @@ fn found(found: Found) -> &'static str {
         Found::Settings => "settings",
         Found::Environment => "environment",
         Found::Local => "local",
-        Found::Nobody => "nobody",
     }
 }

@@ -15,7 +15,7 @@ pub(crate) use errand::source_of;
 use super::task::{fetch, stop};
 use crate::app::{App, hostname};
 use crate::connect::{ROOMY, Wishes};
-use crate::fault::{Fault, Outcome};
+use crate::fault::Outcome;
 use crate::paper::say;
 use crate::thrift;
 use apart::Apart;
@@ -56,7 +56,8 @@ pub(crate) fn run(app: &mut App, mut args: Args) -> Outcome {
     if args.job {
         return job::run(app, args.wishes);
     }
-    check_model(app, &args.wishes)?;
+    // What is wrong with the settings would cost every task a try.
+    app.connect(&MetaConfig::default(), &args.wishes)?;
     for orphan in orphans(&app.engine).map_err(super::task::fault)? {
         say(format!("komado: {} ({}): nobody works on it any more; stopped", orphan.session, orphan.key));
         stop::tell_tracker_of(app, &orphan.key);
@@ -83,20 +84,6 @@ pub(crate) fn run(app: &mut App, mut args: Args) -> Outcome {
         drop(until_the_end);
         worked
     })
-}
-
-/// What is wrong with the settings would cost every task a try. The built-in model is only asked where somebody names it:
-/// its words would stand under real issues as their result.
-fn check_model(app: &App, wishes: &Wishes) -> Outcome {
-    let connection = app.connect(&MetaConfig::default(), wishes)?;
-    let is_named = wishes.provider.is_some() || app.config.names_provider();
-    if connection.is_scripted() && !is_named {
-        return Err(Fault::usage(
-            "no model is configured: set OPENAI_API_KEY or ANTHROPIC_API_KEY and give --model NAME, or set llm.provider \
-             and llm.<provider>.model; --provider scripted has the built-in model answer, which only follows a script",
-        ));
-    }
-    Ok(())
 }
 
 fn take_tasks(app: &mut App, args: &Args, launch: &dyn Launch) -> Outcome {

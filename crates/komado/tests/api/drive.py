@@ -35,7 +35,7 @@ def main():
             cwd=folder, env=env, check=True, capture_output=True, text=True,
         ).stdout.strip()
         server = subprocess.Popen(
-            [KOMADO, "--base-dir", f"{folder}/contexts", "serve", "--listen", f"127.0.0.1:{port}"],
+            [KOMADO, "--base-dir", f"{folder}/contexts", "serve", "--listen", f"127.0.0.1:{port}", "--upstream", "scripted"],
             cwd=folder, env=env, stderr=subprocess.DEVNULL,
         )
         try:

@@ -2,6 +2,8 @@
 
 use crate::run::Place;
 use crate::stage::{ASKS, Fake, Gateway};
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
 
 fn two() -> (Fake, Fake, Gateway) {
     let (one, other) = (Fake::saying("one"), Fake::saying("other"));
@@ -11,7 +13,7 @@ fn two() -> (Fake, Fake, Gateway) {
          server: {{upstream: one}}\n",
         one.url, other.url
     );
-    std::fs::write(place.path().join("komado.yaml"), settings).unwrap();
+    place.settings(&settings);
     let gateway = Gateway::start(place, &[]);
     (one, other, gateway)
 }
@@ -71,7 +73,7 @@ fn a_clients_key_goes_to_nobody_it_is_not_meant_for() {
          server: {{upstream: one}}\n",
         one.url, other.url
     );
-    std::fs::write(place.path().join("komado.yaml"), settings).unwrap();
+    place.settings(&settings);
     let gateway = Gateway::start(place, &[]);
     let key = [("authorization", "Bearer sk-of-the-client-0123456789")];
     let carried = |fake: &Fake| {
@@ -103,13 +105,40 @@ fn a_models_name_cannot_lead_out_of_the_version() {
 }
 
 #[test]
-fn with_nothing_set_up_somebody_answers_all_the_same() {
-    let gateway = Gateway::start(Place::new(), &[]);
-    // Whoever runs a model at home has it found.
-    if gateway.ready["found"] != "nobody" {
-        return;
+fn with_nothing_set_up_the_server_does_not_start_and_says_what_to_do() {
+    // To say something of the built-in model is not to choose it.
+    for about in [&[][..], &["--set", "llm.scripted.context_length=5000"]] {
+        let place = Place::new();
+        let args: Vec<&str> =
+            ["serve", "--listen", "127.0.0.1:0", "--json"].iter().chain(about).copied().collect();
+        let mut child = place.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        if let Ok(ready) = serde_json::from_str::<serde_json::Value>(&line) {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert_eq!(ready["found"], "local", "only a model that runs on this machine may have been found");
+            continue;
+        }
+        let mut err = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(2), "{err}");
+        for part in ["no model provider", "--upstream NAME", "OPENAI_API_KEY", "--upstream scripted"] {
+            assert!(err.contains(part), "{part}: {err}");
+        }
     }
-    assert_eq!(gateway.ready["upstreams"][0]["name"], "scripted");
+}
+
+#[test]
+fn the_scripted_model_is_served_where_it_is_named() {
+    let gateway = Gateway::start(Place::new(), &["--upstream", "scripted"]);
+    let names: Vec<&str> = gateway.ready["upstreams"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["scripted"]);
     for (_, path, body) in ASKS {
         let answer = gateway.ask(&format!("POST {path}"), &[], body.as_bytes());
         assert_eq!(answer.status(), 200, "{path}: {}", answer.text());

@@ -5,8 +5,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// A folder to run in.
-pub(crate) struct Place(tempfile::TempDir);
+/// A folder to run in, and a home elsewhere.
+pub(crate) struct Place {
+    folder: tempfile::TempDir,
+    home: tempfile::TempDir,
+}
 
 /// What a run gave.
 pub(crate) struct Said {
@@ -17,11 +20,16 @@ pub(crate) struct Said {
 
 impl Place {
     pub(crate) fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+        Self { folder: tempfile::tempdir().unwrap(), home: tempfile::tempdir().unwrap() }
     }
 
     pub(crate) fn path(&self) -> &Path {
-        self.0.path()
+        self.folder.path()
+    }
+
+    /// The user's home.
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
     }
 
     pub(crate) fn base(&self) -> PathBuf {
@@ -29,10 +37,23 @@ impl Place {
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_komado"));
-        command.args(args).current_dir(self.path()).env_clear();
-        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.path());
+        let mut command = self.program(env!("CARGO_BIN_EXE_komado"));
+        command.args(args);
         command
+    }
+
+    /// Any program, here and with the same environment.
+    pub(crate) fn program(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.path()).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.home());
+        command
+    }
+
+    /// Writes the folder's settings, and consents to them.
+    pub(crate) fn settings(&self, yaml: &str) {
+        std::fs::write(self.path().join("komado.yaml"), yaml).unwrap();
+        self.ok(&["trust", "komado.yaml"]);
     }
 
     pub(crate) fn run(&self, args: &[&str]) -> Said {

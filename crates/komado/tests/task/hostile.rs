@@ -112,12 +112,13 @@ fn rules_that_lead_out_of_the_folder_are_not_told() {
         std::fs::create_dir(&folder).unwrap();
         plant(&folder.join("AGENTS.md"));
         let text = format!("(t) {name}");
-        let task = shop.place.ok(&["task", "add", &text, "--folder", folder.to_str().unwrap()]).trim().to_owned();
+        let task =
+            shop.place.ok(&["task", "add", &text, "--folder", folder.to_str().unwrap()]).trim().to_owned();
         shop.work();
         assert_eq!(shop.state(&task), "completed", "{name}");
         let told = Value::from(shop.seen_with(&text)).to_string();
         assert!(!told.contains("Rules of this place") && !told.contains("SECRET"), "{name}: {told}");
-        let home = format!("HOME={}", shop.place.path().display());
+        let home = format!("HOME={}", shop.place.home().display());
         let journal = std::fs::read_to_string(shop.place.folder(&task).join("messages.jsonl")).unwrap();
         assert!(!told.contains(&home) && !journal.contains(&home), "{name}: {told}");
     }
@@ -144,11 +145,15 @@ fn a_task_that_plants_a_hook_says_so_in_its_result() {
     shop.set("agent: {max_errors: 50}\n");
     let folder = shop.place.path().join("repository");
     std::fs::create_dir(&folder).unwrap();
-    let task = shop.place.ok(&["task", "add", "(hook)", "--folder", folder.to_str().unwrap()]).trim().to_owned();
+    let task =
+        shop.place.ok(&["task", "add", "(hook)", "--folder", folder.to_str().unwrap()]).trim().to_owned();
     shop.work();
     let heard = Value::from(shop.seen_with("(hook)")).to_string();
     assert!(heard.contains("no hook ran"), "{heard}");
     let result = shop.show(&task)["result"].as_str().unwrap().to_owned();
     assert!(result.starts_with("All is well.\n\nWarning: git runs programs"), "{result}");
-    assert!(result.contains("- .git/config (new)") && result.contains("- .git/hooks/pre-commit (new)"), "{result}");
+    assert!(
+        result.contains("- .git/config (new)") && result.contains("- .git/hooks/pre-commit (new)"),
+        "{result}"
+    );
 }

@@ -34,14 +34,13 @@ impl Shop {
              work: {{hidden_seconds: 3, pause_seconds: 0, poll_seconds: 1, tries: 3, grace_seconds: 1}}\n\
              tools: {{sandbox: 'off', network: open, allow: ['*'], timeout_seconds: 2}}\n{more}"
         );
-        std::fs::write(self.place.path().join("komado.yaml"), settings).unwrap();
+        self.place.settings(&settings);
     }
 
     /// Writes the settings anew, with another sandbox.
     pub(crate) fn set_sandbox(&self, sandbox: &str) {
-        let path = self.place.path().join("komado.yaml");
-        let settings = std::fs::read_to_string(&path).unwrap();
-        std::fs::write(path, settings.replace("sandbox: 'off'", &format!("sandbox: '{sandbox}'"))).unwrap();
+        let settings = std::fs::read_to_string(self.place.path().join("komado.yaml")).unwrap();
+        self.place.settings(&settings.replace("sandbox: 'off'", &format!("sandbox: '{sandbox}'")));
     }
 
     /// Queues a task that works in the folder of the place; gives its session.

@@ -162,7 +162,7 @@ fn a_task_that_failed_is_retried_in_its_session() {
     assert!(shop.refused(&["task", "pause", &id], 5).contains("failed"));
     assert!(shop.refused(&["task", "resume", &id], 5).contains("failed"));
     let kind = Shop::new(vec![says("(refused)", "now it went")], "");
-    std::fs::copy(kind.place.path().join("komado.yaml"), shop.place.path().join("komado.yaml")).unwrap();
+    shop.place.settings(&std::fs::read_to_string(kind.place.path().join("komado.yaml")).unwrap());
     assert_eq!(verb(&shop, "retry", &id), "queued");
     shop.work();
     let shown = shop.show(&id);

@@ -4,7 +4,7 @@ use crate::kit::{Shop, Worker, await_that, says, started};
 use komado_agent::source::Kind;
 use komado_agent::stand_in::{Issue, Limit, Place, Server};
 use komado_provider::scripted::{Step, When};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 const REPO: &str = "ann/tool";
 const LABEL: &str = "coding agent";
@@ -74,7 +74,7 @@ fn a_task_that_failed_and_then_went_well_says_both() {
     desk.shop.work();
     assert_eq!((desk.labels(), desk.said("could not be done")), (vec!["coding agent failed".to_owned()], 1));
     let kind = Shop::new(vec![says("(t)", "now it went")], &settings(desk.github.url()));
-    std::fs::copy(kind.place.path().join("komado.yaml"), desk.shop.place.path().join("komado.yaml")).unwrap();
+    desk.shop.place.settings(&std::fs::read_to_string(kind.place.path().join("komado.yaml")).unwrap());
     desk.shop.place.ok(&["task", "retry", &id]);
     desk.shop.work();
     assert_eq!((desk.labels(), desk.said("now it went")), (vec!["coding agent done".to_owned()], 1));
@@ -160,8 +160,8 @@ fn worker_without_a_program(desk: &Desk) -> Worker {
     std::fs::hard_link(whole.get_program(), &copy)
         .or_else(|_| std::fs::copy(whole.get_program(), &copy).map(|_| ()))
         .unwrap();
-    let mut command = Command::new(&copy);
-    command.arg("work").current_dir(place.path()).env_clear().env("HOME", place.path());
+    let mut command = place.program(copy.to_str().unwrap());
+    command.arg("work").env_remove("PATH");
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let worker = Worker(started(quiet));
     std::fs::remove_file(copy).unwrap();

@@ -36,7 +36,7 @@ impl Town {
         let model =
             Model::start(Options { script, window: Some(32_000), keep: 0, ..Options::default() }).unwrap();
         let town = Self { place: Place::new(), github, gitlab, tasks, model, _far: Far::start() };
-        std::fs::write(town.place.path().join("komado.yaml"), town.settings(store)).unwrap();
+        town.place.settings(&town.settings(store));
         town
     }
 

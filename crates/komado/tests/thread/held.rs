@@ -14,7 +14,7 @@ fn with(server: &Server) -> Place {
         "llm: {{provider: gw, gw: {{base_url: '{}/v1', model: m, context_length: 100000}}}}\nretry: {{tries: 1}}\n",
         server.url()
     );
-    std::fs::write(place.path().join("komado.yaml"), yaml).unwrap();
+    place.settings(&yaml);
     place
 }
 

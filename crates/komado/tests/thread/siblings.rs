@@ -13,7 +13,7 @@ fn words_told_are_heard_once_before_the_next_request_and_named_by_their_sender()
         "llm: {{provider: gw, gw: {{base_url: '{}/v1', model: m, context_length: 100000}}}}\n",
         server.url()
     );
-    std::fs::write(place.path().join("komado.yaml"), yaml).unwrap();
+    place.settings(&yaml);
     let city = session(&place);
     start(&place, &city, "図面");
     start(&place, &city, "組立");

@@ -1,7 +1,7 @@
 //! The settings of a conversation: where it is kept, how its window is kept, and what child threads get.
 
 use super::names::STORES;
-use super::{Kind, PLAIN, Setting};
+use super::{HARMLESS, Kind, PLAIN, Setting};
 
 const METERS: &[&str] = &["o200k", "cl100k", "chars4", "bytes4", "o200k-1.5"];
 const PRESETS: &[&str] = &["komado", "seed000", "seed001", "seed002"];
@@ -52,21 +52,21 @@ pub(super) const ROWS: &[Setting] = &[
         default: Some("0.7"),
         seed_env: &["COMPRESSION_THRESHOLD"],
         about: "The share of the window at which compression starts.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "context_storage.keep_recent_messages",
         kind: MESSAGES,
         default: Some("5"),
         about: "How many of the latest messages a compression leaves as they are.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "context_storage.min_messages_to_summarize",
         kind: Kind::Count { min: 1, max: 1_000_000 },
         default: Some("10"),
         about: "The fewest messages worth a summary.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "context_storage.cleanup_days",
@@ -87,108 +87,108 @@ pub(super) const ROWS: &[Setting] = &[
         kind: Kind::Choice(PRESETS),
         default: Some("komado"),
         about: "The rule by which a window is kept; the settings below change single numbers of it.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "budget.reserve",
         kind: TOKENS,
         about: "Tokens kept free for the answer; unset: 8192, or a fifth of the window where that is less.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "budget.buffer",
         kind: Kind::Ratio,
         about: "The share of the window kept free for what no counter sees; unset: 0.1.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "budget.soft",
         kind: Kind::Ratio,
         about: "The share of the usable tokens above which something is done; unset: 0.8.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "budget.low",
         kind: Kind::Ratio,
         about: "The share of the usable tokens to come down to; unset: 0.5.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "budget.min_gain",
         kind: Kind::Ratio,
         about: "The share of the usable tokens that an edit must free before the window is full; unset: 0.25.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "budget.keep",
         kind: Kind::Ratio,
         about: "The share of the usable tokens that the newest messages keep; unset: 0.25.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "budget.summary",
         kind: Kind::Ratio,
         about: "The share of the usable tokens that a summary may take; unset: 0.1.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "budget.threshold",
         kind: Kind::Percent,
         about: "The percentage of the window at which something is done, in place of budget.soft.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "budget.thresholds",
         kind: Kind::Percents,
         about: "The same for single models: MODEL=PERCENT.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "tool_output_cache.enabled",
         kind: Kind::Bool,
         default: Some("true"),
         about: "Whether long outputs are kept whole elsewhere and shown in part.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "tool_output_cache.context_budget_tokens",
         kind: TOKENS,
         about: "Tokens that outputs may take together; unset: a quarter of the window, from 20000 to 60000.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "tool_output_cache.max_message_bytes",
         kind: Kind::Count { min: 512, max: 1_000_000_000 },
         default: Some("51200"),
         about: "The most bytes of one output that are shown.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "tool_output_cache.max_line_length",
         kind: Kind::Count { min: 80, max: 1_000_000_000 },
         default: Some("2000"),
         about: "The most characters of one line of an output that are shown.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "compaction.enabled",
         kind: Kind::Bool,
         default: Some("true"),
         about: "Whether spans are condensed.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "compaction.auto",
         kind: Kind::Bool,
         default: Some("true"),
         about: "Whether that happens by itself.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "compaction.threshold_ratio",
         kind: Kind::Ratio,
         about: "The share of the window from which on something is done, in place of budget.soft.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "compaction.model",
@@ -223,7 +223,7 @@ pub(super) const ROWS: &[Setting] = &[
         path: "compaction.retain_last_turns",
         kind: MESSAGES,
         about: "How many of the latest turns stay as they are, in place of budget.keep.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "overflow.retry_shrink",
@@ -231,7 +231,7 @@ pub(super) const ROWS: &[Setting] = &[
         default: Some("0.8"),
         seed_env: &["TOKEN_LIMIT_REDUCTION_RATIO"],
         about: "The share to which the view shrinks after a request that was too large.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "overflow.tries",
@@ -239,14 +239,14 @@ pub(super) const ROWS: &[Setting] = &[
         default: Some("3"),
         seed_env: &["MAX_RETRY_ATTEMPTS"],
         about: "How often such a request goes out again, smaller.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "retry.tries",
         kind: Kind::Count { min: 1, max: 100 },
         default: Some("3"),
         about: "How often a request is sent while the provider is busy or away, the first time included.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "retry.delay_seconds",
@@ -254,7 +254,7 @@ pub(super) const ROWS: &[Setting] = &[
         default: Some("2"),
         seed_env: &["RETRY_DELAY_SECONDS"],
         about: "Seconds before the second try; it doubles from there.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "store.url",
@@ -297,7 +297,7 @@ pub(super) const ROWS: &[Setting] = &[
         kind: Kind::Bool,
         default: Some("true"),
         about: "Whether child threads may be started.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "threads.child_ratio",
@@ -305,7 +305,7 @@ pub(super) const ROWS: &[Setting] = &[
         default: Some("0.8"),
         seed_env: &["STELIS_DEFAULT_WINDOW_RATIO"],
         about: "The share of the parent's window that a child thread gets.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "threads.max_depth",
@@ -313,46 +313,46 @@ pub(super) const ROWS: &[Setting] = &[
         default: Some("3"),
         seed_env: &["STELIS_MAX_DEPTH"],
         about: "How deep threads may nest.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "threads.lending",
         kind: Kind::Bool,
         default: Some("true"),
         about: "Whether a child thread may use what the threads above it leave of their shares.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "threads.anchor_tokens",
         kind: Kind::Count { min: 100, max: 1_000_000 },
         default: Some("1000"),
         about: "The most tokens that a child thread takes in its parent's window, chronicle included.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "personas.<persona>.stelis_config.enabled",
         kind: Kind::Bool,
         about: "Whether child threads may be started in this persona's sessions; unset: as threads.enabled.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "personas.<persona>.stelis_config.default_window_ratio",
         kind: Kind::Part,
         about: "The share of the parent's window that their child threads get; unset: as threads.child_ratio.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "personas.<persona>.stelis_config.max_depth",
         kind: DEPTH,
         about: "How deep their threads may nest; unset: as threads.max_depth.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "session.max_history",
         kind: Kind::Count { min: 1, max: 1_000_000 },
         seed_env: &["MAX_SESSION_HISTORY"],
         about: "How many turns a session keeps in view; unset: as many as fit.",
-        ..PLAIN
+        ..HARMLESS
     },
     Setting {
         path: "session.user",
@@ -365,6 +365,6 @@ pub(super) const ROWS: &[Setting] = &[
         kind: Kind::Choice(METERS),
         default: Some("o200k"),
         about: "The tokeniser that counts.",
-        ..PLAIN
+        ..HARMLESS
     },
 ];

@@ -185,7 +185,12 @@ pub(super) const ROWS: &[Setting] = &[
         about: "The program that is spoken to over its standard input and output; without args a whole command line.",
         ..PLAIN
     },
-    Setting { path: "mcp_servers.<server>.args", kind: Kind::Lines, about: "Its arguments. {folder}: the working folder of the task.", ..PLAIN },
+    Setting {
+        path: "mcp_servers.<server>.args",
+        kind: Kind::Lines,
+        about: "Its arguments. {folder}: the working folder of the task.",
+        ..PLAIN
+    },
     Setting {
         path: "mcp_servers.<server>.env",
         kind: Kind::Pairs(&['=']),

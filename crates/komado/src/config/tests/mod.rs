@@ -3,6 +3,7 @@
 //! Each test is a sentence, and runs in a world of its own: a temporary folder, and an environment that is a
 //! map.
 
+mod consent;
 mod environment;
 mod expansion;
 mod file;
@@ -19,7 +20,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::origin::Row;
-use super::{Config, ConfigError, Sources};
+use super::{Config, ConfigError, InFolder, Sources, Unconsented};
 
 /// A sealed world in which to load settings.
 struct World {
@@ -29,13 +30,25 @@ struct World {
     config: Option<PathBuf>,
     xdg: Option<PathBuf>,
     home: Option<PathBuf>,
+    in_folder: InFolder,
+    /// Whether the user consented to whatever is asked about.
+    consents: bool,
 }
 
 impl World {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let home = Some(folder.path().join("home"));
-        Self { folder, env: BTreeMap::new(), flags: Vec::new(), config: None, xdg: None, home }
+        Self {
+            folder,
+            env: BTreeMap::new(),
+            flags: Vec::new(),
+            config: None,
+            xdg: None,
+            home,
+            in_folder: InFolder::Used,
+            consents: true,
+        }
     }
 
     /// A world whose working folder holds a `komado.yaml`.
@@ -79,6 +92,8 @@ impl World {
             cwd: &self.path("work"),
             home: self.home.as_deref(),
             xdg: self.xdg.as_deref(),
+            in_folder: self.in_folder,
+            has_consent: &|_, _| self.consents,
         })
     }
 

@@ -1,8 +1,8 @@
 //! Which provider is meant?
 //!
 //! The path says so, else the model's name: as `provider/model`, by the lists in the settings, or by the table of models.
-//! With nothing configured whoever has a key in the environment is asked, else what runs on this machine, else the
-//! built-in model: there is always somebody.
+//! With nothing configured the providers whose keys are in the environment are asked, else what runs on this machine. The
+//! built-in scripted model answers only where it is named; with no provider at all the server does not start.
 
 use super::headers::Signing;
 use super::refusal::Refusal;
@@ -10,7 +10,7 @@ use super::upstream::Upstream;
 use crate::app::App;
 use crate::config::table::SCRIPTED;
 use crate::connect::provider::Held;
-use crate::fault::Outcome;
+use crate::fault::{Fault, Outcome};
 use komado_provider::registry::Registry;
 use komado_provider::{Cancel, Client, Dialect, Method, Patience, Provider, row};
 use std::sync::Arc;
@@ -46,9 +46,12 @@ pub(crate) enum Found {
     Environment,
     /// They run on this machine.
     Local,
-    /// Nobody was found; the built-in model answers.
-    Nobody,
 }
+
+/// With no provider the server does not start: words that follow a script must not be taken for a model's.
+const NO_PROVIDER: &str = "no model provider is set up, no key of one is in the environment, and none runs on this machine: \
+     give --upstream NAME (a known one such as openai, anthropic or ollama gets its clients' own keys), or set llm.provider, or \
+     set OPENAI_API_KEY or ANTHROPIC_API_KEY; --upstream scripted serves the built-in scripted model, which only follows a script";
 
 /// Who is asked, and for what.
 pub(super) struct Choice {
@@ -66,7 +69,7 @@ impl Upstreams {
     pub(crate) fn open(app: &App, wished: Option<&str>, handle: &Handle) -> Outcome<Self> {
         let default = wished.or(app.config.server.upstream.as_deref());
         let default = default.or(app.config.names_provider().then_some(app.config.provider.as_str()));
-        let (found, names) = names(app, default);
+        let (found, names) = names(app, default).ok_or_else(|| Fault::usage(NO_PROVIDER))?;
         let mut all = Vec::new();
         for name in &names {
             all.push(Arc::new(Upstream::open(app, name, handle)?));
@@ -116,12 +119,14 @@ impl Upstreams {
         {
             return Ok(chosen(upstream, Some(own)));
         }
+        // The built-in model answers where it is named or the default, and stands in for no provider.
+        let models = || self.all.iter().filter(|upstream| upstream.name() != SCRIPTED);
         let found = self
             .listed(model)
             .or(self.default.as_ref())
             .or_else(|| self.registered(model))
-            .or_else(|| self.all.iter().find(|upstream| upstream.speaks(dialect)))
-            .or(self.all.first());
+            .or_else(|| models().find(|upstream| upstream.speaks(dialect)))
+            .or_else(|| models().next());
         found.map(|upstream| chosen(upstream, None)).ok_or_else(|| Refusal::new(503, "no provider is set up"))
     }
 
@@ -163,24 +168,23 @@ fn own_name<'m>(upstream: &Upstream, model: &'m str) -> Option<&'m str> {
     model.strip_prefix(upstream.name())?.strip_prefix('/').filter(|own| !own.is_empty())
 }
 
-/// The names of everyone who is set up or found.
-fn names(app: &App, default: Option<&str>) -> (Found, Vec<String>) {
+/// The names of everyone who is set up or found; `None` when there is no provider, or only the built-in model and nothing
+/// that chooses it.
+fn names(app: &App, default: Option<&str>) -> Option<(Found, Vec<String>)> {
     let is_there =
         |name: &str| app.config.llm(name).is_some_and(|llm| llm.base_url.is_some()) || row(name).is_some();
     let set_up = app.config.llms().map(|(name, _)| name).filter(|name| *name == SCRIPTED || is_there(name));
     let mut names: Vec<String> = set_up.map(str::to_owned).collect();
     names.extend(default.filter(|name| !names.iter().any(|other| other == name)).map(str::to_owned));
-    if !names.is_empty() {
-        return (Found::Settings, names);
+    if default.is_some() || names.iter().any(|name| name != SCRIPTED) {
+        return Some((Found::Settings, names));
     }
     let keyed: Vec<String> = app.keyed().into_iter().map(str::to_owned).collect();
-    if !keyed.is_empty() {
-        return (Found::Environment, keyed);
-    }
-    match local() {
-        near if near.is_empty() => (Found::Nobody, vec![SCRIPTED.to_owned()]),
-        near => (Found::Local, near),
-    }
+    let (found, others) =
+        if keyed.is_empty() { (Found::Local, local()) } else { (Found::Environment, keyed) };
+    let is_found = !others.is_empty();
+    names.extend(others);
+    is_found.then_some((found, names))
 }
 
 /// Who runs on this machine. All are asked at once, and briefly.
@@ -280,5 +284,20 @@ mod tests {
         assert_eq!(chosen(&some, None, &claude, Chat), format!("anthropic {claude}"));
         assert_eq!(chosen(&some, None, "nobody-knows", Messages), "anthropic nobody-knows");
         assert_eq!(chosen(&some, None, "", Ollama), "openai ");
+    }
+
+    #[test]
+    fn the_built_in_model_stands_in_for_no_provider() {
+        use Dialect::{Chat, Messages, Ollama};
+        let mut some = all(&[(SCRIPTED, Chat, &[]), ("openai", Chat, &[])], None);
+        for dialect in [Chat, Messages, Ollama] {
+            assert_eq!(chosen(&some, None, "unknown", dialect), "openai unknown");
+        }
+        assert_eq!(chosen(&some, Some(SCRIPTED), "m", Messages), "scripted m");
+        assert_eq!(chosen(&some, None, "scripted/m", Messages), "scripted m renamed");
+        some.all.truncate(1);
+        assert!(some.choose(None, Some("unknown"), Chat).is_err());
+        some.default = some.all.first().cloned();
+        assert_eq!(chosen(&some, None, "unknown", Chat), "scripted unknown");
     }
 }

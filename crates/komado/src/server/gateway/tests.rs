@@ -34,6 +34,8 @@ fn config() -> Config {
         cwd: &folder.join("no-such-folder"),
         home: None,
         xdg: None,
+        in_folder: crate::config::InFolder::Ignored,
+        has_consent: &|_, _| false,
     })
     .unwrap()
 }

@@ -21,6 +21,8 @@ fn house(store: Arc<dyn Store>) -> Arc<House> {
         cwd: &folder,
         home: None,
         xdg: None,
+        in_folder: crate::config::InFolder::Ignored,
+        has_consent: &|_, _| false,
     });
     let app = App::over(Engine::new(store, Arc::new(SystemClock)), config.unwrap());
     House::new(&app, Access::default())

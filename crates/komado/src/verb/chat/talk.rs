@@ -6,7 +6,6 @@ use crate::app::App;
 use crate::config::table::SCRIPTED;
 use crate::connect::{Connection, Wishes};
 use crate::fault::{Exit, Fault, Outcome};
-use crate::paper::{number, say};
 use crate::verb::{change, new};
 use clap::Args as ClapArgs;
 use komado_core::journal::Setup;
@@ -47,9 +46,7 @@ impl Talk {
     ) -> Outcome<Self> {
         let Some(address) = address else {
             let connection = app.connect(&MetaConfig::default(), &wishes)?;
-            let talk = Self { found: make(app, &connection, beginning)?, wishes, connection };
-            talk.tell_scripted();
-            return Ok(talk);
+            return Ok(Self { found: make(app, &connection, beginning)?, wishes, connection });
         };
         let found = app.find_now(address)?;
         if beginning.system.is_some() || beginning.tools {
@@ -58,12 +55,7 @@ impl Talk {
             )));
         }
         let own = app.session(&found.session)?.meta.config;
-        let talk = Self { found, connection: app.connect(&own, &wishes)?, wishes };
-        // A session that was made for the built-in model knows who answers.
-        if own.llm_provider.as_deref() != Some(SCRIPTED) {
-            talk.tell_scripted();
-        }
-        Ok(talk)
+        Ok(Self { found, connection: app.connect(&own, &wishes)?, wishes })
     }
 
     /// A conversation in a thread that is there, with someone who is known.
@@ -78,17 +70,6 @@ impl Talk {
     /// The session's name on the command line.
     pub(crate) fn name(&self) -> String {
         change::name(&self.found)
-    }
-
-    /// Says who answers when nobody was configured.
-    pub(crate) fn tell_scripted(&self) {
-        if self.connection.is_scripted() && self.wishes.provider.is_none() {
-            say(format!(
-                "komado: no model is configured, so the built-in scripted one answers (window {}); for a real one set \
-                 OPENAI_API_KEY or ANTHROPIC_API_KEY and give --model NAME, or give --provider ollama --model NAME",
-                number(self.connection.window.tokens)
-            ));
-        }
     }
 
     /// Says `question`, if there is one, asks the model, and journals what it answers.

@@ -66,6 +66,7 @@ pub(super) fn run(app: &mut App, args: &Args) -> Outcome {
 
 /// Writes the rows beside their place and moves them there in one step.
 fn put(app: &App, new: &Registry) -> Outcome {
+    app.claim()?;
     let path = place(app);
     let folder = &app.config.base_dir;
     let tell =

@@ -62,7 +62,6 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     change::settle(&mut parent);
     let here = Found { thread: child.header().thread.clone(), ..found };
     let talk = Talk::with(here, args.wishes, connection);
-    talk.tell_scripted();
     say(format!("thread: {}", talk.name()));
     let mut answer = match app.paper.json {
         true => Answer::for_program(talk.found()),

@@ -312,6 +312,7 @@ impl<'a> Erasing<'a> {
         if let (Some(line), Some(what)) = (line.as_object_mut(), what.as_object()) {
             line.extend(what.clone());
         }
+        app.claim()?;
         std::fs::create_dir_all(&app.config.base_dir)?;
         let path = app.config.base_dir.join("erasures.jsonl");
         let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;

@@ -61,7 +61,10 @@ fn end_when_stuck(orders: &Arc<Orders>) -> Outcome {
     let thread = std::thread::Builder::new().name("komado-stuck".into());
     thread.spawn(move || {
         if orders.is_stuck(STUCK) {
-            tracing::error!("the task does not come to rest {} s after it was told to: its process ends", STUCK.as_secs());
+            tracing::error!(
+                "the task does not come to rest {} s after it was told to: its process ends",
+                STUCK.as_secs()
+            );
             std::process::exit(Exit::Failed as i32);
         }
     })?;

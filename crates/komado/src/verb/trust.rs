@@ -1,0 +1,313 @@
+//! `komado trust`: consent to the settings and sessions of a folder, see what was consented to, take it back.
+//!
+//! What is shown may have been written by another person: it is shown on lines of its own, without its secrets, and without anything
+//! that a terminal would act on.
+
+use crate::app::{App, Options};
+use crate::config::{Config, InFolder, Sources, Unconsented};
+use crate::fault::{Exit, Fault, Outcome};
+use crate::paper::say;
+use crate::table::table;
+use crate::trust::sessions::{self, Untrusted};
+use crate::trust::{About, Consents};
+use clap::Args as ClapArgs;
+use komado_core::notation::tamed;
+use serde_json::json;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+/// The settings file of a folder.
+const SETTINGS: &str = "komado.yaml";
+/// The folder of sessions of a folder.
+const SESSIONS: &str = "contexts";
+/// How many entries of a folder are listed.
+const LISTED: usize = 20;
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct Args {
+    /// A folder with komado.yaml or contexts in it, or one of these two; left out: the working folder
+    path: Option<PathBuf>,
+    /// List what was consented to
+    #[arg(long, conflicts_with_all = ["path", "revoke"])]
+    list: bool,
+    /// Take consent back
+    #[arg(long)]
+    revoke: bool,
+}
+
+pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+    let consents = Consents::of_user();
+    if args.list {
+        return list(app, &consents);
+    }
+    let path = args.path.unwrap_or_else(|| PathBuf::from("."));
+    let [settings, sessions] = meant(&path)?;
+    if args.revoke {
+        return revoke(app, &consents, &path, [settings, sessions]);
+    }
+    let found = [&settings, &sessions].into_iter().flatten().any(|path| path.symlink_metadata().is_ok());
+    if !found {
+        return Err(Fault::new(
+            Exit::NotFound,
+            format!("there is neither {SETTINGS} nor {SESSIONS} at {}", tamed(&path.display().to_string())),
+        ));
+    }
+    if let Some(path) = settings.filter(|path| path.symlink_metadata().is_ok()) {
+        trust_settings(app, &consents, &path)?;
+    }
+    if let Some(path) = sessions.filter(|path| path.symlink_metadata().is_ok()) {
+        trust_sessions(app, &consents, &path)?;
+    }
+    Ok(())
+}
+
+/// The settings file and the folder of sessions that a path means.
+fn meant(path: &Path) -> Outcome<[Option<PathBuf>; 2]> {
+    let absolute = std::path::absolute(path)?;
+    let name = absolute.file_name().and_then(|name| name.to_str());
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let inside = |name: &str| {
+        let folder = absolute.parent().unwrap_or(&absolute);
+        // As the working folder is named when it is worked in; the last part stays what it is, were it a link.
+        Some(real(folder).join(name))
+    };
+    let is_whole = absolute.join(SETTINGS).symlink_metadata().is_ok();
+    match name {
+        Some(SETTINGS) => Ok([inside(SETTINGS), None]),
+        Some(SESSIONS) if !is_whole => Ok([None, inside(SESSIONS)]),
+        _ if absolute.is_file() => Err(Fault::usage(format!(
+            "{} needs no consent: only a file called {SETTINGS} is found by itself; name this one with --config FILE",
+            tamed(&path.display().to_string())
+        ))),
+        _ => {
+            let folder = real(&absolute);
+            Ok([Some(folder.join(SETTINGS)), Some(folder.join(SESSIONS))])
+        }
+    }
+}
+
+fn trust_settings(app: &mut App, consents: &Consents, path: &Path) -> Outcome {
+    let Some(file) = asking(path)? else {
+        return app.paper.line(match app.paper.json {
+            true => {
+                json!({ "about": "settings", "path": path, "trusted": true, "settings": [], "undo": null })
+                    .to_string()
+            }
+            false => {
+                format!("{} needs no consent: all it sets is harmless", tamed(&path.display().to_string()))
+            }
+        });
+    };
+    keep_settings(&file, consents)?;
+    let undo = undo(&file.path);
+    if app.paper.json {
+        let rows: Vec<_> = file
+            .written
+            .iter()
+            .map(|one| json!({ "key": one.key, "line": one.line, "value": one.value, "needs_consent": one.needs_consent }))
+            .collect();
+        return app.paper.json(
+            &json!({ "about": "settings", "path": file.path, "trusted": true, "settings": rows, "undo": undo }),
+        );
+    }
+    lines(&file).iter().try_for_each(|line| app.paper.line(line))?;
+    say(format!("trusted: {}, with exactly this content", tamed(&file.path.display().to_string())));
+    say(format!("undo: {undo}"));
+    Ok(())
+}
+
+/// The file at `path` as it would be found there, where it needs a consent.
+fn asking(path: &Path) -> Outcome<Option<Box<Unconsented>>> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let (home, xdg) = (variable("HOME"), variable("XDG_CONFIG_HOME"));
+    let config = Config::load(&Sources {
+        flags: &[],
+        env: &|name| std::env::var(name).ok().filter(|_| name != "KOMADO_CONFIG"),
+        env_names: &[],
+        file: None,
+        cwd: path.parent().unwrap_or(path),
+        home: home.as_deref(),
+        xdg: xdg.as_deref(),
+        in_folder: InFolder::Told,
+        // Asked anew, so that what was consented to before is shown, too.
+        has_consent: &|_, _| false,
+    })?;
+    Ok(config.unconsented)
+}
+
+fn trust_sessions(app: &mut App, consents: &Consents, path: &Path) -> Outcome {
+    let shown = tamed(&path.display().to_string());
+    match sessions::look(path, consents) {
+        sessions::Found::Absent | sessions::Found::Link => return sessions::check(path, consents),
+        sessions::Found::Own if !app.paper.json => {
+            say(format!("{shown} is trusted already"));
+            return Ok(());
+        }
+        sessions::Found::Own => {}
+        sessions::Found::Empty | sessions::Found::Strange => keep_sessions(path, consents)?,
+    }
+    let (undo, held) = (undo(path), held(path));
+    if app.paper.json {
+        return app.paper.json(
+            &json!({ "about": "sessions", "path": path, "trusted": true, "holds": held, "undo": undo }),
+        );
+    }
+    app.paper.line(&shown)?;
+    held.iter().try_for_each(|line| app.paper.line(format!("  {line}")))?;
+    say(format!("trusted: {shown}, with whatever is or will be in it"));
+    say(format!("undo: {undo}"));
+    Ok(())
+}
+
+fn list(app: &mut App, consents: &Consents) -> Outcome {
+    let all = consents.list()?;
+    if app.paper.json {
+        return all.iter().try_for_each(|one| {
+            app.paper.json(&json!({ "about": one.about.name(), "path": one.path, "at": one.at }))
+        });
+    }
+    if all.is_empty() {
+        return app.paper.line("nothing was consented to");
+    }
+    let mut rows = vec![["about", "path", "since"].map(str::to_owned).to_vec()];
+    rows.extend(all.into_iter().map(|one| vec![one.about.name().to_owned(), one.path, one.at]));
+    table(&rows, &[]).into_iter().try_for_each(|line| app.paper.line(line))
+}
+
+fn revoke(app: &mut App, consents: &Consents, path: &Path, meant: [Option<PathBuf>; 2]) -> Outcome {
+    let mut revoked = Vec::new();
+    for (about, path) in [About::Settings, About::Sessions].into_iter().zip(meant) {
+        if let Some(path) = path {
+            let taken = consents.revoke(about, &path)?;
+            revoked.extend((taken > 0).then_some((about, path)));
+        }
+    }
+    if revoked.is_empty() {
+        let shown = tamed(&path.display().to_string());
+        let why =
+            format!("no consent was given to anything at {shown}; `komado trust --list` lists all there are");
+        return Err(Fault::new(Exit::NotFound, why));
+    }
+    for (about, path) in revoked {
+        let again = format!("komado trust {}", quoted(&path));
+        if app.paper.json {
+            app.paper
+                .json(&json!({ "about": about.name(), "path": path, "trusted": false, "undo": again }))?;
+            continue;
+        }
+        app.paper.line(format!("revoked: {}", tamed(&path.display().to_string())))?;
+        say(format!("undo: {again}"));
+    }
+    Ok(())
+}
+
+fn undo(path: &Path) -> String {
+    format!("komado trust --revoke {}", quoted(path))
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = tamed(&path.display().to_string());
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+/// A file and its settings, for people.
+fn lines(file: &Unconsented) -> Vec<String> {
+    let mut lines = vec![tamed(&file.path.display().to_string())];
+    lines.extend(file.written.iter().map(|one| {
+        let mark = if one.needs_consent { "!" } else { " " };
+        format!("{mark} line {}: {} = {}", one.line, one.key, one.value)
+    }));
+    if let Some(own) = &file.replaces {
+        lines.push(format!("! in place of your own {}", tamed(&own.display().to_string())));
+    }
+    lines
+}
+
+/// What is in a folder of sessions.
+fn held(folder: &Path) -> Vec<String> {
+    let names = |folder: &Path| -> Vec<String> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.map(|entry| tamed(&entry.file_name().to_string_lossy())).collect();
+        names.sort();
+        names
+    };
+    let mut lines: Vec<String> = ["running", "completed"]
+        .into_iter()
+        .map(|half| (half, names(&folder.join(half)).len()))
+        .filter(|(_, count)| *count > 0)
+        .map(|(half, count)| format!("sessions in {half}: {count}"))
+        .collect();
+    let others = names(folder).into_iter().filter(|name| !["running", "completed"].contains(&name.as_str()));
+    lines.extend(others.map(|name| match name.as_str() {
+        "keys.json" => "keys.json: clients with these keys may reach `komado serve`".to_owned(),
+        "models.jsonl" => "models.jsonl: windows and prices of models".to_owned(),
+        _ => name,
+    }));
+    if let Some(more) = lines.len().checked_sub(LISTED).filter(|more| *more > 0) {
+        lines.truncate(LISTED);
+        lines.push(format!("and {more} more"));
+    }
+    lines
+}
+
+/// Keeps the consent to a file.
+pub(crate) fn keep_settings(file: &Unconsented, consents: &Consents) -> Outcome {
+    consents.give(About::Settings, &file.path, &file.digest).map_err(|why| {
+        Fault::usage(format!(
+            "consent to {} cannot be kept: {why}; name the file with --config FILE, or set HOME or XDG_DATA_HOME to a \
+             folder that can be written",
+            tamed(&file.path.display().to_string())
+        ))
+    })
+}
+
+/// Keeps the consent to a folder of sessions.
+pub(crate) fn keep_sessions(path: &Path, consents: &Consents) -> Outcome {
+    sessions::trust(path, consents).map_err(|why| {
+        let (what, why) = match why {
+            Untrusted::Mark(why) => ("it cannot be marked", why),
+            Untrusted::Consent(why) => ("the consent cannot be kept", why),
+        };
+        Fault::usage(format!(
+            "{}: {what}: {why}; name the folder with --base-dir PATH",
+            tamed(&path.display().to_string())
+        ))
+    })
+}
+
+/// True when there is a person to ask.
+pub(crate) fn can_ask(options: &Options) -> bool {
+    !options.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Shows a file and asks whether it may be used.
+pub(crate) fn ask_about(file: &Unconsented) -> Outcome<bool> {
+    lines(file).into_iter().for_each(say);
+    ask(
+        "komado: these settings were found in this folder. Use them, now and as long as they stay as they are? [y/N] ",
+    )
+}
+
+/// Shows a folder of sessions and asks whether it may be used.
+pub(crate) fn ask_about_sessions(path: &Path) -> Outcome<bool> {
+    say(tamed(&path.display().to_string()));
+    held(path).into_iter().for_each(|line| say(format!("  {line}")));
+    ask("komado: this folder of sessions was not made by you with komado. Use it from now on? [y/N] ")
+}
+
+/// Asks at the terminal. What is typed after the line is left for the next reader.
+fn ask(question: &str) -> Outcome<bool> {
+    eprint!("{question}");
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    let input = std::io::stdin();
+    while line.len() < 100 && rustix::io::read(&input, &mut byte).map_err(std::io::Error::from)? == 1 {
+        if byte[0] == b'\n' {
+            break;
+        }
+        line.push(byte[0]);
+    }
+    Ok(matches!(String::from_utf8_lossy(&line).trim(), "y" | "Y" | "yes"))
+}

@@ -1,0 +1,383 @@
+//! `komado trust`, and what a folder from elsewhere can and cannot do before it.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod run;
+
+use komado_provider::scripted::{Options, Server, Step};
+use run::{Place, Said, TALK, feed};
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+fn server() -> Server {
+    Server::start(Options { window: Some(8_000), ..Options::default() }).unwrap()
+}
+
+/// Settings that send the user's key to a foreign address.
+fn hostile(server: &Server) -> String {
+    format!(
+        "llm:\n  provider: openai\n  openai: {{base_url: '{}/v1', model: m, context_length: 8000}}\n",
+        server.url()
+    )
+}
+
+fn write(place: &Place, yaml: &str) {
+    std::fs::write(place.path().join("komado.yaml"), yaml).unwrap();
+}
+
+/// Asks with a key in the environment.
+fn ask(place: &Place, more: &[&str]) -> Said {
+    let args: Vec<&str> = ["ask", "secret?"].iter().chain(more).copied().collect();
+    let mut command = place.command(&args);
+    command.env("OPENAI_API_KEY", "sk-sesame");
+    feed(command, b"")
+}
+
+/// Everything under a folder, with its modes.
+fn below(folder: &std::path::Path) -> Vec<(std::path::PathBuf, u32)> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        all.push((path.clone(), path.symlink_metadata().unwrap().permissions().mode() & 0o777));
+        if path.is_dir() {
+            all.extend(below(&path));
+        }
+    }
+    all
+}
+
+#[test]
+fn the_key_of_the_user_goes_to_no_address_that_came_with_the_folder() {
+    let (place, server) = (Place::new(), server());
+    server.add(Step::say("thanks"));
+    write(&place, &hostile(&server));
+    let said = ask(&place, &[]);
+    assert_eq!((said.code, said.out.as_str()), (2, ""), "{}", said.err);
+    for part in ["komado.yaml", "llm.openai.base_url (line 3)", "llm.provider (line 2)", "`komado trust`"] {
+        assert!(said.err.contains(part), "{part}: {}", said.err);
+    }
+    assert!(server.seen().is_empty());
+    assert!(!place.base().exists(), "nothing is made before it is clear what may be used");
+    // The advice works.
+    let shown = place.ok(&["trust"]);
+    assert!(shown.contains("! line 3: llm.openai.base_url = "), "{shown}");
+    assert_eq!(ask(&place, &[]).out, "thanks\n");
+}
+
+#[test]
+fn a_file_that_is_named_is_used_without_consent() {
+    let (place, server) = (Place::new(), server());
+    server.add(Step::say("named"));
+    write(&place, &hostile(&server));
+    let said = ask(&place, &["--config", "komado.yaml"]);
+    assert_eq!((said.code, said.out.as_str()), (0, "named\n"), "{}", said.err);
+}
+
+#[test]
+fn no_command_that_came_with_the_folder_runs() {
+    let place = Place::new();
+    let s = place.session();
+    let said = |n: u32, role: &str| {
+        format!("{{\"role\":\"{role}\",\"content\":\"{n} {}\"}}\n", "words ".repeat(150))
+    };
+    place.append(&s, &(0..12).map(|n| said(n, "user") + &said(n, "assistant")).collect::<String>());
+    let script = place.path().join("evil");
+    std::fs::write(&script, "#!/bin/sh\ntouch ran\n").unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    write(&place, "compaction: {command: ./evil}\n");
+    for args in [
+        &["condense", &s][..],
+        &["fit", &s],
+        &["sessions"],
+        &["completions", "bash"],
+        &["config"],
+        &["trust"],
+    ] {
+        place.run(args);
+        assert!(!place.path().join("ran").exists(), "{args:?}");
+    }
+    place.run(&["condense", &s]);
+    assert!(place.path().join("ran").exists(), "once it is trusted it does");
+}
+
+#[test]
+fn a_consent_is_for_one_content_and_changed_settings_are_asked_about_anew() {
+    let place = Place::new();
+    let (one, other) = ("session: {user: ann}\n", "session: {user: eve}\n");
+    write(&place, one);
+    assert_eq!(place.run(&["sessions"]).code, 2);
+    place.ok(&["trust"]);
+    place.ok(&["sessions"]);
+    write(&place, other);
+    assert_eq!(place.run(&["sessions"]).code, 2);
+    write(&place, one);
+    place.ok(&["sessions"]);
+    let elsewhere = Place::new();
+    write(&elsewhere, one);
+    let mut command = elsewhere.command(&["sessions"]);
+    command.env("HOME", place.home());
+    assert_eq!(feed(command, b"").code, 2, "the same content in another folder");
+}
+
+#[test]
+fn consents_are_listed_and_taken_back_and_kept_privately_in_the_data_folder() {
+    let place = Place::new();
+    place.settings("session: {user: ann}\n");
+    let s = place.session();
+    assert_eq!(below(place.path()).iter().filter(|(path, _)| path.ends_with("trust")).count(), 0);
+    let trust = place.home().join(".local/share/komado/trust");
+    let kept = below(&trust);
+    assert!(kept.len() == 2 && kept.iter().all(|(_, mode)| *mode == 0o600), "{kept:?}");
+    assert_eq!(std::fs::metadata(&trust).unwrap().permissions().mode() & 0o777, 0o700);
+    let rows = place.json_lines(&["trust", "--list"]);
+    let about: Vec<&str> = rows.iter().map(|row| row["about"].as_str().unwrap()).collect();
+    assert_eq!(about, ["sessions", "settings"]);
+    assert!(place.ok(&["trust", "--list"]).contains("komado.yaml"));
+    assert!(place.ok(&["trust", "--revoke", "komado.yaml"]).contains("revoked: "));
+    assert_eq!(place.run(&["log", &s]).code, 2);
+    std::fs::remove_file(place.path().join("komado.yaml")).unwrap();
+    place.ok(&["log", &s]);
+    let row = place.json(&["trust", "--revoke"]);
+    assert_eq!((row["about"].as_str(), row["trusted"].as_bool()), (Some("sessions"), Some(false)));
+    assert_eq!(place.run(&["log", &s]).code, 2);
+    let said = place.run(&["trust", "--revoke"]);
+    assert!(said.code == 3 && said.err.contains("komado trust --list"), "{}", said.err);
+    assert_eq!(place.ok(&["trust", "--list"]), "nothing was consented to\n");
+    let undo = row["undo"].as_str().unwrap();
+    place.ok(&undo.split(' ').skip(1).collect::<Vec<_>>());
+    place.ok(&["log", &s]);
+}
+
+#[test]
+fn a_data_folder_that_is_named_is_used_and_one_that_is_relative_is_not() {
+    let (place, data) = (Place::new(), tempfile::tempdir().unwrap());
+    write(&place, "session: {user: ann}\n");
+    let with = |args: &[&str], data: &str| {
+        let mut command = place.command(args);
+        command.env("XDG_DATA_HOME", data);
+        feed(command, b"")
+    };
+    let named = data.path().to_str().unwrap();
+    assert_eq!(with(&["trust"], named).code, 0);
+    assert!(data.path().join("komado/trust").is_dir());
+    assert_eq!(with(&["sessions"], named).code, 0);
+    assert_eq!(with(&["trust", "--revoke"], named).code, 0);
+    assert_eq!(with(&["trust"], "data").code, 0);
+    assert!(!place.path().join("data").exists() && place.home().join(".local/share/komado/trust").is_dir());
+}
+
+#[test]
+fn what_trust_shows_cannot_steer_a_terminal_and_holds_no_secret() {
+    let place = Place::new();
+    write(
+        &place,
+        "llm:\n  \"a\\e[2J\\e[1;1Htrusted: nothing\":\n    base_url: \"http://h/\\e]0;x\\a\\r\\n\"\n    api_key: sk-sesame\n",
+    );
+    let said = place.run(&["trust"]);
+    let refused = place.run(&["sessions", "--set", "x=1"]);
+    let all = format!("{}{}{}{}", said.out, said.err, place.run(&["config"]).out, refused.err);
+    assert!(!all.replace('\n', "").contains(char::is_control), "{all:?}");
+    assert!(!all.contains("sesame"), "{all}");
+    assert_eq!(said.out.lines().count(), 3, "{}", said.out);
+}
+
+#[test]
+fn an_error_about_a_file_from_elsewhere_cannot_steer_a_terminal() {
+    let place = Place::new();
+    for yaml in ["\"\\e[2J\": 1\n", "session: {\"\\e[2J\": 1}\n", "a: 1\na: 2\n\"\\e\": [\n"] {
+        write(&place, yaml);
+        for args in [&["sessions"][..], &["trust"], &["config"]] {
+            let said = place.run(args);
+            assert!(said.code == 2 && !said.err.trim_end().contains(char::is_control), "{:?}", said.err);
+        }
+    }
+}
+
+#[test]
+fn config_shows_that_a_file_needs_consent_and_does_not_use_it() {
+    let place = Place::new();
+    write(&place, "session: {user: eve, meter: bytes4}\n");
+    let said = place.run(&["config", "session"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.err.contains("session.user (line 1)") && said.err.contains("komado trust"), "{}", said.err);
+    assert!(!said.out.contains("eve") && !said.out.contains("bytes4"), "{}", said.out);
+    place.ok(&["trust"]);
+    assert!(place.ok(&["config", "session"]).contains("eve"));
+}
+
+#[test]
+fn a_home_in_the_environment_that_is_empty_or_relative_trusts_nothing_of_the_folder() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.path().join(".config/komado")).unwrap();
+    std::fs::write(place.path().join(".config/komado/komado.yaml"), "session: {user: eve}\n").unwrap();
+    for home in ["", "."] {
+        let mut command = place.command(&["config", "session.user"]);
+        command.env("HOME", home);
+        let said = feed(command, b"");
+        assert!(said.code == 0 && !said.out.contains("eve"), "{home:?}: {}{}", said.out, said.err);
+    }
+}
+
+#[test]
+fn sessions_that_came_with_the_folder_are_not_used_before_they_are_trusted() {
+    let (mine, place) = (Place::new(), Place::new());
+    let s = mine.session();
+    mine.append(&s, TALK);
+    copy(&mine.base(), &place.base());
+    for args in
+        [&["sessions"][..], &["log", &s], &["serve", "--upstream", "scripted"], &["models"], &["key", "list"]]
+    {
+        let said = place.run(args);
+        assert_eq!((said.code, said.out.as_str()), (2, ""), "{args:?}: {}", said.err);
+        for part in ["contexts", "`komado trust`", "--base-dir"] {
+            assert!(said.err.contains(part), "{part}: {}", said.err);
+        }
+    }
+    place.ok(&["log", &s, "--base-dir", "contexts"]);
+    assert_eq!(place.run(&["log", &s]).code, 2, "to name it once is no consent");
+    let shown = place.ok(&["trust"]);
+    assert!(shown.contains("contexts") && shown.contains("sessions in running: 1"), "{shown}");
+    place.ok(&["log", &s]);
+}
+
+#[test]
+fn a_mark_that_was_copied_opens_no_other_folder() {
+    let (mine, place) = (Place::new(), Place::new());
+    let s = mine.session();
+    copy(&mine.base(), &place.base());
+    let mut command = place.command(&["log", &s]);
+    command.env("HOME", mine.home());
+    assert_eq!(feed(command, b"").code, 2, "the user's own folder, somewhere else");
+    std::fs::remove_dir_all(mine.base()).unwrap();
+    let other = Place::new();
+    other.session();
+    copy(&other.base(), &mine.base());
+    assert_eq!(mine.run(&["sessions"]).code, 2, "another folder in place of the user's own");
+}
+
+#[test]
+fn a_folder_that_komado_makes_is_the_users_own_from_the_first_moment() {
+    let place = Place::new();
+    let s = place.session();
+    place.ok(&["log", &s]);
+    std::fs::remove_dir_all(place.base()).unwrap();
+    std::fs::create_dir(place.base()).unwrap();
+    assert!(place.ok(&["sessions", "--json"]).is_empty(), "an empty one is, too");
+    place.session();
+    let place = Place::new();
+    let both: Vec<_> = (0..8).map(|_| place.command(&["new", "--json"])).collect();
+    let both: Vec<_> =
+        both.into_iter().map(|command| std::thread::spawn(move || feed(command, b""))).collect();
+    for one in both {
+        let said = one.join().unwrap();
+        assert_eq!(said.code, 0, "{}", said.err);
+    }
+    assert_eq!(place.json_lines(&["sessions"]).len(), 8);
+}
+
+#[test]
+fn a_folder_of_sessions_that_is_a_link_must_be_named() {
+    let (mine, place) = (Place::new(), Place::new());
+    mine.session();
+    symlink(mine.base(), place.base()).unwrap();
+    for (home, args) in [(mine.home(), ["sessions"]), (place.home(), ["sessions"]), (mine.home(), ["trust"])]
+    {
+        let mut command = place.command(&args);
+        command.env("HOME", home);
+        let said = feed(command, b"");
+        assert!(said.code == 2 && said.err.contains("--base-dir"), "{}", said.err);
+    }
+    std::fs::remove_file(place.base()).unwrap();
+    symlink(place.path().join("nowhere"), place.base()).unwrap();
+    assert_eq!(place.run(&["new"]).code, 2);
+    assert!(!place.path().join("nowhere").exists());
+}
+
+#[test]
+fn where_no_consent_can_be_kept_the_folder_of_sessions_must_be_named() {
+    let place = Place::new();
+    for data in ["/dev/null/data", "relative"] {
+        let with = |args: &[&str]| {
+            let mut command = place.command(args);
+            command.env("XDG_DATA_HOME", data).env("HOME", "relative");
+            feed(command, b"")
+        };
+        let said = with(&["new"]);
+        assert!(said.code == 2 && said.err.contains("KOMADO_BASE_DIR"), "{}", said.err);
+        assert!(!place.base().exists(), "what would be refused next time is not left behind");
+        for _ in 0..2 {
+            assert_eq!(with(&["new", "--base-dir", "sessions"]).code, 0);
+        }
+    }
+}
+
+/// Runs at a terminal of its own and types an answer; gives the exit code and all that was shown.
+const TERMINAL: &str = "
+import os, pty, sys
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[2], sys.argv[2:])
+shown = b''
+while b'[y/N]' not in shown:
+    shown += os.read(terminal, 1000)
+os.write(terminal, sys.argv[1].encode() + b'\\n')
+try:
+    while True:
+        part = os.read(terminal, 1000)
+        if not part:
+            break
+        shown += part
+except OSError:
+    pass
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+print(shown.decode())
+";
+
+fn at_a_terminal(place: &Place, answer: &str, args: &[&str]) -> String {
+    let mut command = place.program("python3");
+    command.args(["-c", TERMINAL, answer, env!("CARGO_BIN_EXE_komado")]).args(args);
+    let said = feed(command, b"");
+    assert_eq!(said.code, 0, "{}", said.err);
+    said.out
+}
+
+#[test]
+fn at_a_terminal_the_user_is_asked_and_only_a_yes_is_kept() {
+    let place = Place::new();
+    write(&place, "session: {user: ann}\n");
+    for answer in ["n", "", "maybe"] {
+        let shown = at_a_terminal(&place, answer, &["sessions"]);
+        assert!(shown.starts_with("2\n") && shown.contains("line 1: session.user = ann"), "{shown}");
+    }
+    assert_eq!(place.run(&["sessions"]).code, 2);
+    assert!(at_a_terminal(&place, "y", &["sessions"]).starts_with("0\n"));
+    place.ok(&["sessions"]);
+    let mine = Place::new();
+    mine.session();
+    std::fs::remove_dir_all(place.base()).unwrap();
+    copy(&mine.base(), &place.base());
+    assert!(at_a_terminal(&place, "n", &["sessions"]).starts_with("2\n"));
+    let shown = at_a_terminal(&place, "y", &["sessions"]);
+    assert!(shown.starts_with("0\n") && shown.contains("sessions in running: 1"), "{shown}");
+    place.ok(&["sessions"]);
+}
+
+#[test]
+fn trust_says_what_it_does_not_find_or_need() {
+    let place = Place::new();
+    let said = place.run(&["trust"]);
+    assert!(said.code == 3 && said.err.contains("neither komado.yaml nor contexts"), "{}", said.err);
+    std::fs::write(place.path().join("other.yaml"), "").unwrap();
+    let said = place.run(&["trust", "other.yaml"]);
+    assert!(said.code == 2 && said.err.contains("--config FILE"), "{}", said.err);
+    write(&place, "session: {meter: bytes4}\n");
+    assert!(place.ok(&["trust"]).contains("needs no consent"));
+    place.ok(&["sessions"]);
+}
+
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() { copy(&path, &target) } else { std::fs::copy(&path, &target).map(drop).unwrap() }
+    }
+}
