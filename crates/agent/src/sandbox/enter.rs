@@ -13,7 +13,6 @@ use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::Command;
 
 /// Where a process says how soon it goes when memory runs out.
@@ -60,6 +59,8 @@ pub(super) fn enter(job: &Job, command: &[OsString]) -> Error {
 }
 
 fn shut_in(job: &Job, command: &mut Command) -> Result<(), Error> {
+    // When memory runs out, the command goes before the worker.
+    let _ = std::fs::write(GOES_FIRST, "1000");
     // What is opened is looked up before anything is covered.
     let rules = files::rules(&job.reach)?;
     let is_closed = job.network != Network::Open;
@@ -123,6 +124,4 @@ fn bound() {
         // A user other than root has none to give up.
         let _ = remove_capability_from_bounding_set(right);
     }
-    // When memory runs out, the command goes before the worker.
-    let _ = std::fs::write(Path::new(GOES_FIRST), "1000");
 }

@@ -3,6 +3,7 @@
 //! What may be read besides the folder is named here, place by place: programs and what they need, and of `/etc` only what
 //! holds no secret. A home folder is never opened as a whole, and neither is a place that holds what is to be hidden.
 
+use super::namespaces::Places;
 use super::{Error, Reach};
 use landlock::{
     ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
@@ -65,22 +66,21 @@ const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random",
 /// Rules that are ready to be enforced.
 pub(super) struct Rules {
     rules: RulesetCreated,
-    /// The real paths of all that they open and that is there.
-    pub(super) places: Vec<PathBuf>,
+    /// What they open and is there.
+    pub(super) places: Places,
 }
 
 /// The rules for what may be reached.
 pub(super) fn rules(reach: &Reach) -> Result<Rules, Error> {
     let none = |error: landlock::RulesetError| Error::NoLandlock(error.to_string());
-    let (rules, mut places) = written(ruleset().map_err(none)?, reach)?;
+    let (rules, write) = written(ruleset().map_err(none)?, reach)?;
     let read = looked_at(reach);
     let devices = AccessFs::ReadFile | AccessFs::WriteFile;
     let rules = rules
         .add_rules(landlock::path_beneath_rules(&read, AccessFs::from_read(WANTED)))
         .and_then(|rules| rules.add_rules(landlock::path_beneath_rules(DEVICES, devices)))
         .map_err(none)?;
-    places.extend(read);
-    Ok(Rules { rules, places })
+    Ok(Rules { rules, places: Places { write, read } })
 }
 
 impl Rules {

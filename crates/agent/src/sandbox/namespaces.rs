@@ -6,16 +6,18 @@
 //! system allows none of it, `sockets` guards the network alone.
 
 use nix::sched::{CloneFlags, unshare};
-use rustix::fs::CWD;
+use rustix::fs::{CWD, StatVfsMountFlags};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_change, move_mount,
     open_tree,
 };
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::process::{getegid, geteuid};
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 /// Top folders that stay as they are: the system's own, guarded by Landlock, without sockets.
@@ -25,9 +27,17 @@ const KEPT: &[&str] =
 const COVERED: &[&str] = &["/dev/shm", "/dev/mqueue", "/nix/var"];
 const EMPTY: &str = "mode=0755,size=1m";
 
+/// What of the file system stays, by real paths.
+pub(super) struct Places {
+    /// Can be written.
+    pub(super) write: Vec<PathBuf>,
+    /// Can be read.
+    pub(super) read: Vec<PathBuf>,
+}
+
 /// Leaves the namespaces of this process: of mounts and of System V objects, and of the network where `is_closed`. The
-/// process has one thread. Then covers all but `places`, which are absolute and real, and starts the loopback.
-pub(super) fn enter(places: &[PathBuf], is_closed: bool) -> Result<(), String> {
+/// process has one thread. Then covers all but `places` and starts the loopback.
+pub(super) fn enter(places: &Places, is_closed: bool) -> Result<(), String> {
     let mut own = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWIPC;
     if is_closed {
         own |= CloneFlags::CLONE_NEWNET;
@@ -52,50 +62,112 @@ fn map(user: u32, group: u32) -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
 }
 
-/// Covers the top folders with empty ones, and puts `places` back where they were.
-fn cover(places: &[PathBuf]) -> io::Result<()> {
+/// Covers the top folders with empty ones, puts `places` back where they were, and lets nothing but those for writing be
+/// changed: Landlock does not guard modes, owners and times.
+fn cover(places: &Places) -> io::Result<()> {
     // What is mounted here must not be seen outside.
     mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
     let covered = covered(places)?;
-    let is_covered = |place: &&PathBuf| covered.iter().any(|folder| place.starts_with(folder));
-    let mut trees: Vec<(&Path, OwnedFd)> = Vec::new();
-    for place in outermost(places).into_iter().filter(is_covered) {
+    let is_covered = |place: &Path| covered.iter().any(|folder| place.starts_with(folder));
+    let read =
+        outermost(&places.read).into_iter().filter(|place| is_covered(place)).map(|place| (place, false));
+    let write = outermost(&places.write).into_iter().map(|place| (place, true));
+    let mut trees: Vec<(&Path, bool, OwnedFd)> = Vec::new();
+    for (place, is_written) in read.chain(write) {
         let flags =
             OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::AT_RECURSIVE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-        trees.push((place, open_tree(CWD, place.as_path(), flags)?));
+        trees.push((place, is_written, open_tree(CWD, place, flags)?));
     }
     for folder in &covered {
         mount("tmpfs", folder, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, Some(empty().as_c_str()))?;
     }
-    for (place, tree) in trees {
-        if tree_is_folder(&tree)? {
-            fs::create_dir_all(place)?;
-        } else {
-            fs::create_dir_all(place.parent().unwrap_or(Path::new("/")))?;
-            fs::write(place, "")?;
+    for (place, _, tree) in &trees {
+        if is_covered(place) {
+            prepare(place, tree)?;
         }
+    }
+    // All that was mounted before, but for what has been covered.
+    for place in mounts()?.into_iter().filter(|place| !is_covered(place)) {
+        let fixed = fix(&place);
+        // A user other than root owns nothing there.
+        if geteuid().is_root() {
+            fixed?;
+        }
+    }
+    for (place, is_written, tree) in trees {
         move_mount(tree, "", CWD, place, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+        if !is_written {
+            let _ = fix(place);
+        }
     }
     Ok(())
+}
+
+/// Something to mount a tree on, in a folder that was empty.
+fn prepare(place: &Path, tree: &OwnedFd) -> io::Result<()> {
+    if place.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    let is_folder = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode).is_dir();
+    if is_folder {
+        return fs::create_dir_all(place);
+    }
+    fs::create_dir_all(place.parent().unwrap_or(Path::new("/")))?;
+    fs::write(place, "")
+}
+
+/// Where something is mounted.
+fn mounts() -> io::Result<Vec<PathBuf>> {
+    let text = fs::read("/proc/self/mountinfo")?;
+    let places = text.split(|byte| *byte == b'\n').filter_map(|line| line.split(|byte| *byte == b' ').nth(4));
+    Ok(places.map(|place| PathBuf::from(OsString::from_vec(unescaped(place)))).collect())
+}
+
+/// A path as it is: blanks and the like are written as octal numbers.
+fn unescaped(path: &[u8]) -> Vec<u8> {
+    let (mut plain, mut rest) = (Vec::new(), path);
+    while let Some((first, behind)) = rest.split_first() {
+        let number =
+            behind.get(..3).filter(|_| *first == b'\\').and_then(|digits| std::str::from_utf8(digits).ok());
+        match number.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) => (plain.push(byte), rest = &behind[3..]).1,
+            None => (plain.push(*first), rest = behind).1,
+        }
+    }
+    plain
+}
+
+/// Lets nothing on a mount be changed, and leaves its other properties as they are.
+fn fix(place: &Path) -> io::Result<()> {
+    let now = rustix::fs::statvfs(place)?.f_flag;
+    let kept = [
+        (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
+        (StatVfsMountFlags::NODEV, MountFlags::NODEV),
+        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+        (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
+        (StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
+        (StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
+    ];
+    let kept = kept.into_iter().filter(|(has, _)| now.contains(*has)).map(|(_, flag)| flag);
+    let flags = kept.fold(MountFlags::BIND | MountFlags::RDONLY, |flags, flag| flags | flag);
+    Ok(mount_remount(place, flags, None)?)
 }
 
 fn empty() -> std::ffi::CString {
     std::ffi::CString::new(EMPTY).unwrap_or_default()
 }
 
-fn tree_is_folder(tree: &OwnedFd) -> io::Result<bool> {
-    Ok(rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode).is_dir())
-}
-
 /// The folders to be covered: real ones that no place holds.
-fn covered(places: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
+fn covered(places: &Places) -> io::Result<Vec<PathBuf>> {
     let top = fs::read_dir("/")?.flatten().filter(|entry| {
         let is_kept = entry.file_name().to_str().is_some_and(|name| KEPT.contains(&name));
         !is_kept && entry.file_type().is_ok_and(|kind| kind.is_dir())
     });
     let below = COVERED.iter().map(PathBuf::from).filter(|folder| folder.is_dir());
     let all = top.map(|entry| entry.path()).chain(below);
-    Ok(all.filter(|folder| !places.iter().any(|place| folder.starts_with(place))).collect())
+    let is_place =
+        |folder: &PathBuf| places.read.iter().chain(&places.write).any(|place| folder.starts_with(place));
+    Ok(all.filter(|folder| !is_place(folder)).collect())
 }
 
 /// Places that do not lie in others.
@@ -136,5 +208,22 @@ fn start_loopback() -> io::Result<()> {
         Some(0) => Ok(()),
         Some(errno) => Err(io::Error::from_raw_os_error(-errno)),
         None => Err(io::Error::other("the kernel's answer is none")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{outermost, unescaped};
+    use std::path::PathBuf;
+
+    #[test]
+    fn a_mounted_path_is_read_as_it_is() {
+        assert_eq!(unescaped(br"/a\040b\134c/\x"), b"/a b\\c/\\x");
+    }
+
+    #[test]
+    fn a_place_inside_another_is_left_to_it() {
+        let places: Vec<PathBuf> = ["/a/b", "/a", "/ab", "/a/b/c", "/a"].map(PathBuf::from).into();
+        assert_eq!(outermost(&places), [&PathBuf::from("/a"), &PathBuf::from("/ab")]);
     }
 }

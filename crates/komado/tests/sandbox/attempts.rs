@@ -45,6 +45,11 @@ const ABOUT_FILES: &[&str] = &[
     "chown 1:1 OUTSIDE/secret && echo GOT",
     "setfattr -n user.komado -v x OUTSIDE/secret && echo GOT",
     "stat OUTSIDE/secret && echo GOT",
+    // What root could do to programs and devices that all users have.
+    "chmod 4755 /usr/bin/env && echo GOT",
+    "chmod 0666 /dev/null && echo GOT",
+    "touch /etc/passwd && echo GOT",
+    "touch /usr/bin && echo GOT",
 ];
 
 #[test]

@@ -41,7 +41,7 @@ fn a_command_that_fills_the_disk_is_killed_with_the_reason_and_clearing_up_is_no
     let mut ground = Ground::limited(ProcessLimits { disk: 64 << 20, ..ProcessLimits::default() });
     assert_eq!(ground.shell("head -c 20000000 /dev/zero > a; echo small").0, "small\n[exit code 0]\n");
     let (text, is_error) =
-        ground.shell("while :; do head -c 20000000 /dev/zero > \"f$((i+=1))\"; sleep 0.2; done");
+        ground.shell("i=0; while :; do i=$((i+1)); head -c 20000000 /dev/zero > f$i; sleep 0.2; done");
     assert!(is_error && text.contains("more than they may (tools.max_disk_mb)"), "{text}");
     assert_eq!(ground.shell("rm f*; echo cleared").0, "cleared\n[exit code 0]\n");
 }
