@@ -188,6 +188,30 @@ pub(crate) async fn gate(State(house): State<Arc<House>>, mut request: Request, 
     }
 }
 
+/// Lets in who looks at the state and the figures of a server that only this machine can reach: with a key, or without one as a
+/// program does that no page led here.
+pub(crate) async fn look(State(house): State<Arc<House>>, mut request: Request, next: Next) -> Response {
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
+    let path = request.uri().path().to_owned();
+    let admitted = house.access.admit(request.headers_mut(), &path, peer);
+    match admitted.map(drop).or_else(|_| door::check_browser(request.headers(), &path)) {
+        Ok(()) => next.run(request).await,
+        Err(away) => away.respond(&path),
+    }
+}
+
+/// Lets in who asks whether the process runs. With keys that is everyone, by any name: load balancers and containers have none, and
+/// what is said is worth nothing to a page.
+pub(crate) async fn alive(State(house): State<Arc<House>>, request: Request, next: Next) -> Response {
+    let path = request.uri().path().to_owned();
+    let checked =
+        if house.access.has_keys() { Ok(()) } else { door::check_browser(request.headers(), &path) };
+    match checked {
+        Ok(()) => next.run(request).await,
+        Err(away) => away.respond(&path),
+    }
+}
+
 /// True for a text that has the form of a key of ours.
 pub(crate) fn is_ours(text: &str) -> bool {
     text.starts_with(PREFIX)

@@ -35,18 +35,19 @@ struct Watch {
     folder: Folder,
 }
 
-/// Its routes.
+/// The route that says no more than that the process runs.
+pub(crate) fn alive() -> Router<Arc<House>> {
+    Router::new().route("/healthz", get(|| async { "ok\n" }))
+}
+
+/// The routes that say how it is doing.
 pub(crate) fn routes(house: &Arc<House>, gateway: &Arc<Gateway>) -> Router<Arc<House>> {
     // Made here, so that it is missed when it is gone; beside the sessions it holds the keys of this machine.
     if stores::is_kept(&house.app.config) {
         let _ = std::fs::create_dir_all(&house.app.config.base_dir);
     }
     let watch = Watch { house: Arc::clone(house), gateway: Arc::clone(gateway), folder: Folder::default() };
-    Router::new()
-        .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(metrics))
-        .with_state(Arc::new(watch))
+    Router::new().route("/readyz", get(ready)).route("/metrics", get(metrics)).with_state(Arc::new(watch))
 }
 
 async fn ready(State(watch): State<Arc<Watch>>) -> Response {
