@@ -7,7 +7,7 @@
 use super::House;
 use super::gateway::Gateway;
 use crate::config::OnFault;
-use crate::stores;
+use crate::{private, stores};
 use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -45,7 +45,7 @@ pub(crate) fn alive() -> Router<Arc<House>> {
 pub(crate) fn routes(house: &Arc<House>, gateway: &Arc<Gateway>) -> Router<Arc<House>> {
     // Made here, so that it is missed when it is gone; beside the sessions it holds the keys of this machine.
     if stores::is_kept(&house.app.config) {
-        let _ = std::fs::create_dir_all(&house.app.config.base_dir);
+        let _ = private::folder(&house.app.config.base_dir);
     }
     let watch = Watch { house: Arc::clone(house), gateway: Arc::clone(gateway), folder: Folder::default() };
     Router::new().route("/readyz", get(ready)).route("/metrics", get(metrics)).with_state(Arc::new(watch))
