@@ -10,6 +10,12 @@ pub(crate) fn folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
+/// Makes a folder for a moment in `parent`; what is in it goes with it.
+pub(crate) fn temporary(prefix: &str, parent: &Path) -> io::Result<tempfile::TempDir> {
+    let private = Permissions::from_mode(0o700);
+    tempfile::Builder::new().prefix(prefix).permissions(private).tempdir_in(parent)
+}
+
 /// Opens a file to add to it, and makes it when it is not there. One that others may read, as an earlier version made some, is closed to
 /// them.
 pub(crate) fn file(path: &Path) -> io::Result<File> {

@@ -8,6 +8,7 @@ use super::erasures::Erasures;
 use crate::app::{App, hostname};
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::{count, say};
+use crate::private;
 use crate::server::access::keys::{self, Keys};
 use crate::server::api;
 use clap::Args as ClapArgs;
@@ -78,7 +79,7 @@ pub(crate) fn asked(app: &App, asked: &Asked<'_>) -> Outcome<Value> {
         return Ok(found.json());
     }
     check_live(&found, asked.force, "force=true")?;
-    let folder = tempfile::tempdir()?;
+    let folder = private::temporary("komado-", &std::env::temp_dir())?;
     let mut erasing = Erasing::new(app, asked.user, &found, asked.by.clone(), asked.answers)?;
     erasing.forget(app, asked.user, folder.path())?;
     Ok(erasing.json(&keys_of(app, asked.user)?))
@@ -175,7 +176,7 @@ fn agree(args: &Args, found: &Found) -> Outcome {
 fn folder(app: &App, asked: Option<PathBuf>) -> Outcome<PathBuf> {
     let now: String = app.engine.now().chars().filter(|c| *c != ':').collect();
     let folder = asked.unwrap_or_else(|| PathBuf::from(format!("forgotten-{now}")));
-    crate::private::folder(&folder)?;
+    private::folder(&folder)?;
     let (inside, base) = (folder.canonicalize()?, app.config.base_dir.canonicalize());
     if app.files.is_some() && base.is_ok_and(|base| inside.starts_with(base)) {
         return Err(Fault::usage(format!(
