@@ -119,7 +119,7 @@ impl Paper {
     pub(crate) fn line(&mut self, text: impl AsRef<str>) -> Outcome {
         match self.out.get_ref() {
             Sheet::Out(_) => writeln!(self.out, "{}", self.printed(text.as_ref()))?,
-            // Whoever takes it from there is no terminal.
+            // It goes to a program, which gets the words as they are.
             Sheet::Held(_) => writeln!(self.out, "{}", text.as_ref())?,
         }
         // On a terminal what is said beside the data must not overtake it.

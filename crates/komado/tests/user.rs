@@ -235,7 +235,7 @@ fn the_record_of_erasures_tells_no_name_and_closes_lines_of_earlier_versions() {
     assert_eq!(digests.first(), digests.last(), "the same user stands for the same: {text}");
     assert_ne!(digests[0], digests[1], "{text}");
     assert!(text.contains("no JSON"), "what is not ours stays: {text}");
-    // Another store has another key: nobody can work out the digest elsewhere.
+    // Another store has another key, so the digest cannot be worked out elsewhere.
     let other = Place::new();
     other.ok(&["new", "--id", "s", "--user", "ann", "--window", "1000", "--meter", "bytes4"]);
     other.ok(&["user", "forget", "ann", "--yes", "--export", "kept"]);

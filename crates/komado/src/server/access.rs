@@ -188,8 +188,8 @@ pub(crate) async fn gate(State(house): State<Arc<House>>, mut request: Request, 
     }
 }
 
-/// Lets in who looks at the state and the figures of a server that only this machine can reach: with a key, or without one as a
-/// program does that no page led here.
+/// Admits a request for the state or the figures of a server that only this machine can reach: with a key, or without one when no
+/// page of another site sent it.
 pub(crate) async fn look(State(house): State<Arc<House>>, mut request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
     let path = request.uri().path().to_owned();
@@ -200,8 +200,8 @@ pub(crate) async fn look(State(house): State<Arc<House>>, mut request: Request, 
     }
 }
 
-/// Lets in who asks whether the process runs. With keys that is everyone, by any name: load balancers and containers have none, and
-/// what is said is worth nothing to a page.
+/// Admits a request that asks whether the process runs. On a server with keys that is every request, for any host: load balancers and
+/// containers have no key, and the answer tells a page nothing.
 pub(crate) async fn alive(State(house): State<Arc<House>>, request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let checked =

@@ -73,7 +73,7 @@ impl Visit {
         is_bound
     }
 
-    /// Takes those headers away, whoever is asked.
+    /// Takes those headers away, whichever provider is asked.
     pub(super) fn take_away_overrides(&mut self) {
         if !self.guest.sees_all {
             OVERRIDES.iter().chain(&ACCOUNTS).for_each(|name| drop(self.headers.remove(*name)));
@@ -87,11 +87,15 @@ impl Visit {
         }
         route(&self.method, path).ok_or_else(|| {
             let key = self.guest.key.as_deref().unwrap_or_default();
+            let or_own = match headers::takes_own_keys(choice) {
+                true => ", or send your own key of the provider beside x-komado-key",
+                false => "",
+            };
             Refusal::new(
                 403,
                 format!(
                     "key {key} sees only its own sessions, and {} {path} could reach what other users keep with the provider; \
-                     use a key that was made with --sees all, or send your own key of the provider beside x-komado-key",
+                     use a key that was made with `komado key add NAME --sees all`{or_own}",
                     self.method
                 ),
             )

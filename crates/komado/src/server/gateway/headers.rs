@@ -116,11 +116,15 @@ pub(super) fn outgoing(
 
 /// True when a request leaves with the client's own key, to a provider that is known to ask each client for one.
 pub(super) fn is_own_account(client: &HeaderMap, choice: &Choice) -> bool {
+    takes_own_keys(choice) && credential(client).is_some_and(|own| own.len() >= SHORTEST_KEY)
+}
+
+/// True when a provider is known to ask each client for a key, and a client's own would reach it.
+pub(super) fn takes_own_keys(choice: &Choice) -> bool {
     let upstream = &choice.upstream;
     let is_hosted = row(upstream.name())
         .is_some_and(|row| !row.is_local && row.base_url == upstream.provider.base_url.as_str());
-    let has_own = credential(client).is_some_and(|own| own.len() >= SHORTEST_KEY);
-    is_hosted && has_own && choice.signing == Signing::Own && upstream.held != Held::Settings
+    is_hosted && choice.signing == Signing::Own && upstream.held != Held::Settings
 }
 
 /// True for a header that only one API understands.

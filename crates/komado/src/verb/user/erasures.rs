@@ -1,7 +1,7 @@
 //! The record of erasures: `erasures.jsonl` in the base folder.
 //!
 //! It says what was erased, when and by whom, and not who it was. A user stands there by a digest with a key of its own
-//! (`erasures.key`, beside the record): lines about one user show that they are, whoever has both files can check a name, and the record
+//! (`erasures.key`, beside the record): lines about one user show that they are, a reader of both files can check a name, and the record
 //! alone tells nothing, however many names are tried. The key is applied to the digest of the name, which is what
 //! earlier versions wrote down: so their lines can be closed, too, without knowing the names.
 
