@@ -18,7 +18,7 @@ use crate::error::Result;
 use komado_core::session::Session;
 use komado_core::{Seq, SessionId, ThreadId};
 use komado_provider::Skim;
-use scope::{Scope, scope};
+use scope::{Scope, look_up, scope};
 use search::{Found, Search};
 use strand::Strand;
 use tale::Tale;
@@ -135,6 +135,17 @@ impl Placed {
         let whence = |placed: &Self| (placed.how, placed.session.clone(), placed.thread.clone(), placed.at);
         self.fork.is_some() && other.fork.is_some() && whence(self) == whence(other)
     }
+}
+
+/// True when a caller was given a reply of this id in a session that it may enter, whether or not that has ended.
+pub fn was_given(engine: &Engine, caller: &Caller, id: &str) -> Result<bool> {
+    let name = reply_name(caller, id);
+    for spot in engine.store().spots(&name)? {
+        if look_up(engine, &spot.session)?.is_some_and(|session| caller.may_enter(&session)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Finds where a transcript belongs. `is_busy` tells of a thread whether a request is under way in it.

@@ -1,6 +1,7 @@
 //! What went wrong, with an exit code and what to do next.
 
 use crate::config::ConfigError;
+use crate::paper::say;
 use komado_core::BadId;
 use komado_core::admit::Refusal;
 use komado_core::notation::tamed;
@@ -109,9 +110,9 @@ impl Fault {
         }
         if json {
             let error = serde_json::json!({ "error": { "kind": self.exit.name(), "message": self.message } });
-            eprintln!("{error}");
+            say(error.to_string());
         } else {
-            eprintln!("komado: {}", self.message);
+            say(format!("komado: {}", self.message));
         }
         ExitCode::from(self.exit as u8)
     }

@@ -13,6 +13,7 @@ mod heap;
 mod kit;
 mod mind;
 mod paper;
+mod private;
 mod progress;
 mod server;
 mod share;
@@ -33,8 +34,13 @@ fn main() -> ExitCode {
             if error.use_stderr() && std::env::args_os().any(|arg| arg == "--json") {
                 return fault::Fault::usage(error.to_string().trim()).report(true);
             }
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { fault::Exit::Usage as u8 } else { 0 });
+            if !error.use_stderr() {
+                let _ = error.print();
+                return ExitCode::SUCCESS;
+            }
+            // It quotes arguments, which may be names that others gave to files.
+            paper::say(error.render().to_string().trim_end());
+            return ExitCode::from(fault::Exit::Usage as u8);
         }
     };
     let json = cli.options.json;

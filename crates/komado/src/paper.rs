@@ -1,10 +1,16 @@
 //! Standard output: lines for people, or JSON for programs; never a mix.
+//!
+//! What is printed was often said by a model, a tool or a repository. So nothing of it reaches a terminal that the terminal would act
+//! on (colours, titles, links, the place of the cursor): every line for people is shown with such characters written out, wherever
+//! it goes, and JSON is on a terminal. Only [`Paper::raw`] gives bytes as they are.
 
 use crate::fault::Outcome;
-use komado_core::notation::width as width_of;
+use komado_core::notation::{shown, width as width_of};
 use serde::Serialize;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// Columns of a page that is no terminal's: enough for a line that says something.
 const PAGE_WIDTH: usize = 160;
@@ -111,7 +117,11 @@ impl Paper {
 
     /// Prints a line.
     pub(crate) fn line(&mut self, text: impl AsRef<str>) -> Outcome {
-        writeln!(self.out, "{}", text.as_ref())?;
+        match self.out.get_ref() {
+            Sheet::Out(_) => writeln!(self.out, "{}", self.printed(text.as_ref()))?,
+            // It goes to a program, which gets the words as they are.
+            Sheet::Held(_) => writeln!(self.out, "{}", text.as_ref())?,
+        }
         // On a terminal what is said beside the data must not overtake it.
         if self.terminal { self.flush() } else { Ok(()) }
     }
@@ -136,8 +146,14 @@ impl Paper {
 
     /// Prints one JSON value on a line.
     pub(crate) fn json<T: Serialize>(&mut self, value: &T) -> Outcome {
-        serde_json::to_writer(&mut self.out, value)?;
-        Ok(self.out.write_all(b"\n")?)
+        let mut out = self.safe();
+        serde_json::to_writer(&mut out, value)?;
+        Ok(out.write_all(b"\n")?)
+    }
+
+    /// For lines of JSON, CSV or HTML: as they are, but on a terminal without anything that it would act on.
+    pub(crate) fn safe(&mut self) -> Safe<'_> {
+        Safe { is_on: self.terminal, out: &mut self.out, held: Vec::new() }
     }
 
     /// Gives what was printed to the reader now.
@@ -150,7 +166,7 @@ impl Paper {
         &mut self.out
     }
 
-    /// `text` in a colour, where there are colours.
+    /// `text` in a colour, where there are colours; to be printed with [`Paper::line`].
     pub(crate) fn ink(&self, ink: Ink, text: &str) -> String {
         if !self.colour {
             return text.to_owned();
@@ -163,14 +179,76 @@ impl Paper {
             Ink::Yellow => 33,
             Ink::Cyan => 36,
         };
-        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        format!("{}{code}m{text}{}0m", *MARK, *MARK)
+    }
+
+    /// The same, to be printed elsewhere.
+    pub(crate) fn painted(&self, ink: Ink, text: &str) -> String {
+        self.printed(&self.ink(ink, text))
+    }
+
+    /// A text as it is printed: of the codes in it only ours are codes.
+    fn printed(&self, text: &str) -> String {
+        let mut parts = text.split(MARK.as_str());
+        let mut out = shown(parts.next().unwrap_or_default());
+        for part in parts {
+            let (code, rest) = part.split_once('m').unwrap_or(("0", part));
+            out.push_str(&format!("\u{1b}[{code}m{}", shown(rest)));
+        }
+        out
+    }
+}
+
+/// What our colours begin with until they are printed. It is another one in each process, so no text can hold it.
+static MARK: LazyLock<String> = LazyLock::new(|| {
+    let half = || RandomState::new().build_hasher().finish();
+    format!("\u{1b}[{:020}{:020};", half(), half())
+});
+
+/// A writer whose lines reach a terminal without anything that it would act on.
+pub(crate) struct Safe<'a> {
+    out: &'a mut BufWriter<Sheet>,
+    /// Of a line that has not ended.
+    held: Vec<u8>,
+    is_on: bool,
+}
+
+impl Safe<'_> {
+    fn let_go(&mut self) -> io::Result<()> {
+        let text = shown(&String::from_utf8_lossy(&std::mem::take(&mut self.held)));
+        self.out.write_all(text.as_bytes())
+    }
+}
+
+impl Write for Safe<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.is_on {
+            return self.out.write(bytes);
+        }
+        self.held.extend_from_slice(bytes);
+        if bytes.contains(&b'\n') {
+            self.let_go()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.let_go()?;
+        self.out.flush()
+    }
+}
+
+impl Drop for Safe<'_> {
+    fn drop(&mut self) {
+        // Whether it could be printed shows when the paper is flushed.
+        let _ = self.let_go();
     }
 }
 
 /// Says something to the person, beside the data.
 pub(crate) fn say(text: impl AsRef<str>) {
     // Nothing can be done when even this cannot be said.
-    let _ = writeln!(io::stderr(), "{}", text.as_ref());
+    let _ = writeln!(io::stderr(), "{}", shown(text.as_ref()));
 }
 
 /// Columns of the terminal: what it says, `COLUMNS`, or enough for a log file.
@@ -200,6 +278,36 @@ pub(crate) fn number(n: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    const WILD: &str = "窓\u{1b}[31m\u{1b}]0;mine\u{7}\r\u{9b}2J";
+
+    #[test]
+    fn of_all_codes_in_a_line_only_our_own_colours_are_codes() {
+        let paper = Paper { colour: true, ..Paper::new(false) };
+        let line = format!("{WILD} {}", paper.ink(Ink::Red, WILD));
+        let escaped = r"窓\u001b[31m\u001b]0;mine\u0007\r\u009b2J";
+        assert_eq!(paper.printed(&line), format!("{escaped} \u{1b}[31m{escaped}\u{1b}[0m"));
+        let plain = Paper { colour: false, ..Paper::new(false) };
+        assert_eq!(plain.painted(Ink::Red, WILD), escaped);
+    }
+
+    #[test]
+    fn json_on_a_terminal_says_the_same_without_codes() {
+        let page = Page::default();
+        let mut paper = Paper { terminal: true, ..Paper::onto(&page, true) };
+        let wild = "\u{1b}[2J\u{9b}2J\u{7f}\u{202e}窓";
+        paper.json(&wild).unwrap();
+        paper.flush().unwrap();
+        assert_eq!(page.text(), "\"\\u001b[2J\\u009b2J\\u007f\\u202e窓\"\n");
+        assert_eq!(serde_json::from_str::<String>(&page.text()).unwrap(), wild);
+        let page = Page::default();
+        let mut paper = Paper::onto(&page, true);
+        paper.json(&"\u{9b}窓").unwrap();
+        paper.flush().unwrap();
+        assert_eq!(page.text(), "\"\u{9b}窓\"\n", "for programs it is as it is");
+    }
+
     #[test]
     fn thousands_are_set_apart() {
         assert_eq!(super::number(0), "0");

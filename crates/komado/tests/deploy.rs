@@ -5,6 +5,7 @@ mod run;
 
 use run::Place;
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 fn file(name: &str) -> String {
@@ -38,6 +39,35 @@ fn the_compose_file_is_yaml_and_listens_to_this_machine_alone() {
     assert!(compose["volumes"].get(volume).is_some(), "{volume} is a volume of the file");
     let check = komado["healthcheck"]["test"].as_array().unwrap();
     assert!(check.last().unwrap().as_str().unwrap().contains("GET /healthz"));
+}
+
+#[test]
+fn the_health_check_of_the_compose_file_finds_a_server_with_keys_healthy() {
+    let compose: Value = serde_saphyr::from_str(&file("docker-compose.yaml")).unwrap();
+    let check: Vec<String> =
+        serde_json::from_value(compose["services"]["komado"]["healthcheck"]["test"].clone()).unwrap();
+    assert_eq!(check[0], "CMD");
+    let place = Place::new();
+    place.ok(&["key", "add", "laptop"]);
+    // As the container listens: at every address, which takes keys. Only the port is another, since 4141 may be taken.
+    let mut serve = place.command(&["serve", "--listen", "0.0.0.0:0", "--json"]);
+    let mut serve =
+        serve.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(serve.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let ready: Value = serde_json::from_str(&line).unwrap();
+    let port = ready["url"].as_str().unwrap().rsplit(':').next().unwrap();
+    let run = |port: &str| {
+        let words = check[1..].iter().map(|word| word.replace("/4141 ", &format!("/{port} ")));
+        let words: Vec<String> = words.collect();
+        let mut command = std::process::Command::new(&words[0]);
+        command.args(&words[1..]).output().unwrap()
+    };
+    let healthy = run(port);
+    serve.kill().unwrap();
+    serve.wait().unwrap();
+    assert!(healthy.status.success(), "{}", String::from_utf8_lossy(&healthy.stderr));
+    assert!(!run(port).status.success(), "a server that is gone is not healthy");
 }
 
 #[test]
@@ -90,5 +120,6 @@ fn every_variable_of_the_example_sets_something() {
         set += 1;
     }
     let out = command.output().unwrap();
-    assert!(set > 3 && out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let err = String::from_utf8_lossy(&out.stderr);
+    assert!(set > 3 && out.status.success() && !err.contains("sets nothing"), "{err}");
 }

@@ -34,5 +34,5 @@ pub use heard::Heard;
 pub use provider::{Auth, BadKey, BadUrl, Key, Provider, ROWS, Row, row};
 pub use refusal::{Refusal, RefusalKind};
 pub use same::same_words;
-pub use skim::{By, Element, Skim, Skimmer};
+pub use skim::{By, Element, ReferenceSkimmer, References, Skim, Skimmer};
 pub use splice::{Piece, Splice};

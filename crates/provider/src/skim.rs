@@ -6,12 +6,14 @@
 
 mod element;
 mod pen;
+mod references;
 mod request;
 mod scan;
 mod utf8;
 
 use crate::ask::BadRequest;
 use crate::dialect::Dialect;
+pub use references::{ReferenceSkimmer, References};
 use request::Request;
 use scan::Scanner;
 use std::ops::Range;

@@ -13,6 +13,8 @@ pub struct Vitals {
     pub durability: String,
     /// True when an acknowledged entry may be lost with the store's process or machine.
     pub may_lose: bool,
+    /// What its settings put at risk beyond what one expects of such a store, and which setting ends it.
+    pub warnings: Vec<String>,
     /// Sessions it holds.
     pub sessions: Option<u64>,
     /// Keys, rows or files it holds them in.

@@ -8,8 +8,8 @@
 use nix::sched::{CloneFlags, unshare};
 use rustix::fs::{CWD, StatVfsMountFlags};
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_change, move_mount,
-    open_tree,
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_change, mount_remount,
+    move_mount, open_tree,
 };
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::process::{getegid, geteuid};
@@ -150,7 +150,7 @@ fn fix(place: &Path) -> io::Result<()> {
     ];
     let kept = kept.into_iter().filter(|(has, _)| now.contains(*has)).map(|(_, flag)| flag);
     let flags = kept.fold(MountFlags::BIND | MountFlags::RDONLY, |flags, flag| flags | flag);
-    Ok(mount_remount(place, flags, None)?)
+    Ok(mount_remount(place, flags, "")?)
 }
 
 fn empty() -> std::ffi::CString {

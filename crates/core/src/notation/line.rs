@@ -170,6 +170,22 @@ pub fn tamed(text: &str) -> String {
     out
 }
 
+/// A text of any number of lines, in which nothing is left that a terminal would act on: each such character is written as the notation
+/// writes it. Line ends and tabs stay.
+pub fn shown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let is_line_end = c == '\n' || c == '\r' && rest.peek() == Some(&'\n');
+        if is_line_end || c == '\t' || !is_wild(c) {
+            out.push(c);
+        } else {
+            escape(c, &mut out);
+        }
+    }
+    out
+}
+
 /// Writes one character of raw JSON. What is wild can only stand inside its strings, but for the tab.
 pub(super) fn tame(c: char, out: &mut String) {
     match c {

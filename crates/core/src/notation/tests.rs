@@ -244,3 +244,12 @@ fn a_view_shows_what_stands_for_what() {
     assert_eq!(short.lines().next(), Some(r#"1 setup "Be brief." tools 0 ~3"#));
     assert!(short.lines().all(|line| line.width() <= 30), "{short}");
 }
+
+#[test]
+fn a_text_that_is_shown_gives_no_orders_to_a_terminal_and_keeps_its_lines() {
+    let wild = "a\tb\r\nc\u{1b}]0;title\u{7}\u{1b}]8;;http://x\u{1b}\\y\rz\u{9b}2J\u{7f}\u{202e}\\ \"窓\"\n";
+    assert_eq!(
+        shown(wild),
+        "a\tb\r\nc\\u001b]0;title\\u0007\\u001b]8;;http://x\\u001b\\y\\rz\\u009b2J\\u007f\\u202e\\ \"窓\"\n"
+    );
+}

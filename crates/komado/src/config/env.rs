@@ -2,9 +2,10 @@
 //!
 //! Each setting has a `KOMADO_*` variable by rule, and some have a variable that the seeds named. Ours wins,
 //! and then the other is not even looked at: names such as `CLEANUP_DAYS` may belong to another program. An
-//! empty variable counts as unset. A `KOMADO_*` variable that sets nothing is an error, since a misspelt wish
-//! would otherwise be lost; an `OTEL_*` variable that cannot be used is passed over, since it is said to every
-//! program, and noted.
+//! empty variable counts as unset. A `KOMADO_*` variable that sets nothing is noted, since a misspelt wish would
+//! otherwise be lost; it is no error, since others name variables, too: Kubernetes gives every container those of
+//! each service, and a service may be called komado. Those are passed over in silence. An `OTEL_*` variable that
+//! cannot be used is passed over and noted, since it is said to every program.
 
 use komado_store::connect::{POSTGRES, REDIS};
 use std::collections::BTreeMap;
@@ -36,6 +37,40 @@ pub(super) fn layer(sources: &Sources<'_>, named: &Named) -> Result<BTreeMap<Str
         }
     }
     Ok(layer)
+}
+
+/// What a person should know of variables of ours that set nothing.
+pub(super) fn unknown(sources: &Sources<'_>, named: &Named) -> Vec<String> {
+    let ours = sources.env_names.iter().filter(|name| table::own_env(name).is_some() && !is_single(name));
+    let mut notes = Vec::new();
+    for name in ours.filter(|name| of_family(name, named).is_none()) {
+        if value(name, sources).is_some_and(|text| !is_of_service(name, &text)) {
+            let hint = suggest::env_hint(name, named);
+            notes.push(format!("the environment variable {name} sets nothing; {hint}"));
+        }
+    }
+    notes
+}
+
+/// True for a variable that Kubernetes and Docker links give a container for each service, here one whose name begins with
+/// `komado`: `KOMADO_SERVICE_HOST`, `KOMADO_SERVICE_PORT[_NAME]`, `KOMADO_PORT=tcp://…`, `KOMADO_PORT_80_TCP[_ADDR]`.
+fn is_of_service(name: &str, text: &str) -> bool {
+    const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
+    let is_address = || {
+        PROTOCOLS.iter().any(|protocol| text.starts_with(&format!("{}://", protocol.to_ascii_lowercase())))
+    };
+    let is_port = |rest: &str| {
+        let mut parts = rest.split('_');
+        parts.next().is_some_and(|port| port.parse::<u16>().is_ok())
+            && parts.next().is_some_and(|protocol| PROTOCOLS.contains(&protocol))
+            && parts.next().is_none_or(|what| ["PROTO", "PORT", "ADDR"].contains(&what))
+            && parts.next().is_none()
+    };
+    name.ends_with("_SERVICE_HOST")
+        || name.ends_with("_SERVICE_PORT")
+        || name.contains("_SERVICE_PORT_")
+        || name.ends_with("_PORT") && is_address()
+        || name.match_indices("_PORT_").any(|(at, port)| is_port(&name[at + port.len()..]))
 }
 
 /// What is said for every program at once, and may say what only others can do: traces go to a collector over gRPC too.
@@ -70,14 +105,16 @@ fn said(setting: &Setting, sources: &Sources<'_>) -> Result<Option<(String, Stri
 }
 
 fn family(name: &str, sources: &Sources<'_>, named: &Named) -> Result<Option<(String, Given)>, ConfigError> {
-    let resolved = table::family_key(name, named).and_then(|key| Some((table::resolve(&key)?, key)));
-    let Some((setting, key)) = resolved else {
-        let hint = suggest::env_hint(name, named);
-        return Err(ConfigError::UnknownVariable { name: name.to_owned(), hint });
-    };
+    let Some((setting, key)) = of_family(name, named) else { return Ok(None) };
     let Some(text) = value(name, sources) else { return Ok(None) };
     let given = check(setting, &key, &text, Place::Env(name.to_owned()), sources)?;
     Ok(Some((key, given)))
+}
+
+/// The setting of a family that a variable speaks of, and its key.
+fn of_family(name: &str, named: &Named) -> Option<(&'static Setting, String)> {
+    let key = table::family_key(name, named)?;
+    Some((table::resolve(&key)?, key))
 }
 
 /// Seed 004 chooses a backend by name and keeps its address apart; without the choice, the addresses mean

@@ -65,14 +65,6 @@ pub(crate) enum ConfigError {
         /// What may have been meant.
         hint: String,
     },
-    /// No setting has this variable.
-    #[error("unknown environment variable: {name}; {hint}")]
-    UnknownVariable {
-        /// The variable.
-        name: String,
-        /// What may have been meant.
-        hint: String,
-    },
     /// A list or a mapping where a value belongs, or the reverse.
     #[error("{place}: {key} must be {expected}, not {found}; {hint}")]
     WrongShape {

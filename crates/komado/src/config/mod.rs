@@ -173,6 +173,7 @@ impl Config {
         given.extend(flags);
         let mut config = Self::build(&given, found.map(|found| found.path));
         config.agent.servers = mcp::servers(&given, &layer.servers)?;
+        config.notes.extend(env::unknown(sources, &named));
         config.notes.extend(env::passed_over(sources));
         config.unconsented = unconsented;
         Ok(config)

@@ -94,8 +94,17 @@ pub(super) fn known_providers<'a>() -> impl Iterator<Item = &'a str> {
 pub(crate) const SCRIPTED: &str = "scripted";
 
 /// Variables that begin with `KOMADO_` and are not settings.
-pub(super) const RESERVED: [&str; 5] =
-    ["KOMADO_CONFIG", "KOMADO_DATA", "KOMADO_LOG", "KOMADO_PYTHON", "KOMADO_SESSION"];
+pub(super) const RESERVED: [&str; 8] = [
+    "KOMADO_CONFIG",
+    "KOMADO_DATA",
+    "KOMADO_LOG",
+    "KOMADO_PYTHON",
+    "KOMADO_SESSION",
+    // What `tools.prepare` is told.
+    "KOMADO_TASK",
+    "KOMADO_URL",
+    "KOMADO_CLONE_URL",
+];
 
 /// Stands in a path for the name of a provider.
 pub(super) const PROVIDER: &str = "<provider>";

@@ -188,6 +188,30 @@ pub(crate) async fn gate(State(house): State<Arc<House>>, mut request: Request, 
     }
 }
 
+/// Admits a request for the state or the figures of a server that only this machine can reach: with a key, or without one when no
+/// page of another site sent it.
+pub(crate) async fn look(State(house): State<Arc<House>>, mut request: Request, next: Next) -> Response {
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
+    let path = request.uri().path().to_owned();
+    let admitted = house.access.admit(request.headers_mut(), &path, peer);
+    match admitted.map(drop).or_else(|_| door::check_browser(request.headers(), &path)) {
+        Ok(()) => next.run(request).await,
+        Err(away) => away.respond(&path),
+    }
+}
+
+/// Admits a request that asks whether the process runs. On a server with keys that is every request, for any host: load balancers and
+/// containers have no key, and the answer tells a page nothing.
+pub(crate) async fn alive(State(house): State<Arc<House>>, request: Request, next: Next) -> Response {
+    let path = request.uri().path().to_owned();
+    let checked =
+        if house.access.has_keys() { Ok(()) } else { door::check_browser(request.headers(), &path) };
+    match checked {
+        Ok(()) => next.run(request).await,
+        Err(away) => away.respond(&path),
+    }
+}
+
 /// True for a text that has the form of a key of ours.
 pub(crate) fn is_ours(text: &str) -> bool {
     text.starts_with(PREFIX)

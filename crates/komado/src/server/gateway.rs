@@ -4,6 +4,7 @@
 //! byte for byte; what is over it leaves with the edits of the ladder. `docs/serve.md` tells how to run it. Refused: a
 //! request that would have worked without us and does not with us.
 
+mod allow;
 mod choose;
 mod count;
 mod exchange;

@@ -1,12 +1,13 @@
 //! Is it up, can it serve, what has it counted: for whoever watches over it.
 //!
 //! `/healthz` says that the process runs. `/readyz` says whether what is said can be kept; a server that lets requests
-//! through untouched when it cannot is ready all the same, and says that it is degraded.
+//! through untouched when it cannot is ready all the same, and says that it is degraded. What is to be put right in the settings of
+//! the store follows on lines of its own.
 
 use super::House;
 use super::gateway::Gateway;
 use crate::config::OnFault;
-use crate::stores;
+use crate::{private, stores};
 use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -35,18 +36,19 @@ struct Watch {
     folder: Folder,
 }
 
-/// Its routes.
+/// The route that says no more than that the process runs.
+pub(crate) fn alive() -> Router<Arc<House>> {
+    Router::new().route("/healthz", get(|| async { "ok\n" }))
+}
+
+/// The routes that say how it is doing.
 pub(crate) fn routes(house: &Arc<House>, gateway: &Arc<Gateway>) -> Router<Arc<House>> {
     // Made here, so that it is missed when it is gone; beside the sessions it holds the keys of this machine.
     if stores::is_kept(&house.app.config) {
-        let _ = std::fs::create_dir_all(&house.app.config.base_dir);
+        let _ = private::folder(&house.app.config.base_dir);
     }
     let watch = Watch { house: Arc::clone(house), gateway: Arc::clone(gateway), folder: Folder::default() };
-    Router::new()
-        .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(metrics))
-        .with_state(Arc::new(watch))
+    Router::new().route("/readyz", get(ready)).route("/metrics", get(metrics)).with_state(Arc::new(watch))
 }
 
 async fn ready(State(watch): State<Arc<Watch>>) -> Response {
@@ -61,7 +63,10 @@ async fn ready(State(watch): State<Arc<Watch>>) -> Response {
         return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n").into_response();
     }
     match (found, watch.gateway.on_fault) {
-        (Ok(()), _) => "ready\n".into_response(),
+        (Ok(warnings), _) => {
+            let lines = warnings.iter().map(|warning| format!("warning: {warning}\n"));
+            format!("ready\n{}", lines.collect::<String>()).into_response()
+        }
         (Err(why), OnFault::Pass) => {
             format!("degraded: requests go through untouched, nothing is kept: {why}\n").into_response()
         }
@@ -87,10 +92,10 @@ async fn metrics(State(watch): State<Arc<Watch>>) -> Response {
 }
 
 /// Looks at the store on a thread of its own, and waits for it no longer than `most`.
-async fn within(
+async fn within<T: Send + 'static>(
     most: Duration,
-    look: impl FnOnce() -> Result<(), String> + Send + 'static,
-) -> Result<(), String> {
+    look: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
     let looked = tokio::task::spawn_blocking(look);
     match tokio::time::timeout(most, looked).await {
         Ok(Ok(found)) => found,
@@ -100,12 +105,12 @@ async fn within(
 }
 
 impl Watch {
-    /// Whether the store is there.
-    fn look(&self) -> Result<(), String> {
+    /// Whether the store is there, and what is to be put right in its settings.
+    fn look(&self) -> Result<Vec<String>, String> {
         let app = &self.house.app;
         match &app.files {
-            Some(_) => self.folder.look(&app.config.base_dir),
-            None => self.house.pulse.of(app.engine.store()).map(drop),
+            Some(_) => self.folder.look(&app.config.base_dir).map(|()| Vec::new()),
+            None => self.house.pulse.of(app.engine.store()).map(|vitals| vitals.warnings),
         }
     }
 }

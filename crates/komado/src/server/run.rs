@@ -8,6 +8,8 @@ use axum::Router;
 use axum::extract::{ConnectInfo, Request};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
+use http::HeaderValue;
+use http::header::HOST;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,13 +33,16 @@ pub(crate) enum Reach {
 /// All routes of a house.
 pub(crate) fn router(house: Arc<House>, gateway: &Arc<Gateway>, reach: Reach) -> Router {
     let watch = health::routes(&house, gateway);
+    let alive = health::alive().layer(from_fn_with_state(Arc::clone(&house), access::alive));
     let seated = from_fn_with_state(Arc::clone(gateway), limits::seat);
     let desks = api::routes(&house).merge(mcp::routes(&house)).layer(seated);
     let mut guarded = gateway::routes(gateway).merge(desks);
-    let mut open = Router::new();
-    // Whoever is on this machine may look; others show a key.
+    let mut open = alive;
+    // Programs on this machine may look; others show a key.
     match reach {
-        Reach::Loopback => open = open.merge(watch),
+        Reach::Loopback => {
+            open = open.merge(watch.layer(from_fn_with_state(Arc::clone(&house), access::look)));
+        }
         Reach::Beyond => guarded = guarded.merge(watch),
     }
     let guarded = guarded
@@ -46,8 +51,12 @@ pub(crate) fn router(house: Arc<House>, gateway: &Arc<Gateway>, reach: Reach) ->
     open.merge(guarded).layer(from_fn(introduce)).with_state(house)
 }
 
-/// Says under the usual name who is at the other end.
+/// Says under the usual names who is at the other end and which host is asked for: a request may also say so in its first line.
 async fn introduce(mut request: Request, next: Next) -> Response {
+    let host = request.uri().authority().and_then(|host| HeaderValue::from_str(host.as_str()).ok());
+    if let Some(host) = host {
+        request.headers_mut().append(HOST, host);
+    }
     if let Some(ConnectInfo(Peer(peer))) = request.extensions().get::<ConnectInfo<Peer>>().copied() {
         request.extensions_mut().insert(ConnectInfo::<SocketAddr>(peer));
     }

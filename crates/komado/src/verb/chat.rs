@@ -132,5 +132,5 @@ fn prompt(app: &App, talk: &Talk) -> Outcome<(String, String)> {
         n if n >= budget.act_at => Ink::Yellow,
         _ => Ink::Green,
     };
-    Ok((format!("{raw} ❯ "), format!("{} ❯ ", app.paper.ink(ink, &raw))))
+    Ok((format!("{raw} ❯ "), format!("{} ❯ ", app.paper.painted(ink, &raw))))
 }

@@ -22,7 +22,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = app.find(&args.address)?;
     let bar = progress::spinner("entries");
     let Some(path) = args.output else {
-        app.engine.export(&found.session, app.paper.raw(), |n| bar.set_position(n))?;
+        app.engine.export(&found.session, &mut app.paper.safe(), |n| bar.set_position(n))?;
         bar.finish_and_clear();
         return Ok(());
     };

@@ -6,6 +6,7 @@ use crate::paper::Ink;
 use clap::Args as ClapArgs;
 use komado_core::{Address, notation};
 use komado_store::Mode;
+use std::io::Write;
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
@@ -30,7 +31,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let from = args.last.map_or(args.from, |n| end.saturating_sub(n) + 1).max(1);
     for seq in from..=end {
         if app.paper.json {
-            app.paper.raw().write_all(&thread.source().line(seq)?)?;
+            app.paper.safe().write_all(&thread.source().line(seq)?)?;
             continue;
         }
         let record = thread.record(seq)?;

@@ -164,7 +164,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     match &args.out {
         Some(path) => keep(app, path, &told, look),
         None if look.format == Format::Text => text::print(&mut app.paper, &told, look),
-        None => Ok(write(&told, look, app.paper.raw())?),
+        None => Ok(write(&told, look, &mut app.paper.safe())?),
     }
 }
 

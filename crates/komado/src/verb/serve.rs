@@ -53,6 +53,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     if let Some(files) = &app.files {
         files.set_table_patience(PATIENCE);
     }
+    warn_of_store(app);
     let server = app.config.server.clone();
     if stores::is_kept(&app.config) {
         app.claim()?;
@@ -76,6 +77,14 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     });
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     served
+}
+
+/// Says what is to be put right in the settings of a store on a server; a folder has none.
+fn warn_of_store(app: &App) {
+    if app.files.is_none() {
+        let warnings = app.engine.store().vitals().map(|vitals| vitals.warnings).unwrap_or_default();
+        warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    }
 }
 
 fn greet(app: &mut App, gateway: &Gateway, address: SocketAddr) -> Outcome {

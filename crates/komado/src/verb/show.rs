@@ -27,7 +27,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     };
     if app.paper.json {
         let mut blobs = Inline { store: app.engine.store(), session: &found.session };
-        let out = app.paper.raw();
+        let out = &mut app.paper.safe();
         return view.pour(thread.source(), &mut |seq: Seq, message: &Message| -> Outcome {
             write!(out, "{{\"seq\":{seq},\"message\":")?;
             openai::write(message, &mut blobs, out)?;

@@ -1,5 +1,6 @@
 //! `komado user`: a user's standing session, messages and habits; and forgetting a user.
 
+mod erasures;
 pub(crate) mod forget;
 mod show;
 

@@ -1,7 +1,8 @@
 //! At the door: limits, errors, keys, health.
 
 use crate::run::Place;
-use crate::stage::{ASKS, Fake, Gateway, reply};
+use crate::stage::{ASKS, Fake, Gateway, Heard, answer, reply};
+use std::io::Write;
 
 #[test]
 fn a_request_over_the_limit_is_refused_in_the_words_of_its_api() {
@@ -132,4 +133,95 @@ fn who_watches_finds_health_and_numbers() {
     ] {
         assert!(numbers.text().contains(line), "{line}: {}", numbers.text());
     }
+}
+
+/// Asks with exactly these lines as its head.
+fn raw(gateway: &Gateway, head: &str, body: &str) -> Heard {
+    let mut stream = gateway.connect();
+    let length = body.len();
+    write!(stream, "{head}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
+    answer(&mut std::io::BufReader::new(stream))
+}
+
+#[test]
+fn a_page_with_a_null_origin_is_refused_in_every_dialect() {
+    for (dialect, path, body) in ASKS {
+        let fake = Fake::saying("はい");
+        let gateway = Gateway::before(&fake, dialect, &[]);
+        for header in [
+            "origin: null",
+            "origin: file://",
+            "origin: https://evil.example",
+            "origin: http://localhost:3000\r\norigin: null",
+            "sec-fetch-site: cross-site",
+        ] {
+            let refused =
+                raw(&gateway, &format!("POST {path} HTTP/1.1\r\nhost: localhost\r\n{header}"), body);
+            assert_eq!(refused.status(), 403, "{dialect} {header}: {}", refused.text());
+            let error = &refused.json()["error"];
+            let message = error["message"].as_str().or(error.as_str()).unwrap();
+            assert!(message.contains("without a key"), "{dialect} {header}: {message}");
+        }
+        assert!(fake.seen().is_empty(), "{dialect}");
+        // A page of this machine, also one at another port or name, and an application's own.
+        for header in [
+            "origin: http://localhost:3000\r\nsec-fetch-site: cross-site",
+            "origin: app://agent",
+            "sec-fetch-site: none",
+        ] {
+            let served = raw(&gateway, &format!("POST {path} HTTP/1.1\r\nhost: localhost\r\n{header}"), body);
+            assert_eq!(served.status(), 200, "{dialect} {header}: {}", served.text());
+        }
+    }
+}
+
+#[test]
+fn no_route_answers_to_a_name_that_a_page_can_have_lead_here() {
+    let fake = Fake::saying("はい");
+    let gateway = Gateway::before(&fake, "openai", &[]);
+    for path in ["/metrics", "/readyz", "/healthz", "/", "/v1/models", "/api/v1/sessions", "/mcp"] {
+        for head in [
+            format!("GET {path} HTTP/1.1\r\nhost: evil.example:4141"),
+            format!("GET {path} HTTP/1.1\r\nhost: localhost\r\norigin: null"),
+            format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nsec-fetch-site: cross-site"),
+            format!("GET http://evil.example{path} HTTP/1.1\r\nhost: localhost"),
+        ] {
+            let refused = raw(&gateway, &head, "");
+            assert_eq!(refused.status(), 403, "{head}: {}", refused.text());
+            assert!(!refused.text().contains("komado_"), "{head}");
+        }
+    }
+    // Probes and collectors ask for an address, or for a container's name.
+    for path in ["/metrics", "/readyz", "/healthz"] {
+        for host in ["10.1.2.3:4141", "[fd00::1]:4141", "komado:4141", "localhost"] {
+            assert_eq!(
+                raw(&gateway, &format!("GET {path} HTTP/1.1\r\nhost: {host}"), "").status(),
+                200,
+                "{host}"
+            );
+        }
+        assert_eq!(raw(&gateway, &format!("GET {path} HTTP/1.0\r\nx: y"), "").status(), 200);
+    }
+}
+
+#[test]
+fn with_keys_figures_are_shown_to_programs_of_this_machine_or_to_a_key() {
+    let place = Place::new();
+    let key = place.json(&["key", "add", "watch"])["key"].as_str().unwrap().to_owned();
+    let gateway = Gateway::start(place, &[]);
+    for path in ["/metrics", "/readyz"] {
+        let head = format!("GET {path} HTTP/1.1\r\nhost: komado.example:4141");
+        assert_eq!(raw(&gateway, &head, "").status(), 403, "{path}");
+        assert_eq!(
+            raw(&gateway, &format!("{head}\r\nauthorization: Bearer {key}"), "").status(),
+            200,
+            "{path}"
+        );
+        assert_eq!(
+            raw(&gateway, &format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1"), "").status(),
+            200,
+            "{path}"
+        );
+    }
+    assert_eq!(raw(&gateway, "GET /healthz HTTP/1.1\r\nhost: komado.example:4141", "").text(), "ok\n");
 }

@@ -91,6 +91,36 @@ fn requests_go_through_while_the_store_is_away_and_are_kept_again_once_it_is_bac
     }));
 }
 
+/// A Redis that may lose what it was given says so where people look, and serves all the same.
+#[test]
+fn a_redis_without_a_log_or_that_evicts_is_said_at_the_start_and_by_readyz() {
+    let fake = Fake::saying("はい");
+    let gateway = |settings: &[&str]| {
+        let server = Server::start(Kind::Redis, settings);
+        let url = format!("store.url={}", server.url);
+        (Gateway::before(&fake, "openai", &["--set", &url]), server)
+    };
+    let (well, _server) = gateway(&["--appendonly", "yes", "--maxmemory-policy", "noeviction"]);
+    assert_eq!((well.get("/readyz").text().as_str(), well.log().contains("WARN")), ("ready\n", false));
+    for (settings, word) in [
+        (&["--appendonly", "no"][..], "appendonly no"),
+        (&["--maxmemory-policy", "allkeys-lru"], "maxmemory-policy allkeys-lru"),
+        (&["--appendonly", "no", "--rename-command", "CONFIG", ""], "appendonly no"),
+        (&["--maxmemory-policy", "volatile-ttl", "--rename-command", "CONFIG", ""], "volatile-ttl"),
+    ] {
+        let (gateway, server) = gateway(settings);
+        let ready = gateway.get("/readyz");
+        assert_eq!(ready.status(), 200, "{settings:?}");
+        let text = ready.text();
+        assert!(text.starts_with("ready\nwarning: Redis ") && text.contains(word), "{settings:?}: {text}");
+        let log = gateway.log();
+        assert!(log.contains("WARN") && log.contains(word), "{settings:?}: {log}");
+        let url = format!("store.url={}", server.url);
+        let doctor = gateway.place.ok(&["doctor", "--set", &url]);
+        assert!(doctor.contains("warning: Redis") && doctor.contains(word), "{settings:?}: {doctor}");
+    }
+}
+
 /// The command line says in one line that the server is away, without the password, and exits with a code of its own.
 #[test]
 fn a_verb_says_that_the_server_is_away_and_no_password() {

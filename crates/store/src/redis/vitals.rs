@@ -15,6 +15,8 @@ use std::sync::atomic::Ordering;
 pub(super) struct Promise {
     pub(super) words: String,
     pub(super) may_lose: bool,
+    /// What is to be put right.
+    pub(super) warnings: Vec<String>,
 }
 
 /// Asks the server, for the first time: an error when there is none.
@@ -29,11 +31,48 @@ pub(super) fn promise(link: &Arc<Link>) -> Result<Promise> {
             Err(error) => return Err(error),
         }
     }
+    if !settings.contains_key("appendonly") && !link.is_cluster() {
+        settings.extend(told(link));
+    }
     let replicas =
         (link.wait() > 0).then(|| format!("; none is acknowledged before {} replicas have it", link.wait()));
     let mut promise = promised(&settings);
     promise.words.push_str(&replicas.unwrap_or_default());
     Ok(promise)
+}
+
+/// The settings as far as INFO names them.
+fn told(link: &Arc<Link>) -> HashMap<String, String> {
+    let info = |section: &str| {
+        link.ask(Ask::cmd("INFO").arg(section))
+            .and_then(|info| read::<String>(info.value))
+            .unwrap_or_default()
+    };
+    in_info(&format!("{}\n{}", info("persistence"), info("memory")))
+}
+
+/// What INFO says of settings, under the settings' own names.
+fn in_info(info: &str) -> HashMap<String, String> {
+    let get =
+        |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
+    let aof = get("aof_enabled").map(|is_on| ("appendonly", if is_on == "1" { "yes" } else { "no" }));
+    let policy = get("maxmemory_policy").map(|policy| ("maxmemory-policy", policy));
+    aof.into_iter().chain(policy).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// What is to be put right in the settings of a server.
+fn warnings(settings: &HashMap<String, String>) -> Vec<String> {
+    let get = |name: &str| settings.get(name).map(String::as_str);
+    let unlogged = get("appendonly").filter(|is_on| *is_on != "yes").map(|_| {
+        "Redis writes no log of its changes (appendonly no): what was kept is lost when its process ends; set appendonly yes"
+            .to_owned()
+    });
+    let evicting = get("maxmemory-policy").filter(|policy| *policy != "noeviction").map(|policy| {
+        format!(
+            "Redis removes sessions, or parts of them, when its memory is short (maxmemory-policy {policy}); set noeviction"
+        )
+    });
+    unlogged.into_iter().chain(evicting).collect()
 }
 
 fn promised(settings: &HashMap<String, String>) -> Promise {
@@ -64,7 +103,7 @@ fn promised(settings: &HashMap<String, String>) -> Promise {
         ));
         may_lose = true;
     }
-    Promise { words, may_lose }
+    Promise { words, may_lose, warnings: warnings(settings) }
 }
 
 /// The figures in what INFO says.
@@ -82,6 +121,7 @@ impl Pulse for RedisStore {
             place: store.link.place().to_owned(),
             durability: store.promise.words.clone(),
             may_lose: store.promise.may_lose,
+            warnings: store.promise.warnings.clone(),
             sessions: Some(sessions),
             connections: Some(store.link.connections() + u64::from(store.news.is_listening())),
             expired: Some(store.expired.load(Ordering::Relaxed)),
@@ -94,8 +134,13 @@ impl Pulse for RedisStore {
             let info = |section: &str| {
                 store.link.ask(Ask::cmd("INFO").arg(section)).and_then(|info| read::<String>(info.value))
             };
-            vitals.memory_bytes = info("memory").ok().and_then(|info| figure(&info, "used_memory"));
-            vitals.disk_bytes = info("persistence").ok().and_then(|info| figure(&info, "aof_current_size"));
+            let (memory, persistence) = (info("memory"), info("persistence"));
+            // Settings may change while the server runs, and another server may have taken its place.
+            if let (Ok(memory), Ok(persistence)) = (&memory, &persistence) {
+                vitals.warnings = warnings(&in_info(&format!("{memory}\n{persistence}")));
+            }
+            vitals.memory_bytes = memory.ok().and_then(|info| figure(&info, "used_memory"));
+            vitals.disk_bytes = persistence.ok().and_then(|info| figure(&info, "aof_current_size"));
         }
         Ok(vitals)
     }
@@ -120,9 +165,22 @@ mod tests {
         let nothing = promise(&[("appendonly", "no"), ("save", "")]);
         assert!(nothing.may_lose && nothing.words.contains("nothing to its disk"), "{nothing:?}");
         assert!(promise(&[]).words.contains("unknown"));
+        assert!(promise(&always).warnings.is_empty() && everysec.warnings.is_empty());
+        assert!(nothing.warnings[0].contains("appendonly yes"), "{nothing:?}");
         for policy in ["allkeys-lru", "volatile-ttl"] {
             let evicting = promise(&[always[0], always[1], ("maxmemory-policy", policy)]);
             assert!(evicting.may_lose && evicting.words.contains("noeviction"), "{evicting:?}");
         }
+    }
+
+    #[test]
+    fn settings_that_are_not_shown_are_read_from_the_figures() {
+        let info =
+            "# Memory\r\nused_memory:1\r\nmaxmemory_policy:allkeys-lru\r\n# Persistence\r\naof_enabled:0\r\n";
+        let found = promised(&in_info(info));
+        assert_eq!(found.warnings.len(), 2, "{found:?}");
+        assert!(found.warnings[1].contains("allkeys-lru"), "{found:?}");
+        assert!(warnings(&in_info("aof_enabled:1\r\nmaxmemory_policy:noeviction")).is_empty());
+        assert!(warnings(&in_info("")).is_empty());
     }
 }

@@ -113,19 +113,51 @@ fn a_bad_variable_is_named() {
 }
 
 #[test]
-fn an_unknown_variable_of_ours_is_an_error_and_others_are_ignored() {
+fn an_unknown_variable_of_ours_is_noted_and_others_are_ignored() {
     let world = World::new().env("KOMADO_CONFIG", "").env("KOMADO_DATA", "x").env("KOMADO_LOG", "debug");
-    world.env("PATH", "/bin").env("KOMADOS", "x").load();
+    let world = world.env("PATH", "/bin").env("KOMADOS", "x").env("KOMADO_XYZZY", "");
+    assert!(world.load().notes.is_empty(), "{:?}", world.load().notes);
     assert_eq!(
-        World::new().env("KOMADO_XYZZY", "1").error(),
-        "unknown environment variable: KOMADO_XYZZY; each is KOMADO_ and a key of `komado config` in capitals"
+        World::new().env("KOMADO_XYZZY", "1").load().notes,
+        [
+            "the environment variable KOMADO_XYZZY sets nothing; each is KOMADO_ and a key of `komado config` in capitals"
+        ]
     );
+    let notes = World::new().env("KOMADO_LLM_PROVIDER_MODEL", "x").load().notes;
     assert!(
-        World::new()
-            .env("KOMADO_LLM_PROVIDER_MODEL", "x")
-            .error()
-            .starts_with("unknown environment variable")
+        notes[0].starts_with("the environment variable KOMADO_LLM_PROVIDER_MODEL sets nothing"),
+        "{notes:?}"
     );
+}
+
+#[test]
+fn variables_of_a_kubernetes_service_called_komado_are_passed_over_in_silence() {
+    for (name, value) in [
+        ("KOMADO_SERVICE_HOST", "10.0.0.1"),
+        ("KOMADO_SERVICE_PORT", "8080"),
+        ("KOMADO_SERVICE_PORT_HTTP", "8080"),
+        ("KOMADO_PORT", "tcp://10.0.0.1:8080"),
+        ("KOMADO_PORT_8080_TCP", "tcp://10.0.0.1:8080"),
+        ("KOMADO_PORT_8080_TCP_PROTO", "tcp"),
+        ("KOMADO_PORT_8080_TCP_PORT", "8080"),
+        ("KOMADO_PORT_8080_TCP_ADDR", "10.0.0.1"),
+        ("KOMADO_PORT_53_UDP", "udp://10.0.0.1:53"),
+        ("KOMADO_WEB_SERVICE_HOST", "10.0.0.1"),
+        ("KOMADO_WEB_PORT", "tcp://10.0.0.1:80"),
+        ("KOMADO_WEB_PORT_80_TCP", "tcp://10.0.0.1:80"),
+        ("KOMADO_SERVER_SERVICE_PORT", "80"),
+        ("KOMADO_SERVER_PORT", "tcp://10.0.0.1:80"),
+    ] {
+        assert_eq!(World::new().env(name, value).load().notes, Vec::<String>::new(), "{name}");
+    }
+    for (name, value) in [
+        ("KOMADO_PORT", "8080"),
+        ("KOMADO_PORT_HTTP", "80"),
+        ("KOMADO_PORT_99999_TCP", "x"),
+        ("KOMADO_SERVICE", "x"),
+    ] {
+        assert_eq!(World::new().env(name, value).load().notes.len(), 1, "{name}");
+    }
 }
 
 #[test]

@@ -66,16 +66,16 @@ fn an_unknown_variable_gets_a_suggestion() {
         ("KOMADO_OLLAMA_MODEL", "KOMADO_LLM_OLLAMA_MODEL"),
     ];
     for (name, near) in cases {
-        let expected = format!("unknown environment variable: {name}; did you mean {near}?");
-        assert_eq!(World::new().env(name, "x").error(), expected);
+        let expected = format!("the environment variable {name} sets nothing; did you mean {near}?");
+        assert_eq!(World::new().env(name, "x").load().notes, [expected]);
     }
 }
 
 #[test]
 fn a_suggestion_knows_the_providers_of_the_file() {
     let world = World::with_file("llm: {社内: {model: x}, my-gw: {model: y}}\n");
-    let error = world.env("KOMADO_MY_GW_API_KEY", "x").error();
-    assert!(error.ends_with("did you mean KOMADO_LLM_MY_GW_API_KEY?"), "{error}");
+    let notes = world.env("KOMADO_MY_GW_API_KEY", "x").load().notes;
+    assert!(notes[0].ends_with("did you mean KOMADO_LLM_MY_GW_API_KEY?"), "{notes:?}");
 }
 
 #[test]

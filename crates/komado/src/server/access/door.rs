@@ -13,6 +13,9 @@ use komado_provider::Refusal;
 /// The header that some clients send their key in.
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
+/// The header in which a browser says whether a page of another site asks.
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
 /// Someone who does not come in, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Away {
@@ -113,31 +116,44 @@ fn ours(headers: &mut HeaderMap, name: &HeaderName, read: fn(&str) -> Option<&st
     Some(found)
 }
 
-/// Without keys a browser on this machine could be led here by any page: by a name that leads to this machine, or by a form.
-/// A program sends neither.
+/// Without keys a browser on this machine could be led here by any page: by a name that leads to this machine, by a form, or by a
+/// picture whose address is ours. A program sends nothing of what tells of a page.
 pub(super) fn check_browser(headers: &HeaderMap, path: &str) -> Result<(), Away> {
-    let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("?").to_owned());
+    let texts = |name: HeaderName| -> Vec<String> {
+        headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("?").to_owned()).collect()
+    };
     // Agents reach the gateway from containers, too; by no name that anyone out there can have lead here.
     let is_known = |host: &String| is_local(host) || !is_api(path) && is_near(host);
-    if let Some(host) = text(HOST).filter(|host| !is_known(host)) {
+    if let Some(host) = texts(HOST).into_iter().find(|host| !is_known(host)) {
         return Err(Away::new(
             StatusCode::FORBIDDEN,
             format!("Host {host:?} is not this machine: ask for localhost or 127.0.0.1, or use a key"),
         ));
     }
-    let is_foreign = |origin: &String| match origin.split_once("://") {
-        Some((_, host)) if is_local(host) => false,
-        Some(("http" | "https", _)) => true,
-        // An application with a page of its own is no stranger's page.
-        _ => is_api(path),
-    };
-    if let Some(origin) = text(ORIGIN).filter(is_foreign) {
+    let origins = texts(ORIGIN);
+    if let Some(origin) = origins.iter().find(|origin| is_foreign(origin, path)) {
         return Err(Away::new(
             StatusCode::FORBIDDEN,
-            format!("a page of {origin:?} may not ask here without a key"),
+            format!("a page whose Origin is {origin:?} may not ask here without a key"),
+        ));
+    }
+    // Pictures, scripts and links carry no Origin.
+    let is_from_elsewhere = |site: &String| site.eq_ignore_ascii_case("cross-site");
+    if origins.is_empty() && texts(FETCH_SITE).iter().any(is_from_elsewhere) {
+        return Err(Away::new(
+            StatusCode::FORBIDDEN,
+            "a page of another site may not ask here without a key (Sec-Fetch-Site: cross-site)",
         ));
     }
     Ok(())
+}
+
+/// True for the origin of a page that is not of this machine. `null` is that of a page without one of its own: a sandboxed frame of
+/// any site, or a file that was saved from one. An application whose pages have a scheme of their own may use the gateway.
+fn is_foreign(origin: &str, path: &str) -> bool {
+    let Some((scheme, host)) = origin.split_once("://") else { return true };
+    let is_of_the_web = ["http", "https", "file"].iter().any(|web| scheme.eq_ignore_ascii_case(web));
+    !is_local(host) && (is_of_the_web || is_api(path))
 }
 
 /// The name in `name:port`, or the address in `[address]:port`.

@@ -5,10 +5,11 @@
 //! nobody can steer. The file is replaced whole, under a lock, and readable by its owner alone.
 
 use crate::fault::{Exit, Fault, Outcome};
+use crate::private;
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// How a key begins, so that one can be told from an upstream's, and found by whoever looks for secrets in files.
@@ -75,10 +76,7 @@ pub(crate) fn place(base_dir: &Path) -> PathBuf {
 
 /// A new secret.
 pub(crate) fn secret() -> Outcome<String> {
-    let mut bytes = [0u8; 32];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("{PREFIX}{hex}"))
+    Ok(format!("{PREFIX}{}", private::hex(&private::random()?)))
 }
 
 /// The digest under which a secret is kept.
@@ -167,11 +165,9 @@ pub(crate) fn revoke(base_dir: &Path, name: &str) -> Outcome {
 
 /// Two that change the keys at once are both heard.
 fn change(base_dir: &Path, op: impl FnOnce(&mut Keys) -> Outcome) -> Outcome {
-    std::fs::create_dir_all(base_dir)?;
+    private::folder(base_dir)?;
     let path = place(base_dir);
-    let mut options = OpenOptions::new();
-    let lock =
-        options.write(true).create(true).truncate(false).mode(0o600).open(path.with_extension("lock"))?;
+    let lock = private::file(&path.with_extension("lock"))?;
     lock.lock()?;
     let mut keys = Keys::read(&path)?;
     op(&mut keys)?;

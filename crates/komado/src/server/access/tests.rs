@@ -69,6 +69,23 @@ fn a_page_that_was_led_here_by_a_name_or_a_form_is_refused() {
     }
     assert!(admit(&[("origin", "app://agent")], gateway).is_ok());
     assert!(admit(&[("origin", "https://evil.example")], gateway).is_err());
+    for path in
+        [gateway, "/v1/messages", "/v1/responses", "/api/chat", "/api/v1/sessions", "/mcp", "/metrics"]
+    {
+        for origin in
+            ["null", "file://", "about:blank", "", "HTTP://evil.example", "http://localhost.evil.example"]
+        {
+            let away = admit(&[("host", "localhost"), ("origin", origin)], path).unwrap_err();
+            assert_eq!(away.status, StatusCode::FORBIDDEN, "{path} {origin}");
+        }
+        assert!(admit(&[("host", "localhost"), ("sec-fetch-site", "cross-site")], path).is_err(), "{path}");
+        for site in ["none", "same-origin", "same-site"] {
+            assert!(admit(&[("host", "localhost"), ("sec-fetch-site", site)], path).is_ok(), "{path} {site}");
+        }
+        let near =
+            [("host", "localhost"), ("origin", "http://127.0.0.1:3000"), ("sec-fetch-site", "cross-site")];
+        assert!(admit(&near, path).is_ok(), "{path}");
+    }
 }
 
 #[test]

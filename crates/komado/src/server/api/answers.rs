@@ -5,6 +5,7 @@
 //! was done. Rows are kept for a week. Refused: a key that comes with another body (422), or while its first call runs (409).
 
 use super::problem::{Answer, Problem};
+use crate::private;
 use komado_core::{Seq, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
@@ -142,7 +143,10 @@ impl Answers {
 
     fn open(&self) -> rusqlite::Result<Connection> {
         let table = match &self.path {
-            Some(path) => Connection::open(path)?,
+            Some(path) => {
+                make_private(path).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+                Connection::open(path)?
+            }
             None => Connection::open_in_memory()?,
         };
         table.busy_timeout(std::time::Duration::from_secs(5))?;
@@ -153,4 +157,14 @@ impl Answers {
         )?;
         Ok(table)
     }
+}
+
+/// Makes the table's file before SQLite does, which would let others read it. What SQLite makes beside it has the same mode.
+fn make_private(path: &Path) -> std::io::Result<()> {
+    private::file(path)?;
+    ["-wal", "-shm"].iter().try_for_each(|end| {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(end);
+        private::close_at(Path::new(&beside))
+    })
 }

@@ -1,6 +1,7 @@
 //! `POST /v1/messages/count_tokens`: the provider's own count where it gives one, else ours.
 
 use super::Visit;
+use super::allow::Check;
 use super::choose::Choice;
 use super::exchange::{answer, refuse};
 use super::outlet::Pipe;
@@ -16,16 +17,19 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 /// Counts a request.
-pub(super) async fn count(visit: Visit, body: Body) -> Result<Response, Refusal> {
+pub(super) async fn count(mut visit: Visit, body: Body) -> Result<Response, Refusal> {
     let spooled = visit.gateway.take(body, Some(Skimmer::new(Dialect::Messages, b""))).await?;
     let model = spooled.skim.as_ref().and_then(|skim| skim.as_ref().ok()?.model.clone());
     let upstreams = &visit.gateway.upstreams;
     let choice = upstreams.choose(visit.aim.upstream.as_deref(), model.as_deref(), Dialect::Messages)?;
+    let check = if visit.is_bound(&choice) { Check::Body } else { Check::Nothing };
     let cancel = Cancel::default();
     let stop = cancel.clone();
     answer(cancel, move |mut pipe| {
         let _flight = visit.gateway.flights.enter(&stop);
-        if !by_provider(&visit, &spooled, &choice, &stop, &mut pipe) {
+        if let Err(refusal) = visit.check(&check, (&spooled.file, spooled.len)) {
+            refuse(&mut pipe, &refusal, Dialect::Messages, Notes::default());
+        } else if !by_provider(&visit, &spooled, &choice, &stop, &mut pipe) {
             by_us(&visit, &spooled, &choice, &mut pipe);
         }
         visit.tell(&pipe, &choice, (spooled.len, 0));

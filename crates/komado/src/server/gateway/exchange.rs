@@ -5,6 +5,7 @@
 //! through as it came, and that is said in a header, in the log and in a metric; those who would rather stop than go
 //! unrecorded said so.
 
+use super::allow::Check;
 use super::choose::Choice;
 use super::headers::{self, Manner};
 use super::outlet::{self, Head, Leave, Pipe, Rest};
@@ -40,7 +41,7 @@ pub(super) enum Deed {
 }
 
 /// Handles a request.
-pub(super) async fn exchange(visit: Visit, body: Body, deed: Deed) -> Result<Response, Refusal> {
+pub(super) async fn exchange(mut visit: Visit, body: Body, deed: Deed) -> Result<Response, Refusal> {
     let dialect = visit.aim.dialect;
     let caller = headers::caller(&visit.headers, &visit.guest)
         .map_err(|why| Refusal::new(400, format!("x-komado-session: {why}")))?;
@@ -49,10 +50,11 @@ pub(super) async fn exchange(visit: Visit, body: Body, deed: Deed) -> Result<Res
     let (skim, bad) = skimmed(dialect, &spooled);
     let choice =
         visit.gateway.upstreams.choose(visit.aim.upstream.as_deref(), skim.model.as_deref(), dialect)?;
+    let check = if visit.is_bound(&choice) { Check::Body } else { Check::Nothing };
     let arrival = Arrival { skim: Arc::new(skim), body: spooled.file, caller };
     let cancel = Cancel::default();
     let manner = choice.upstream.manner(dialect);
-    let work = Work { visit, arrival, choice, manner, cancel: cancel.clone(), bad, deed };
+    let work = Work { visit, arrival, choice, manner, cancel: cancel.clone(), bad, check, deed };
     answer(cancel, move |pipe| work.run(pipe)).await
 }
 
@@ -146,6 +148,8 @@ struct Work {
     cancel: Cancel,
     /// Why its body cannot be read.
     bad: Option<String>,
+    /// What is to be checked before anything else is done.
+    check: Check,
     deed: Deed,
 }
 
@@ -156,6 +160,13 @@ impl Work {
         let span = tracing::debug_span!("request", dialect, upstream, status = tracing::field::Empty);
         traces::go_on(&span, &self.visit.headers);
         let _entered = span.enter();
+        // Outside of what may go wrong and let a request through: this must not.
+        let checked = self.visit.check(&self.check, (&self.arrival.body, self.arrival.skim.len));
+        if let Err(refusal) = checked {
+            self.refuse(&mut pipe, &refusal, Notes::default());
+            span.record("status", pipe.status);
+            return self.tell(&pipe);
+        }
         let done = catch_unwind(AssertUnwindSafe(|| self.handle(&mut pipe)));
         let trouble = match done {
             Ok(Ok(())) => None,

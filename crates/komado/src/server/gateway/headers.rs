@@ -4,6 +4,7 @@
 //! only be meant for this provider, unless the settings hold a key for it. A key of ours never leaves, in whichever header it came.
 
 use super::super::Guest;
+use super::choose::Choice;
 use super::upstream::Upstream;
 use crate::connect::provider::Held;
 use crate::server::access::is_ours;
@@ -11,7 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use komado_core::{BadId, SessionId};
 use komado_engine::place::Caller;
 use komado_engine::relay::Notes;
-use komado_provider::Dialect;
+use komado_provider::{Dialect, row};
 
 /// Those of one connection.
 const CONNECTION: &[&str] = &[
@@ -111,6 +112,19 @@ pub(super) fn outgoing(
         headers.push((name.to_lowercase(), value.clone()));
     }
     headers
+}
+
+/// True when a request leaves with the client's own key, to a provider that is known to ask each client for one.
+pub(super) fn is_own_account(client: &HeaderMap, choice: &Choice) -> bool {
+    takes_own_keys(choice) && credential(client).is_some_and(|own| own.len() >= SHORTEST_KEY)
+}
+
+/// True when a provider is known to ask each client for a key, and a client's own would reach it.
+pub(super) fn takes_own_keys(choice: &Choice) -> bool {
+    let upstream = &choice.upstream;
+    let is_hosted = row(upstream.name())
+        .is_some_and(|row| !row.is_local && row.base_url == upstream.provider.base_url.as_str());
+    is_hosted && choice.signing == Signing::Own && upstream.held != Held::Settings
 }
 
 /// True for a header that only one API understands.
@@ -287,6 +301,28 @@ mod tests {
                 assert_eq!(get(&sent, "x-api-key"), key, "{held:?} {manner:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_clients_own_key_is_its_own_account_only_with_a_provider_at_its_usual_address() {
+        let real = format!("Bearer {REAL}");
+        let (own, none) = (map(&[("authorization", &real)]), map(&[("authorization", "Bearer none")]));
+        let is_own = |name: &str, base_url: &str, held, signing, client: &HeaderMap| {
+            let mut upstream = upstream(name, Dialect::Chat, held);
+            upstream.provider.base_url = base_url.to_owned();
+            let choice = Choice { upstream: upstream.into(), model: String::new(), renames: false, signing };
+            is_own_account(client, &choice)
+        };
+        let openai = "https://api.openai.com/v1";
+        assert!(is_own("openai", openai, Held::Environment, Signing::Own, &own));
+        assert!(is_own("openai", openai, Held::Nowhere, Signing::Own, &own));
+        assert!(!is_own("openai", openai, Held::Nowhere, Signing::Own, &none));
+        assert!(!is_own("openai", openai, Held::Settings, Signing::Own, &own));
+        assert!(!is_own("openai", openai, Held::Environment, Signing::Held, &own));
+        // A server that asks for no key takes a made-up one.
+        assert!(!is_own("openai", "http://h:1/v1", Held::Nowhere, Signing::Own, &own));
+        assert!(!is_own("vllm", "http://localhost:8000/v1", Held::Environment, Signing::Own, &own));
+        assert!(!is_own("test", openai, Held::Nowhere, Signing::Own, &own));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! With one provider its own list goes through untouched. With several the lists are put together, and each model is
 //! there twice: by its name, and by its provider's name before it, which says who is asked.
 
+use super::allow::Check;
 use super::headers::Signing;
 use super::plain::{forward, send};
 use super::refusal::Refusal;
@@ -21,13 +22,14 @@ use std::sync::Arc;
 const LONGEST: usize = 16 << 20;
 
 /// The list of models.
-pub(super) async fn list(visit: Visit) -> Result<Response, Refusal> {
+pub(super) async fn list(mut visit: Visit) -> Result<Response, Refusal> {
+    visit.take_away_overrides();
     let upstreams = visit.gateway.upstreams.all();
     let named = visit.aim.upstream.as_deref();
     if named.is_some() || upstreams.len() == 1 {
         let choice = visit.gateway.upstreams.choose(named, None, visit.aim.dialect)?;
         let url = choice.upstream.url("/models", visit.query.as_deref());
-        return forward(visit, Body::empty(), choice, url).await;
+        return forward(visit, Body::empty(), choice, (url, Check::Nothing)).await;
     }
     let is_anthropic = visit.headers.contains_key("anthropic-version");
     let empty = visit.gateway.take(Body::empty(), None).await?;
@@ -49,12 +51,13 @@ fn lists(visit: &Visit, empty: &Spooled) -> Vec<(String, Vec<Value>)> {
 }
 
 /// One model of the list.
-pub(super) async fn one(visit: Visit, id: &str) -> Result<Response, Refusal> {
+pub(super) async fn one(mut visit: Visit, id: &str) -> Result<Response, Refusal> {
+    visit.take_away_overrides();
     let choice =
         visit.gateway.upstreams.choose(visit.aim.upstream.as_deref(), Some(id), visit.aim.dialect)?;
     let url =
         choice.upstream.url(&format!("/models/{}", path::encoded(&choice.model)), visit.query.as_deref());
-    forward(visit, Body::empty(), choice, url).await
+    forward(visit, Body::empty(), choice, (url, Check::Nothing)).await
 }
 
 /// What a provider lists, and what the settings say it has. One that does not answer lists nothing.

@@ -3,6 +3,7 @@
 //! Embeddings, files, a list of local models: Komado has nothing to say about them, and does not stand in the way.
 
 use super::Visit;
+use super::allow::Check;
 use super::choose::Choice;
 use super::exchange::{answer, refuse};
 use super::headers::{self, Manner};
@@ -15,10 +16,11 @@ use komado_engine::relay::{Notes, Outlet};
 use komado_provider::{Cancel, Dialect, Forward, Incoming, SendError, Splice};
 
 /// Forwards a request to a path after the version.
-pub(super) async fn version(visit: Visit, body: Body, path: &str) -> Result<Response, Refusal> {
+pub(super) async fn version(mut visit: Visit, body: Body, path: &str) -> Result<Response, Refusal> {
     let choice = visit.gateway.upstreams.choose(visit.aim.upstream.as_deref(), None, visit.aim.dialect)?;
+    let check = visit.check_route(&choice, path)?;
     let url = choice.upstream.url(path, visit.query.as_deref());
-    forward(visit, body, choice, url).await
+    forward(visit, body, choice, (url, check)).await
 }
 
 /// Forwards a request to a path at the root: only a provider that speaks as Ollama does has those.
@@ -35,25 +37,29 @@ pub(super) async fn root(mut visit: Visit, body: Body, path: &str) -> Result<Res
         visit.aim.upstream = Some(ollama.name().to_owned());
     }
     let choice = upstreams.choose(visit.aim.upstream.as_deref(), None, Dialect::Ollama)?;
+    let check = visit.check_route(&choice, path)?;
     let url = choice.upstream.root_url(path, visit.query.as_deref());
-    forward(visit, body, choice, url).await
+    forward(visit, body, choice, (url, check)).await
 }
 
-/// Forwards a request to an address of the provider.
+/// Forwards a request to an address of the provider, once it was checked.
 pub(super) async fn forward(
     visit: Visit,
     body: Body,
     choice: Choice,
-    url: String,
+    (url, check): (String, Check),
 ) -> Result<Response, Refusal> {
     let spooled = visit.gateway.take(body, None).await?;
     let cancel = Cancel::default();
     let stop = cancel.clone();
     answer(cancel, move |mut pipe| {
         let _flight = visit.gateway.flights.enter(&stop);
-        match send(&visit, &spooled, &choice, &url, &stop) {
+        let sent = visit
+            .check(&check, (&spooled.file, spooled.len))
+            .and_then(|()| send(&visit, &spooled, &choice, &url, &stop).map_err(|error| Refusal::of(&error)));
+        match sent {
             Ok(incoming) => hand_on(incoming, &mut pipe),
-            Err(error) => refuse(&mut pipe, &Refusal::of(&error), visit.aim.dialect, Notes::default()),
+            Err(refusal) => refuse(&mut pipe, &refusal, visit.aim.dialect, Notes::default()),
         }
         visit.tell(&pipe, &choice, (spooled.len, 0));
     })

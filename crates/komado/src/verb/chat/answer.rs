@@ -4,6 +4,7 @@ use crate::fault::{Fault, Outcome};
 use crate::paper::{Ink, Paper, number, say};
 use crate::verb::{change, fit};
 use komado_core::message::Message;
+use komado_core::notation::shown;
 use komado_engine::engine::Found;
 use komado_engine::fit::{Done, Fitted};
 use komado_engine::turn::{Hint, News, Turned, When};
@@ -137,12 +138,12 @@ impl Answer {
             }
             Event::Reasoning(text) if self.shows_thoughts => {
                 self.thinking = true;
-                let text = self.paper.ink(Ink::Dim, &clean(text));
+                let text = self.paper.painted(Ink::Dim, text);
                 let _ = write!(io::stderr(), "{text}");
             }
             Event::Call { name, .. } => {
                 self.end_thought();
-                self.tell(&format!("the model calls {}", clean(name)));
+                self.tell(&format!("the model calls {name}"));
             }
             _ => {}
         }
@@ -160,7 +161,7 @@ impl Answer {
             return;
         }
         self.at_start = text.ends_with('\n');
-        let cleaned = if self.is_terminal { clean(text) } else { text.to_owned() };
+        let cleaned = if self.is_terminal { shown(text) } else { text.to_owned() };
         let printed = self.paper.raw().write_all(cleaned.as_bytes()).map_err(Fault::from);
         self.fault = printed.and_then(|()| self.paper.flush()).err();
     }
@@ -175,8 +176,10 @@ impl Answer {
     fn tell(&mut self, text: &str) {
         self.end_thought();
         self.line_end();
-        let text = if io::stderr().is_terminal() { self.paper.ink(Ink::Dim, text) } else { text.to_owned() };
-        say(format!("⋯ {text}"));
+        if !io::stderr().is_terminal() {
+            return say(format!("⋯ {text}"));
+        }
+        let _ = writeln!(io::stderr(), "⋯ {}", self.paper.painted(Ink::Dim, text));
     }
 
     /// Prints an answer that no model gave, and says so; says also of one that was cut.
@@ -212,19 +215,4 @@ impl Answer {
 fn refusal(message: &Message) -> Option<String> {
     let extra: serde_json::Value = serde_json::from_str(message.extra.as_ref()?.json.get()).ok()?;
     extra.get("refusal")?.as_str().map(str::to_owned)
-}
-
-/// A text without anything that a terminal would obey.
-fn clean(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::clean;
-
-    #[test]
-    fn a_terminal_gets_words_and_no_codes() {
-        assert_eq!(clean("a\u{1b}[31m赤\u{7}\r\n\tb\u{9b}2J"), "a[31m赤\n\tb2J");
-    }
 }

@@ -27,6 +27,7 @@ fn row(vitals: &Vitals, took: Duration) -> serde_json::Value {
         "place": vitals.place,
         "durability": vitals.durability,
         "may_lose": vitals.may_lose,
+        "warnings": vitals.warnings,
         "round_trip_ms": milliseconds(took),
         "sessions": vitals.sessions,
         "keys": vitals.keys,
@@ -50,6 +51,7 @@ fn lines(vitals: &Vitals, took: Duration) -> Vec<String> {
         format!("{} at {}: answers in {} ms", vitals.kind, vitals.place, milliseconds(took)),
         format!("{careful}an acknowledged entry {}", vitals.durability),
     ];
+    lines.extend(vitals.warnings.iter().map(|warning| format!("warning: {warning}")));
     lines.extend(figures.iter().filter_map(|(what, figure)| Some(format!("{what}: {}", (*figure)?))));
     lines
 }

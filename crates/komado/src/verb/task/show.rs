@@ -10,6 +10,7 @@ use crate::paper::count;
 use clap::Args as ClapArgs;
 use komado_agent::handler::Mark;
 use komado_core::journal::{Close, Entry};
+use komado_core::notation::tamed;
 use komado_core::{Kind, ThreadId};
 use komado_engine::Thread;
 use komado_store::Mode;
@@ -56,7 +57,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
         return app.paper.json(&row);
     }
     for (name, value) in lines(&task, &told) {
-        app.paper.line(format!("{name:<9} {value}"))?;
+        app.paper.line(format!("{name:<9} {}", tamed(&value)))?;
     }
     for (name, path) in [("folder", folder), ("playbook", playbook), ("files", files)] {
         if let Some(path) = path {

@@ -4,9 +4,11 @@
 //! to be done and what was is written to `erasures.jsonl` in the base folder, also where it broke off: when, who did it, how
 //! much, digests; no name and no content.
 
+use super::erasures::Erasures;
 use crate::app::{App, hostname};
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::{count, say};
+use crate::private;
 use crate::server::access::keys::{self, Keys};
 use crate::server::api;
 use clap::Args as ClapArgs;
@@ -14,9 +16,7 @@ use komado_core::SessionId;
 use komado_store::Stage;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::fs::OpenOptions;
-use std::io::{self, BufRead, IsTerminal, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io::{self, BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
 #[derive(ClapArgs, Debug)]
@@ -55,7 +55,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let folder = folder(app, args.export)?;
     let base_dir = app.config.base_dir.clone();
     let answers = |id: &SessionId| api::forget_session(&base_dir, id);
-    let mut erasing = Erasing::new(&args.user, &found, by(), &answers);
+    let mut erasing = Erasing::new(app, &args.user, &found, by(), &answers)?;
     let exported = erasing.forget(app, &args.user, &folder)?;
     end(app, &args.user, &erasing, exported, &folder)
 }
@@ -79,8 +79,8 @@ pub(crate) fn asked(app: &App, asked: &Asked<'_>) -> Outcome<Value> {
         return Ok(found.json());
     }
     check_live(&found, asked.force, "force=true")?;
-    let folder = tempfile::tempdir()?;
-    let mut erasing = Erasing::new(asked.user, &found, asked.by.clone(), asked.answers);
+    let folder = private::temporary("komado-", &std::env::temp_dir())?;
+    let mut erasing = Erasing::new(app, asked.user, &found, asked.by.clone(), asked.answers)?;
     erasing.forget(app, asked.user, folder.path())?;
     Ok(erasing.json(&keys_of(app, asked.user)?))
 }
@@ -176,7 +176,7 @@ fn agree(args: &Args, found: &Found) -> Outcome {
 fn folder(app: &App, asked: Option<PathBuf>) -> Outcome<PathBuf> {
     let now: String = app.engine.now().chars().filter(|c| *c != ':').collect();
     let folder = asked.unwrap_or_else(|| PathBuf::from(format!("forgotten-{now}")));
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    private::folder(&folder)?;
     let (inside, base) = (folder.canonicalize()?, app.config.base_dir.canonicalize());
     if app.files.is_some() && base.is_ok_and(|base| inside.starts_with(base)) {
         return Err(Fault::usage(format!(
@@ -196,7 +196,9 @@ fn folder(app: &App, asked: Option<PathBuf>) -> Outcome<PathBuf> {
 
 /// A user being forgotten.
 struct Erasing<'a> {
-    /// The digest of the name.
+    /// Where it is written down.
+    record: Erasures,
+    /// What stands for the user there.
     user: String,
     /// Who does it.
     by: String,
@@ -212,9 +214,18 @@ struct Erasing<'a> {
 }
 
 impl<'a> Erasing<'a> {
-    fn new(user: &str, found: &Found, by: String, answers: &'a dyn Fn(&SessionId) -> Outcome) -> Self {
-        Self {
-            user: blake3::hash(user.as_bytes()).to_hex().to_string(),
+    fn new(
+        app: &App,
+        user: &str,
+        found: &Found,
+        by: String,
+        answers: &'a dyn Fn(&SessionId) -> Outcome,
+    ) -> Outcome<Self> {
+        app.claim()?;
+        let record = Erasures::open(&app.config.base_dir)?;
+        Ok(Self {
+            user: record.digest(user),
+            record,
             by,
             answers,
             live: found.live.iter().map(|(id, _)| id.clone()).collect(),
@@ -222,7 +233,7 @@ impl<'a> Erasing<'a> {
             jobs: 0,
             left: Vec::new(),
             remains: Vec::new(),
-        }
+        })
     }
 
     /// Exports everything into `folder`, then erases it; gives how many sessions were exported.
@@ -308,16 +319,12 @@ impl<'a> Erasing<'a> {
 
     /// Adds a line to the record of erasures; durable when it returns.
     fn note(&self, app: &App, what: &Value) -> Outcome {
-        let mut line = json!({ "at": app.engine.now(), "by": self.by, "user_digest": self.user });
+        let mut line =
+            json!({ "at": app.engine.now(), "by": self.by, "user_digest": self.user, "keyed": true });
         if let (Some(line), Some(what)) = (line.as_object_mut(), what.as_object()) {
             line.extend(what.clone());
         }
-        app.claim()?;
-        std::fs::create_dir_all(&app.config.base_dir)?;
-        let path = app.config.base_dir.join("erasures.jsonl");
-        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-        file.write_all(format!("{line}\n").as_bytes())?;
-        Ok(file.sync_all()?)
+        self.record.add(&line)
     }
 }
 
