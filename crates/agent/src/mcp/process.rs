@@ -163,7 +163,8 @@ fn command(how: &How, home: &Home) -> Result<Command, String> {
     let words: Vec<String> =
         std::iter::once(program.clone()).chain(args.iter().map(|arg| filled(arg))).collect();
     let mut reach = around.reach(std::iter::once(&place).chain(work).cloned().collect(), home);
-    reach.read.extend(words.iter().filter_map(|word| named(word, around.home())));
+    reach.programs.extend(around.programs_of(program));
+    reach.read.extend(words.iter().skip(1).filter_map(|word| named(word, around.home())));
     let words = words.into_iter().map(OsString::from);
     let words = confinement.words(reach, Input::Relayed, words).map_err(|why| why.to_string())?;
     let (first, rest) = words.split_first().ok_or("it has no program")?;

@@ -5,6 +5,7 @@
 use super::Reach;
 use super::home::Home;
 use std::ffi::OsString;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// What processes may know of our environment. No key is ever in these.
@@ -65,6 +66,22 @@ impl Environment {
         self.home.as_deref()
     }
 
+    /// Folders of a program that the settings name: where it is, where a link leads to, and the same of the interpreter that
+    /// its first line names. So what was installed with its own interpreter runs, wherever that is.
+    pub(crate) fn programs_of(&self, program: &str) -> Vec<PathBuf> {
+        let path = match program.contains('/') {
+            true => Some(PathBuf::from(program)),
+            false => std::env::split_paths(&self.path)
+                .map(|folder| folder.join(program))
+                .find(|path| path.is_file()),
+        };
+        let Some(path) = path.filter(|path| path.is_absolute()) else { return Vec::new() };
+        let interpreter = interpreter(&path);
+        let files = [Some(path), interpreter].into_iter().flatten();
+        let real = files.flat_map(|file| [file.canonicalize().ok(), Some(file)]).flatten();
+        real.filter_map(|file| file.parent().map(Path::to_owned)).collect()
+    }
+
     /// What may be reached by a process that writes to `write` and the private home.
     pub(crate) fn reach(&self, mut write: Vec<PathBuf>, home: &Home) -> Reach {
         write.extend([home.home(), home.temporary()]);
@@ -104,6 +121,15 @@ fn git() -> impl Iterator<Item = (String, OsString)> {
     settings.chain([("GIT_CONFIG_COUNT".to_owned(), GIT.len().to_string().into())])
 }
 
+/// The interpreter that the first line of a script names.
+fn interpreter(script: &Path) -> Option<PathBuf> {
+    let mut start = [0; 256];
+    let length = std::fs::File::open(script).and_then(|mut file| file.read(&mut start)).ok()?;
+    let line = start[..length].split(|byte| *byte == b'\n').next()?.strip_prefix(b"#!")?;
+    let word = std::str::from_utf8(line).ok()?.split_whitespace().next()?;
+    Some(PathBuf::from(word)).filter(|path| path.is_absolute())
+}
+
 /// The folders of `PATH` that are the same from everywhere: one that is not absolute would be a folder of the repository.
 fn absolute(path: &OsString) -> OsString {
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
@@ -112,7 +138,25 @@ fn absolute(path: &OsString) -> OsString {
 
 #[cfg(test)]
 mod tests {
-    use super::absolute;
+    use super::{Environment, absolute};
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_program_brings_its_interpreter_and_what_links_lead_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for folder in ["bin", "tool/bin", "python/bin"] {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        std::fs::write(root.join("python/bin/python3"), "").unwrap();
+        symlink(root.join("python/bin/python3"), root.join("tool/bin/python")).unwrap();
+        std::fs::write(root.join("tool/bin/server"), format!("#!{}/tool/bin/python -s\nx\n", root.display()))
+            .unwrap();
+        symlink(root.join("tool/bin/server"), root.join("bin/server")).unwrap();
+        let found = Environment::here().programs_of(root.join("bin/server").to_str().unwrap());
+        assert_eq!(found, ["tool/bin", "bin", "python/bin", "tool/bin"].map(|folder| root.join(folder)));
+        assert!(Environment::here().programs_of("./server").is_empty());
+    }
 
     #[test]
     fn a_relative_folder_of_programs_is_left_out() {
