@@ -50,7 +50,7 @@ fn the_health_check_of_the_compose_file_finds_a_server_with_keys_healthy() {
     let place = Place::new();
     place.ok(&["key", "add", "laptop"]);
     // As the container listens: at every address, which takes keys. Only the port is another, since 4141 may be taken.
-    let mut serve = place.command(&["serve", "--listen", "0.0.0.0:0", "--json"]);
+    let mut serve = place.command(&["serve", "--listen", "0.0.0.0:0", "--upstream", "scripted", "--json"]);
     let mut serve =
         serve.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).spawn().unwrap();
     let mut line = String::new();

@@ -118,6 +118,7 @@ fn a_table_that_an_earlier_version_left_open_is_closed_and_the_folder_of_its_own
     let db = place.base().join("answers.db");
     std::fs::write(&db, "").unwrap();
     std::fs::set_permissions(&db, std::fs::Permissions::from_mode(0o644)).unwrap();
+    place.ok(&["trust"]);
     let gateway = Gateway::start(place, &["--upstream", "scripted"]);
     let local = [("content-type", "application/json"), ("idempotency-key", "k1"), ("x-komado-session", "s")];
     let ask = |line: &str, body: &str| {

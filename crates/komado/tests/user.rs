@@ -218,6 +218,7 @@ fn the_record_of_erasures_tells_no_name_and_closes_lines_of_earlier_versions() {
         plain("ann")
     );
     std::fs::write(&record, old).unwrap();
+    place.ok(&["trust"]);
     let forget = |user: &str, session: &str| {
         place.ok(&["new", "--id", session, "--user", user, "--window", "1000", "--meter", "bytes4"]);
         place.ok(&["user", "forget", user, "--yes", "--export", &format!("kept-{session}")]);

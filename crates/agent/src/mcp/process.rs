@@ -151,7 +151,8 @@ fn command(how: &How, home: &Home) -> Result<Command, String> {
     let How::Command { program, args, env, folder, work, confinement } = how else {
         return Err("it is not started here".to_owned());
     };
-    let filled = |text: &str| match work {
+    let work = work.as_ref().map(|work| work.canonicalize().unwrap_or_else(|_| work.clone()));
+    let filled = |text: &str| match &work {
         Some(work) => text.replace(FOLDER, &work.to_string_lossy()),
         None => text.to_owned(),
     };
@@ -160,9 +161,9 @@ fn command(how: &How, home: &Home) -> Result<Command, String> {
         Some(folder) => folder.clone(),
         None => private(home).map_err(|why| format!("its private folder cannot be made: {why}"))?,
     };
-    let words: Vec<String> =
-        std::iter::once(program.clone()).chain(args.iter().map(|arg| filled(arg))).collect();
-    let mut reach = around.reach(std::iter::once(&place).chain(work).cloned().collect(), home);
+    let words = std::iter::once(program.clone()).chain(args.iter().map(|arg| filled(arg)));
+    let words: Vec<String> = words.map(straight).collect();
+    let mut reach = around.reach(std::iter::once(&place).chain(&work).cloned().collect(), home);
     reach.programs.extend(around.programs_of(program));
     reach.read.extend(words.iter().skip(1).filter_map(|word| named(word, around.home())));
     let words = words.into_iter().map(OsString::from);
@@ -184,6 +185,15 @@ fn private(home: &Home) -> io::Result<PathBuf> {
     let place = home.home().join("server");
     std::fs::create_dir_all(place.join("node_modules"))?;
     Ok(place)
+}
+
+/// An absolute path of something that is there, without links and `..` on the way: those are not there inside. A link at its
+/// end stays: an interpreter knows its packages by it.
+fn straight(word: String) -> String {
+    let path = Path::new(&word);
+    let parts = path.parent().zip(path.file_name()).filter(|_| path.is_absolute() && path.exists());
+    let real = parts.and_then(|(folder, name)| Some(folder.canonicalize().ok()?.join(name)));
+    real.and_then(|real| real.to_str().map(str::to_owned)).unwrap_or(word)
 }
 
 /// What an argument that is an absolute path lets a server read: a folder, or a file with those beside it, but never the
@@ -217,6 +227,20 @@ mod tests {
         assert_eq!(read(&home.join("b.py")), Some(home.join("b.py")));
         assert_eq!(read(&home.join("gone.py")), None);
         assert_eq!(named("servers/a.py", Some(&home)), None);
+    }
+
+    #[test]
+    fn a_path_is_handed_on_without_links_on_the_way_and_with_one_at_its_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("venv/bin")).unwrap();
+        std::os::unix::fs::symlink("/usr/bin/env", root.join("venv/bin/python")).unwrap();
+        std::os::unix::fs::symlink("venv", root.join("link")).unwrap();
+        let word = |text: &str| straight(format!("{}/{text}", root.display()));
+        let real = root.join("venv/bin/python").display().to_string();
+        assert_eq!([word("link/bin/python"), word("venv/../link/bin/python")], [real.clone(), real]);
+        assert_eq!(straight("../x".to_owned()), "../x");
+        assert_eq!(straight("/gone/../x".to_owned()), "/gone/../x");
     }
 
     #[test]

@@ -41,13 +41,13 @@ impl Environment {
         let var = |name: &'static str| std::env::var_os(name).filter(|value| !value.is_empty());
         let home = var("HOME").map(PathBuf::from);
         let rustup = var("RUSTUP_HOME").map(PathBuf::from).or_else(|| Some(home.as_ref()?.join(".rustup")));
-        let mut known: Vec<_> = KNOWN.iter().filter_map(|name| Some((*name, var(name)?))).collect();
+        let mut known: Vec<_> = KNOWN.iter().filter_map(|name| Some((*name, real(var(name)?)))).collect();
         if !known.iter().any(|(name, _)| *name == "LANG") {
             known.push(("LANG", "C.UTF-8".into()));
         }
         Self {
             path: var("PATH").map_or_else(|| "/usr/local/bin:/usr/bin:/bin".into(), |path| absolute(&path)),
-            rustup: rustup.filter(|folder| folder.is_dir()),
+            rustup: rustup.and_then(|folder| folder.canonicalize().ok()).filter(|folder| folder.is_dir()),
             home,
             known,
         }
@@ -131,9 +131,16 @@ fn interpreter(script: &Path) -> Option<PathBuf> {
 }
 
 /// The folders of `PATH` that are the same from everywhere: one that is not absolute would be a folder of the repository.
+/// Links on the way to them are not there inside.
 fn absolute(path: &OsString) -> OsString {
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
-    std::env::join_paths(folders).unwrap_or_default()
+    std::env::join_paths(folders.map(|folder| folder.canonicalize().unwrap_or(folder))).unwrap_or_default()
+}
+
+/// The real path of a folder that a variable names; any other value as it is.
+fn real(value: OsString) -> OsString {
+    let path = Path::new(&value);
+    path.canonicalize().ok().filter(|_| path.is_absolute()).map_or(value, PathBuf::into_os_string)
 }
 
 #[cfg(test)]
@@ -160,6 +167,6 @@ mod tests {
 
     #[test]
     fn a_relative_folder_of_programs_is_left_out() {
-        assert_eq!(absolute(&"/usr/bin:.::bin:/bin".into()), "/usr/bin:/bin");
+        assert_eq!(absolute(&"/usr/bin:.::bin:/gone/bin".into()), "/usr/bin:/gone/bin");
     }
 }

@@ -25,7 +25,7 @@ fn keyed(dialect: &str, args: &[&str]) -> Keyed {
         "llm:\n  test: {{base_url: \"{}\", dialect: {dialect}, api_key: {HELD}}}\nserver: {{upstream: test}}\n",
         fake.url
     );
-    std::fs::write(place.path().join("komado.yaml"), settings).unwrap();
+    place.settings(&settings);
     let gateway = Gateway::start(place, args);
     Keyed { fake, gateway, ann, bob, all }
 }

@@ -90,7 +90,7 @@ fn every_setting_of_the_table_reaches_its_field() {
     check_trackers(&config.agent);
     check_mcp_servers(&config.agent, &world);
     assert_eq!(llm.models, ["値", "値"]);
-    assert_eq!(SETTINGS.len(), 125, "a new setting needs a line in this test");
+    assert_eq!(SETTINGS.len(), 132, "a new setting needs a line in this test");
 }
 
 /// What the settings of child threads come to.

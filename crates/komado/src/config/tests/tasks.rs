@@ -2,6 +2,7 @@
 
 use super::{World, line};
 use komado_agent::mcp::How;
+use komado_agent::sandbox::{Network, ProcessLimits};
 use std::time::Duration;
 
 const SECRET: &str = "ghp-very-secret";
@@ -12,9 +13,14 @@ fn a_worker_without_settings_has_the_built_in_tools_and_no_tracker() {
     assert_eq!(agent.tools.enabled, ["read", "list", "grep", "edit", "shell"]);
     assert_eq!(agent.tools.allow, komado_agent::builtin::ALLOW);
     assert!(agent.servers.is_empty() && agent.trackers.is_empty());
-    assert_eq!((agent.limits.turns, agent.limits.time, agent.limits.tokens), (Some(5_000), None, None));
-    let none = World::new().flag("agent.max_turns", "0").load().agent;
-    assert_eq!(none.limits.turns, None);
+    let hours = Some(Duration::from_secs(8 * 3600));
+    let limits = agent.limits;
+    assert_eq!((limits.turns, limits.time, limits.tokens), (Some(5_000), hours, Some(50_000_000)));
+    let of_commands = ProcessLimits { memory: 8 << 30, cpu: 3_600, processes: 1_024, disk: 20 << 30 };
+    assert_eq!((agent.tools.network, agent.tools.limits), (Network::default(), of_commands));
+    let none = World::new().flag("agent.max_turns", "0").flag("agent.max_minutes", "0");
+    let none = none.flag("agent.max_total_tokens", "0").load().agent.limits;
+    assert_eq!((none.turns, none.time, none.tokens), (None, None, None));
 }
 
 #[test]
