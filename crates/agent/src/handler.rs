@@ -223,6 +223,10 @@ fn conclude<'e>(
     ended: Result<playbook::Ended>,
 ) -> Result<Verdict> {
     let engine = mind.engine();
+    if !matches!(ended, Err(Error::Limit(_))) {
+        // Servers may write until they end; then the folder is as it stays.
+        *kit.tools = Toolbox::default();
+    }
     match ended {
         Ok(ended) => {
             let result = git::with_changes(engine, kit, comments::with_unheard(kit, &ended.result))?;
@@ -240,6 +244,7 @@ fn conclude<'e>(
         Err(Error::Order(Order::Leave(why))) => Ok(Verdict::Left(why)),
         Err(Error::Limit(reached)) => {
             let summary = last_words::say(mind, kit, &reached)?;
+            *kit.tools = Toolbox::default();
             let result = git::with_changes(engine, kit, comments::with_unheard(kit, &summary))?;
             ending::fail(engine, kit, &result)
         }
@@ -257,7 +262,7 @@ fn conclude<'e>(
 pub fn give_up(engine: &Engine, kit: &mut Kit<'_>, why: &str) -> Verdict {
     let ended = begin::session(engine, kit).and_then(|session| match session.status.is_ended() {
         true => ending::tell(engine, kit),
-        false => ending::fail(engine, kit, why),
+        false => ending::fail(engine, kit, &git::with_changes(engine, kit, why.to_owned())?),
     });
     match ended {
         Ok(Verdict::Again(untold)) => {

@@ -8,8 +8,9 @@
 //! - Landlock (`files`): which files can be opened. No rights are needed for it, and nothing inside can lift it.
 //! - Namespaces (`namespaces`): a network of its own with nothing but its loopback, and a view of the file system in which
 //!   the places of sockets are empty.
-//! - Seccomp (`sockets`): which kinds of sockets can be made; where there are no namespaces, none.
+//! - Seccomp (`calls`): which system calls are refused; where there are no namespaces, no sockets can be made.
 
+mod calls;
 mod enter;
 mod environment;
 mod files;
@@ -21,7 +22,6 @@ mod limits;
 mod namespaces;
 mod network;
 mod proxy;
-mod sockets;
 
 pub use git::{Changed, Snapshot};
 pub use limits::ProcessLimits;
@@ -29,7 +29,8 @@ pub use network::{BadHost, Host, Network};
 
 pub(crate) use environment::Environment;
 pub(crate) use home::Home;
-pub(crate) use keeper::PATIENCE;
+pub(crate) use keeper::{PATIENCE, family};
+pub(crate) use limits::Unlinked;
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;

@@ -7,6 +7,7 @@ mod cli;
 mod clock;
 mod config;
 mod connect;
+mod descriptors;
 mod fault;
 mod gauge;
 mod heap;

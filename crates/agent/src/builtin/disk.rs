@@ -3,6 +3,8 @@
 //! To add up a folder takes a look at each of its files. So that is done once in the beginning, and again only when the
 //! file system has lost a good part of what is allowed since the last time.
 
+use crate::sandbox::{Unlinked, family};
+use rustix::process::Pid;
 use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -34,7 +36,7 @@ impl Disk {
 
     /// By how many bytes the folders have grown, when that is too much. What has been too much is so again only when more
     /// is written: a command that clears up must be able to run.
-    pub(super) fn too_much(&mut self) -> Option<u64> {
+    pub(super) fn too_much(&mut self, keeper: Pid) -> Option<u64> {
         if self.most == 0 || self.looked.elapsed() < LOOK {
             return None;
         }
@@ -46,7 +48,8 @@ impl Disk {
             return None;
         }
         self.free = free;
-        let grown = held(&self.folders).saturating_sub(self.begun);
+        let held = held(&self.folders).saturating_add(Unlinked::of(&family(keeper)).disk);
+        let grown = held.saturating_sub(self.begun);
         (grown > self.most).then_some(grown)
     }
 }
@@ -64,7 +67,13 @@ fn free(folders: &[PathBuf]) -> u64 {
 fn held(folders: &[PathBuf]) -> u64 {
     let (mut bytes, mut left, mut linked) = (0u64, folders.to_vec(), HashSet::new());
     while let Some(folder) = left.pop() {
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            // No path that long is made but to hide something.
+            Err(why) if why.raw_os_error() == Some(libc::ENAMETOOLONG) => return u64::MAX,
+            Err(_) => continue,
+        };
+        for entry in entries.flatten() {
             let Ok(about) = entry.metadata() else { continue };
             if about.is_dir() {
                 left.push(entry.path());
@@ -105,11 +114,11 @@ mod tests {
         let looked = Instant::now().checked_sub(LOOK).unwrap();
         // What other processes do to the file system must not matter here.
         (disk.looked, disk.free) = (looked, 0);
-        assert_eq!(disk.too_much(), None);
+        assert_eq!(disk.too_much(rustix::process::getpid()), None);
         (disk.looked, disk.free) = (looked, u64::MAX);
-        assert!(disk.too_much().is_some_and(|grown| grown >= 2 << 20));
+        assert!(disk.too_much(rustix::process::getpid()).is_some_and(|grown| grown >= 2 << 20));
         fs::remove_file(dir.path().join("x")).unwrap();
         (disk.looked, disk.free) = (looked, u64::MAX);
-        assert_eq!(disk.too_much(), None);
+        assert_eq!(disk.too_much(rustix::process::getpid()), None);
     }
 }

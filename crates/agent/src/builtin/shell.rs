@@ -176,7 +176,7 @@ impl Running {
             if began.elapsed() >= bounds.timeout {
                 return Ok(Ended::TooLong(bounds.timeout));
             }
-            if let Some(grown) = bounds.disk.too_much() {
+            if let Some(grown) = bounds.disk.too_much(Pid::from_child(&self.child)) {
                 return Ok(Ended::TooLarge(grown));
             }
             self.read(bounds.most)?;

@@ -24,7 +24,7 @@ pub(super) fn remember(root: &mut Thread<'_>, kit: &Kit<'_>) -> Result<()> {
 
 /// The words about the end of a task, with what changed since.
 pub(super) fn with_changes(engine: &Engine, kit: &Kit<'_>, words: String) -> Result<String> {
-    let Some(folder) = &kit.folder else { return Ok(words) };
+    let Some(folder) = kit.folder.as_ref().or(kit.task.folder.as_ref()) else { return Ok(words) };
     let root = engine.open(kit.session, &ThreadId::root(), Mode::Read)?;
     let before: Option<Snapshot> =
         root.noted(ABOUT)?.and_then(|(_, value)| serde_json::from_str(value.get()).ok());

@@ -30,6 +30,8 @@ const LINES: usize = 8;
 
 /// What stands in arguments and variables for the working folder of the task.
 const FOLDER: &str = "{folder}";
+/// How files end that are programs with modules beside them.
+const SCRIPTS: &[&str] = &["py", "js", "mjs", "cjs", "ts", "mts", "rb", "php", "pl", "jar", "sh"];
 
 /// A server's process. It is ended when this is dropped; who wants to know how it ended asks for [`fate`](Self::fate).
 pub(super) struct Process {
@@ -196,14 +198,16 @@ fn straight(word: String) -> String {
     real.and_then(|real| real.to_str().map(str::to_owned)).unwrap_or(word)
 }
 
-/// What an argument that is an absolute path lets a server read: a folder, or a file with those beside it, but never the
-/// user's home as a whole.
+/// What an argument that is an absolute path lets a server read: a folder, a file, or a program with the folder it lies in,
+/// where its modules are, but never the user's home as a whole.
 fn named(word: &str, home: Option<&Path>) -> Option<PathBuf> {
     let path = Path::new(word);
     if !path.is_absolute() || !path.exists() {
         return None;
     }
-    let beside = path.parent().filter(|_| path.is_file());
+    let is_program =
+        path.extension().and_then(|kind| kind.to_str()).is_some_and(|kind| SCRIPTS.contains(&kind));
+    let beside = path.parent().filter(|place| is_program && path.is_file() && *place != Path::new("/etc"));
     let holds_home =
         |place: &Path| place.parent().is_none() || home.is_some_and(|home| home.starts_with(place));
     Some(beside.filter(|place| !holds_home(place)).unwrap_or(path).to_owned())
@@ -218,12 +222,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let home = dir.path().join("home");
         std::fs::create_dir_all(home.join("servers")).unwrap();
-        for file in ["home/servers/a.py", "home/b.py"] {
+        for file in ["home/servers/a.py", "home/servers/a.json", "home/b.py"] {
             std::fs::write(dir.path().join(file), "").unwrap();
         }
         let read = |path: &Path| named(path.to_str().unwrap(), Some(&home));
         assert_eq!(read(&home.join("servers/a.py")), Some(home.join("servers")));
         assert_eq!(read(&home.join("servers")), Some(home.join("servers")));
+        assert_eq!(read(&home.join("servers/a.json")), Some(home.join("servers/a.json")));
         assert_eq!(read(&home.join("b.py")), Some(home.join("b.py")));
         assert_eq!(read(&home.join("gone.py")), None);
         assert_eq!(named("servers/a.py", Some(&home)), None);

@@ -1,6 +1,6 @@
 //! The second process: shuts itself in, for good, and becomes the command.
 
-use super::sockets::{Families, filter};
+use super::calls::{Guarded, filter};
 use super::{Error, Input, Job, Network, files, namespaces};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -62,13 +62,15 @@ fn shut_in(job: &Job, command: &mut Command) -> Result<(), Error> {
     // When memory runs out, the command goes before the worker.
     let _ = std::fs::write(GOES_FIRST, "1000");
     // What is opened is looked up before anything is covered.
-    let rules = files::rules(&job.reach)?;
+    let mut rules = files::rules(&job.reach)?;
     let is_closed = job.network != Network::Open;
-    let families = match namespaces::enter(&rules.places, is_closed) {
-        Ok(()) => Families::Usual,
+    let has_namespaces = match namespaces::enter(&rules.places, is_closed) {
+        Ok(()) => {
+            rules = rules.with_shared_memory()?;
+            true
+        }
         Err(why) if job.network.hosts().is_some() => return Err(Error::NoNamespace(why)),
-        Err(_) if is_closed => Families::None,
-        Err(_) => Families::Usual,
+        Err(_) => false,
     };
     bound();
     if let Some(folder) = job.reach.write.first() {
@@ -82,7 +84,8 @@ fn shut_in(job: &Job, command: &mut Command) -> Result<(), Error> {
         command.envs(proxy_variables(&job.network, port));
     }
     rules.enforce()?;
-    filter(families).map_err(Error::NoNetworkGuard)
+    let guarded = Guarded { has_namespaces, has_network: has_namespaces || !is_closed };
+    filter(guarded).map_err(Error::NoNetworkGuard)
 }
 
 /// Listens in this process's own network and hands the socket to the keeper, which serves it from outside. It comes

@@ -3,7 +3,7 @@
 //! What may be read besides the folder is named here, place by place: programs and what they need, and of `/etc` only what
 //! holds no secret. A home folder is never opened as a whole, and neither is a place that holds what is to be hidden.
 
-use super::namespaces::Places;
+use super::namespaces::{Places, SHARED_MEMORY};
 use super::{Error, Reach};
 use landlock::{
     ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
@@ -60,6 +60,30 @@ const SETTINGS: &[&str] = &[
     "/sys/fs/cgroup",
 ];
 
+/// Folders beside `bin` in a tree of programs that lies in a home.
+const BESIDE: &[&str] = &[
+    "lib",
+    "lib64",
+    "lib32",
+    "libexec",
+    "share",
+    "include",
+    "versions",
+    "plugins",
+    "completions",
+    "install",
+    "pkg",
+    "src",
+    "conf",
+    "jmods",
+    "ssl",
+    "node_modules",
+    "toolchains",
+    "libs",
+    "modules",
+    "version",
+];
+
 /// Devices that are harmless to write to.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
@@ -84,6 +108,15 @@ pub(super) fn rules(reach: &Reach) -> Result<Rules, Error> {
 }
 
 impl Rules {
+    /// With the folder of shared memory, where that is the process's own.
+    pub(super) fn with_shared_memory(self) -> Result<Self, Error> {
+        let Self { rules, places } = self;
+        let shared =
+            landlock::path_beneath_rules([SHARED_MEMORY], AccessFs::from_all(WANTED) & !AccessFs::IoctlDev);
+        let rules = rules.add_rules(shared).map_err(|error| Error::NoLandlock(error.to_string()))?;
+        Ok(Self { rules, places })
+    }
+
     /// Enforces them on this process and all it becomes or starts.
     pub(super) fn enforce(self) -> Result<(), Error> {
         let status = self.rules.restrict_self().map_err(|error| Error::NoLandlock(error.to_string()))?;
@@ -127,7 +160,8 @@ fn written(mut rules: RulesetCreated, reach: &Reach) -> Result<(RulesetCreated, 
 /// The real paths of what may be read, as far as this user can open it.
 fn looked_at(reach: &Reach) -> Vec<PathBuf> {
     let named = PROGRAMS.iter().chain(SETTINGS).map(PathBuf::from);
-    let programs = reach.programs.iter().flat_map(|folder| prefix(folder, reach.home.as_deref()));
+    let homes = homes(reach.home.as_deref());
+    let programs = reach.programs.iter().flat_map(|folder| prefix(folder, &homes));
     let places = named.chain(reach.read.iter().cloned()).chain(programs);
     let there = places.filter_map(|place| place.canonicalize().ok());
     there.filter(|place| shows(place, &reach.hide).is_none() && PathFd::new(place).is_ok()).collect()
@@ -142,10 +176,10 @@ fn shows<'a>(place: &Path, hide: &'a [PathBuf]) -> Option<&'a Path> {
 
 /// A folder of programs, and the tree they were put into: `…/bin` goes with `…/lib`. Not when that tree holds a home, or
 /// is one of those that keep secrets beside their programs.
-fn prefix(folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+fn prefix(folder: &Path, homes: &[PathBuf]) -> Vec<PathBuf> {
     let Ok(folder) = folder.canonicalize() else { return Vec::new() };
     let holds_home =
-        |place: &Path| home.is_some_and(|home| home.starts_with(place)) || place == Path::new("/");
+        |place: &Path| homes.iter().any(|home| home.starts_with(place)) || place == Path::new("/");
     let ends_in = |path: &Path, names: &[&str]| {
         path.file_name().is_some_and(|last| names.iter().any(|name| last == *name))
     };
@@ -157,7 +191,28 @@ fn prefix(folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
             && !holds_home(tree)
             && !ends_in(tree, &[".cargo", ".local", ".config"])
     });
-    tree.map(Path::to_owned).into_iter().chain([folder.clone()]).collect()
+    let is_in_home = homes.iter().any(|home| folder.starts_with(home));
+    let trees: Vec<PathBuf> = match tree {
+        // What programs need of it; settings and tokens may lie beside.
+        Some(tree) if is_in_home => {
+            BESIDE.iter().map(|name| tree.join(name)).filter(|part| part.exists()).collect()
+        }
+        tree => tree.map(Path::to_owned).into_iter().collect(),
+    };
+    trees.into_iter().chain([folder.clone()]).collect()
+}
+
+/// The homes of the people of this machine, and the one that is named.
+fn homes(own: Option<&Path>) -> Vec<PathBuf> {
+    let text = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let of_people = text.lines().filter_map(|line| {
+        let mut fields = line.split(':').skip(2);
+        let number: u32 = fields.next()?.parse().ok()?;
+        let home = fields.nth(2)?;
+        (number == 0 || (1_000..65_534).contains(&number)).then(|| PathBuf::from(home))
+    });
+    let all = of_people.chain(own.map(Path::to_owned)).filter(|home| home.parent().is_some());
+    all.flat_map(|home| [home.canonicalize().ok(), Some(home)]).flatten().collect()
 }
 
 #[cfg(test)]
@@ -170,11 +225,19 @@ mod tests {
     fn programs_bring_their_tree_but_never_a_home_or_a_folder_of_secrets() {
         let dir = tempfile::tempdir().unwrap();
         let home = dir.path().canonicalize().unwrap().join("home");
-        for folder in ["bin", ".cargo/bin", ".local/bin", "node/bin", "tools"] {
+        for folder in ["bin", ".cargo/bin", ".local/bin", "node/bin", "node/lib", "node/private", "tools"] {
             fs::create_dir_all(home.join(folder)).unwrap();
         }
-        let of = |folder: &str| prefix(&home.join(folder), Some(&home));
-        assert_eq!(of("node/bin"), [home.join("node"), home.join("node/bin")]);
+        let outside = dir.path().canonicalize().unwrap().join("opt/node/bin");
+        fs::create_dir_all(&outside).unwrap();
+        let homes = [home.clone(), dir.path().join("other/home")];
+        let of = |folder: &str| prefix(&home.join(folder), &homes);
+        assert_eq!(
+            of("node/bin"),
+            [home.join("node/lib"), home.join("node/bin")],
+            "and not what lies beside"
+        );
+        assert_eq!(prefix(&outside, &homes), [outside.parent().unwrap(), outside.as_path()]);
         assert_eq!(of("bin"), [home.join("bin")]);
         assert_eq!(of(".cargo/bin"), [home.join(".cargo/bin")]);
         assert_eq!(of(".local/bin"), [home.join(".local/bin")]);

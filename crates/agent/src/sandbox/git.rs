@@ -10,14 +10,20 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Folders that are looked into before giving up.
 const MOST_FOLDERS: usize = 200_000;
 /// Files that are remembered.
 const MOST_FILES: usize = 10_000;
-/// Bytes of a file that count.
-const MOST_BYTES: u64 = 16 << 20;
+/// Bytes of all of them that are read.
+const MOST_BYTES: u64 = 64 << 20;
+/// Bytes of settings that are looked through.
+const MOST_SETTINGS: u64 = 1 << 20;
+const PARTIAL: &str = "The folder is too large to look at all hooks and settings of git in it: look at them before you run git there.";
+/// What stands for what cannot be read.
+const UNREADABLE: &str = "unreadable";
 /// Files of a repository that are settings.
 const SETTINGS: &[&str] = &["config", "config.worktree", "commondir", "gitdir", "info/attributes"];
 
@@ -42,8 +48,9 @@ pub struct Changed {
 impl Snapshot {
     /// Of a folder as it is now.
     pub fn of(folder: &Path) -> Self {
-        let mut walk = Walk { root: folder, seen: 0, taken: Self::default() };
-        walk.folders(vec![folder.to_owned()]);
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        let mut walk = Walk { root: &folder, seen: 0, bytes: 0, taken: Self::default() };
+        walk.folders(vec![folder.clone()]);
         walk.taken
     }
 
@@ -61,11 +68,13 @@ impl Snapshot {
 }
 
 impl fmt::Display for Changed {
-    /// One paragraph for people; nothing when nothing changed.
+    /// One paragraph for people; nothing when all was looked at and nothing changed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 20;
-        if self.files.is_empty() {
-            return Ok(());
+        match (self.files.is_empty(), self.is_partial) {
+            (true, false) => return Ok(()),
+            (true, true) => return f.write_str(PARTIAL),
+            (false, _) => {}
         }
         f.write_str(
             "Warning: git runs programs that these files name, and this task changed them. Look at them before you run git in \
@@ -78,7 +87,7 @@ impl fmt::Display for Changed {
             write!(f, "\n- and {} more", self.files.len() - SHOWN)?;
         }
         if self.is_partial {
-            f.write_str("\nThe folder is too large to look at all of it.")?;
+            write!(f, "\n{PARTIAL}")?;
         }
         Ok(())
     }
@@ -87,6 +96,7 @@ impl fmt::Display for Changed {
 struct Walk<'a> {
     root: &'a Path,
     seen: usize,
+    bytes: u64,
     taken: Snapshot,
 }
 
@@ -98,10 +108,15 @@ impl Walk<'_> {
                 self.taken.is_partial = true;
                 return;
             }
-            let entries: Vec<_> = fs::read_dir(&folder).into_iter().flatten().flatten().collect();
+            let Ok(entries) = fs::read_dir(&folder) else {
+                // What is in it may be a repository all the same.
+                self.note(&folder, UNREADABLE.to_owned());
+                continue;
+            };
+            let entries: Vec<_> = entries.flatten().collect();
             let has = |name: &str| entries.iter().any(|entry| entry.file_name() == name);
-            // Git takes a folder with these for a repository, whatever it is called.
-            if has("HEAD") && has("objects") && has("refs") {
+            // Git takes a folder with these for a repository, or for a part of one, whatever it is called.
+            if (has("objects") && has("refs")) || (has("HEAD") && has("commondir")) {
                 self.repository(&folder);
             }
             for entry in &entries {
@@ -109,9 +124,7 @@ impl Walk<'_> {
                 if entry.file_name() == ".git" && !kind.is_dir() {
                     self.take(&entry.path());
                 } else if kind.is_dir() {
-                    // Objects are many and run nothing.
-                    let is_objects = entry.file_name() == "objects" && has("HEAD") && has("refs");
-                    left.extend((!is_objects).then(|| entry.path()));
+                    left.push(entry.path());
                 }
             }
         }
@@ -123,11 +136,26 @@ impl Walk<'_> {
                 self.take(&folder.join(name));
             }
         }
-        let hooks = folder.join("hooks");
-        if hooks.symlink_metadata().is_ok_and(|kind| !kind.is_dir()) {
-            return self.take(&hooks);
+        self.hooks(&folder.join("hooks"));
+        for (base, value) in ["config", "config.worktree"].iter().flat_map(|name| named(folder, name)) {
+            let path = base.join(value);
+            if path.is_dir() {
+                self.hooks(&path)
+            } else if path.exists() {
+                self.take(&path)
+            }
         }
-        for entry in fs::read_dir(hooks).into_iter().flatten().flatten() {
+    }
+
+    /// Programs that are run by their name.
+    fn hooks(&mut self, folder: &Path) {
+        match folder.symlink_metadata() {
+            Err(_) => return,
+            Ok(about) if !about.is_dir() => self.take(folder),
+            Ok(_) => {}
+        }
+        let Ok(entries) = fs::read_dir(folder) else { return self.note(folder, UNREADABLE.to_owned()) };
+        for entry in entries.flatten() {
             if !entry.file_name().as_encoded_bytes().ends_with(b".sample") {
                 self.take(&entry.path());
             }
@@ -135,37 +163,73 @@ impl Walk<'_> {
     }
 
     fn take(&mut self, path: &Path) {
+        let link = fs::read_link(path).ok();
+        let shown = link.as_ref().map(|link| blake3::hash(link.as_os_str().as_encoded_bytes()).to_hex());
+        // Where a link leads counts, too, as far as a task can have changed it.
+        let inside = || path.canonicalize().ok().filter(|real| real.starts_with(self.root));
+        let real = if link.is_some() { inside() } else { Some(path.to_owned()) };
+        let held = real.map(|real| digest(&real, MOST_BYTES.saturating_sub(self.bytes)));
+        if let Some((_, bytes, is_whole)) = &held {
+            self.bytes += bytes;
+            self.taken.is_partial |= !is_whole;
+        }
+        let held = held.map_or(String::new(), |(digest, ..)| digest);
+        self.note(path, shown.map_or(held.clone(), |link| format!("link {link} {held}")));
+    }
+
+    fn note(&mut self, path: &Path, what: String) {
         if self.taken.files.len() >= MOST_FILES {
             self.taken.is_partial = true;
             return;
         }
         let name = path.strip_prefix(self.root).unwrap_or(path).to_string_lossy().into_owned();
-        self.taken.files.insert(name, digest(path));
+        self.taken.files.insert(name, what);
     }
 }
 
-/// What a file is and holds. One that cannot be read is at least there.
-fn digest(path: &Path) -> String {
-    if let Ok(link) = fs::read_link(path) {
-        return format!("link {}", blake3::hash(link.as_os_str().as_encoded_bytes()).to_hex());
+/// Paths that the settings of a repository name: folders of hooks, and other settings; with where they are seen from.
+fn named(folder: &Path, settings: &str) -> Vec<(PathBuf, String)> {
+    let Some(mut file) = regular(&folder.join(settings)) else { return Vec::new() };
+    let mut text = Vec::new();
+    if file.by_ref().take(MOST_SETTINGS).read_to_end(&mut text).is_err() {
+        return Vec::new();
     }
+    // Hooks are seen from the work tree, which is above a folder called `.git`.
+    let is_inside = folder.file_name().is_some_and(|name| name == ".git");
+    let tree = folder.parent().filter(|_| is_inside).unwrap_or(folder);
+    let text = String::from_utf8_lossy(&text);
+    let pairs = text.lines().filter_map(|line| line.split_once('='));
+    let pairs = pairs.filter_map(|(key, value)| {
+        let base =
+            match key.rsplit([' ', '\t', ']']).find(|word| !word.is_empty())?.to_ascii_lowercase().as_str() {
+                "hookspath" => tree,
+                "path" => folder,
+                _ => return None,
+            };
+        let value = value.trim().trim_matches('"').to_owned();
+        (!value.is_empty()).then(|| (base.to_owned(), value))
+    });
+    pairs.collect()
+}
+
+/// A file to be read, if that is what it is.
+fn regular(path: &Path) -> Option<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let Ok(file) = openat(CWD, path, flags, Mode::empty()).map(File::from) else {
-        return "unreadable".to_owned();
+    let file = openat(CWD, path, flags, Mode::empty()).map(File::from).ok()?;
+    file.metadata().is_ok_and(|about| about.is_file()).then_some(file)
+}
+
+/// What a file is and holds, how many bytes of it were read, and whether that was all. One that cannot be read is at least
+/// there.
+fn digest(path: &Path, most: u64) -> (String, u64, bool) {
+    let Some(file) = regular(path) else { return (UNREADABLE.to_owned(), 0, true) };
+    let Ok(about) = file.metadata() else { return (UNREADABLE.to_owned(), 0, true) };
+    let mut hasher = blake3::Hasher::new();
+    let Ok(read) = std::io::copy(&mut file.take(most), &mut hasher) else {
+        return (UNREADABLE.to_owned(), 0, true);
     };
-    let Ok(about) = file.metadata() else { return "unreadable".to_owned() };
-    if !about.is_file() {
-        return "no file".to_owned();
-    }
-    let mut bytes = Vec::new();
-    match file.take(MOST_BYTES).read_to_end(&mut bytes) {
-        Ok(_) => {
-            use std::os::unix::fs::PermissionsExt;
-            let runs = if about.permissions().mode() & 0o111 == 0 { "" } else { " runs" };
-            format!("{} {}{runs}", about.len(), blake3::hash(&bytes).to_hex())
-        }
-        Err(_) => "unreadable".to_owned(),
-    }
+    let runs = if about.permissions().mode() & 0o111 == 0 { "" } else { " runs" };
+    (format!("{} {}{runs}", about.len(), hasher.finalize().to_hex()), read, read == about.len())
 }
 
 #[cfg(test)]
@@ -190,6 +254,14 @@ mod tests {
         repository("deep/er/.git");
         fs::write(at(".git/hooks/post-merge"), "x").unwrap();
         fs::write(at(".git/hooks/commit-msg"), "x").unwrap();
+        fs::create_dir(at("husky")).unwrap();
+        fs::write(at("husky/pre-push"), "x").unwrap();
+        fs::write(
+            at("deep/er/.git/config"),
+            "[core] hooksPath = \"../../husky\"\n[include]\n\tpath = more\n",
+        )
+        .unwrap();
+        fs::write(at("deep/er/.git/more"), "[core]\n").unwrap();
         let before = Snapshot::of(dir.path());
         assert!(before.changes(&Snapshot::of(dir.path())).files.is_empty());
         assert_eq!(before.changes(&before).to_string(), "");
@@ -198,9 +270,19 @@ mod tests {
         fs::write(at("deep/er/.git/hooks/pre-commit"), "#!/bin/sh\n").unwrap();
         fs::set_permissions(at(".git/hooks/commit-msg"), fs::Permissions::from_mode(0o755)).unwrap();
         fs::remove_file(at(".git/hooks/post-merge")).unwrap();
-        fs::write(at(".git/objects/aa/config"), "x").unwrap();
+        fs::write(at("deep/er/.git/more"), "[core]\n\tfsmonitor = ./x\n").unwrap();
         fs::write(at(".git/hooks/pre-rebase.sample"), "x").unwrap();
         repository("looks/harmless");
+        // A repository in parts, one that hides among objects, and hooks elsewhere that settings name.
+        fs::create_dir_all(at("sub/.git")).unwrap();
+        fs::write(at("sub/.git/HEAD"), "x").unwrap();
+        fs::write(at("sub/.git/commondir"), "../../store").unwrap();
+        for folder in ["store/objects", "store/refs"] {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
+        fs::write(at("store/config"), "x").unwrap();
+        repository(".git/objects/ab/repo");
+        fs::write(at("husky/pre-push"), "changed").unwrap();
         symlink("/etc", at("link")).unwrap();
         fs::create_dir(at("other")).unwrap();
         fs::write(at("other/.git"), "gitdir: ../looks/harmless").unwrap();
@@ -222,9 +304,14 @@ mod tests {
                 (".git/hooks/commit-msg", "changed"),
                 (".git/hooks/post-merge", "removed"),
                 (".git/hooks/pre-push", "new"),
+                (".git/objects/ab/repo/config", "new"),
                 ("deep/er/.git/hooks/pre-commit", "new"),
+                ("deep/er/.git/more", "changed"),
+                ("husky/pre-push", "changed"),
                 ("looks/harmless/config", "new"),
                 ("other/.git", "new"),
+                ("store/config", "new"),
+                ("sub/.git/commondir", "new"),
             ]
         );
         assert!(changed.to_string().contains("\n- .git/hooks/pre-push (new)"));

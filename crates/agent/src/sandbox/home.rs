@@ -12,6 +12,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 const PREFIX: &str = "komado-home-";
@@ -72,16 +73,28 @@ impl Drop for Home {
 
 /// Removes a folder with all that is in it. Some tools close the folders of what they keep against removal.
 fn remove(folder: &Path) -> io::Result<()> {
-    fs::remove_dir_all(folder).or_else(|_| {
-        let mut closed = vec![folder.to_owned()];
-        while let Some(folder) = closed.pop() {
-            let _ = fs::set_permissions(&folder, Permissions::from_mode(PRIVATE));
-            let inside = fs::read_dir(folder).into_iter().flatten().flatten();
-            let folders = inside.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-            closed.extend(folders.map(|entry| entry.path()));
-        }
-        fs::remove_dir_all(folder)
-    })
+    fs::remove_dir_all(folder)
+        .or_else(|_| {
+            let mut closed = vec![folder.to_owned()];
+            while let Some(folder) = closed.pop() {
+                let _ = fs::set_permissions(&folder, Permissions::from_mode(PRIVATE));
+                let inside = fs::read_dir(folder).into_iter().flatten().flatten();
+                let folders = inside.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+                closed.extend(folders.map(|entry| entry.path()));
+            }
+            fs::remove_dir_all(folder)
+        })
+        .or_else(|_| {
+            // Folders nested so deep that their handles or paths run out; this program has its ways with them.
+            let mut removed = Command::new("rm");
+            removed
+                .args(["-rf", "--"])
+                .arg(folder)
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
+            if removed.status()?.success() { Ok(()) } else { Err(io::Error::other("it cannot be removed")) }
+        })
 }
 
 /// The lock of one's own home; `None` when it was swept away in between.

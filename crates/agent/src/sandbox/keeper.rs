@@ -91,7 +91,9 @@ fn keep(command: &Child, job: &Job, input: UnixStream) -> io::Result<u8> {
         }
     };
     keeper.end_all();
-    waited?;
+    if let Some(why) = waited? {
+        tell(&format!("[killed: {why}]\n"));
+    }
     let Some(status) = keeper.ended else { return Err(io::Error::other("it does not end")) };
     // The process that wanted the command may be gone.
     let _ = rustix::io::write(io::stdin().as_fd(), &status.as_raw().to_ne_bytes());
@@ -105,8 +107,8 @@ struct Keeper {
 }
 
 impl Keeper {
-    /// Until the command has ended, or the tie has, or a limit is passed.
-    fn wait(&mut self, tied: PollFlags, limits: ProcessLimits) -> io::Result<()> {
+    /// Until the command has ended, or the tie has, or a limit is passed, which is told then.
+    fn wait(&mut self, tied: PollFlags, limits: ProcessLimits) -> io::Result<Option<String>> {
         let (exit, tie) = (pidfd_open(self.command, PidfdFlags::empty())?, io::stdin());
         let (mut looked, mut let_go) = (Instant::now(), None::<Instant>);
         while self.ended.is_none() {
@@ -117,7 +119,7 @@ impl Keeper {
             match poll(&mut watched, Some(&LOOK)) {
                 Ok(_) if watched.get(1).is_some_and(|tie| !tie.revents().is_empty()) => {
                     if tied == PollFlags::IN {
-                        return Ok(());
+                        return Ok(None);
                     }
                     let_go = Some(Instant::now());
                 }
@@ -125,17 +127,16 @@ impl Keeper {
                 Err(errno) => return Err(errno.into()),
             };
             if let_go.is_some_and(|when| when.elapsed() >= GRACE) {
-                return Ok(());
+                return Ok(None);
             }
             if self.ended.is_none() && looked.elapsed() >= LOOK.try_into().unwrap_or(GRACE) {
                 looked = Instant::now();
                 if let Some(why) = limits.passed() {
-                    eprintln!("[killed: {why}]");
-                    return Ok(());
+                    return Ok(Some(why));
                 }
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// The one that is known without asking the system, with its group.
@@ -180,24 +181,55 @@ impl Keeper {
 /// begun anew, the next look finds them: by then they are orphans.
 fn kill_descendants(known: &mut HashSet<Pid>) -> bool {
     let mut is_new = false;
-    each_descendant(|pid| is_new |= kill_process(pid, Signal::KILL).is_ok() && known.insert(pid));
+    each_descendant(getpid(), |pid| is_new |= kill_process(pid, Signal::KILL).is_ok() && known.insert(pid));
     is_new
 }
 
-/// All descendants of this process that run.
-pub(super) fn family() -> Vec<Pid> {
+/// All descendants of a process that run.
+pub(crate) fn family(of: Pid) -> Vec<Pid> {
     let mut all = Vec::new();
-    each_descendant(|pid| all.push(pid));
+    each_descendant(of, |pid| all.push(pid));
     all
 }
 
-/// Shows each descendant as it is seen. Children have higher numbers than their parents, and `/proc` is in their order.
-fn each_descendant(mut show: impl FnMut(Pid)) {
-    let mut family = HashSet::from([getpid()]);
+/// Shows each descendant as it is seen. Most children have higher numbers than their parents, and `/proc` is in the order of
+/// numbers; those that have not are found in a second pass over what was seen.
+fn each_descendant(of: Pid, mut show: impl FnMut(Pid)) {
+    let mut family = HashSet::from([of]);
+    let mut others: Vec<(Pid, Pid)> = Vec::new();
     for pid in processes() {
-        if parent(pid).is_some_and(|parent| family.contains(&parent)) && family.insert(pid) {
-            show(pid);
+        match parent(pid) {
+            Some(parent) if family.contains(&parent) => {
+                family.insert(pid);
+                show(pid);
+            }
+            Some(parent) => others.push((pid, parent)),
+            None => {}
         }
+    }
+    loop {
+        let before = others.len();
+        others.retain(|(pid, parent)| {
+            let is_ours = family.contains(parent);
+            if is_ours {
+                family.insert(*pid);
+                show(*pid);
+            }
+            !is_ours
+        });
+        if others.len() == before {
+            return;
+        }
+    }
+}
+
+/// Writes to where the command's errors go, unless the reader has stopped reading. The command has the
+/// same pipe and may have changed how it is written to.
+pub(super) fn tell(words: &str) {
+    let errors = io::stderr();
+    let mut ready = [PollFd::new(&errors, PollFlags::OUT)];
+    if poll(&mut ready, Some(&LOOK)).is_ok_and(|ready| ready > 0) {
+        let _ = rustix::io::write(&errors, words.as_bytes());
     }
 }
 

@@ -4,8 +4,10 @@
 use super::keeper::{family, stat_words};
 use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Pid, getpid};
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 /// Bounds of one command; 0 for none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -41,7 +43,7 @@ impl ProcessLimits {
 
     /// The bound that those below the keeper have passed, in words.
     pub(super) fn passed(self) -> Option<String> {
-        let family = family();
+        let family = family(getpid());
         let processes = family.len() as u64;
         if over(processes, self.processes) {
             return Some(format!(
@@ -57,14 +59,43 @@ impl ProcessLimits {
                 self.cpu
             ));
         }
+        let in_files = Unlinked::of(&family).memory;
         let memory = || family.iter().map(|pid| resident(*pid)).sum::<u64>();
         // Shared pages are in the first sum once for each process; the second is dearer and right.
         let shared_out = || family.iter().map(|pid| proportional(*pid)).sum::<u64>();
-        if over(memory(), self.memory) && over(shared_out(), self.memory) {
+        if over(memory() + in_files, self.memory) && over(shared_out() + in_files, self.memory) {
             let most = self.memory >> 20;
             return Some(format!("it held more than {most} MB of memory (tools.max_memory_mb)"));
         }
         None
+    }
+}
+
+/// Files without a name that processes hold open: no folder shows them.
+pub(crate) struct Unlinked {
+    /// Bytes of those that are in memory.
+    pub(crate) memory: u64,
+    /// Bytes of those that are on a disk.
+    pub(crate) disk: u64,
+}
+
+impl Unlinked {
+    pub(crate) fn of(family: &[Pid]) -> Self {
+        let (mut seen, mut sum) = (HashSet::new(), Self { memory: 0, disk: 0 });
+        for pid in family {
+            let open = fs::read_dir(format!("/proc/{}/fd", pid.as_raw_pid())).into_iter().flatten().flatten();
+            for entry in open {
+                let Ok(about) = fs::metadata(entry.path()) else { continue };
+                if !about.is_file() || about.nlink() > 0 || !seen.insert((about.dev(), about.ino())) {
+                    continue;
+                }
+                let is_memory = fs::read_link(entry.path())
+                    .is_ok_and(|to| to.as_os_str().as_encoded_bytes().starts_with(b"/memfd:"));
+                let bytes = about.blocks().saturating_mul(512);
+                if is_memory { sum.memory += bytes } else { sum.disk += bytes }
+            }
+        }
+        sum
     }
 }
 

@@ -3,7 +3,7 @@
 //! The network has nothing but its own loopback. Of the file system, all that no rule of [`files`](super::files) opens is
 //! covered by empty folders: Landlock guards what is opened, but not sockets with a name, such as those of Docker, tmux or a
 //! database, nor modes and owners. Root makes both by itself; for other users a user namespace comes first. Where the
-//! system allows none of it, `sockets` guards the network alone.
+//! system allows none of it, `calls` guards the network alone.
 
 use nix::sched::{CloneFlags, unshare};
 use rustix::fs::{CWD, StatVfsMountFlags};
@@ -13,7 +13,7 @@ use rustix::mount::{
 };
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::process::{getegid, geteuid};
-use std::ffi::OsString;
+use std::ffi::{CStr, OsString};
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -24,8 +24,11 @@ use std::path::{Path, PathBuf};
 const KEPT: &[&str] =
     &["bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "nix", "proc", "sbin", "sys", "usr"];
 /// Folders below these that are covered all the same.
-const COVERED: &[&str] = &["/dev/shm", "/dev/mqueue", "/nix/var"];
-const EMPTY: &str = "mode=0755,size=1m";
+const COVERED: &[&str] = &[SHARED_MEMORY, "/dev/mqueue", "/nix/var"];
+/// Where programs share memory; a process with namespaces has one of its own.
+pub(super) const SHARED_MEMORY: &str = "/dev/shm";
+const EMPTY: &CStr = c"mode=0755,size=1m";
+const SHARED: &CStr = c"mode=1777,size=256m";
 
 /// What of the file system stays, by real paths.
 pub(super) struct Places {
@@ -79,7 +82,8 @@ fn cover(places: &Places) -> io::Result<()> {
         trees.push((place, is_written, open_tree(CWD, place, flags)?));
     }
     for folder in &covered {
-        mount("tmpfs", folder, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, Some(empty().as_c_str()))?;
+        let options = if folder == Path::new(SHARED_MEMORY) { SHARED } else { EMPTY };
+        mount("tmpfs", folder, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, Some(options))?;
     }
     for (place, _, tree) in &trees {
         if is_covered(place) {
@@ -151,10 +155,6 @@ fn fix(place: &Path) -> io::Result<()> {
     let kept = kept.into_iter().filter(|(has, _)| now.contains(*has)).map(|(_, flag)| flag);
     let flags = kept.fold(MountFlags::BIND | MountFlags::RDONLY, |flags, flag| flags | flag);
     Ok(mount_remount(place, flags, "")?)
-}
-
-fn empty() -> std::ffi::CString {
-    std::ffi::CString::new(EMPTY).unwrap_or_default()
 }
 
 /// The folders to be covered: real ones that no place holds.

@@ -122,7 +122,7 @@ impl Proxy {
     fn tell(&self, asked: &Asked, why: &Refused) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.len() < MOST_OPEN && told.insert(format!("{}:{}", asked.name, asked.port)) {
-            eprintln!("komado: {}", why.words(asked));
+            super::keeper::tell(&format!("komado: {}\n", why.words(asked)));
         }
     }
 }

@@ -20,6 +20,7 @@ pub(crate) fn run(_: &mut App, args: Args) -> Outcome {
 
 /// Ends as the command does, and comes back only when it could not be run.
 pub(crate) fn without_app(args: Args) -> Fault {
+    crate::descriptors::keep_to_oneself();
     let ended = launcher().map_err(|why| why.to_string()).and_then(|launcher| {
         komado_agent::sandbox::run(&launcher, &args.words).map_err(|why| why.to_string())
     });

@@ -18,6 +18,11 @@ const ATTEMPTS: &[&str] = &[
     "unshare -m umount -l /tmp && echo GOT",
     "unshare -U -r -m sh -c 'umount -l /tmp && echo GOT'",
     "unshare -U -r -m sh -c 'mount -t tmpfs none /usr && echo GOT'",
+    "unshare -U true && echo GOT",
+    "unshare -n true && echo GOT",
+    // A file that runs as its owner, for other users of the machine.
+    "cp /usr/bin/env s; chmod 4755 s; test -u s && echo GOT",
+    "install -m 2755 /usr/bin/env g; test -g g && echo GOT",
     "nsenter -t $PPID -n true && echo GOT",
     "nsenter -t $PPID -m true && echo GOT",
     "nsenter -t 1 -n true && echo GOT",
@@ -83,7 +88,7 @@ fn calls_that_lead_around_the_walls_are_refused() {
         // Numbers of x86_64 and of all newer machines; a call that is not there is refused, too.
         Ground::new(on).python(
             r#"
-import ctypes, platform
+import ctypes, os, platform, resource
 libc = ctypes.CDLL(None, use_errno=True)
 is_x86 = platform.machine() == "x86_64"
 calls = {
@@ -96,6 +101,17 @@ calls = {
 }
 if is_x86:
     calls["socket with its second number"] = (41 | 0x40000000, 40, 1, 0)
+keeper = os.getppid()
+def attempt(name, act):
+    try:
+        act()
+        print("reached", name)
+    except OSError:
+        pass
+attempt("limits of the keeper", lambda: resource.prlimit(keeper, resource.RLIMIT_NOFILE, (0, 0)))
+attempt("priority of the keeper", lambda: os.setpriority(os.PRIO_PROCESS, keeper, 19))
+attempt("scheduling of the keeper", lambda: os.sched_setscheduler(keeper, os.SCHED_IDLE, os.sched_param(0)))
+resource.prlimit(0, resource.RLIMIT_NOFILE)
 for name, call in calls.items():
     if libc.syscall(*call) >= 0:
         print("reached", name)
@@ -104,4 +120,66 @@ print("done")
             "done",
         );
     }
+}
+
+#[test]
+fn descriptors_that_the_worker_was_started_with_are_not_open_inside() {
+    let dir = tempfile::tempdir().unwrap();
+    let secret = dir.path().join("secret");
+    std::fs::write(&secret, "SECRET").unwrap();
+    let mut ground = Ground::with(On::This, |confinement| {
+        let open = format!("exec 9< {}; exec \"$@\"", secret.display());
+        let before = ["sh", "-c", &open, "sh"].map(std::ffi::OsString::from);
+        confinement.launcher.splice(0..0, before);
+    });
+    let (text, is_error) = ground.shell("cat <&9");
+    assert!(is_error && !text.contains("SECRET"), "{text}");
+}
+
+/// What only namespaces keep apart must be closed where there are none.
+#[test]
+fn without_namespaces_neither_pairs_of_sockets_nor_shared_memory_lead_out() {
+    let mut ground = Ground::new(On::WithoutNamespaces);
+    let named = ground.outside().join("datagrams");
+    let outside = std::os::unix::net::UnixDatagram::bind(&named).unwrap();
+    std::fs::set_permissions(&named, PermissionsExt::from_mode(0o777)).unwrap();
+    outside.set_nonblocking(true).unwrap();
+    let program = format!(
+        r#"
+import ctypes, socket
+def attempt(name, act):
+    try:
+        act()
+        print("reached", name)
+    except OSError:
+        pass
+attempt("datagrams", lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b"x", "{}"))
+libc = ctypes.CDLL(None)
+if libc.shmget(4711, 4096, 0o1666) >= 0:
+    print("reached shared memory")
+a, b = socket.socketpair()
+a.send(b"pair")
+print(b.recv(9).decode())
+"#,
+        named.display()
+    );
+    ground.python(&program, "pair");
+    assert!(outside.recv(&mut [0]).is_err());
+}
+
+#[test]
+fn memory_is_shared_between_the_processes_of_a_command() {
+    Ground::new(On::This).python(
+        r#"
+import multiprocessing, multiprocessing.shared_memory
+lock = multiprocessing.Lock()
+with lock:
+    memory = multiprocessing.shared_memory.SharedMemory(create=True, size=1 << 20)
+    memory.buf[0] = 7
+    print(memory.buf[0])
+    memory.close()
+    memory.unlink()
+"#,
+        "7",
+    );
 }
