@@ -138,11 +138,12 @@ impl Walk<'_> {
         }
         self.hooks(&folder.join("hooks"));
         for (base, value) in ["config", "config.worktree"].iter().flat_map(|name| named(folder, name)) {
-            let path = base.join(value);
-            if path.is_dir() {
-                self.hooks(&path)
-            } else if path.exists() {
-                self.take(&path)
+            // What lies elsewhere is not the task's to change.
+            let path = base.join(value).canonicalize().ok().filter(|path| path.starts_with(self.root));
+            match path {
+                Some(folder) if folder.is_dir() => self.hooks(&folder),
+                Some(file) => self.take(&file),
+                None => {}
             }
         }
     }
