@@ -465,9 +465,8 @@ fn in_a_folder_whose_path_is_not_utf8_every_verb_gives_json() {
         run(args);
     }
     assert!(replaced(&run(&["complete", "s", "done"])[0]["folder"]));
-    run(&["task", "add", "--title", "t", "words"]);
-    let task = run(&["task", "list"])[0]["session"].as_str().unwrap().to_owned();
-    assert!(replaced(&run(&["task", "show", &task])[0]["files"]));
+    run(&["new", "--id", "t", "--task", "github:ann/tool/issue/27"]);
+    assert!(replaced(&run(&["task", "show", "t"])[0]["files"]));
     run(&["demo", "--fast", "--turns", "1"]);
     std::fs::remove_file(folder.join(named)).unwrap();
     let forgotten = run(&["user", "forget", "ann", "--export", "\u{fffd}", "--yes"]);
