@@ -252,7 +252,7 @@ fn read_config(
     let names: Vec<String> = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
     let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let (home, xdg) = (path("HOME").filter(|home| home.is_absolute()), path("XDG_CONFIG_HOME"));
-    let cwd = std::env::current_dir()?;
+    let cwd = working_folder()?;
     Ok(Config::load(&Sources {
         flags: &flags,
         env: &|name| std::env::var(name).ok(),
@@ -264,6 +264,18 @@ fn read_config(
         in_folder,
         has_consent: &|path, digest| consents.has(About::Settings, path, digest),
     }))
+}
+
+/// The working folder.
+pub(crate) fn working_folder() -> Outcome<PathBuf> {
+    std::env::current_dir().map_err(|why| match why.kind() {
+        std::io::ErrorKind::NotFound => Fault::usage(
+            "the working folder is gone: it was removed or moved; change to one that is there, with `cd`",
+        ),
+        _ => Fault::usage(format!(
+            "the working folder cannot be found: {why}; change to another one, with `cd`"
+        )),
+    })
 }
 
 /// This machine's name.

@@ -10,6 +10,7 @@ use serde::Serialize;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// Columns of a page that is no terminal's: enough for a line that says something.
@@ -256,6 +257,11 @@ fn width() -> usize {
     let asked = rustix::termios::tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col)).ok();
     let told = || std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     asked.filter(|n| *n > 0).or_else(told).unwrap_or(100).clamp(20, 500)
+}
+
+/// A path as JSON can hold it: what is not UTF-8 in it is replaced. A path itself would be no JSON then.
+pub(crate) fn text_of(path: &Path) -> String {
+    path.display().to_string()
 }
 
 /// A number of things, with the word for one or many of them.

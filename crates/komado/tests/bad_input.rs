@@ -96,11 +96,7 @@ fn an_unknown_window_is_an_error_that_names_the_flag() {
     let place = Place::new();
     fails(&place.run(&["new", "--model", "mystery-7b"]), 2, &["mystery-7b", "--window"]);
     assert_eq!(place.run(&["new", "--model", "mystery-7b", "--window", "4096"]).code, 0);
-    std::fs::write(
-        place.path().join("komado.yaml"),
-        "llm:\n  openai:\n    model: m\n    context_length: 9000\n",
-    )
-    .unwrap();
+    place.settings("llm:\n  openai:\n    model: m\n    context_length: 9000\n");
     assert_eq!(place.json(&["new"])["window"], 9000);
 }
 

@@ -276,6 +276,8 @@ fn sessions_are_resources_and_can_be_taken_up_again() {
         for wrong in ["komado://session/nowhere", "komado://session/", "file:///etc/passwd"] {
             assert!(read(wrong.into()).await.is_err(), "{wrong}");
         }
+        let plural = read(format!("komado://sessions/{session}")).await.unwrap_err().to_string();
+        assert!(plural.contains("komado://session/ID"), "{plural}");
         let prompt = client.get_prompt(GetPromptRequestParams::new("resume")).await.unwrap();
         let said = format!("{:?}", prompt.messages);
         assert!(said.contains(&session) && said.contains("recall"), "{said}");

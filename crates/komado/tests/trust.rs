@@ -5,6 +5,7 @@ mod run;
 
 use komado_provider::scripted::{Options, Server, Step};
 use run::{Place, Said, TALK, feed};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 fn server() -> Server {
@@ -371,6 +372,192 @@ fn trust_says_what_it_does_not_find_or_need() {
     write(&place, "session: {meter: bytes4}\n");
     assert!(place.ok(&["trust"]).contains("needs no consent"));
     place.ok(&["sessions"]);
+}
+
+#[test]
+fn a_file_that_speaks_of_a_provider_does_not_choose_it_without_consent() {
+    let place = Place::new();
+    for (yaml, key) in [
+        ("llm: {ollama: {model: m, context_length: 8000}}\n", "llm.ollama.model (line 1)"),
+        ("llm: {openai: {context_length: 8000}}\n", "llm.openai.context_length (line 1)"),
+    ] {
+        write(&place, yaml);
+        let mut command = place.command(&["ask", "secret?"]);
+        command.env("ANTHROPIC_API_KEY", "sk-sesame");
+        let said = feed(command, b"");
+        assert!(said.code == 2 && said.err.contains(key), "{yaml}: {}", said.err);
+        assert!(said.err.contains("without your consent"), "{}", said.err);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn rules_that_are_named_through_proc_are_part_of_what_is_consented_to() {
+    let place = Place::new();
+    std::fs::write(place.path().join("RULES.md"), "be good").unwrap();
+    place.settings("agent: {rules_file: /proc/self/cwd/RULES.md}\n");
+    place.ok(&["sessions"]);
+    std::fs::write(place.path().join("RULES.md"), "be evil").unwrap();
+    assert_eq!(place.run(&["sessions"]).code, 2);
+}
+
+#[test]
+fn a_folder_that_only_looks_like_marks_is_not_taken_for_an_empty_one() {
+    for made in [".trust/x", ".trust-evil/f", ".trustworthy"] {
+        let place = Place::new();
+        let path = place.base().join(made);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, "x").unwrap();
+        let said = place.run(&["new"]);
+        assert!(said.code == 2 && said.err.contains("`komado trust`"), "{made}: {}", said.err);
+        assert!(
+            !place.base().join("running").exists(),
+            "{made}: nothing is kept that would be refused later"
+        );
+        let said = place.run(&["trust"]);
+        if made == ".trust/x" {
+            assert!(said.code == 2 && said.err.contains(".trust is a folder"), "{}", said.err);
+            assert!(said.err.contains("remove it") && said.err.contains("--base-dir"), "{}", said.err);
+            // The advice works.
+            std::fs::remove_dir_all(place.base().join(".trust")).unwrap();
+            place.run(&["trust"]);
+        }
+        for _ in 0..2 {
+            place.ok(&["new"]);
+        }
+    }
+}
+
+/// A folder whose name is not UTF-8, to run in.
+fn unnameable(place: &Place) -> std::path::PathBuf {
+    let folder = place.path().join(std::ffi::OsStr::from_bytes(b"\xff\xfe"));
+    std::fs::create_dir(&folder).unwrap();
+    folder
+}
+
+#[test]
+fn in_a_folder_whose_path_is_not_utf8_every_verb_gives_json() {
+    let place = Place::new();
+    let folder = unnameable(&place);
+    std::fs::write(folder.join("komado.yaml"), "session: {user: ann}\n").unwrap();
+    let named = std::ffi::OsStr::from_bytes(b"\xff");
+    let run = |args: &[&str]| {
+        let mut command = place.command(&[]);
+        let args = args.iter().map(|arg| if *arg == "\u{fffd}" { named } else { std::ffi::OsStr::new(arg) });
+        let args: Vec<_> = args.collect();
+        command.current_dir(&folder).args(&args).arg("--json");
+        let said = feed(command, b"");
+        assert_eq!(said.code, 0, "{args:?}: {}", said.err);
+        let lines = said.out.lines().map(|line| serde_json::from_str(line).unwrap());
+        lines.collect::<Vec<serde_json::Value>>()
+    };
+    let replaced = |value: &serde_json::Value| value.as_str().unwrap().contains('\u{fffd}');
+    let trusted = run(&["trust"]);
+    assert!(replaced(&trusted[0]["path"]), "{trusted:?}");
+    assert!(replaced(&run(&["trust", "--list"])[0]["path"]));
+    let new = run(&["new", "--id", "s", "--meter", "bytes4"]);
+    assert!(replaced(&new[0]["folder"]), "{new:?}");
+    assert_eq!(run(&["trust"]).len(), 2);
+    run(&["append", "s", "hello"]);
+    assert!(replaced(&run(&["export", "s", "--output", "\u{fffd}"])[0]["file"]));
+    assert!(replaced(&run(&["report", "--out", "\u{fffd}"])[0]["file"]));
+    for args in [&["sessions"][..], &["config"], &["doctor"], &["stats"]] {
+        run(args);
+    }
+    assert!(replaced(&run(&["complete", "s", "done"])[0]["folder"]));
+    run(&["new", "--id", "t", "--task", "github:ann/tool/issue/27"]);
+    assert!(replaced(&run(&["task", "show", "t"])[0]["files"]));
+    run(&["demo", "--fast", "--turns", "1"]);
+    std::fs::remove_file(folder.join(named)).unwrap();
+    let forgotten = run(&["user", "forget", "ann", "--export", "\u{fffd}", "--yes"]);
+    assert!(replaced(&forgotten.last().unwrap()["folder"]), "{forgotten:?}");
+    let revoked = run(&["trust", "--revoke"]);
+    assert!(
+        revoked.iter().all(|row| row["trusted"] == false) && replaced(&revoked[0]["path"]),
+        "{revoked:?}"
+    );
+}
+
+#[test]
+fn the_undo_of_a_consent_works_wherever_the_folder_is() {
+    let place = Place::new();
+    for name in [&b"\xff\xfe"[..], b"a\nb", b"it's here", b"plain"] {
+        let folder = place.path().join(std::ffi::OsStr::from_bytes(name));
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("komado.yaml"), "session: {user: ann}\n").unwrap();
+        let sh = |script: &str| {
+            let mut command = place.program("sh");
+            let path = format!(
+                "{}:$PATH",
+                std::path::Path::new(env!("CARGO_BIN_EXE_komado")).parent().unwrap().display()
+            );
+            command.current_dir(&folder).args(["-c", &format!("PATH={path}; {script}")]);
+            feed(command, b"")
+        };
+        let said = sh("komado trust");
+        let undo = said.err.lines().find_map(|line| line.strip_prefix("undo: ")).unwrap().to_owned();
+        assert_eq!(sh("komado sessions").code, 0, "{undo}");
+        let revoked = sh(&undo);
+        assert_eq!(revoked.code, 0, "{undo}: {}", revoked.err);
+        assert_eq!(sh("komado sessions").code, 2, "{undo}");
+        let again = revoked.err.lines().find_map(|line| line.strip_prefix("undo: ")).unwrap().to_owned();
+        assert_eq!((sh(&again).code, sh("komado sessions").code), (0, 0), "{again}");
+    }
+}
+
+#[test]
+fn what_needs_consent_is_shown_last_and_harmless_settings_do_not_scroll_it_away() {
+    let place = Place::new();
+    let harmless: String =
+        (0..3_000).map(|n| format!("  p{n}: {{stelis_config: {{max_depth: 3}}}}\n")).collect();
+    write(&place, &format!("compaction: {{command: ./evil}}\npersonas:\n{harmless}"));
+    let shown = at_a_terminal(&place, "n", &["sessions"]);
+    let (before, _) = shown.split_once("komado: these settings").unwrap();
+    let last: Vec<&str> = before.lines().rev().take(2).map(str::trim_end).collect();
+    assert_eq!(last, ["! line 1: compaction.command = ./evil", "  and 2,980 harmless ones"]);
+    assert!(before.lines().count() < 30);
+    let all = place.run(&["trust", "--show"]);
+    assert_eq!((all.code, all.out.lines().count()), (0, 3_002), "{}", all.err);
+    assert!(all.out.ends_with("! line 1: compaction.command = ./evil\n"));
+}
+
+#[test]
+fn show_consents_to_nothing_and_says_what_is_trusted() {
+    let place = Place::new();
+    write(&place, "session: {user: ann}\n");
+    let said = place.run(&["trust", "--show"]);
+    assert!(said.code == 0 && said.out.contains("! line 1: session.user = ann"), "{}", said.err);
+    assert!(said.err.contains("not trusted: ") && !said.err.contains("undo: "), "{}", said.err);
+    assert_eq!(place.json(&["trust", "--show"])["trusted"], false);
+    assert_eq!(place.run(&["sessions"]).code, 2);
+    assert_eq!(place.ok(&["trust", "--list"]), "nothing was consented to\n");
+    std::fs::create_dir_all(place.base().join("running")).unwrap();
+    place.ok(&["trust", "komado.yaml"]);
+    let rows = place.json_lines(&["trust", "--show"]);
+    assert_eq!([&rows[0]["trusted"], &rows[1]["trusted"]], [true, false], "{rows:?}");
+    assert_eq!(place.run(&["sessions"]).code, 2);
+}
+
+#[test]
+fn a_folder_that_is_restored_to_its_own_path_is_still_the_users() {
+    let (place, kept) = (Place::new(), tempfile::tempdir().unwrap());
+    let s = place.session();
+    copy(&place.base(), kept.path());
+    std::fs::remove_dir_all(place.base()).unwrap();
+    copy(kept.path(), &place.base());
+    place.ok(&["log", &s]);
+}
+
+#[test]
+fn a_working_folder_that_is_gone_is_named_as_the_reason() {
+    let place = Place::new();
+    for verb in ["sessions", "trust", "new"] {
+        let mut command = place.program("sh");
+        let komado = env!("CARGO_BIN_EXE_komado");
+        command.args(["-c", &format!("mkdir gone && cd gone && rmdir ../gone && '{komado}' {verb}")]);
+        let said = feed(command, b"");
+        assert!(said.code == 2 && said.err.contains("the working folder is gone"), "{verb}: {}", said.err);
+    }
 }
 
 fn copy(from: &std::path::Path, to: &std::path::Path) {

@@ -16,7 +16,7 @@ use komado_core::notation::tamed;
 use std::fmt;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::PathBuf;
 
 /// Settings that name a file whose words reach a model: they belong to the content that is consented to.
 const NAMING: [&str; 2] = ["agent.rules_file", "agent.playbook"];
@@ -47,7 +47,7 @@ pub(crate) struct Written {
     pub(crate) value: String,
     /// True when it needs consent.
     pub(crate) needs_consent: bool,
-    /// The file it names, where that belongs to the content.
+    /// The file it names, where that belongs to the content, as it will be opened.
     file: Option<PathBuf>,
 }
 
@@ -67,8 +67,7 @@ impl Written {
             line,
             value: shown(setting.kind, text),
             needs_consent: !setting.is_harmless || text.contains("${"),
-            // What lies elsewhere did not come with the folder.
-            file: file.map(|file| plain(&file)).filter(|file| file.starts_with(sources.cwd)),
+            file,
         }
     }
 }
@@ -105,7 +104,8 @@ pub(super) fn check(found: &Found, sources: &Sources<'_>) -> Result<Option<Box<U
     }
 }
 
-/// The digest of a file and of the files of the folder that it names.
+/// The digest of a file and of the files that it names. These count wherever they seem to lie: by links, `..` and `/proc` a
+/// path may lead back into the folder.
 fn digest(found: &Found, written: &[Written]) -> Result<String, ConfigError> {
     let mut hasher = blake3::Hasher::new();
     let mut add = |bytes: &[u8]| {
@@ -127,19 +127,6 @@ fn digest(found: &Found, written: &[Written]) -> Result<String, ConfigError> {
         }
     }
     Ok(hasher.finalize().to_hex().to_string())
-}
-
-/// A path in which `..` leads nowhere else by surprise. Links stay: where they lead is part of the folder.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(plain.pop()),
-            Component::CurDir => {}
-            part => plain.push(part),
-        }
-    }
-    plain
 }
 
 /// A value as it is written, without what is secret in it.

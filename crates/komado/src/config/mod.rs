@@ -40,7 +40,7 @@ use origin::{Place, Row};
 use table::{Named, PERSONA, PROVIDER, SERVER, SETTINGS, Setting};
 
 pub(crate) use agent::AgentWishes;
-pub(crate) use consent::{InFolder, Unconsented};
+pub(crate) use consent::{InFolder, Unconsented, Written};
 pub(crate) use error::ConfigError;
 pub(crate) use ladder::LadderWishes;
 pub(crate) use reference::reference;

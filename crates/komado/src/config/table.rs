@@ -28,7 +28,8 @@ pub(crate) struct Setting {
     /// A short name, which makes `KOMADO_BASE_DIR` and `--base-dir` out of `base_dir`.
     pub(crate) short: Option<&'static str>,
     /// True when a file that came with a folder may set it without the user's consent: it leads nowhere, runs nothing, says
-    /// nothing to a model, and removes and spends nothing. A new setting needs consent unless its row says otherwise.
+    /// nothing to a model, and removes nothing. So nothing that is said of a provider is: one that is spoken of may be the one
+    /// that is asked, and its model has a price. A new setting needs consent unless its row says otherwise.
     pub(crate) is_harmless: bool,
     /// What it does, in one line.
     pub(crate) about: &'static str,

@@ -75,7 +75,8 @@ pub(crate) fn claim(path: &Path, consents: &Consents) -> Outcome {
         Err(_) => return Ok(()),
     }
     match trust(path, consents) {
-        Err(Untrusted::Mark(_)) => Ok(()),
+        Err(Untrusted::Mark(why)) if cannot_write(&why) => Ok(()),
+        Err(Untrusted::Mark(why)) => Err(unmarked(path, &why)),
         Err(Untrusted::Consent(why)) => {
             // A folder that is left without a mark would be refused next time. One that is not empty stays.
             let _ = std::fs::remove_dir(path);
@@ -87,6 +88,19 @@ pub(crate) fn claim(path: &Path, consents: &Consents) -> Outcome {
         }
         Ok(()) => Ok(()),
     }
+}
+
+/// The error for a folder that could not be marked: what was kept in it would be refused next time.
+pub(crate) fn unmarked(path: &Path, why: &io::Error) -> Fault {
+    Fault::usage(format!(
+        "{}: it cannot be marked as yours: {why}; or name the folder with --base-dir PATH",
+        tamed(&path.display().to_string())
+    ))
+}
+
+/// True where nothing can be put into a folder at all.
+fn cannot_write(why: &io::Error) -> bool {
+    matches!(why.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
 /// Why a folder could not be trusted.
@@ -110,10 +124,16 @@ pub(crate) fn trust(path: &Path, consents: &Consents) -> Result<(), Untrusted> {
 
 /// Puts the mark in place of what has its name, a link included.
 fn put(folder: &Path, text: &str) -> io::Result<()> {
+    let mark = folder.join(MARK);
+    if mark.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+        let shown = tamed(&mark.display().to_string());
+        let why = format!("{shown} is a folder, where a file belongs: look into it, remove it and try again");
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, why));
+    }
     let mut file = tempfile::Builder::new().prefix(&format!("{MARK}-")).tempfile_in(folder)?;
     file.write_all(text.as_bytes())?;
     file.as_file().sync_all()?;
-    file.persist(folder.join(MARK)).map_err(|error| error.error)?;
+    file.persist(mark).map_err(|error| error.error)?;
     Ok(())
 }
 
@@ -123,10 +143,16 @@ fn mark(folder: &Path) -> Option<String> {
     String::from_utf8(regular::read(&path, MOST).ok()?).ok()
 }
 
-/// True when nothing is in it but marks: two processes that begin at once may both put one.
+/// True when nothing is in it but marks: two processes that begin at once may both put one. A folder or a link with such a
+/// name is none.
 fn is_empty(folder: &Path) -> bool {
     let is_mark = |entry: io::Result<std::fs::DirEntry>| {
-        entry.is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with(MARK))
+        entry.is_ok_and(|entry| {
+            let name = entry.file_name();
+            let rest = name.to_str().and_then(|name| name.strip_prefix(MARK));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+                && entry.file_type().is_ok_and(|kind| kind.is_file())
+        })
     };
     std::fs::read_dir(folder).is_ok_and(|mut entries| entries.all(is_mark))
 }

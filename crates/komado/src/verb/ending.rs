@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::fault::{Fault, Outcome};
-use crate::paper::say;
+use crate::paper::{say, text_of};
 use crate::verb::thread::ended;
 use komado_core::session::Session;
 use komado_core::{Address, SessionId, ThreadId};
@@ -36,7 +36,7 @@ pub(super) fn make(
             "completed_at": session.completed_at,
             "error_message": session.error_message,
             "aborted": aborted,
-            "folder": folder,
+            "folder": folder.as_deref().map(text_of),
             "undo": undo,
             "undo_aborted": again,
         }));

@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::fault::Outcome;
-use crate::paper::say;
+use crate::paper::{say, text_of};
 use crate::progress;
 use clap::Args as ClapArgs;
 use komado_core::Address;
@@ -39,7 +39,9 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     file.persist(&path).map_err(|e| e.error)?;
     bar.finish_and_clear();
     if app.paper.json {
-        return app.paper.json(&serde_json::json!({ "session": found.session.as_str(), "file": path }));
+        return app
+            .paper
+            .json(&serde_json::json!({ "session": found.session.as_str(), "file": text_of(&path) }));
     }
     say(format!("wrote {}", path.display()));
     Ok(())

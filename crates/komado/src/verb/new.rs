@@ -4,7 +4,7 @@ pub(crate) mod stelis;
 
 use crate::app::{App, hostname};
 use crate::fault::{Exit, Fault, Outcome};
-use crate::paper::{number, say};
+use crate::paper::{number, say, text_of};
 use clap::Args as ClapArgs;
 use komado_core::journal::Setup;
 use komado_core::session::{Meta, MetaConfig, StelisConfig, TaskKey};
@@ -68,7 +68,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     if app.paper.json {
         return app.paper.json(&json!({
             "session": id.as_str(),
-            "folder": folder,
+            "folder": folder.as_deref().map(text_of),
             "user": meta.user,
             "task": meta.task_key.to_string(),
             "model": meta.config.model,

@@ -9,7 +9,7 @@ mod words;
 
 use crate::app::App;
 use crate::fault::{Fault, Outcome};
-use crate::paper::{count, number, say};
+use crate::paper::{count, number, say, text_of};
 use crate::progress;
 use clap::{Args as ClapArgs, ValueEnum};
 pub(crate) use html::POLICY;
@@ -219,7 +219,7 @@ fn keep(app: &mut App, path: &Path, told: &Report, look: Look) -> Outcome {
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     if app.paper.json {
-        return app.paper.json(&serde_json::json!({ "file": path }));
+        return app.paper.json(&serde_json::json!({ "file": text_of(path) }));
     }
     say(format!("wrote {}", path.display()));
     Ok(())

@@ -3,10 +3,10 @@
 //! What is shown may have been written by another person: it is shown on lines of its own, without its secrets, and without anything
 //! that a terminal would act on.
 
-use crate::app::{App, Options};
-use crate::config::{Config, InFolder, Sources, Unconsented};
+use crate::app::{App, Options, working_folder};
+use crate::config::{Config, InFolder, Sources, Unconsented, Written};
 use crate::fault::{Exit, Fault, Outcome};
-use crate::paper::say;
+use crate::paper::{count, number, say, text_of};
 use crate::table::table;
 use crate::trust::sessions::{self, Untrusted};
 use crate::trust::{About, Consents};
@@ -22,14 +22,21 @@ const SETTINGS: &str = "komado.yaml";
 const SESSIONS: &str = "contexts";
 /// How many entries of a folder are listed.
 const LISTED: usize = 20;
+/// How many harmless settings of a file are listed before those that need consent.
+const HARMLESS: usize = 20;
+/// How many settings that need consent fit on a screen: with more of them a question says where to read them.
+const READABLE: usize = 15;
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// A folder with komado.yaml or contexts in it, or one of these two; left out: the working folder
     path: Option<PathBuf>,
     /// List what was consented to
-    #[arg(long, conflicts_with_all = ["path", "revoke"])]
+    #[arg(long, conflicts_with_all = ["path", "revoke", "show"])]
     list: bool,
+    /// Show all that is found, and consent to nothing
+    #[arg(long, conflicts_with = "revoke")]
+    show: bool,
     /// Take consent back
     #[arg(long)]
     revoke: bool,
@@ -53,17 +60,17 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         ));
     }
     if let Some(path) = settings.filter(|path| path.symlink_metadata().is_ok()) {
-        trust_settings(app, &consents, &path)?;
+        trust_settings(app, &consents, &path, args.show)?;
     }
     if let Some(path) = sessions.filter(|path| path.symlink_metadata().is_ok()) {
-        trust_sessions(app, &consents, &path)?;
+        trust_sessions(app, &consents, &path, args.show)?;
     }
     Ok(())
 }
 
 /// The settings file and the folder of sessions that a path means.
 fn meant(path: &Path) -> Outcome<[Option<PathBuf>; 2]> {
-    let absolute = std::path::absolute(path)?;
+    let absolute = working_folder()?.join(path);
     let name = absolute.file_name().and_then(|name| name.to_str());
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let inside = |name: &str| {
@@ -86,11 +93,11 @@ fn meant(path: &Path) -> Outcome<[Option<PathBuf>; 2]> {
     }
 }
 
-fn trust_settings(app: &mut App, consents: &Consents, path: &Path) -> Outcome {
+fn trust_settings(app: &mut App, consents: &Consents, path: &Path, only_shows: bool) -> Outcome {
     let Some(file) = asking(path)? else {
         return app.paper.line(match app.paper.json {
             true => {
-                json!({ "about": "settings", "path": path, "trusted": true, "settings": [], "undo": null })
+                json!({ "about": "settings", "path": text_of(path), "trusted": true, "settings": [], "undo": null })
                     .to_string()
             }
             false => {
@@ -98,8 +105,11 @@ fn trust_settings(app: &mut App, consents: &Consents, path: &Path) -> Outcome {
             }
         });
     };
-    keep_settings(&file, consents)?;
-    let undo = undo(&file.path);
+    let is_trusted = !only_shows || consents.has(About::Settings, &file.path, &file.digest);
+    if !only_shows {
+        keep_settings(&file, consents)?;
+    }
+    let undo = (!only_shows).then(|| undo(&file.path));
     if app.paper.json {
         let rows: Vec<_> = file
             .written
@@ -107,12 +117,21 @@ fn trust_settings(app: &mut App, consents: &Consents, path: &Path) -> Outcome {
             .map(|one| json!({ "key": one.key, "line": one.line, "value": one.value, "needs_consent": one.needs_consent }))
             .collect();
         return app.paper.json(
-            &json!({ "about": "settings", "path": file.path, "trusted": true, "settings": rows, "undo": undo }),
+            &json!({ "about": "settings", "path": text_of(&file.path), "trusted": is_trusted, "settings": rows, "undo": undo }),
         );
     }
-    lines(&file).iter().try_for_each(|line| app.paper.line(line))?;
-    say(format!("trusted: {}, with exactly this content", tamed(&file.path.display().to_string())));
-    say(format!("undo: {undo}"));
+    let most = if only_shows { usize::MAX } else { HARMLESS };
+    lines(&file, most).iter().try_for_each(|line| app.paper.line(line))?;
+    let shown = tamed(&file.path.display().to_string());
+    say_whether(is_trusted, &shown, "with exactly this content", undo)
+}
+
+/// Says whether something is trusted, and how that is undone where it was just done.
+fn say_whether(is_trusted: bool, shown: &str, how: &str, undo: Option<String>) -> Outcome {
+    say(if is_trusted { format!("trusted: {shown}, {how}") } else { format!("not trusted: {shown}") });
+    if let Some(undo) = undo {
+        say(format!("undo: {undo}"));
+    }
     Ok(())
 }
 
@@ -135,10 +154,12 @@ fn asking(path: &Path) -> Outcome<Option<Box<Unconsented>>> {
     Ok(config.unconsented)
 }
 
-fn trust_sessions(app: &mut App, consents: &Consents, path: &Path) -> Outcome {
+fn trust_sessions(app: &mut App, consents: &Consents, path: &Path, only_shows: bool) -> Outcome {
     let shown = tamed(&path.display().to_string());
-    match sessions::look(path, consents) {
+    let found = sessions::look(path, consents);
+    match found {
         sessions::Found::Absent | sessions::Found::Link => return sessions::check(path, consents),
+        _ if only_shows => {}
         sessions::Found::Own if !app.paper.json => {
             say(format!("{shown} is trusted already"));
             return Ok(());
@@ -146,17 +167,16 @@ fn trust_sessions(app: &mut App, consents: &Consents, path: &Path) -> Outcome {
         sessions::Found::Own => {}
         sessions::Found::Empty | sessions::Found::Strange => keep_sessions(path, consents)?,
     }
-    let (undo, held) = (undo(path), held(path));
+    let is_trusted = !only_shows || found == sessions::Found::Own;
+    let (undo, held) = ((!only_shows).then(|| undo(path)), held(path));
     if app.paper.json {
         return app.paper.json(
-            &json!({ "about": "sessions", "path": path, "trusted": true, "holds": held, "undo": undo }),
+            &json!({ "about": "sessions", "path": text_of(path), "trusted": is_trusted, "holds": held, "undo": undo }),
         );
     }
     app.paper.line(&shown)?;
     held.iter().try_for_each(|line| app.paper.line(format!("  {line}")))?;
-    say(format!("trusted: {shown}, with whatever is or will be in it"));
-    say(format!("undo: {undo}"));
-    Ok(())
+    say_whether(is_trusted, &shown, "with whatever is or will be in it", undo)
 }
 
 fn list(app: &mut App, consents: &Consents) -> Outcome {
@@ -189,10 +209,11 @@ fn revoke(app: &mut App, consents: &Consents, path: &Path, meant: [Option<PathBu
         return Err(Fault::new(Exit::NotFound, why));
     }
     for (about, path) in revoked {
-        let again = format!("komado trust {}", quoted(&path));
+        let again = command("komado trust", &path);
         if app.paper.json {
-            app.paper
-                .json(&json!({ "about": about.name(), "path": path, "trusted": false, "undo": again }))?;
+            app.paper.json(
+                &json!({ "about": about.name(), "path": text_of(&path), "trusted": false, "undo": again }),
+            )?;
             continue;
         }
         app.paper.line(format!("revoked: {}", tamed(&path.display().to_string())))?;
@@ -202,23 +223,37 @@ fn revoke(app: &mut App, consents: &Consents, path: &Path, meant: [Option<PathBu
 }
 
 fn undo(path: &Path) -> String {
-    format!("komado trust --revoke {}", quoted(path))
+    command("komado trust --revoke", path)
 }
 
-/// A path as a shell takes it.
-fn quoted(path: &Path) -> String {
-    let text = tamed(&path.display().to_string());
+/// A command about a path, as a shell takes it. A path that cannot be shown as it is leaves its last part, which is a name of
+/// ours, and the folder to run the command in.
+fn command(words: &str, path: &Path) -> String {
+    let Some(text) = path.to_str().filter(|text| tamed(text) == *text) else {
+        let name = path.file_name().unwrap_or_default().display();
+        return format!("{words} {name}  # after `cd` to the folder that it is in");
+    };
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
-    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    match text.chars().all(is_plain) {
+        true => format!("{words} {text}"),
+        false => format!("{words} '{}'", text.replace('\'', r"'\''")),
+    }
 }
 
-/// A file and its settings, for people.
-fn lines(file: &Unconsented) -> Vec<String> {
+/// A file and its settings, for people: those that need consent last, where they are not scrolled away, and before them the
+/// harmless ones, at most so many.
+fn lines(file: &Unconsented, most: usize) -> Vec<String> {
     let mut lines = vec![tamed(&file.path.display().to_string())];
-    lines.extend(file.written.iter().map(|one| {
+    let all_of = |asks: bool| file.written.iter().filter(move |one| one.needs_consent == asks);
+    let line = |one: &Written| {
         let mark = if one.needs_consent { "!" } else { " " };
         format!("{mark} line {}: {} = {}", one.line, one.key, one.value)
-    }));
+    };
+    lines.extend(all_of(false).take(most).map(line));
+    if let Some(more) = all_of(false).count().checked_sub(most).filter(|more| *more > 0) {
+        lines.push(format!("  and {} harmless ones", number(more as u64)));
+    }
+    lines.extend(all_of(true).map(line));
     if let Some(own) = &file.replaces {
         lines.push(format!("! in place of your own {}", tamed(&own.display().to_string())));
     }
@@ -267,12 +302,12 @@ pub(crate) fn keep_settings(file: &Unconsented, consents: &Consents) -> Outcome 
 /// Keeps the consent to a folder of sessions.
 pub(crate) fn keep_sessions(path: &Path, consents: &Consents) -> Outcome {
     sessions::trust(path, consents).map_err(|why| {
-        let (what, why) = match why {
-            Untrusted::Mark(why) => ("it cannot be marked", why),
-            Untrusted::Consent(why) => ("the consent cannot be kept", why),
+        let why = match why {
+            Untrusted::Mark(why) => return sessions::unmarked(path, &why),
+            Untrusted::Consent(why) => why,
         };
         Fault::usage(format!(
-            "{}: {what}: {why}; name the folder with --base-dir PATH",
+            "{}: the consent cannot be kept: {why}; name the folder with --base-dir PATH",
             tamed(&path.display().to_string())
         ))
     })
@@ -285,7 +320,12 @@ pub(crate) fn can_ask(options: &Options) -> bool {
 
 /// Shows a file and asks whether it may be used.
 pub(crate) fn ask_about(file: &Unconsented) -> Outcome<bool> {
-    lines(file).into_iter().for_each(say);
+    lines(file, HARMLESS).into_iter().for_each(say);
+    let asking = file.written.iter().filter(|one| one.needs_consent).count();
+    if asking > READABLE {
+        let asking = count(asking as u64, "setting");
+        say(format!("{asking} above need consent; `komado trust --show | less` shows them page by page"));
+    }
     ask(
         "komado: these settings were found in this folder. Use them, now and as long as they stay as they are? [y/N] ",
     )

@@ -1,6 +1,6 @@
 //! The settings of the server, of its traces, and of model providers.
 
-use super::{HARMLESS, HTTP, Kind, PLAIN, Setting};
+use super::{HTTP, Kind, PLAIN, Setting};
 
 const DIALECTS: &[&str] = &["openai", "responses", "anthropic", "ollama"];
 const ON_FAULT: &[&str] = &["pass", "stop"];
@@ -97,11 +97,7 @@ pub(super) const ROWS: &[Setting] = &[
         ..PLAIN
     },
     Setting { path: "llm.provider", default: Some("openai"), about: "The model provider to call.", ..PLAIN },
-    Setting {
-        path: "llm.<provider>.model",
-        about: "The model's name, as its provider spells it.",
-        ..HARMLESS
-    },
+    Setting { path: "llm.<provider>.model", about: "The model's name, as its provider spells it.", ..PLAIN },
     Setting {
         path: "llm.<provider>.models",
         kind: Kind::Lines,
@@ -112,13 +108,13 @@ pub(super) const ROWS: &[Setting] = &[
         path: "llm.<provider>.context_length",
         kind: Kind::Count { min: 1, max: 1_000_000_000 },
         about: "The model's window, in tokens; never guessed.",
-        ..HARMLESS
+        ..PLAIN
     },
     Setting {
         path: "llm.<provider>.threshold",
         kind: Kind::Percent,
         about: "The percentage of the window at which something is done; -1: as for all.",
-        ..HARMLESS
+        ..PLAIN
     },
     Setting {
         path: "llm.<provider>.api_key",
@@ -143,12 +139,12 @@ pub(super) const ROWS: &[Setting] = &[
         path: "llm.<provider>.max_tokens",
         kind: Kind::Count { min: 1, max: 1_000_000_000 },
         about: "The longest answer, in tokens; unset: as long as the provider lets it be.",
-        ..HARMLESS
+        ..PLAIN
     },
     Setting {
         path: "llm.<provider>.timeout_seconds",
         kind: Kind::Count { min: 1, max: 86_400 },
         about: "Seconds to wait for the first word of an answer, and for each next one; unset: 600 and 300.",
-        ..HARMLESS
+        ..PLAIN
     },
 ];

@@ -6,7 +6,7 @@ use super::{ConfigError, InFolder, Unconsented, World, row};
 use std::os::unix::fs::symlink;
 
 /// Every setting that a folder may set without consent. A new setting is added here on purpose or not at all.
-const HARMLESS: [&str; 40] = [
+const HARMLESS: [&str; 35] = [
     "budget.buffer",
     "budget.keep",
     "budget.low",
@@ -24,11 +24,6 @@ const HARMLESS: [&str; 40] = [
     "context_storage.compression_threshold",
     "context_storage.keep_recent_messages",
     "context_storage.min_messages_to_summarize",
-    "llm.<provider>.context_length",
-    "llm.<provider>.max_tokens",
-    "llm.<provider>.model",
-    "llm.<provider>.threshold",
-    "llm.<provider>.timeout_seconds",
     "overflow.retry_shrink",
     "overflow.tries",
     "personas.<persona>.stelis_config.default_window_ratio",
@@ -107,7 +102,7 @@ fn every_setting_of_the_table_that_is_not_harmless_needs_consent() {
 
 #[test]
 fn a_file_of_harmless_settings_is_used_without_consent() {
-    let world = World::strange("session: {meter: bytes4}\nllm: {openai: {model: m, context_length: 9000}}\n");
+    let world = World::strange("session: {meter: bytes4}\nbudget: {buffer: 0.1}\n");
     let config = world.load();
     assert_eq!((config.meter.as_str(), config.unconsented.is_none()), ("bytes4", true));
 }
@@ -135,7 +130,7 @@ fn one_setting_that_needs_consent_keeps_the_whole_file_out() {
 
 #[test]
 fn a_harmless_value_that_refers_to_a_variable_needs_consent_and_is_not_expanded() {
-    let world = World::strange("llm: {openai: {model: \"${SECRET}\"}}\n").env("SECRET", "sesame");
+    let world = World::strange("session: {meter: \"${SECRET}\"}\n").env("SECRET", "sesame");
     let file = world.unconsented();
     assert_eq!((file.written[0].value.as_str(), file.written[0].needs_consent), ("${SECRET}", true));
     assert!(!format!("{file:?}{}", world.error()).contains("sesame"));
@@ -178,7 +173,7 @@ fn a_harmless_file_that_takes_the_place_of_the_users_own_needs_consent() {
 }
 
 #[test]
-fn the_digest_is_that_of_the_file_and_of_the_rules_and_playbook_it_names_in_the_folder() {
+fn the_digest_is_that_of_the_file_and_of_the_rules_and_playbook_it_names_wherever_they_are() {
     let yaml = "agent: {playbook: flow.json, rules_file: ../outside.md}\n";
     let world = World::strange(yaml);
     let digest = |world: &World| world.unconsented().digest;
@@ -186,6 +181,8 @@ fn the_digest_is_that_of_the_file_and_of_the_rules_and_playbook_it_names_in_the_
     for (path, content) in [
         ("work/flow.json", ""),
         ("work/flow.json", "{}"),
+        ("outside.md", "x"),
+        ("outside.md", "y"),
         ("work/komado.yaml", "agent: {playbook: flow.json}\n"),
     ] {
         std::fs::write(world.path(path), content).unwrap();
@@ -194,8 +191,41 @@ fn the_digest_is_that_of_the_file_and_of_the_rules_and_playbook_it_names_in_the_
         seen.push(now);
     }
     std::fs::write(world.path("work/komado.yaml"), yaml).unwrap();
-    std::fs::write(world.path("outside.md"), "x").unwrap();
-    assert_eq!(digest(&world), seen[2], "what is outside belongs to the user");
+    assert_eq!(digest(&world), seen[4], "the same content has the same digest");
+}
+
+#[test]
+fn no_way_to_name_a_file_of_the_folder_keeps_it_out_of_the_digest() {
+    let world =
+        World::strange("").file("work/RULES.md", "one").file("real/deep/x", "").file("real/RULES.md", "one");
+    symlink(".", world.path("work/here")).unwrap();
+    symlink(world.path("work"), world.path("back")).unwrap();
+    // `link/..` is `real`, and not the folder that holds the link.
+    symlink("../real/deep", world.path("work/link")).unwrap();
+    // As /proc/self/cwd does, these lead to the folder by a path that does not begin with it.
+    let through_proc = format!("/proc/{}/root{}", std::process::id(), world.path("work/RULES.md").display());
+    let back = world.path("back/RULES.md").display().to_string();
+    for (name, file) in [
+        ("RULES.md", "work/RULES.md"),
+        ("here/here/RULES.md", "work/RULES.md"),
+        ("link/../RULES.md", "real/RULES.md"),
+        (back.as_str(), "work/RULES.md"),
+        (through_proc.as_str(), "work/RULES.md"),
+    ] {
+        if name.starts_with("/proc") && !cfg!(target_os = "linux") {
+            continue;
+        }
+        for setting in ["rules_file", "playbook"] {
+            std::fs::write(world.path(file), "one").unwrap();
+            std::fs::write(world.path("work/komado.yaml"), format!("agent: {{{setting}: {name}}}\n"))
+                .unwrap();
+            let before = world.unconsented().digest;
+            std::fs::write(world.path(file), "two").unwrap();
+            assert_ne!(world.unconsented().digest, before, "{setting}: {name}");
+        }
+    }
+    std::fs::write(world.path("work/komado.yaml"), "agent: {rules_file: /dev/zero}\n").unwrap();
+    assert!(world.error().contains("not a regular file"), "{}", world.error());
 }
 
 #[test]

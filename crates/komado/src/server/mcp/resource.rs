@@ -85,11 +85,20 @@ pub(super) fn read(desk: &Desk, uri: &str) -> Outcome<ResourceContents> {
     let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
     let parts: Vec<&str> = path.strip_prefix(SESSION).unwrap_or_default().split('/').collect();
     match (&parts[..], query) {
+        ([""], _) => Err(none(uri)),
         ([id], "") => view(desk, uri, id, None),
         ([id, "thread", thread], "") => view(desk, uri, id, Some(thread)),
         ([id, "journal"], query) => journal(desk, uri, id, from(query)?),
-        _ => Err(Fault::new(Exit::NotFound, format!("there is no resource {uri}; begin with {SESSIONS}"))),
+        _ => Err(none(uri)),
     }
+}
+
+fn none(uri: &str) -> Fault {
+    let forms = format!("{SESSION}ID, {SESSION}ID/journal or {SESSION}ID/thread/T");
+    Fault::new(
+        Exit::NotFound,
+        format!("there is no resource {uri}: one is {forms}; {SESSIONS} lists the sessions"),
+    )
 }
 
 fn view(desk: &Desk, uri: &str, id: &str, thread: Option<&str>) -> Outcome<ResourceContents> {

@@ -1,7 +1,7 @@
 //! The folder measured in, and the sessions in it.
 
 use super::machine::free_bytes;
-use crate::app::hostname;
+use crate::app::{hostname, working_folder};
 use crate::clock::SystemClock;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::number;
@@ -29,7 +29,7 @@ impl Place {
     pub(super) fn new(dir: Option<&Path>, need: u64) -> Outcome<Self> {
         let dir = match dir {
             Some(dir) => dir.to_owned(),
-            None => std::env::current_dir()?,
+            None => working_folder()?,
         };
         let wrong = |e: std::io::Error| {
             Fault::new(

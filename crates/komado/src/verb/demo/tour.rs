@@ -4,7 +4,7 @@ use super::hand::{Done, digest, digest_text};
 use super::{Args, Played};
 use crate::clock::seconds_between;
 use crate::fault::{Exit, Fault, Outcome};
-use crate::paper::{Ink, Paper, number};
+use crate::paper::{Ink, Paper, number, text_of};
 use komado_core::SessionId;
 use komado_core::journal::Entry;
 use komado_core::view::What;
@@ -201,7 +201,7 @@ fn as_json(
     let ended = session.completed_at.as_deref().unwrap_or_default();
     Ok(json!({
         "session": id.as_str(),
-        "folder": folder,
+        "folder": text_of(folder),
         "status": session.status.name(),
         "turns": args.turns,
         "window": args.window,

@@ -6,7 +6,7 @@ use super::standing::Standing;
 use crate::app::App;
 use crate::fault::Outcome;
 use crate::kit::folder;
-use crate::paper::count;
+use crate::paper::{count, text_of};
 use clap::Args as ClapArgs;
 use komado_agent::handler::Mark;
 use komado_core::journal::{Close, Entry};
@@ -51,9 +51,9 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
         row["last_words"] = json!(told.last_words);
         row["result"] = json!(told.result);
         row["last_comment"] = json!(told.seen);
-        row["folder"] = json!(folder);
-        row["playbook"] = json!(playbook);
-        row["files"] = json!(files);
+        row["folder"] = json!(folder.as_deref().map(text_of));
+        row["playbook"] = json!(playbook.as_deref().map(text_of));
+        row["files"] = json!(files.as_deref().map(text_of));
         return app.paper.json(&row);
     }
     for (name, value) in lines(&task, &told) {

@@ -7,7 +7,7 @@
 use super::erasures::Erasures;
 use crate::app::{App, hostname};
 use crate::fault::{Exit, Fault, Outcome};
-use crate::paper::{count, say};
+use crate::paper::{count, say, text_of};
 use crate::private;
 use crate::server::access::keys::{self, Keys};
 use crate::server::api;
@@ -347,7 +347,7 @@ fn end(app: &mut App, user: &str, erasing: &Erasing<'_>, exported: u64, folder: 
     if app.paper.json {
         let mut row = erasing.json(&keys);
         row["exported"] = json!(exported);
-        row["folder"] = json!(folder);
+        row["folder"] = json!(text_of(folder));
         row["undo"] = json!("komado import FILE");
         app.paper.json(&row)?;
     } else {
