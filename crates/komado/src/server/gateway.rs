@@ -9,6 +9,7 @@ mod choose;
 mod count;
 mod exchange;
 mod flights;
+mod form;
 mod headers;
 mod models;
 mod outlet;
@@ -105,6 +106,8 @@ struct Visit {
     guest: Guest,
     aim: Aim,
     method: Method,
+    /// The path as the client asked for it.
+    path: String,
     query: Option<String>,
     headers: HeaderMap,
     started: Instant,
@@ -132,17 +135,19 @@ async fn answer(State(gateway): State<Arc<Gateway>>, request: Request) -> Respon
         guest,
         aim,
         method: parts.method,
+        path: parts.uri.path().to_owned(),
         query: parts.uri.query().map(str::to_owned),
         headers: parts.headers,
         started: Instant::now(),
         _permit: permit,
         gateway,
     };
-    led(visit, body, parts.uri.path()).await.unwrap_or_else(|refusal| refusal.response(dialect))
+    led(visit, body).await.unwrap_or_else(|refusal| refusal.response(dialect))
 }
 
 /// Leads a request to where it wants to go.
-async fn led(visit: Visit, body: Body, path: &str) -> Result<Response, Refusal> {
+async fn led(visit: Visit, body: Body) -> Result<Response, Refusal> {
+    visit.check_path()?;
     let others = visit.gateway.house.app.config.server.forward_other;
     match visit.aim.way.clone() {
         Way::Ask => exchange::exchange(visit, body, Deed::Relay).await,
@@ -157,9 +162,9 @@ async fn led(visit: Visit, body: Body, path: &str) -> Result<Response, Refusal> 
         Way::Version(leaf) if others => plain::version(visit, body, &leaf).await,
         Way::Root(_) | Way::Version(_) => Err(Refusal::new(
             404,
-            format!("{path} is not served here, and server.forward_other is off, so it goes nowhere"),
+            format!("{} is not served here, and server.forward_other is off, so it goes nowhere", visit.path),
         )),
-        Way::Nowhere => Err(nowhere(&visit, path)),
+        Way::Nowhere => Err(nowhere(&visit)),
     }
 }
 
@@ -175,15 +180,15 @@ fn about(gateway: &Gateway) -> String {
     )
 }
 
-fn nowhere(visit: &Visit, path: &str) -> Refusal {
+fn nowhere(visit: &Visit) -> Refusal {
     let names = visit.gateway.upstreams.listed_names();
     Refusal::new(
         404,
         format!(
-            "{} {path} is not served here; there are POST /v1/chat/completions, /v1/responses, /v1/responses/compact, \
+            "{} {} is not served here; there are POST /v1/chat/completions, /v1/responses, /v1/responses/compact, \
              /v1/messages, /v1/messages/count_tokens and /api/chat, GET /v1/models, the same after /NAME of a provider \
              ({names}), the API under /api/v1, and /mcp",
-            visit.method
+            visit.method, visit.path
         ),
     )
 }

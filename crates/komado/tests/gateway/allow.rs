@@ -32,11 +32,10 @@ fn keyed(dialect: &str, args: &[&str]) -> Keyed {
 
 impl Keyed {
     fn ask(&self, key: &str, line: &str, headers: &[(&str, &str)], body: &str) -> Heard {
-        let own: Vec<(&str, &str)> = [("x-komado-key", key), ("content-type", "application/json")]
-            .iter()
-            .chain(headers)
-            .copied()
-            .collect();
+        let is_typed = headers.iter().any(|(name, _)| *name == "content-type");
+        let json = (!is_typed).then_some(&("content-type", "application/json"));
+        let own: Vec<(&str, &str)> =
+            [("x-komado-key", key)].iter().chain(json).chain(headers).copied().collect();
         self.gateway.ask(line, &own, body.as_bytes())
     }
 
@@ -100,7 +99,12 @@ fn a_key_that_sees_only_its_own_reaches_nothing_that_is_kept_with_the_provider()
     let refused = keyed.ask(&keyed.ann, "GET /v1/files", &[], "");
     assert_eq!(refused.status(), 403);
     let message = refused.json()["error"]["message"].as_str().unwrap().to_owned();
-    assert!(message.contains("key ann") && message.contains("--sees all"), "{message}");
+    assert!(
+        message.contains("key ann")
+            && message.contains("GET /v1/files could")
+            && message.contains("--sees all"),
+        "{message}"
+    );
     assert_eq!(keyed.ask(&keyed.ann, "GET /v1/messages/batches", &[], "").json()["type"], "error");
     let open = keyed.ask(&keyed.all, "GET /v1/files", &[], "");
     assert_eq!((open.status(), keyed.fake.seen().last().unwrap().path()), (200, "/v1/files"));
@@ -113,7 +117,7 @@ fn what_keeps_nothing_is_open_to_every_key() {
         ("POST /v1/embeddings", r#"{"model":"m","input":"窓"}"#),
         ("POST /test/v1/moderations", r#"{"input":"窓"}"#),
         ("POST /v1/images/generations", r#"{"prompt":"a small window"}"#),
-        ("POST /v1/audio/transcriptions", "--b\r\n"),
+        ("POST /v1/audio/transcriptions", r#"{"model":"voxtral","language":"ja"}"#),
         ("GET /v1/models", ""),
         ("GET /v1/models/m", ""),
     ] {
@@ -121,6 +125,72 @@ fn what_keeps_nothing_is_open_to_every_key() {
         let heard = keyed.fake.seen().pop().unwrap();
         assert_eq!(heard.header("authorization"), format!("Bearer {HELD}"), "{line}");
     }
+}
+
+#[test]
+fn a_form_goes_on_only_when_none_of_its_fields_names_what_is_kept() {
+    let keyed = keyed("openai", &[]);
+    let form = |head: &str| {
+        format!(
+            "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\nRIFF\r\n--b\r\n{head}\r\n\r\n\
+             file-of-ann\r\n--b--\r\n"
+        )
+    };
+    let typed = [("content-type", "multipart/form-data; boundary=b")];
+    for line in ["POST /v1/audio/transcriptions", "POST /test/v1/audio/translations"] {
+        let model = form("Content-Disposition: form-data; name=\"model\"");
+        assert_eq!(keyed.ask(&keyed.bob, line, &typed, &model).status(), 200, "{line}");
+        let heard = keyed.fake.seen().pop().unwrap();
+        assert_eq!(
+            (heard.text(), heard.header("content-type")),
+            (model, typed[0].1.to_owned().as_str()),
+            "{line}"
+        );
+        for (head, words) in [
+            ("Content-Disposition: form-data; name=\"file_id\"", "file_id"),
+            ("Content-Disposition: form-data; name=file_id", "file_id"),
+            ("Content-Disposition: form-data; name=\"model\"; name*=utf-8''file_id", "in one way only"),
+            ("Content-Disposition: form-data; name=\"model\";\r\n name=\"file_id\"", "in one way only"),
+        ] {
+            keyed.is_refused(line, &typed, &form(head), words);
+        }
+        let named = form("Content-Disposition: form-data; name=\"file_id\"");
+        assert_eq!(keyed.ask(&keyed.bob, line, &typed, &named).status(), 403);
+        for other in
+            ["multipart/form-data; boundary=c; boundary=b", "multipart/mixed; boundary=b", "text/plain"]
+        {
+            keyed.is_refused(line, &[("content-type", other)], &named, "Content-Type");
+        }
+        let twice = [("content-type", "application/json"), typed[0]];
+        keyed.is_refused(line, &twice, &named, "Content-Type");
+        keyed.is_refused(line, &[], r#"{"model":"voxtral","file_id":"file-of-ann"}"#, "file_id");
+        assert_eq!(keyed.ask(&keyed.all, line, &typed, &named).status(), 200, "{line}");
+    }
+}
+
+#[test]
+fn a_body_that_was_checked_leaves_as_the_json_it_was_checked_as() {
+    let keyed = keyed("openai", &[]);
+    for line in ["POST /v1/embeddings", "POST /v1/chat/completions", "POST /v1/audio/translations"] {
+        let odd = [("content-type", "application/json; charset=utf-7"), ("content-encoding", "deflate")];
+        assert_eq!(keyed.ask(&keyed.ann, line, &odd, ASKS[0].2).status(), 200, "{line}");
+        let heard = keyed.fake.seen().pop().unwrap();
+        assert_eq!(
+            (heard.header("content-type"), heard.header("content-encoding")),
+            ("application/json", ""),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn a_path_that_servers_read_in_different_ways_is_refused_to_a_key_that_sees_only_its_own() {
+    let keyed = keyed("openai", &[]);
+    for path in ["a;/..;/files", "a%3B/x", ".hidden", "%252e%252e/files", "a%00", "a%0d"] {
+        keyed.is_refused(&format!("GET /v1/models/{path}"), &[], "", "begins with a dot");
+    }
+    assert_eq!(keyed.ask(&keyed.ann, "GET /v1/models/org/m:8b-v1.5", &[], "").status(), 200);
+    assert_eq!(keyed.ask(&keyed.all, "GET /v1/models/a;b", &[], "").status(), 200);
 }
 
 #[test]
@@ -165,6 +235,8 @@ fn a_response_is_gone_on_from_and_read_only_by_the_client_that_was_given_it() {
         ("GET /v1/responses/resp_1/input_items", ""),
     ] {
         keyed.is_refused(line, &agent, body, "resp_1");
+        let advises = keyed.ask(&keyed.ann, line, &agent, body).text().contains("the whole conversation");
+        assert_eq!(advises, body == next, "{line}: only a request that goes on can send all of it");
     }
     assert_eq!(keyed.ask(&keyed.bob, "POST /v1/responses", &agent, next).status(), 200);
     assert!(keyed.fake.seen().pop().unwrap().text().contains("resp_1"));
@@ -203,6 +275,8 @@ fn a_body_that_names_what_is_kept_is_refused_in_every_dialect() {
             "file_id",
         ),
         ("POST /v1/embeddings", r#"{"input":[{"file_id":"f"}]}"#, "file_id"),
+        ("POST /v1/audio/speech", r#"{"input":"x","voice":{"id":"voice_1"}}"#, "voice.id"),
+        ("POST /v1/chat/completions", r#"{"messages":[],"libraryIds":["l_1"]}"#, "library_ids"),
         // What cannot be read here could be read there.
         ("POST /v1/responses", "\u{feff}{\"previous_response_id\":\"resp_1\"}", "cannot be read"),
         ("POST /v1/chat/completions", r#"{"messages":[]} {"file_id":"f"}"#, "cannot be read"),

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, ORIGIN, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use komado_provider::Refusal;
+use std::net::{IpAddr, Ipv6Addr};
 
 /// The header that some clients send their key in.
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -156,27 +157,31 @@ fn is_foreign(origin: &str, path: &str) -> bool {
     !is_local(host) && (is_of_the_web || is_api(path))
 }
 
-/// The name in `name:port`, or the address in `[address]:port`.
-fn bare(host: &str) -> &str {
-    match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((name, _)) => name,
-        None => host.split(':').next().unwrap_or(host),
-    }
+/// The name in `name:port`, or the address in `[address]:port`; nothing where it is written in any other way.
+fn bare(host: &str) -> Option<&str> {
+    let (name, port) = match host.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').filter(|(address, _)| address.parse::<Ipv6Addr>().is_ok())?,
+        None => host.split_at(host.find(':').unwrap_or(host.len())),
+    };
+    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let is_name =
+        |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte));
+    (is_name(name) && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port))).then_some(name)
 }
 
 /// True for `localhost`, `127.0.0.1:4141`, `[::1]` and the like.
 fn is_local(host: &str) -> bool {
-    let name = bare(host);
-    let address = name.parse::<std::net::IpAddr>();
+    let Some(name) = bare(host) else { return false };
+    let address = name.parse::<IpAddr>();
     name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// True for an address, and for a name that a stranger's page cannot have: one without a dot, `*.localhost`, and the one
+/// True for an address of a machine (`0.0.0.0` is none, and leads to this one from some browsers), and for a name that a stranger's page cannot have: one without a dot, `*.localhost`, and the one
 /// by which containers reach their host.
 fn is_near(host: &str) -> bool {
-    let name = bare(host).to_ascii_lowercase();
-    name.parse::<std::net::IpAddr>().is_ok()
-        || name == "host.docker.internal"
-        || name.ends_with(".localhost")
-        || !name.is_empty() && !name.contains('.')
+    let Some(name) = bare(host).map(str::to_ascii_lowercase) else { return false };
+    if let Ok(address) = name.parse::<IpAddr>() {
+        return !address.to_canonical().is_unspecified();
+    }
+    name == "host.docker.internal" || name.ends_with(".localhost") || !name.is_empty() && !name.contains('.')
 }

@@ -89,6 +89,38 @@ fn a_page_that_was_led_here_by_a_name_or_a_form_is_refused() {
 }
 
 #[test]
+fn a_host_or_origin_with_more_than_a_name_and_a_port_is_refused() {
+    let access = Access::default();
+    let admit = |pairs: &[(&'static str, &str)], path| access.admit(&mut headers(pairs), path, here());
+    for path in ["/v1/chat/completions", "/v1/models", "/metrics", "/api/v1/sessions", "/mcp"] {
+        for host in [
+            "0.0.0.0",
+            "0.0.0.0:4141",
+            "[::]:4141",
+            "[::ffff:0.0.0.0]",
+            "[::1].evil.com",
+            "[::1]evil",
+            "[localhost]",
+            "[::1",
+            "localhost:80@evil.com",
+            "localhost:1.evil.com",
+            "localhost:",
+            "localhost:+1",
+            "evil@localhost",
+            "model/evil.com",
+        ] {
+            let away = admit(&[("host", host)], path).unwrap_err();
+            assert_eq!(away.status, StatusCode::FORBIDDEN, "{path} {host}");
+            let origin = format!("http://{host}");
+            assert!(admit(&[("host", "localhost"), ("origin", &origin)], path).is_err(), "{path} {origin}");
+        }
+        for origin in ["http://localhost:1", "http://[::1]:3000", "https://127.0.0.1"] {
+            assert!(admit(&[("host", "localhost"), ("origin", origin)], path).is_ok(), "{path} {origin}");
+        }
+    }
+}
+
+#[test]
 fn a_key_is_asked_for_as_soon_as_there_is_one_and_no_longer_when_it_is_revoked() {
     let folder = tempfile::tempdir().unwrap();
     let access = Access::open(folder.path()).unwrap();

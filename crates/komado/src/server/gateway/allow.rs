@@ -7,8 +7,9 @@
 
 use super::choose::Choice;
 use super::refusal::Refusal;
-use super::{Visit, headers};
-use http::Method;
+use super::{Visit, form, headers, path};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::{HeaderValue, Method};
 use komado_engine::place;
 use komado_provider::{ReferenceSkimmer, References};
 use std::fs::File;
@@ -58,6 +59,10 @@ pub(super) enum Check {
     Nothing,
     /// Its body is to be looked through.
     Body,
+    /// Its body is a form, or JSON.
+    FormOrJson,
+    /// Its body is a form with this boundary, whose fields are to be looked through.
+    Form(String),
     /// This response must be one that the client was given.
     Response(String),
 }
@@ -80,34 +85,91 @@ impl Visit {
         }
     }
 
+    /// A path must mean the same to every server.
+    pub(super) fn check_path(&self) -> Result<(), Refusal> {
+        if self.guest.sees_all || !path::is_ambiguous(&self.path) {
+            return Ok(());
+        }
+        let text = "a key that sees only its own sessions may not ask for a path with `;`, a control character, or a part that begins \
+                    with a dot, since servers read such paths in different ways";
+        Err(Refusal::new(403, format!("{}: {text}", self.path)))
+    }
+
+    /// What is to be checked of a request to a model.
+    pub(super) fn check_ask(&mut self, choice: &Choice) -> Check {
+        if !self.is_bound(choice) {
+            return Check::Nothing;
+        }
+        self.leave_as_json();
+        Check::Body
+    }
+
+    /// The body leaves as what it is looked through as: JSON in UTF-8, whatever the client calls it.
+    fn leave_as_json(&mut self) {
+        self.headers.remove(CONTENT_ENCODING);
+        self.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+
+    /// What is to be checked of a body that may be a form.
+    fn form_or_json(&mut self) -> Result<Check, Refusal> {
+        let texts = self.headers.get_all(CONTENT_TYPE).iter().map(|value| value.to_str().unwrap_or("?"));
+        let text = texts.collect::<Vec<_>>().join(", ");
+        match text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
+            "multipart/form-data" => {
+                self.headers.remove(CONTENT_ENCODING);
+                form::boundary(&text).map(Check::Form)
+            }
+            "application/json" => {
+                self.leave_as_json();
+                Ok(Check::Body)
+            }
+            _ => Err(Refusal::new(
+                400,
+                format!("Content-Type {text:?}: {} takes multipart/form-data or application/json", self.path),
+            )),
+        }
+    }
+
     /// Whether the client may ask for a path of the provider, and what is to be checked first.
     pub(super) fn check_route(&mut self, choice: &Choice, path: &str) -> Result<Check, Refusal> {
         if !self.is_bound(choice) {
             return Ok(Check::Nothing);
         }
-        route(&self.method, path).ok_or_else(|| {
-            let key = self.guest.key.as_deref().unwrap_or_default();
-            let or_own = match headers::takes_own_keys(choice) {
-                true => ", or send your own key of the provider beside x-komado-key",
-                false => "",
-            };
-            Refusal::new(
-                403,
-                format!(
-                    "key {key} sees only its own sessions, and {} {path} could reach what other users keep with the provider; \
-                     use a key that was made with `komado key add NAME --sees all`{or_own}",
-                    self.method
-                ),
-            )
-        })
+        match route(&self.method, path) {
+            Some(Check::Body) => {
+                self.leave_as_json();
+                Ok(Check::Body)
+            }
+            Some(Check::FormOrJson) => self.form_or_json(),
+            Some(check) => Ok(check),
+            None => Err(self.closed(choice)),
+        }
+    }
+
+    /// The error for a route that is not open.
+    fn closed(&self, choice: &Choice) -> Refusal {
+        let key = self.guest.key.as_deref().unwrap_or_default();
+        let or_own = match headers::takes_own_keys(choice) {
+            true => ", or send your own key of the provider beside x-komado-key",
+            false => "",
+        };
+        Refusal::new(
+            403,
+            format!(
+                "key {key} sees only its own sessions, and {} {} could reach what other users keep with the provider; \
+                 use a key that was made with `komado key add NAME --sees all`{or_own}",
+                self.method, self.path
+            ),
+        )
     }
 
     /// Looks at what is to be checked. Blocks while the store is asked.
     pub(super) fn check(&self, check: &Check, (body, len): (&File, u64)) -> Result<(), Refusal> {
         match check {
             Check::Nothing => Ok(()),
-            Check::Body => self.check_body(body, len),
-            Check::Response(id) => self.check_given(id),
+            Check::Body | Check::FormOrJson => self.check_body(body, len),
+            Check::Form(boundary) => form::check((body, len), boundary),
+            Check::Response(id) => self.check_given(id, ""),
         }
     }
 
@@ -123,26 +185,25 @@ impl Visit {
                 ),
             ));
         }
-        previous.map_or(Ok(()), |id| self.check_given(&id))
+        previous.map_or(Ok(()), |id| self.check_given(&id, "send the whole conversation instead"))
     }
 
-    /// A response must be one that this client was given.
-    fn check_given(&self, id: &str) -> Result<(), Refusal> {
+    /// A response must be one that this client was given. `instead` says what else the client can do.
+    fn check_given(&self, id: &str, instead: &str) -> Result<(), Refusal> {
         let caller = headers::caller(&self.headers, &self.guest)
             .map_err(|why| Refusal::new(400, format!("x-komado-session: {why}")))?;
+        let or = |before: &str| if instead.is_empty() { String::new() } else { format!("{before}{instead}") };
         match place::was_given(&self.gateway.house.app.engine, &caller, id) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Refusal::new(
                 404,
-                format!(
-                    "no session of this key has received the response {id:?}; send the whole conversation instead"
-                ),
+                format!("no session of this key has received the response {id:?}{}", or("; ")),
             )),
             Err(error) => {
                 tracing::warn!(why = %error, "whose response it is cannot be looked up");
                 Err(Refusal::new(
                     503,
-                    format!("it cannot be looked up now whose response {id:?} is; try again, or send the whole conversation instead"),
+                    format!("it cannot be looked up now whose response {id:?} is; try again{}", or(", or ")),
                 )
                 .later(1))
             }
@@ -157,7 +218,7 @@ fn route(method: &Method, path: &str) -> Option<Check> {
     match path {
         _ if is_read && OLLAMA_READ.contains(&path) => Some(Check::Nothing),
         _ if is_post && (STATELESS.contains(&path) || OLLAMA_ASK.contains(&path)) => Some(Check::Body),
-        _ if is_post && FORMS.contains(&path) => Some(Check::Nothing),
+        _ if is_post && FORMS.contains(&path) => Some(Check::FormOrJson),
         _ => response(method, path).map(Check::Response),
     }
 }
@@ -200,7 +261,7 @@ mod tests {
     fn only_routes_that_keep_nothing_are_open_and_only_as_they_are_written() {
         let open = |method: &str, path: &str| route(&method.parse().unwrap(), path);
         assert_eq!(open("POST", "/embeddings"), Some(Check::Body));
-        assert_eq!(open("POST", "/audio/transcriptions"), Some(Check::Nothing));
+        assert_eq!(open("POST", "/audio/transcriptions"), Some(Check::FormOrJson));
         assert_eq!(open("HEAD", "/api/tags"), Some(Check::Nothing));
         for (method, path) in [
             ("GET", "/responses/resp_1"),

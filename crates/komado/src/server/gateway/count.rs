@@ -1,7 +1,6 @@
 //! `POST /v1/messages/count_tokens`: the provider's own count where it gives one, else ours.
 
 use super::Visit;
-use super::allow::Check;
 use super::choose::Choice;
 use super::exchange::{answer, refuse};
 use super::outlet::Pipe;
@@ -22,7 +21,7 @@ pub(super) async fn count(mut visit: Visit, body: Body) -> Result<Response, Refu
     let model = spooled.skim.as_ref().and_then(|skim| skim.as_ref().ok()?.model.clone());
     let upstreams = &visit.gateway.upstreams;
     let choice = upstreams.choose(visit.aim.upstream.as_deref(), model.as_deref(), Dialect::Messages)?;
-    let check = if visit.is_bound(&choice) { Check::Body } else { Check::Nothing };
+    let check = visit.check_ask(&choice);
     let cancel = Cancel::default();
     let stop = cancel.clone();
     answer(cancel, move |mut pipe| {

@@ -50,7 +50,7 @@ pub(super) async fn exchange(mut visit: Visit, body: Body, deed: Deed) -> Result
     let (skim, bad) = skimmed(dialect, &spooled);
     let choice =
         visit.gateway.upstreams.choose(visit.aim.upstream.as_deref(), skim.model.as_deref(), dialect)?;
-    let check = if visit.is_bound(&choice) { Check::Body } else { Check::Nothing };
+    let check = visit.check_ask(&choice);
     let arrival = Arrival { skim: Arc::new(skim), body: spooled.file, caller };
     let cancel = Cancel::default();
     let manner = choice.upstream.manner(dialect);

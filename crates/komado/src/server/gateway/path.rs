@@ -113,7 +113,26 @@ fn version(path: &str) -> (bool, &str) {
 
 /// True for a path that leads out of where it begins, however it is written.
 fn climbs(leaf: &str) -> bool {
-    decoded(leaf).split(['/', '\\']).any(|part| [".", ".."].contains(&part))
+    bytes(leaf).split(|byte| b"/\\".contains(byte)).any(|part| [&b"."[..], b".."].contains(&part))
+}
+
+/// True for a path that some servers take for another one: with a part that begins with a dot, a parameter of a part (`..;`), or a
+/// control character, however often it is encoded.
+pub(super) fn is_ambiguous(path: &str) -> bool {
+    let mut path = path.as_bytes().to_vec();
+    loop {
+        let is_odd = |byte: &u8| *byte == b';' || byte.is_ascii_control();
+        if path.iter().any(is_odd)
+            || path.split(|byte| b"/\\".contains(byte)).any(|part| part.starts_with(b"."))
+        {
+            return true;
+        }
+        let next = unescaped(&path);
+        if next == path {
+            return false;
+        }
+        path = next;
+    }
 }
 
 /// 窓 is `%E7%AA%93`. What parts a path stays, since models have names of several parts.
@@ -125,7 +144,14 @@ pub(super) fn encoded(text: &str) -> String {
 
 /// `%E7%AA%93` is 窓; what is no such thing stays as it is.
 fn decoded(text: &str) -> String {
-    let bytes = text.as_bytes();
+    String::from_utf8(bytes(text)).unwrap_or_else(|_| text.to_owned())
+}
+
+fn bytes(text: &str) -> Vec<u8> {
+    unescaped(text.as_bytes())
+}
+
+fn unescaped(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while at < bytes.len() {
@@ -141,7 +167,7 @@ fn decoded(text: &str) -> String {
             }
         }
     }
-    String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
+    out
 }
 
 #[cfg(test)]
@@ -183,13 +209,24 @@ mod tests {
 
     #[test]
     fn nothing_leads_out_of_the_version() {
-        for path in ["..%2F..%2Fx", "../x", "%2e%2e/x", "a/%2E./b", "%2e%2e%5cx", ".%2e"] {
+        for path in ["..%2F..%2Fx", "../x", "%2e%2e/x", "a/%2E./b", "%2e%2e%5cx", ".%2e", "%2e%2e/%ff"] {
             for path in [format!("/v1/models/{path}"), format!("/v1/{path}"), format!("/ollama/api/{path}")] {
                 assert_eq!(of("GET", &path).1, Way::Nowhere, "{path}");
             }
         }
         assert_eq!(of("GET", "/v1/models/gpt-5..x").1, Way::Model("gpt-5..x".into()));
         assert_eq!(encoded("社内/m?a#b%2e c:8b"), "%E7%A4%BE%E5%86%85/m%3Fa%23b%252e%20c:8b");
+    }
+
+    #[test]
+    fn a_path_that_some_servers_take_for_another_one_is_ambiguous() {
+        for path in ["a;/..;/files", "a%3b", ".x", "%2ex", "a/%252e%252e/files", "a%00", "a%250ab", "a%5c.b"]
+        {
+            assert!(is_ambiguous(&format!("/v1/models/{path}")), "{path}");
+        }
+        for path in ["gpt-5..x", "org/model:8b", "a%2Fb", "%E7%AA%93", "100%25", "%ff"] {
+            assert!(!is_ambiguous(&format!("/v1/models/{path}")), "{path}");
+        }
     }
 
     #[test]
