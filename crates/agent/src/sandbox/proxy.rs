@@ -94,10 +94,10 @@ impl Proxy {
     fn connect(&self, asked: &Asked) -> Result<TcpStream, Refused> {
         let Asked { name, port, .. } = asked;
         if !self.hosts.iter().any(|host| host.admits(name, *port)) {
-            return Err(Refused::NotListed);
+            return Err(Refused::Unlisted);
         }
-        let found = (name.as_str(), *port).to_socket_addrs().map_err(Refused::NotReached)?;
-        let mut last = Refused::NotReached(io::Error::other("the name leads nowhere"));
+        let found = (name.as_str(), *port).to_socket_addrs().map_err(Refused::Unreached)?;
+        let mut last = Refused::Unreached(io::Error::other("the name leads nowhere"));
         for address in found {
             match self.connect_to(address) {
                 Ok(server) => return Ok(server),
@@ -111,12 +111,12 @@ impl Proxy {
         let ip = address.ip();
         let is_listed = self.hosts.iter().any(|host| host.lists(ip, address.port()));
         if !is_listed && !is_public(ip) {
-            return Err(Refused::NotPublic(ip));
+            return Err(Refused::Private(ip));
         }
-        let server = TcpStream::connect_timeout(&address, CONNECT).map_err(Refused::NotReached)?;
+        let server = TcpStream::connect_timeout(&address, CONNECT).map_err(Refused::Unreached)?;
         // This machine under its public address is this machine all the same.
         let is_here = server.local_addr().is_ok_and(|own| own.ip() == ip);
-        if is_here && !is_listed { Err(Refused::NotPublic(ip)) } else { Ok(server) }
+        if is_here && !is_listed { Err(Refused::Private(ip)) } else { Ok(server) }
     }
 
     fn tell(&self, asked: &Asked, why: &Refused) {
@@ -129,15 +129,15 @@ impl Proxy {
 
 /// Why a client is not connected.
 enum Refused {
-    NotListed,
-    NotPublic(IpAddr),
-    NotReached(io::Error),
+    Unlisted,
+    Private(IpAddr),
+    Unreached(io::Error),
 }
 
 impl Refused {
     const fn status(&self) -> &'static str {
         match self {
-            Self::NotReached(_) => "502 Bad Gateway",
+            Self::Unreached(_) => "502 Bad Gateway",
             _ => "403 Forbidden",
         }
     }
@@ -145,15 +145,15 @@ impl Refused {
     fn words(&self, asked: &Asked) -> String {
         let Asked { name, port, .. } = asked;
         match self {
-            Self::NotListed => {
+            Self::Unlisted => {
                 format!(
                     "the network is closed but for the hosts in tools.network, and {name}:{port} is not among them"
                 )
             }
-            Self::NotPublic(ip) => format!(
+            Self::Private(ip) => format!(
                 "{name} leads to {ip}, which is not a public address; tools.network must list that address itself"
             ),
-            Self::NotReached(why) => format!("{name}:{port} cannot be reached: {why}"),
+            Self::Unreached(why) => format!("{name}:{port} cannot be reached: {why}"),
         }
     }
 }
@@ -354,7 +354,7 @@ mod tests {
         let server = echo();
         let named = Network::parse(&[format!("example.com:{}", server.port())]).unwrap();
         let proxy = Proxy { hosts: named.hosts().unwrap().to_vec(), open: 0.into(), told: Mutex::default() };
-        assert!(matches!(proxy.connect_to(server), Err(Refused::NotPublic(ip)) if ip == server.ip()));
+        assert!(matches!(proxy.connect_to(server), Err(Refused::Private(ip)) if ip == server.ip()));
         let listed = Network::parse(&[server.to_string()]).unwrap();
         let proxy = Proxy { hosts: listed.hosts().unwrap().to_vec(), ..proxy };
         assert!(proxy.connect_to(server).is_ok());

@@ -91,12 +91,15 @@ fn a_hostile_task_has_clear_results_and_the_worker_does_the_next_one() {
     shop.place.ok(&["doctor"]);
 }
 
+/// Puts something in place of the rules.
+type Plant<'p> = &'p dyn Fn(&Path);
+
 #[test]
 fn rules_that_lead_out_of_the_folder_are_not_told() {
     let shop = Shop::new(vec![says("(t)", "done")], "");
     let outside = shop.place.path().join("outside.md");
     std::fs::write(&outside, "SECRET RULES").unwrap();
-    let plants: [(&str, &dyn Fn(&Path)); 6] = [
+    let plants: [(&str, Plant<'_>); 6] = [
         ("environ", &|rules| symlink("/proc/self/environ", rules).unwrap()),
         ("absolute", &|rules| symlink(&outside, rules).unwrap()),
         ("relative", &|rules| symlink("../outside.md", rules).unwrap()),
