@@ -211,7 +211,7 @@ pub enum Error {
          none ({0}); allow user namespaces, or set `tools.network` to none or open"
     )]
     NoNamespace(String),
-    /// Without the sandbox the network is open, and nobody said that it may be.
+    /// Without the sandbox the network is open, and the settings do not allow that.
     #[error(
         "`tools.sandbox: off` leaves the network open to commands: set `tools.network: open` as well to allow that"
     )]

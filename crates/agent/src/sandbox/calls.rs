@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 pub(super) struct Guarded {
     /// It has namespaces of its own, for System V objects among others.
     pub(super) has_namespaces: bool,
+    /// It is root.
+    pub(super) is_root: bool,
     /// It may reach the network as it is. With namespaces that may be its own alone.
     pub(super) has_network: bool,
 }
@@ -47,6 +49,7 @@ const SYSTEM_V: &[i64] = &[
     libc::SYS_msgctl,
     libc::SYS_semget,
     libc::SYS_semop,
+    libc::SYS_semtimedop,
     libc::SYS_semctl,
 ];
 
@@ -78,7 +81,7 @@ fn programs(guarded: Guarded) -> Result<[BpfProgram; 2], BackendError> {
     }
     refused.extend(sockets(guarded.has_network)?);
     refused.extend(others()?);
-    refused.extend(modes()?);
+    refused.extend(modes(guarded.is_root)?);
     let namespaces = || NAMESPACES.iter().map(|flag| rule(&[has(0, *flag)?])).collect::<Result<Vec<_>, _>>();
     refused.insert(libc::SYS_unshare, namespaces()?);
     refused.insert(libc::SYS_clone, namespaces()?);
@@ -94,8 +97,11 @@ fn sockets(has_network: bool) -> Result<Rules, BackendError> {
     let netlink = rule(&[is(0, libc::AF_NETLINK)?, is_not(2, libc::NETLINK_ROUTE)?])?;
     let mut pairs = vec![rule(&[is_not(0, libc::AF_UNIX)?])?];
     if !has_network {
-        // One of a pair of these can still be used to send elsewhere.
-        pairs.push(rule(&[masked(1, 0xf, libc::SOCK_DGRAM)?])?);
+        // One of a pair of datagram sockets can still be used to send elsewhere, and those have several names.
+        let connected = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET];
+        for kind in (0..=0xf).filter(|kind| !connected.contains(kind)) {
+            pairs.push(rule(&[masked(1, 0xf, kind)?])?);
+        }
     }
     Ok(Rules::from([(libc::SYS_socket, vec![rule(&unusual)?, netlink]), (libc::SYS_socketpair, pairs)]))
 }
@@ -103,25 +109,32 @@ fn sockets(has_network: bool) -> Result<Rules, BackendError> {
 /// What a process may do to itself, but not to others of its user.
 fn others() -> Result<Rules, BackendError> {
     let first = || Ok::<_, BackendError>(vec![rule(&[is_not(0, 0)?])?]);
+    // "All of my user" is another meaning of 0 in the second place.
+    let which = |one: i32| Ok::<_, BackendError>(vec![rule(&[is_not(0, one)?])?, rule(&[is_not(1, 0)?])?]);
+    let is_set = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
     Ok(Rules::from([
-        (libc::SYS_prlimit64, first()?),
+        (libc::SYS_prlimit64, vec![rule(&[is_not(0, 0)?, is_set])?]),
         (libc::SYS_sched_setscheduler, first()?),
         (libc::SYS_sched_setparam, first()?),
         (libc::SYS_sched_setattr, first()?),
-        (libc::SYS_setpriority, vec![rule(&[is_not(1, 0)?])?]),
-        (libc::SYS_ioprio_set, vec![rule(&[is_not(1, 0)?])?]),
+        (libc::SYS_setpriority, which(0)?),
+        (libc::SYS_ioprio_set, which(1)?),
+        // What a process holds open must be seen, or its limits could not be kept.
+        (libc::SYS_prctl, vec![rule(&[is(0, libc::PR_SET_DUMPABLE)?])?]),
     ]))
 }
 
-/// Files that run as their owner or group.
-fn modes() -> Result<Rules, BackendError> {
-    const AS_OWNER: [i32; 2] = [0o4000, 0o2000];
+/// Files that run as their owner, and of root also those that run as their group. Other users may need that bit for folders
+/// that they share, and a filter does not see what a file is.
+fn modes(is_root: bool) -> Result<Rules, BackendError> {
+    const BITS: [i32; 2] = [0o4000, 0o2000];
+    let as_owner = if is_root { &BITS[..] } else { &BITS[..1] };
     let at = |argument: u8| {
-        AS_OWNER.iter().map(|bit| rule(&[has(argument, *bit)?])).collect::<Result<Vec<_>, _>>()
+        as_owner.iter().map(|bit| rule(&[has(argument, *bit)?])).collect::<Result<Vec<_>, _>>()
     };
     let made = |flags: u8, mode: u8| {
         let makes = [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY];
-        let all = makes.iter().flat_map(|flag| AS_OWNER.iter().map(move |bit| (flag, bit)));
+        let all = makes.iter().flat_map(|flag| as_owner.iter().map(move |bit| (flag, bit)));
         all.map(|(flag, bit)| rule(&[has(flags, *flag)?, has(mode, *bit)?])).collect::<Result<Vec<_>, _>>()
     };
     let mut rules = Rules::from([
@@ -130,14 +143,12 @@ fn modes() -> Result<Rules, BackendError> {
         // fchmodat2, which not every library has a name for.
         (452, at(2)?),
         (libc::SYS_mknodat, at(2)?),
-        (libc::SYS_mkdirat, at(2)?),
         (libc::SYS_openat, made(2, 3)?),
     ]);
     #[cfg(target_arch = "x86_64")]
     rules.extend([
         (libc::SYS_chmod, at(1)?),
         (libc::SYS_mknod, at(1)?),
-        (libc::SYS_mkdir, at(1)?),
         (libc::SYS_creat, at(1)?),
         (libc::SYS_open, made(1, 2)?),
     ]);
@@ -186,7 +197,7 @@ mod tests {
     #[test]
     fn filters_can_be_made_for_this_machine() {
         for (has_namespaces, has_network) in [(true, true), (false, false), (false, true)] {
-            let made = programs(Guarded { has_namespaces, has_network }).unwrap();
+            let made = programs(Guarded { has_namespaces, has_network, is_root: has_network }).unwrap();
             // The kernel takes no longer ones.
             assert!(made.iter().all(|program| !program.is_empty() && program.len() <= 4096));
         }

@@ -64,7 +64,7 @@ fn shut_in(job: &Job, command: &mut Command) -> Result<(), Error> {
     // What is opened is looked up before anything is covered.
     let mut rules = files::rules(&job.reach)?;
     let is_closed = job.network != Network::Open;
-    let has_namespaces = match namespaces::enter(&rules.places, is_closed) {
+    let has_namespaces = match namespaces::enter(&rules.places, is_closed, job.limits.memory) {
         Ok(()) => {
             rules = rules.with_shared_memory()?;
             true
@@ -84,7 +84,8 @@ fn shut_in(job: &Job, command: &mut Command) -> Result<(), Error> {
         command.envs(proxy_variables(&job.network, port));
     }
     rules.enforce()?;
-    let guarded = Guarded { has_namespaces, has_network: has_namespaces || !is_closed };
+    let is_root = rustix::process::geteuid().is_root();
+    let guarded = Guarded { has_namespaces, is_root, has_network: has_namespaces || !is_closed };
     filter(guarded).map_err(Error::NoNetworkGuard)
 }
 

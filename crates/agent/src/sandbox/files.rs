@@ -9,6 +9,7 @@ use landlock::{
     ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// What cannot be left out: the first kernel interface that also guards truncating (Linux 6.2).
@@ -72,8 +73,9 @@ const BESIDE: &[&str] = &[
     "plugins",
     "completions",
     "install",
+    "installs",
+    "image",
     "pkg",
-    "src",
     "conf",
     "jmods",
     "ssl",
@@ -161,8 +163,9 @@ fn written(mut rules: RulesetCreated, reach: &Reach) -> Result<(RulesetCreated, 
 fn looked_at(reach: &Reach) -> Vec<PathBuf> {
     let named = PROGRAMS.iter().chain(SETTINGS).map(PathBuf::from);
     let homes = homes(reach.home.as_deref());
-    let programs = reach.programs.iter().flat_map(|folder| prefix(folder, &homes));
-    let places = named.chain(reach.read.iter().cloned()).chain(programs);
+    let linked = reach.programs.iter().flat_map(|folder| linked(folder, &homes));
+    let programs = reach.programs.iter().cloned().chain(linked).flat_map(|folder| prefix(&folder, &homes));
+    let places = named.chain(of_java()).chain(reach.read.iter().cloned()).chain(programs);
     let there = places.filter_map(|place| place.canonicalize().ok());
     there.filter(|place| shows(place, &reach.hide).is_none() && PathFd::new(place).is_ok()).collect()
 }
@@ -195,11 +198,41 @@ fn prefix(folder: &Path, homes: &[PathBuf]) -> Vec<PathBuf> {
     let trees: Vec<PathBuf> = match tree {
         // What programs need of it; settings and tokens may lie beside.
         Some(tree) if is_in_home => {
-            BESIDE.iter().map(|name| tree.join(name)).filter(|part| part.exists()).collect()
+            // The sources of a toolchain of Go are part of it; those beside a person's own programs are not.
+            let source = tree.join("src").canonicalize().ok().filter(|_| tree.join("pkg/tool").is_dir());
+            let beside = BESIDE.iter().map(|name| tree.join(name)).filter(|part| part.exists());
+            beside.chain(source).collect()
         }
         tree => tree.map(Path::to_owned).into_iter().collect(),
     };
     trees.into_iter().chain([folder.clone()]).collect()
+}
+
+/// Folders in which the targets of links in a folder of a home are: what is installed there is often a link to elsewhere.
+fn linked(folder: &Path, homes: &[PathBuf]) -> Vec<PathBuf> {
+    const MOST: usize = 2_000;
+    if !folder.canonicalize().is_ok_and(|folder| homes.iter().any(|home| folder.starts_with(home))) {
+        return Vec::new();
+    }
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(MOST);
+    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+    // A folder of programs comes with its tree; of any other only the file itself.
+    let targets = links.filter_map(|entry| entry.path().canonicalize().ok()).map(|target| {
+        let folder = target.parent().filter(|folder| folder.file_name().is_some_and(|name| name == "bin"));
+        folder.map_or_else(|| target.clone(), Path::to_owned)
+    });
+    targets.collect::<BTreeSet<PathBuf>>().into_iter().collect()
+}
+
+/// Settings of Java and Maven that Debian keeps in `/etc`, without those that may hold passwords.
+fn of_java() -> Vec<PathBuf> {
+    let below =
+        |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_java =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"java-"));
+    let parts = below(Path::new("/etc")).filter(is_java).flat_map(|java| below(&java).collect::<Vec<_>>());
+    let parts = parts.filter(|path| path.file_name().is_some_and(|name| name != "management"));
+    parts.chain(["/etc/maven/m2.conf", "/etc/maven/logging"].map(PathBuf::from)).collect()
 }
 
 /// The homes of the people of this machine, and the one that is named.

@@ -21,6 +21,32 @@ const MOST_FILES: usize = 10_000;
 const MOST_BYTES: u64 = 64 << 20;
 /// Bytes of settings that are looked through.
 const MOST_SETTINGS: u64 = 1 << 20;
+/// Settings included by settings, at most.
+const MOST_INCLUDES: usize = 10;
+/// Settings that name a program, a folder of hooks or other settings.
+const NAMING: &[&str] = &[
+    "hookspath",
+    "path",
+    "fsmonitor",
+    "sshcommand",
+    "editor",
+    "pager",
+    "askpass",
+    "program",
+    "helper",
+    "textconv",
+    "external",
+    "command",
+    "clean",
+    "smudge",
+    "process",
+    "cmd",
+    "driver",
+    "packobjectshook",
+    "uploadpack",
+    "receivepack",
+    "attributesfile",
+];
 const PARTIAL: &str = "The folder is too large to look at all hooks and settings of git in it: look at them before you run git there.";
 /// What stands for what cannot be read.
 const UNREADABLE: &str = "unreadable";
@@ -62,7 +88,8 @@ impl Snapshot {
         });
         let gone = self.files.keys().filter(|path| !later.files.contains_key(*path));
         let mut files: Vec<_> = new.chain(gone.map(|path| (path.clone(), "removed"))).collect();
-        files.sort();
+        // The repository of the folder itself first: names are cheap, and only some are shown.
+        files.sort_by_key(|(path, what)| (!path.starts_with(".git/"), path.clone(), *what));
         Changed { files, is_partial: self.is_partial || later.is_partial }
     }
 }
@@ -71,6 +98,7 @@ impl fmt::Display for Changed {
     /// One paragraph for people; nothing when all was looked at and nothing changed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 20;
+        const LONGEST: usize = 200;
         match (self.files.is_empty(), self.is_partial) {
             (true, false) => return Ok(()),
             (true, true) => return f.write_str(PARTIAL),
@@ -81,7 +109,8 @@ impl fmt::Display for Changed {
              the folder:",
         )?;
         for (path, what) in self.files.iter().take(SHOWN) {
-            write!(f, "\n- {} ({what})", path.escape_debug())?;
+            let cut: String = path.trim_start_matches('\0').chars().take(LONGEST).collect();
+            write!(f, "\n- {} ({what})", cut.escape_debug())?;
         }
         if self.files.len() > SHOWN {
             write!(f, "\n- and {} more", self.files.len() - SHOWN)?;
@@ -137,13 +166,39 @@ impl Walk<'_> {
             }
         }
         self.hooks(&folder.join("hooks"));
-        for (base, value) in ["config", "config.worktree"].iter().flat_map(|name| named(folder, name)) {
-            // What lies elsewhere is not the task's to change.
-            let path = base.join(value).canonicalize().ok().filter(|path| path.starts_with(self.root));
-            match path {
-                Some(folder) if folder.is_dir() => self.hooks(&folder),
-                Some(file) => self.take(&file),
-                None => {}
+        for name in ["config", "config.worktree"] {
+            self.settings(folder, &folder.join(name), MOST_INCLUDES);
+        }
+    }
+
+    /// What the settings in a file lead to: folders of hooks, programs, and other settings.
+    fn settings(&mut self, repository: &Path, file: &Path, depth: usize) {
+        // Hooks and programs are seen from the work tree, which is above a folder called `.git`.
+        let is_inside = repository.file_name().is_some_and(|name| name == ".git");
+        let tree = repository.parent().filter(|_| is_inside).unwrap_or(repository);
+        for (key, value) in pairs(file) {
+            let is_include = key == "path";
+            let base = if is_include { file.parent().unwrap_or(tree) } else { tree };
+            let words = value.split_whitespace().map(|word| word.trim_start_matches('!'));
+            for word in std::iter::once(value.as_str()).chain(words) {
+                // What lies elsewhere is not the task's to change.
+                let path = base.join(word).canonicalize().ok().filter(|path| path.starts_with(self.root));
+                match path {
+                    Some(folder) if folder.is_dir() && key == "hookspath" => {
+                        self.hooks(&folder);
+                        // Husky's own scripts call those in the folder above.
+                        if folder.file_name().is_some_and(|name| name == "_") {
+                            folder.parent().into_iter().for_each(|above| self.hooks(above));
+                        }
+                    }
+                    Some(file) if file.is_file() => {
+                        self.take(&file);
+                        if is_include && depth > 0 {
+                            self.settings(repository, &file, depth - 1);
+                        }
+                    }
+                    _ => {}
+                }
             }
         }
     }
@@ -183,34 +238,43 @@ impl Walk<'_> {
             self.taken.is_partial = true;
             return;
         }
-        let name = path.strip_prefix(self.root).unwrap_or(path).to_string_lossy().into_owned();
-        self.taken.files.insert(name, what);
+        let path = path.strip_prefix(self.root).unwrap_or(path);
+        // Two names that are not text must not become one.
+        let bytes = || format!("\0{}", path.as_os_str().as_encoded_bytes().escape_ascii());
+        self.taken.files.insert(path.to_str().map_or_else(bytes, str::to_owned), what);
     }
 }
 
-/// Paths that the settings of a repository name: folders of hooks, and other settings; with where they are seen from.
-fn named(folder: &Path, settings: &str) -> Vec<(PathBuf, String)> {
-    let Some(mut file) = regular(&folder.join(settings)) else { return Vec::new() };
-    let mut text = Vec::new();
-    if file.by_ref().take(MOST_SETTINGS).read_to_end(&mut text).is_err() {
+/// The settings in a file that name programs or other files, as git reads them: keys in lower case, values without quotes and
+/// comments, lines that end in a backslash joined.
+fn pairs(file: &Path) -> Vec<(String, String)> {
+    let Some(file) = regular(file) else { return Vec::new() };
+    let mut bytes = Vec::new();
+    if file.take(MOST_SETTINGS).read_to_end(&mut bytes).is_err() {
         return Vec::new();
     }
-    // Hooks are seen from the work tree, which is above a folder called `.git`.
-    let is_inside = folder.file_name().is_some_and(|name| name == ".git");
-    let tree = folder.parent().filter(|_| is_inside).unwrap_or(folder);
-    let text = String::from_utf8_lossy(&text);
-    let pairs = text.lines().filter_map(|line| line.split_once('='));
-    let pairs = pairs.filter_map(|(key, value)| {
-        let base =
-            match key.rsplit([' ', '\t', ']']).find(|word| !word.is_empty())?.to_ascii_lowercase().as_str() {
-                "hookspath" => tree,
-                "path" => folder,
-                _ => return None,
-            };
-        let value = value.trim().trim_matches('"').to_owned();
-        (!value.is_empty()).then(|| (base.to_owned(), value))
+    let text = String::from_utf8_lossy(&bytes).replace("\r\n", "\n").replace("\\\n", "");
+    let pairs = text.lines().filter_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        let key = key.rsplit([' ', '\t', ']']).find(|word| !word.is_empty())?.to_ascii_lowercase();
+        NAMING.contains(&key.as_str()).then(|| (key, plain(value)))
     });
-    pairs.collect()
+    let aliases = text.lines().filter_map(|line| Some(("alias".to_owned(), plain(line.split_once('=')?.1))));
+    pairs.chain(aliases.filter(|(_, value)| value.starts_with('!'))).collect()
+}
+
+/// A value without quotes, escapes and what is behind a comment's sign.
+fn plain(value: &str) -> String {
+    let (mut plain, mut is_quoted, mut letters) = (String::new(), false, value.trim().chars());
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' => is_quoted = !is_quoted,
+            '\\' => plain.extend(letters.next()),
+            '#' | ';' if !is_quoted => break,
+            letter => plain.push(letter),
+        }
+    }
+    plain.trim().to_owned()
 }
 
 /// A file to be read, if that is what it is.
@@ -259,10 +323,12 @@ mod tests {
         fs::write(at("husky/pre-push"), "x").unwrap();
         fs::write(
             at("deep/er/.git/config"),
-            "[core] hooksPath = \"../../husky\"\n[include]\n\tpath = more\n",
+            "[core] hooksPath = \"../../husky/_\" ; ours\n[include]\n\tpath = mo\\\nre # x\n",
         )
         .unwrap();
-        fs::write(at("deep/er/.git/more"), "[core]\n").unwrap();
+        fs::write(at("deep/er/.git/more"), "[core]\n\tfsmonitor = ./monitor --fast\n").unwrap();
+        fs::create_dir(at("husky/_")).unwrap();
+        fs::write(at("deep/er/monitor"), "x").unwrap();
         let before = Snapshot::of(dir.path());
         assert!(before.changes(&Snapshot::of(dir.path())).files.is_empty());
         assert_eq!(before.changes(&before).to_string(), "");
@@ -271,7 +337,7 @@ mod tests {
         fs::write(at("deep/er/.git/hooks/pre-commit"), "#!/bin/sh\n").unwrap();
         fs::set_permissions(at(".git/hooks/commit-msg"), fs::Permissions::from_mode(0o755)).unwrap();
         fs::remove_file(at(".git/hooks/post-merge")).unwrap();
-        fs::write(at("deep/er/.git/more"), "[core]\n\tfsmonitor = ./x\n").unwrap();
+        fs::write(at("deep/er/monitor"), "changed").unwrap();
         fs::write(at(".git/hooks/pre-rebase.sample"), "x").unwrap();
         repository("looks/harmless");
         // A repository in parts, one that hides among objects, and hooks elsewhere that settings name.
@@ -307,7 +373,7 @@ mod tests {
                 (".git/hooks/pre-push", "new"),
                 (".git/objects/ab/repo/config", "new"),
                 ("deep/er/.git/hooks/pre-commit", "new"),
-                ("deep/er/.git/more", "changed"),
+                ("deep/er/monitor", "changed"),
                 ("husky/pre-push", "changed"),
                 ("looks/harmless/config", "new"),
                 ("other/.git", "new"),

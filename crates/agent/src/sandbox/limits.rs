@@ -59,7 +59,17 @@ impl ProcessLimits {
                 self.cpu
             ));
         }
-        let in_files = Unlinked::of(&family).memory;
+        if self.memory == 0 {
+            return None;
+        }
+        let unlinked = Unlinked::of(&family);
+        if unlinked.is_hidden {
+            return Some(
+                "it runs a program that cannot be read, which hides what it holds (tools.max_memory_mb)"
+                    .to_owned(),
+            );
+        }
+        let in_files = unlinked.memory;
         let memory = || family.iter().map(|pid| resident(*pid)).sum::<u64>();
         // Shared pages are in the first sum once for each process; the second is dearer and right.
         let shared_out = || family.iter().map(|pid| proportional(*pid)).sum::<u64>();
@@ -77,14 +87,18 @@ pub(crate) struct Unlinked {
     pub(crate) memory: u64,
     /// Bytes of those that are on a disk.
     pub(crate) disk: u64,
+    /// True when a process does not show what it holds.
+    pub(crate) is_hidden: bool,
 }
 
 impl Unlinked {
     pub(crate) fn of(family: &[Pid]) -> Self {
-        let (mut seen, mut sum) = (HashSet::new(), Self { memory: 0, disk: 0 });
+        let (mut seen, mut sum) = (HashSet::new(), Self { memory: 0, disk: 0, is_hidden: false });
         for pid in family {
-            let open = fs::read_dir(format!("/proc/{}/fd", pid.as_raw_pid())).into_iter().flatten().flatten();
-            for entry in open {
+            let open = fs::read_dir(format!("/proc/{}/fd", pid.as_raw_pid()));
+            sum.is_hidden |=
+                open.as_ref().is_err_and(|why| why.kind() == std::io::ErrorKind::PermissionDenied);
+            for entry in open.into_iter().flatten().flatten() {
                 let Ok(about) = fs::metadata(entry.path()) else { continue };
                 if !about.is_file() || about.nlink() > 0 || !seen.insert((about.dev(), about.ino())) {
                     continue;

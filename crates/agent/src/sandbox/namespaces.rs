@@ -12,6 +12,7 @@ use rustix::mount::{
     move_mount, open_tree,
 };
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::param::page_size;
 use rustix::process::{getegid, geteuid};
 use std::ffi::{CStr, OsString};
 use std::fs;
@@ -40,7 +41,7 @@ pub(super) struct Places {
 
 /// Leaves the namespaces of this process: of mounts and of System V objects, and of the network where `is_closed`. The
 /// process has one thread. Then covers all but `places` and starts the loopback.
-pub(super) fn enter(places: &Places, is_closed: bool) -> Result<(), String> {
+pub(super) fn enter(places: &Places, is_closed: bool, memory: u64) -> Result<(), String> {
     let mut own = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWIPC;
     if is_closed {
         own |= CloneFlags::CLONE_NEWNET;
@@ -48,14 +49,25 @@ pub(super) fn enter(places: &Places, is_closed: bool) -> Result<(), String> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     // A root without rights over the machine, as in most containers, is like any other user here.
     if user != 0 || unshare(own).is_err() {
-        unshare(own | CloneFlags::CLONE_NEWUSER).map_err(|why| format!("user namespaces: {}", why.desc()))?;
+        unshare(own | CloneFlags::CLONE_NEWUSER).map_err(|why| format!("user namespaces: {}", told(why)))?;
         map(user, group).map_err(|why| format!("the user in its namespace: {why}"))?;
+    }
+    if memory > 0 {
+        // System V memory belongs to no process, so the namespace itself bounds it.
+        let _ = fs::write("/proc/sys/kernel/shmall", (memory / page_size() as u64).to_string());
     }
     cover(places).map_err(|why| format!("mounts: {why}"))?;
     if is_closed {
         start_loopback().map_err(|why| format!("the loopback: {why}"))?;
     }
     Ok(())
+}
+
+fn told(why: nix::errno::Errno) -> &'static str {
+    match why {
+        nix::errno::Errno::ENOSPC => "user.max_user_namespaces, or that of another kind, allows no more",
+        why => why.desc(),
+    }
 }
 
 /// The user stays who it is.

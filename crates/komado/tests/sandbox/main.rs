@@ -88,6 +88,16 @@ fn launcher(on: On) -> Vec<OsString> {
     words.chain([program().into(), OsString::from("confine")]).collect()
 }
 
+/// Tells of an act that the system did not refuse.
+const PRELUDE: &str = "
+def attempt(name, act):
+    try:
+        act()
+        print('reached', name)
+    except OSError:
+        pass
+";
+
 /// A working folder with a shell in it, and a folder beside it.
 struct Ground {
     dir: TempDir,
@@ -141,7 +151,8 @@ impl Ground {
 
     /// Runs a Python program that prints what it reached, and must print exactly this.
     fn python(&mut self, program: &str, expected: &str) {
-        std::fs::write(self.dir.path().join("work/probe.py"), program).unwrap();
+        let program = format!("{PRELUDE}{program}");
+        std::fs::write(self.dir.path().join("work/probe.py"), &program).unwrap();
         let (text, _) = self.shell("python3 probe.py");
         let said = text.rsplit_once("[exit code").map_or(text.as_str(), |(said, _)| said);
         assert_eq!(said.trim(), expected, "on {:?}: {program}\n{text}", self.on);
