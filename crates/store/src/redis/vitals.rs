@@ -31,12 +31,13 @@ pub(super) fn promise(link: &Arc<Link>) -> Result<Promise> {
             Err(error) => return Err(error),
         }
     }
-    if !settings.contains_key("appendonly") && !link.is_cluster() {
-        settings.extend(told(link));
-    }
     let replicas =
         (link.wait() > 0).then(|| format!("; none is acknowledged before {} replicas have it", link.wait()));
     let mut promise = promised(&settings);
+    // How often the log is synced stands in the settings alone, so what is promised stays unknown without them.
+    if !settings.contains_key("appendonly") && !link.is_cluster() {
+        promise.warnings = warnings(&told(link));
+    }
     promise.words.push_str(&replicas.unwrap_or_default());
     Ok(promise)
 }
