@@ -78,7 +78,7 @@ impl Confinement {
                 Sandbox::Required => Err(Error::NoLauncher),
             };
         }
-        let job = Job {
+        let job = CommandSpec {
             reach: Reach { hide: self.hide.clone(), everything: self.sandbox == Sandbox::Off, ..reach },
             network: self.network.clone(),
             limits: self.limits,
@@ -117,7 +117,7 @@ pub(crate) enum Input {
 
 /// One command to be run: everything but the command itself.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-struct Job {
+struct CommandSpec {
     reach: Reach,
     network: Network,
     limits: ProcessLimits,
@@ -129,7 +129,7 @@ const INSIDE: &str = "--inside";
 const EVERYTHING: &str = "--everything";
 const RELAY: &str = "--relay-input";
 
-impl Job {
+impl CommandSpec {
     /// As arguments, with the `--` before the command.
     fn words(&self) -> Vec<OsString> {
         let reach = &self.reach;
@@ -248,10 +248,10 @@ pub enum Error {
 /// its number.
 pub fn run(launcher: &[OsString], words: &[OsString]) -> Result<u8, Error> {
     if let Some((_, words)) = words.split_first().filter(|(first, _)| *first == INSIDE) {
-        let (job, command) = Job::parse(words)?;
+        let (job, command) = CommandSpec::parse(words)?;
         return Err(enter::enter(&job, command));
     }
-    let (job, command) = Job::parse(words)?;
+    let (job, command) = CommandSpec::parse(words)?;
     if command.is_empty() {
         return Err(Error::Words("the end".to_owned()));
     }
@@ -260,12 +260,12 @@ pub fn run(launcher: &[OsString], words: &[OsString]) -> Result<u8, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Confinement, Error, Input, Job, Network, ProcessLimits, Reach, Sandbox};
+    use super::{CommandSpec, Confinement, Error, Input, Network, ProcessLimits, Reach, Sandbox};
     use std::ffi::OsString;
 
     #[test]
     fn a_job_goes_through_arguments_unchanged() {
-        let job = Job {
+        let job = CommandSpec {
             reach: Reach {
                 write: vec!["/a b".into(), "/窓".into()],
                 read: vec!["/r".into()],
@@ -279,9 +279,9 @@ mod tests {
             input: Input::Relayed,
         };
         let command = ["sh", "-c", "--"].map(OsString::from);
-        for job in [job.clone(), Job { network: Network::Open, ..job }, Job::default()] {
+        for job in [job.clone(), CommandSpec { network: Network::Open, ..job }, CommandSpec::default()] {
             let words: Vec<OsString> = job.words().into_iter().chain(command.clone()).collect();
-            assert_eq!(Job::parse(&words).unwrap(), (job, command.as_slice()));
+            assert_eq!(CommandSpec::parse(&words).unwrap(), (job, command.as_slice()));
         }
         for bad in [
             vec!["--folder"],
@@ -289,7 +289,7 @@ mod tests {
             vec!["--folder", "x"],
             vec!["--cpu", "x", "--"],
         ] {
-            assert!(Job::parse(&bad.into_iter().map(OsString::from).collect::<Vec<_>>()).is_err());
+            assert!(CommandSpec::parse(&bad.into_iter().map(OsString::from).collect::<Vec<_>>()).is_err());
         }
     }
 

@@ -1,7 +1,7 @@
 //! The second process: shuts itself in, for good, and becomes the command.
 
 use super::calls::{Guarded, filter};
-use super::{Error, Input, Job, Network, files, namespaces};
+use super::{CommandSpec, Error, Input, Network, files, namespaces};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit};
@@ -35,7 +35,7 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::NET_BIND_SERVICE);
 
 /// Becomes the command; comes back only when that cannot be.
-pub(super) fn enter(job: &Job, command: &[OsString]) -> Error {
+pub(super) fn enter(job: &CommandSpec, command: &[OsString]) -> Error {
     let Some((program, rest)) = command.split_first() else { return Error::Words("the end".to_owned()) };
     let failed = |why: String| Error::Start(program.to_string_lossy().into_owned(), why);
     let mut command = Command::new(program);
@@ -58,7 +58,7 @@ pub(super) fn enter(job: &Job, command: &[OsString]) -> Error {
     failed(command.exec().to_string())
 }
 
-fn shut_in(job: &Job, command: &mut Command) -> Result<(), Error> {
+fn shut_in(job: &CommandSpec, command: &mut Command) -> Result<(), Error> {
     // When memory runs out, the command goes before the worker.
     let _ = std::fs::write(GOES_FIRST, "1000");
     // What is opened is looked up before anything is covered.

@@ -7,7 +7,7 @@
 //! told how the command ended.
 
 use super::limits::ProcessLimits;
-use super::{Error, INSIDE, Input, Job, proxy};
+use super::{CommandSpec, Error, INSIDE, Input, proxy};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{
@@ -35,7 +35,7 @@ const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Starts the command, confined, and keeps it.
-pub(super) fn run(launcher: &[OsString], job: &Job, command: &[OsString]) -> Result<u8, Error> {
+pub(super) fn run(launcher: &[OsString], job: &CommandSpec, command: &[OsString]) -> Result<u8, Error> {
     let name = command.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default();
     let failed = |why: io::Error| Error::Start(name.clone(), why.to_string());
     adopt().map_err(failed)?;
@@ -77,7 +77,7 @@ fn adopt() -> io::Result<()> {
 
 /// Waits for the command's end, ends all that is left, tells the process at the other end of the tie, and gives the code to
 /// end with. This process has no other children.
-fn keep(command: &Child, job: &Job, input: UnixStream) -> io::Result<u8> {
+fn keep(command: &Child, job: &CommandSpec, input: UnixStream) -> io::Result<u8> {
     let mut keeper = Keeper { command: Pid::from_child(command), ended: None };
     let waited = match job.input {
         Input::Empty => keeper.wait(PollFlags::IN, job.limits),
