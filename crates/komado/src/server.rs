@@ -21,6 +21,6 @@ pub(crate) mod run;
 mod speaker;
 pub(crate) mod traces;
 
-pub(crate) use access::Guest;
+pub(crate) use access::Caller;
 pub(crate) use house::House;
 pub(crate) use speaker::Speaker;

@@ -65,7 +65,7 @@ pub(super) fn preset(name: &str) -> Result<Preset, String> {
 impl Room {
     /// The budget of a thread. A window that nobody knows is never guessed.
     pub(super) fn budget(&self, app: &App, thread: &Thread<'_>) -> Outcome<Budget> {
-        let session = app.session(thread.session())?;
+        let session = app.context.session(thread.session())?;
         let window = window(app, &session, self.window)?;
         app.share_budget(thread, self.preset, window, &session.meta.config)
     }
@@ -74,15 +74,15 @@ impl Room {
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = app.find_now(&args.address)?;
     let mode = if args.dry_run { Mode::Read } else { Mode::Write };
-    let mut thread = app.open(&found, mode)?;
+    let mut thread = app.context.open(&found, mode)?;
     let budget = args.room.budget(app, &thread)?;
     let mut writer =
         app.summariser(&found.session, thread.meter(), &Wishes::default(), None, &Cancel::default())?;
-    let mut ladder = app.config.ladder(budget, writer.by());
+    let mut ladder = app.context.config.ladder(budget, writer.by());
     let done = climb(&mut thread, &mut ladder, &args);
     if !args.dry_run {
         // Also after a failure: an edit before it is durable.
-        change::settle(&mut thread);
+        app.settle(&mut thread);
     }
     let (back, fitted) = done?;
     drop((thread, writer));
@@ -216,12 +216,12 @@ pub(super) fn condense_now(
     budget: impl FnOnce(&App, &Thread<'_>) -> Outcome<Budget>,
     wishes: &Wishes,
 ) -> Outcome {
-    let mut thread: Thread<'_> = app.open(found, Mode::Write)?;
+    let mut thread: Thread<'_> = app.context.open(found, Mode::Write)?;
     let budget = budget(app, &thread)?;
     let mut writer = app.summariser(&found.session, thread.meter(), wishes, None, &Cancel::default())?;
-    let condensed = thread.condense_now(&mut app.config.ladder(budget, writer.by()));
+    let condensed = thread.condense_now(&mut app.context.config.ladder(budget, writer.by()));
     // Also after a failure: that a model was asked is in the journal.
-    change::settle(&mut thread);
+    app.settle(&mut thread);
     drop((thread, writer));
     let fitted = condensed?;
     if fitted.done.is_empty() {

@@ -58,7 +58,7 @@ pub(crate) fn run(app: &mut App, mut args: Args) -> Outcome {
     }
     // What is wrong with the settings would cost every task a try.
     app.connect(&MetaConfig::default(), &args.wishes)?;
-    for orphan in orphans(&app.engine).map_err(super::task::fault)? {
+    for orphan in orphans(&app.context.engine).map_err(super::task::fault)? {
         say(format!("komado: {} ({}): nobody works on it any more; stopped", orphan.session, orphan.key));
         stop::tell_tracker_of(app, &orphan.key);
     }
@@ -87,8 +87,8 @@ pub(crate) fn run(app: &mut App, mut args: Args) -> Outcome {
 }
 
 fn take_tasks(app: &mut App, args: &Args, launch: &dyn Launch) -> Outcome {
-    let engine = app.engine.clone();
-    let concurrency = args.concurrency.unwrap_or(app.config.agent.work.concurrency);
+    let engine = app.context.engine.clone();
+    let concurrency = args.concurrency.unwrap_or(app.context.config.agent.work.concurrency);
     let worker = Worker::new(&engine, launch, holder(app), pace(app), concurrency);
     let bell = worker.bell();
     signals::each(move || bell.stop())?;
@@ -127,7 +127,7 @@ fn fetch_told(app: &App, cancel: &Cancel) {
 
 /// How jobs are taken, as the settings say.
 fn pace(app: &App) -> Pace {
-    let work = &app.config.agent.work;
+    let work = &app.context.config.agent.work;
     Pace { tries: work.tries, hidden: work.hidden, pause: work.pause, grace: work.grace, poll: work.poll }
 }
 
@@ -136,6 +136,6 @@ fn holder(app: &App) -> Holder {
         pid: std::process::id(),
         host: hostname(),
         program: "komado work".to_owned(),
-        since: app.engine.now(),
+        since: app.context.engine.now(),
     }
 }

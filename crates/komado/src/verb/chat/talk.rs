@@ -54,7 +54,7 @@ impl Talk {
                 "--system and --tools are for a new session; `komado setup {address}` changes what stands before this one"
             )));
         }
-        let own = app.session(&found.session)?.meta.config;
+        let own = app.context.session(&found.session)?.meta.config;
         Ok(Self { found, connection: app.connect(&own, &wishes)?, wishes })
     }
 
@@ -80,7 +80,7 @@ impl Talk {
         interrupt: &Interrupt,
         answer: &mut Answer,
     ) -> Outcome<Conversed> {
-        let mut thread = app.open(&self.found, Mode::Write)?;
+        let mut thread = app.context.open(&self.found, Mode::Write)?;
         self.ask_in(app, &mut thread, question, interrupt, answer)
     }
 
@@ -110,10 +110,10 @@ impl Talk {
         let talk = Some(&self.connection);
         let mut writer =
             app.summariser(&self.found.session, thread.meter(), &self.wishes, talk, &asking.cancel)?;
-        let mut ladder = app.config.ladder(budget, writer.by());
+        let mut ladder = app.context.config.ladder(budget, writer.by());
         let conversed = thread.converse(&asking, &mut ladder, &mut Library, &mut |news| answer.take(news));
         drop(watch);
-        change::settle(thread);
+        app.settle(thread);
         answer.tokens = thread.view().tokens();
         conversed.map_err(|error| self.fault(error, before))
     }
@@ -136,13 +136,13 @@ fn make(app: &App, connection: &Connection, beginning: Beginning) -> Outcome<Fou
     let mut config = connection.config();
     let model = config.model.as_deref().filter(|model| *model != SCRIPTED);
     config.meter = new::meter(app, None, model)?.name().to_owned();
-    config.compression_threshold = Some(app.config.compression_threshold);
+    config.compression_threshold = Some(app.context.config.compression_threshold);
     let made = new::Made { config, user: None, task: None, queued: false };
-    app.engine.create(&made.meta(app, &session)?)?;
+    app.context.engine.create(&made.meta(app, &session)?)?;
     let setup = Setup { system: beginning.system, ..Setup::default() };
     let setup = if beginning.tools { Library::offered(setup) } else { setup };
     if setup != Setup::default() {
-        let mut root = app.engine.open(&session, &ThreadId::root(), Mode::Write)?;
+        let mut root = app.context.engine.open(&session, &ThreadId::root(), Mode::Write)?;
         root.set_up(setup)?;
         root.settle()?;
     }
