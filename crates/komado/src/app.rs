@@ -1,12 +1,12 @@
 //! What every verb needs: settings, store, engine, paper.
 
 use crate::clock::SystemClock;
-use crate::config::{Config, ConfigError, InFolder, Sources};
 use crate::fault::{Fault, Outcome};
 use crate::paper::{Paper, say};
 use crate::stores;
 use crate::trust::{About, Consents, sessions};
 use crate::verb::trust;
+use komado_config::{Config, ConfigError, InFolder, Sources};
 use komado_core::budget::{Budget, Preset};
 use komado_core::clip::Limits;
 use komado_core::notation::tamed;
@@ -194,6 +194,11 @@ impl App {
             )));
         }
         Ok(found)
+    }
+
+    /// Why a child of a session made with `own` was not started.
+    pub(crate) fn too_deep(&self, own: &MetaConfig, error: komado_engine::Error, flag: Option<u32>) -> Fault {
+        self.config.too_deep(own, &error, flag).map_or_else(|| error.into(), Fault::from)
     }
 
     /// A session's row.

@@ -1,10 +1,10 @@
 //! The command line: one verb per file, and nothing but the list of them here.
 
 use crate::app::{App, Options};
-use crate::config::InFolder;
 use crate::fault::{Fault, Outcome};
 use crate::verb;
 use clap::{Parser, Subcommand};
+use komado_config::InFolder;
 
 /// Keeps an LLM agent's conversation inside its window, on disk, and never loses a word.
 ///

@@ -8,10 +8,10 @@ pub(crate) mod provider;
 mod summary;
 
 use crate::app::App;
-use crate::config::table::SCRIPTED;
 use crate::fault::{Fault, Outcome};
 use crate::paper::{number, say};
 use clap::Args as ClapArgs;
+use komado_config::table::SCRIPTED;
 use komado_core::budget::{Budget, RESERVE};
 use komado_core::session::MetaConfig;
 use komado_engine::Thread;

@@ -1,7 +1,7 @@
 //! What went wrong, with an exit code and what to do next.
 
-use crate::config::ConfigError;
 use crate::paper::say;
+use komado_config::ConfigError;
 use komado_core::BadId;
 use komado_core::admit::Refusal;
 use komado_core::notation::tamed;
@@ -205,8 +205,13 @@ impl From<BadId> for Fault {
 
 impl From<ConfigError> for Fault {
     fn from(error: ConfigError) -> Self {
+        let exit = match error {
+            ConfigError::ThreadsOff(_) | ConfigError::TooDeep(_) => Exit::Refused,
+            ConfigError::Ratio(_) => Exit::BadInput,
+            _ => Exit::Usage,
+        };
         // It quotes a file that may have come from elsewhere.
-        Self::new(Exit::Usage, tamed(&error.to_string()))
+        Self::new(exit, tamed(&error.to_string()))
     }
 }
 

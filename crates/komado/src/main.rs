@@ -5,7 +5,6 @@
 mod app;
 mod cli;
 mod clock;
-mod config;
 mod connect;
 mod descriptors;
 mod fault;

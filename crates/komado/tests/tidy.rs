@@ -17,7 +17,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("provider", &["core"]),
     ("engine", &["core", "store", "provider"]),
     ("agent", &["core", "engine", "store", "provider"]),
-    ("komado", &["core", "store", "provider", "engine", "agent"]),
+    ("config", &["core", "store", "provider", "engine", "agent"]),
+    ("komado", &["core", "store", "provider", "engine", "agent", "config"]),
 ];
 
 const SAFE_CRATES: &[&str] = &["core", "engine", "agent"];

@@ -1,10 +1,10 @@
 //! Which provider is meant, where it is, and with which key it is asked.
 
 use crate::app::App;
-use crate::config::table::SCRIPTED;
 use crate::connect::Wishes;
 use crate::fault::{Fault, Outcome};
 use crate::paper::say;
+use komado_config::table::SCRIPTED;
 use komado_core::session::MetaConfig;
 use komado_provider::probe::{Probe, Step};
 use komado_provider::{Dialect, Key, Provider, ROWS, Row, row};

@@ -6,7 +6,6 @@
 use super::Guest;
 use super::api::problem::Problem;
 use super::gateway::too_often;
-use crate::config::ServerWishes;
 use axum::body::{Body, HttpBody};
 use axum::extract::{ConnectInfo, Request, State};
 use axum::middleware::Next;
@@ -15,6 +14,7 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use http_body_util::BodyExt;
+use komado_config::ServerWishes;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;

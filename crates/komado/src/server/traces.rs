@@ -4,10 +4,10 @@
 //! A span says what was done, how long it took and with which provider; never what was said, and no key. Spans wait in a
 //! queue of fixed size on their way: a collector that is away costs nothing but the spans.
 
-use crate::config::TraceWishes;
 use crate::fault::{Fault, Outcome};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
+use komado_config::TraceWishes;
 use komado_provider::client::Patience;
 use komado_provider::{Body, Cancel, Client, Forward};
 use opentelemetry::propagation::{Extractor, TextMapPropagator};

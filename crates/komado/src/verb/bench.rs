@@ -21,10 +21,10 @@ mod task;
 mod words;
 
 use crate::app::App;
-use crate::config::mask;
 use crate::fault::Outcome;
 use crate::paper::Ink;
 use clap::{Args as ClapArgs, Subcommand};
+use komado_config::mask;
 use machine::Machine;
 
 #[derive(ClapArgs, Debug)]

@@ -18,7 +18,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     if args.reference {
-        return app.paper.line(crate::config::reference().trim_end());
+        return app.paper.line(komado_config::reference().trim_end());
     }
     let prefix = args.prefix.unwrap_or_default();
     match (&app.config.file, &app.config.unconsented) {

@@ -2,12 +2,12 @@
 
 use super::talks;
 use crate::app::App;
-use crate::config::Config;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::number;
 use crate::progress;
 use crate::table::table;
 use clap::Args as ClapArgs;
+use komado_config::Config;
 use komado_core::Meter;
 use komado_core::budget::{Budget, Preset};
 use komado_engine::fit::Ladder;

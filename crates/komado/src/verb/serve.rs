@@ -1,7 +1,6 @@
 //! `komado serve`: the gateway, the HTTP API and MCP, until it is told to stop.
 
 use crate::app::App;
-use crate::config::OnFault;
 use crate::connect::provider::Held;
 use crate::fault::Outcome;
 use crate::server::access::Access;
@@ -13,6 +12,7 @@ use crate::server::{House, run};
 use crate::stores;
 use crate::thrift;
 use clap::Args as ClapArgs;
+use komado_config::OnFault;
 use komado_core::Meter;
 use serde_json::json;
 use std::net::SocketAddr;

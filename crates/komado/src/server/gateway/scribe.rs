@@ -31,7 +31,7 @@ impl Scribe {
         cancel: &Cancel,
     ) -> Option<Box<dyn Summariser>> {
         if app.config.summary_model().is_none() {
-            return app.config.summariser(meter).map_err(|fault| warn(fault.message())).ok();
+            return app.config.summariser(meter).map_err(|error| warn(&error.to_string())).ok();
         }
         let made = app.summariser(id, meter, &Wishes::default(), Some(talk), cancel);
         let mut writer = made.map_err(|fault| warn(fault.message())).ok()?;

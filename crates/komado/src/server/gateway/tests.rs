@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::app::App;
-use crate::config::{Config, Sources};
 use crate::server::access::Access;
 use crate::server::listen::Peer;
 use crate::server::run::{Reach, router};
 use axum::extract::ConnectInfo;
 use http_body_util::BodyExt;
+use komado_config::{Config, Sources};
 use komado_engine::{Clock, Engine};
 use komado_store::MemoryStore;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,7 +34,7 @@ fn config() -> Config {
         cwd: &folder.join("no-such-folder"),
         home: None,
         xdg: None,
-        in_folder: crate::config::InFolder::Ignored,
+        in_folder: komado_config::InFolder::Ignored,
         has_consent: &|_, _| false,
     })
     .unwrap()

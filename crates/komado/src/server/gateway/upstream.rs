@@ -6,10 +6,10 @@
 
 use super::headers::Manner;
 use crate::app::App;
-use crate::config::table::SCRIPTED;
 use crate::connect::SMALL;
 use crate::connect::provider::Held;
 use crate::fault::{Exit, Fault, Outcome};
+use komado_config::table::SCRIPTED;
 use komado_provider::scripted::{Options, Server};
 use komado_provider::{Client, Dialect, Provider, overflow};
 use tokio::runtime::Handle;

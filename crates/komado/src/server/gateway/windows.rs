@@ -6,8 +6,8 @@
 
 use super::upstream::Upstream;
 use crate::app::App;
-use crate::config::table::SCRIPTED;
 use crate::connect::{Known, Wishes};
+use komado_config::table::SCRIPTED;
 use komado_core::session::MetaConfig;
 use komado_engine::turn::Asking;
 use komado_engine::window::{Told, Window};

@@ -4,7 +4,7 @@ use super::super::House;
 use super::super::access::Access;
 use crate::app::App;
 use crate::clock::SystemClock;
-use crate::config::{Config, Sources};
+use komado_config::{Config, Sources};
 use komado_core::session::{Meta, MetaConfig, State, TaskKey};
 use komado_core::{SessionId, ThreadId};
 use komado_engine::Engine;
@@ -21,7 +21,7 @@ fn house(store: Arc<dyn Store>) -> Arc<House> {
         cwd: &folder,
         home: None,
         xdg: None,
-        in_folder: crate::config::InFolder::Ignored,
+        in_folder: komado_config::InFolder::Ignored,
         has_consent: &|_, _| false,
     });
     let app = App::over(Engine::new(store, Arc::new(SystemClock)), config.unwrap());

@@ -3,11 +3,11 @@
 use super::talk::Talk;
 use crate::app::App;
 use crate::cli;
-use crate::config::nearest_name;
 use crate::connect::Wishes;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::say;
 use crate::verb::fit;
+use komado_config::nearest_name;
 use komado_core::journal::Entry;
 use komado_core::{Role, Seq};
 use komado_engine::Thread;

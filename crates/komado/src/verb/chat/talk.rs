@@ -3,11 +3,11 @@
 use super::answer::Answer;
 use super::interrupt::Interrupt;
 use crate::app::App;
-use crate::config::table::SCRIPTED;
 use crate::connect::{Connection, Wishes};
 use crate::fault::{Exit, Fault, Outcome};
 use crate::verb::{change, new};
 use clap::Args as ClapArgs;
+use komado_config::table::SCRIPTED;
 use komado_core::journal::Setup;
 use komado_core::message::Message;
 use komado_core::session::MetaConfig;

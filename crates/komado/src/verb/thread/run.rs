@@ -57,7 +57,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let label = args.label.unwrap_or_else(|| label(&task));
     let spawn = args.wanted.spawn(app, &own, app.our_window(&connection)?, Some(label), Some(setup))?;
     let mut parent = app.open(&found, Mode::Write)?;
-    let refused = |error| app.config.refused(&own, error, args.wanted.max_depth);
+    let refused = |error| app.too_deep(&own, error, args.wanted.max_depth);
     let mut child = parent.spawn(&spawn).map_err(refused)?;
     change::settle(&mut parent);
     let here = Found { thread: child.header().thread.clone(), ..found };

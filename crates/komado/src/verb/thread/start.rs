@@ -40,7 +40,7 @@ pub(crate) fn begin(app: &mut App, args: Args, setup: Option<Setup>) -> Outcome 
     let window = u64::from(fit::window(app, &session, args.window)?);
     let spawn = args.wanted.spawn(app, own, window, args.label.clone(), setup)?;
     let mut parent = app.open(&found, Mode::Write)?;
-    let refused = |error| app.config.refused(own, error, args.wanted.max_depth);
+    let refused = |error| app.too_deep(own, error, args.wanted.max_depth);
     let mut child = parent.spawn_free(&spawn).map_err(refused)?;
     change::settle(&mut parent);
     change::settle(&mut child);

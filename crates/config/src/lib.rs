@@ -17,14 +17,15 @@ mod expand;
 mod file;
 mod flags;
 mod ladder;
-pub(crate) mod mask;
+pub mod mask;
 mod mcp;
-pub(crate) mod origin;
+pub mod origin;
 mod reference;
+pub mod regular;
 mod server;
 mod store;
 mod suggest;
-pub(crate) mod table;
+pub mod table;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -39,123 +40,123 @@ use check::{Given, Value};
 use origin::{Place, Row};
 use table::{Named, PERSONA, PROVIDER, SERVER, SETTINGS, Setting};
 
-pub(crate) use agent::AgentWishes;
-pub(crate) use consent::{InFolder, Unconsented, Written};
-pub(crate) use error::ConfigError;
-pub(crate) use ladder::LadderWishes;
-pub(crate) use reference::reference;
-pub(crate) use server::{OnFault, ServerWishes};
-pub(crate) use store::{StoreWishes, TraceWishes};
-pub(crate) use suggest::nearest_name;
+pub use agent::AgentWishes;
+pub use consent::{InFolder, Unconsented, Written};
+pub use error::ConfigError;
+pub use ladder::LadderWishes;
+pub use reference::reference;
+pub use server::{OnFault, ServerWishes};
+pub use store::{StoreWishes, TraceWishes};
+pub use suggest::nearest_name;
 
 /// Everything the configuration may look at; the binary fills it from the process.
-pub(crate) struct Sources<'a> {
+pub struct Sources<'a> {
     /// `key=value` from `--set`, and mapped flags by their own name (`--base-dir`); the last one of a key
     /// wins.
-    pub(crate) flags: &'a [(String, String)],
+    pub flags: &'a [(String, String)],
     /// Looks up one environment variable.
-    pub(crate) env: &'a dyn Fn(&str) -> Option<String>,
+    pub env: &'a dyn Fn(&str) -> Option<String>,
     /// The names of all environment variables, so that a misspelt `KOMADO_*` is noticed.
-    pub(crate) env_names: &'a [String],
+    pub env_names: &'a [String],
     /// The file named by `--config`.
-    pub(crate) file: Option<PathBuf>,
+    pub file: Option<PathBuf>,
     /// The folder that relative paths start from.
-    pub(crate) cwd: &'a Path,
+    pub cwd: &'a Path,
     /// The home folder, for `~/.config` and for paths that begin with `~/`.
-    pub(crate) home: Option<&'a Path>,
+    pub home: Option<&'a Path>,
     /// `XDG_CONFIG_HOME`; ignored unless absolute, as its specification asks.
-    pub(crate) xdg: Option<&'a Path>,
+    pub xdg: Option<&'a Path>,
     /// What becomes of a file that is found in the working folder.
-    pub(crate) in_folder: InFolder,
+    pub in_folder: InFolder,
     /// Whether the user consented to a file of the working folder, by its path and its digest.
-    pub(crate) has_consent: &'a dyn Fn(&Path, &str) -> bool,
+    pub has_consent: &'a dyn Fn(&Path, &str) -> bool,
 }
 
 /// The settings in force, typed, each with its origin.
 #[derive(Clone, Default)]
-pub(crate) struct Config {
+pub struct Config {
     /// Whether contexts are kept on disk.
-    pub(crate) enabled: bool,
+    pub enabled: bool,
     /// The folder that holds the contexts; absolute when the working folder is.
-    pub(crate) base_dir: PathBuf,
+    pub base_dir: PathBuf,
     /// The share of the window at which compression starts.
-    pub(crate) compression_threshold: f64,
+    pub compression_threshold: f64,
     /// How many of the latest messages a compression leaves as they are.
-    pub(crate) keep_recent_messages: u32,
+    pub keep_recent_messages: u32,
     /// The fewest messages worth a summary.
-    pub(crate) min_messages_to_summarize: u32,
+    pub min_messages_to_summarize: u32,
     /// After how many days completed tasks may be cleaned up.
-    pub(crate) cleanup_days: u32,
+    pub cleanup_days: u32,
     /// The prompt of a summary, with `{messages}` where they go.
-    pub(crate) summary_prompt: String,
+    pub summary_prompt: String,
     /// Where the history lives; `None` means files under [`Config::base_dir`].
-    pub(crate) store_url: Option<String>,
+    pub store_url: Option<String>,
     /// How a store on a server is spoken to.
-    pub(crate) store: StoreWishes,
+    pub store: StoreWishes,
     /// Where traces go.
-    pub(crate) traces: TraceWishes,
+    pub traces: TraceWishes,
     /// What child threads get, unless a session or a persona says otherwise.
     threads: threads::ThreadWishes,
     /// How many turns a session keeps in view; `None` means as many as fit.
-    pub(crate) max_history: Option<u32>,
+    pub max_history: Option<u32>,
     /// In whose name messages are written.
-    pub(crate) user: Option<String>,
+    pub user: Option<String>,
     /// The name of the tokeniser that counts.
-    pub(crate) meter: String,
+    pub meter: String,
     /// The name of the model provider to call.
-    pub(crate) provider: String,
+    pub provider: String,
     /// To which share a view shrinks after a request that was too large.
-    pub(crate) retry_shrink: f64,
+    pub retry_shrink: f64,
     /// How often such a request goes out again.
-    pub(crate) overflow_tries: u32,
+    pub overflow_tries: u32,
     /// How often a request is sent while a provider is busy or away.
-    pub(crate) tries: u32,
+    pub tries: u32,
     /// Seconds before the second of these.
-    pub(crate) delay_seconds: u32,
+    pub delay_seconds: u32,
     /// How the server serves.
-    pub(crate) server: ServerWishes,
+    pub server: ServerWishes,
     /// How a window is kept.
-    pub(crate) ladder: LadderWishes,
+    pub ladder: LadderWishes,
     /// Tasks.
-    pub(crate) agent: AgentWishes,
+    pub agent: AgentWishes,
     /// What a person should know although nothing is wrong, such as a key that is not set.
-    pub(crate) notes: Vec<String>,
+    pub notes: Vec<String>,
     /// The file that was read, if any.
-    pub(crate) file: Option<PathBuf>,
+    pub file: Option<PathBuf>,
     /// The file that was found and left out, since it needs consent.
-    pub(crate) unconsented: Option<Box<Unconsented>>,
+    pub unconsented: Option<Box<Unconsented>>,
     llms: BTreeMap<String, Llm>,
     rows: Vec<Row>,
 }
 
 /// One model provider. Nothing here has a default: an unknown window must not become a guessed one.
 #[derive(Clone, Default, PartialEq)]
-pub(crate) struct Llm {
+pub struct Llm {
     /// The model's name, as its provider spells it.
-    pub(crate) model: Option<String>,
+    pub model: Option<String>,
     /// Models that lead to it at the gateway: names, or beginnings that end in `*`.
-    pub(crate) models: Vec<String>,
+    pub models: Vec<String>,
     /// The model's window, in tokens.
-    pub(crate) context_length: Option<u32>,
+    pub context_length: Option<u32>,
     /// The key; shown nowhere.
-    pub(crate) api_key: Option<String>,
+    pub api_key: Option<String>,
     /// Where the provider listens.
-    pub(crate) base_url: Option<String>,
+    pub base_url: Option<String>,
     /// The percentage of the window at which something is done.
-    pub(crate) threshold: Option<f64>,
+    pub threshold: Option<f64>,
     /// How the provider speaks.
-    pub(crate) dialect: Option<String>,
+    pub dialect: Option<String>,
     /// The file that holds the key.
-    pub(crate) api_key_file: Option<PathBuf>,
+    pub api_key_file: Option<PathBuf>,
     /// The longest answer, in tokens.
-    pub(crate) max_tokens: Option<u32>,
+    pub max_tokens: Option<u32>,
     /// Seconds to wait for a word.
-    pub(crate) timeout_seconds: Option<u32>,
+    pub timeout_seconds: Option<u32>,
 }
 
 impl Config {
     /// Reads all four places, weakest first, and types the result.
-    pub(crate) fn load(sources: &Sources<'_>) -> Result<Self, ConfigError> {
+    pub fn load(sources: &Sources<'_>) -> Result<Self, ConfigError> {
         let mut found = file::find(sources)?;
         let unconsented = match &found {
             Some(found) if found.is_of_folder => consent::check(found, sources)?,
@@ -180,17 +181,17 @@ impl Config {
     }
 
     /// One provider's settings; `None` when nothing was said about it.
-    pub(crate) fn llm(&self, name: &str) -> Option<&Llm> {
+    pub fn llm(&self, name: &str) -> Option<&Llm> {
         self.llms.get(name)
     }
 
     /// The providers of which something was said.
-    pub(crate) fn llms(&self) -> impl Iterator<Item = (&str, &Llm)> {
+    pub fn llms(&self) -> impl Iterator<Item = (&str, &Llm)> {
         self.llms.iter().map(|(name, llm)| (name.as_str(), llm))
     }
 
     /// Every setting with its value and origin, in the table's order, secrets hidden.
-    pub(crate) fn rows(&self) -> Vec<Row> {
+    pub fn rows(&self) -> Vec<Row> {
         self.rows.clone()
     }
 
@@ -255,18 +256,18 @@ impl Config {
     }
 
     /// Whether anything is known of a provider: by its name, or because something was said about it.
-    pub(crate) fn is_known(&self, provider: &str) -> bool {
+    pub fn is_known(&self, provider: &str) -> bool {
         self.llms.contains_key(provider) || table::known_providers().any(|known| known == provider)
     }
 
     /// The known provider whose name is nearest.
-    pub(crate) fn near_provider(&self, name: &str) -> Option<&str> {
+    pub fn near_provider(&self, name: &str) -> Option<&str> {
         suggest::nearest_name(name, table::known_providers().chain(self.llms.keys().map(String::as_str)))
     }
 
     /// The one provider that has a model or an address in the settings, when it is only one. The built-in model is none of
     /// them: to say something of it is not to choose it.
-    pub(crate) fn only_llm(&self) -> Option<&str> {
+    pub fn only_llm(&self) -> Option<&str> {
         let is_set = |(name, llm): &(&String, &Llm)| {
             name.as_str() != table::SCRIPTED && (llm.model.is_some() || llm.base_url.is_some())
         };
@@ -278,13 +279,13 @@ impl Config {
     }
 
     /// Whether the folder of the sessions is the usual one in the working folder, which nothing names.
-    pub(crate) fn finds_base_dir(&self) -> bool {
+    pub fn finds_base_dir(&self) -> bool {
         let key = "context_storage.base_dir";
         self.rows.iter().any(|row| row.key == key && row.origin == origin::Origin::Default)
     }
 
     /// Whether the settings say which provider to call.
-    pub(crate) fn names_provider(&self) -> bool {
+    pub fn names_provider(&self) -> bool {
         self.ladder.is_given("llm.provider")
     }
 

@@ -5,7 +5,7 @@
 
 use super::Config;
 use super::check::Value;
-use crate::fault::{Exit, Fault, Outcome};
+use crate::ConfigError;
 use komado_core::journal::Ratio;
 use komado_core::session::{MetaConfig, StelisConfig};
 use komado_engine::Error;
@@ -48,37 +48,37 @@ impl ThreadWishes {
 
 /// What child threads of one session may have.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Threads {
+pub struct Threads {
     /// Who turned them off; `None` while they may be started.
-    pub(crate) off: Option<String>,
+    pub off: Option<String>,
     /// What a child has of its parent's window.
-    pub(crate) ratio: f64,
+    pub ratio: f64,
     /// How deep they may nest.
-    pub(crate) max_depth: u32,
+    pub max_depth: u32,
     /// Whether what the threads above leave unused is lent.
-    pub(crate) lends: bool,
+    pub lends: bool,
     /// The most tokens of an anchor.
-    pub(crate) anchor_tokens: u64,
+    pub anchor_tokens: u64,
 }
 
 impl Threads {
-    /// An error that says who turned them off, if somebody did.
-    pub(crate) fn check(&self) -> Outcome {
+    /// An error that says what turned them off, if something did.
+    pub fn check(&self) -> Result<(), ConfigError> {
         match &self.off {
             None => Ok(()),
-            Some(who) => Err(Fault::new(Exit::Refused, format!("no child threads may be started: {who}"))),
+            Some(who) => Err(ConfigError::ThreadsOff(who.clone())),
         }
     }
 
     /// The ratio, checked once more: a session may have been made by other hands.
-    pub(crate) fn ratio(&self) -> Outcome<Ratio> {
-        Ratio::new(self.ratio).map_err(|error| Fault::input(format!("default_window_ratio: {error}")))
+    pub fn ratio(&self) -> Result<Ratio, ConfigError> {
+        Ratio::new(self.ratio).map_err(|error| ConfigError::Ratio(error.to_string()))
     }
 }
 
 impl Config {
     /// What child threads of a session made with `own` may have.
-    pub(crate) fn threads(&self, own: &MetaConfig) -> Threads {
+    pub fn threads(&self, own: &MetaConfig) -> Threads {
         let of_session = own.stelis_config.unwrap_or_default();
         let persona = own.persona.as_deref();
         let of_persona = persona.and_then(|name| self.persona(name)).copied().unwrap_or_default();
@@ -106,10 +106,10 @@ impl Config {
         }
     }
 
-    /// Why a child of a session made with `own` was not started; of a depth that is too much, who says so. `flag` is what
-    /// the command line says of it.
-    pub(crate) fn refused(&self, own: &MetaConfig, error: Error, flag: Option<u32>) -> Fault {
-        let Error::TooDeep { thread, depth, most } = &error else { return error.into() };
+    /// Why a child of a session made with `own` is too deep, and which setting says so; `None` for any other error. `flag` is
+    /// what the command line says of it.
+    pub fn too_deep(&self, own: &MetaConfig, error: &Error, flag: Option<u32>) -> Option<ConfigError> {
+        let Error::TooDeep { thread, depth, most } = error else { return None };
         let of_session = own.stelis_config.and_then(|config| config.max_depth);
         let persona = own.persona.as_deref();
         let of_persona = persona.and_then(|name| self.persona(name)).and_then(|config| config.max_depth);
@@ -122,22 +122,19 @@ impl Config {
             (None, None, None) => "threads.max_depth, STELIS_MAX_DEPTH".to_owned(),
         };
         let wayout = if *depth == 0 { "" } else { "end it and start from its parent, or " };
-        Fault::new(
-            Exit::Refused,
-            format!(
-                "thread {thread} is {depth} deep and a child may be at most {most} deep ({who}); {wayout}allow more with \
-                 --max-depth"
-            ),
-        )
+        Some(ConfigError::TooDeep(format!(
+            "thread {thread} is {depth} deep and a child may be at most {most} deep ({who}); {wayout}allow more with \
+             --max-depth"
+        )))
     }
 
     /// What is said for a persona; `None` when nothing is.
-    pub(crate) fn persona(&self, name: &str) -> Option<&StelisConfig> {
+    pub fn persona(&self, name: &str) -> Option<&StelisConfig> {
         self.threads.personas.get(name)
     }
 
     /// The persona of the settings whose name is nearest.
-    pub(crate) fn near_persona(&self, name: &str) -> Option<&str> {
+    pub fn near_persona(&self, name: &str) -> Option<&str> {
         super::nearest_name(name, self.threads.personas.keys().map(String::as_str))
     }
 }

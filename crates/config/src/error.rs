@@ -11,7 +11,19 @@ use super::origin::Place;
 /// Why the settings could not be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(crate) enum ConfigError {
+pub enum ConfigError {
+    /// The setting for a summary program is empty.
+    #[error("compaction.command names no program")]
+    NoProgram,
+    /// Child threads are turned off.
+    #[error("no child threads may be started: {0}")]
+    ThreadsOff(String),
+    /// A session's share for child threads is not one.
+    #[error("default_window_ratio: {0}")]
+    Ratio(String),
+    /// A child would be deeper than allowed.
+    #[error("{0}")]
+    TooDeep(String),
     /// A file was named and is not there.
     #[error("{by} names a file that does not exist: {}; create it, or leave {by} out", path.display())]
     FileMissing {

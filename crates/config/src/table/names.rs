@@ -21,16 +21,16 @@ pub(super) const STORES: &[&str] = &[
 const PREFIX: &str = "KOMADO_";
 
 /// Names that were spoken of, each with what it stands in for.
-pub(crate) type Named = BTreeSet<(&'static str, String)>;
+pub type Named = BTreeSet<(&'static str, String)>;
 
 impl Setting {
     /// What stands in the path of a family for a name; `None` for a single setting.
-    pub(crate) fn stand_in(&self) -> Option<&'static str> {
+    pub fn stand_in(&self) -> Option<&'static str> {
         [PROVIDER, PERSONA, SERVER].into_iter().find(|stand_in| self.path.contains(stand_in))
     }
 
     /// Whether this row stands for one setting per name.
-    pub(crate) fn is_family(&self) -> bool {
+    pub fn is_family(&self) -> bool {
         self.stand_in().is_some()
     }
 
@@ -40,17 +40,17 @@ impl Setting {
     }
 
     /// The last part of the path.
-    pub(crate) fn leaf(&self) -> &'static str {
+    pub fn leaf(&self) -> &'static str {
         self.path.rsplit('.').next().unwrap_or(self.path)
     }
 
     /// The key for one name.
-    pub(crate) fn key_for(&self, name: &str) -> String {
+    pub fn key_for(&self, name: &str) -> String {
         self.stand_in().map_or_else(|| self.path.to_owned(), |stand_in| self.path.replace(stand_in, name))
     }
 
     /// Our variables for this setting, strongest first; for a family, with `<PROVIDER>`, `<PERSONA>` or `<SERVER>` in it.
-    pub(crate) fn env(&self) -> Vec<String> {
+    pub fn env(&self) -> Vec<String> {
         let full = match (self.around(), self.stand_in()) {
             (Some((before, after)), Some(stand_in)) => {
                 format!("{}{}{}", env_name(before), stand_in.to_uppercase(), env_form(after))
@@ -61,28 +61,28 @@ impl Setting {
     }
 
     /// The command-line flag that the short name makes.
-    pub(crate) fn flag(&self) -> Option<String> {
+    pub fn flag(&self) -> Option<String> {
         self.short.map(|short| format!("--{}", short.replace('_', "-")))
     }
 }
 
 /// The variable that sets a key.
-pub(crate) fn env_name(key: &str) -> String {
+pub fn env_name(key: &str) -> String {
     format!("{PREFIX}{}", env_form(key))
 }
 
 /// A variable's name without our prefix; `None` for the variables of others.
-pub(crate) fn own_env(name: &str) -> Option<&str> {
+pub fn own_env(name: &str) -> Option<&str> {
     name.strip_prefix(PREFIX).filter(|_| !RESERVED.contains(&name))
 }
 
 /// The setting that a full key speaks of.
-pub(crate) fn resolve(key: &str) -> Option<&'static Setting> {
+pub fn resolve(key: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.path == key || name_in(setting, key).is_some())
 }
 
 /// The name in a key of a family; a name that is itself a setting (`llm.provider`) is none.
-pub(crate) fn name_in<'a>(setting: &Setting, key: &'a str) -> Option<&'a str> {
+pub fn name_in<'a>(setting: &Setting, key: &'a str) -> Option<&'a str> {
     let (before, after) = setting.around()?;
     let name = key.strip_prefix(before)?.strip_suffix(after)?;
     let taken = SETTINGS.iter().any(|other| other.path.strip_prefix(before) == Some(name));
@@ -90,7 +90,7 @@ pub(crate) fn name_in<'a>(setting: &Setting, key: &'a str) -> Option<&'a str> {
 }
 
 /// The names that some keys of families speak of.
-pub(crate) fn named<'a>(keys: impl Iterator<Item = &'a String>) -> Named {
+pub fn named<'a>(keys: impl Iterator<Item = &'a String>) -> Named {
     let one = |key: &'a String| {
         let setting = resolve(key)?;
         Some((setting.stand_in()?, name_in(setting, key)?.to_owned()))
@@ -99,7 +99,7 @@ pub(crate) fn named<'a>(keys: impl Iterator<Item = &'a String>) -> Named {
 }
 
 /// The key of a family that a variable sets. A name already known keeps its spelling, else it is lower case.
-pub(crate) fn family_key(variable: &str, known: &Named) -> Option<String> {
+pub fn family_key(variable: &str, known: &Named) -> Option<String> {
     let (setting, middle) = SETTINGS.iter().find_map(|setting| {
         let (before, after) = setting.around()?;
         let middle = variable.strip_prefix(&env_name(before))?.strip_suffix(&env_form(after))?;
@@ -114,7 +114,7 @@ pub(crate) fn family_key(variable: &str, known: &Named) -> Option<String> {
 }
 
 /// A name as the table spells it: `thresholdRatio` is `threshold_ratio`.
-pub(crate) fn snake(name: &str) -> String {
+pub fn snake(name: &str) -> String {
     let mut out = String::with_capacity(name.len() + 4);
     for (i, c) in name.char_indices() {
         if c.is_ascii_uppercase() && i > 0 {
@@ -126,7 +126,7 @@ pub(crate) fn snake(name: &str) -> String {
 }
 
 /// What the file may hold at a place.
-pub(crate) enum Spot {
+pub enum Spot {
     /// A setting's value.
     Setting(&'static Setting),
     /// A mapping of further keys.
@@ -136,7 +136,7 @@ pub(crate) enum Spot {
 }
 
 /// What belongs at a path of keys in the file. Keys are compared one by one, so a name may hold dots.
-pub(crate) fn spot(keys: &[&str]) -> Spot {
+pub fn spot(keys: &[&str]) -> Spot {
     if let Some(setting) =
         SETTINGS.iter().find(|setting| parts_match(setting, keys) && depth(setting) == keys.len())
     {
@@ -147,7 +147,7 @@ pub(crate) fn spot(keys: &[&str]) -> Spot {
 }
 
 /// The names that may stand directly under a path of keys, in order, each once.
-pub(crate) fn names_under(keys: &[&str]) -> Vec<&'static str> {
+pub fn names_under(keys: &[&str]) -> Vec<&'static str> {
     let mut names = Vec::new();
     for setting in SETTINGS.iter().filter(|setting| parts_match(setting, keys)) {
         names.extend(setting.path.split('.').nth(keys.len()).filter(|name| !names.contains(name)));

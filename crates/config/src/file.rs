@@ -18,7 +18,7 @@ use super::origin::Place;
 use super::table::{self, Kind, Setting, Spot};
 use super::yaml::{self, Node};
 use super::{ConfigError, Sources, mask, suggest};
-use crate::trust::regular;
+use crate::regular;
 
 /// The name of a settings file that is looked for.
 pub(super) const NAME: &str = "komado.yaml";

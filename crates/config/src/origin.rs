@@ -11,7 +11,7 @@ use super::table::Setting;
 
 /// The exact place of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum Place {
     /// The table of settings.
     Default,
     /// A file, as the person would name it.
@@ -31,7 +31,7 @@ pub(crate) enum Place {
 
 /// Where a setting's value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub enum Origin {
     /// Nobody said anything.
     Default,
     /// The file.
@@ -49,15 +49,15 @@ pub(crate) enum Origin {
 
 /// One line of the listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
+pub struct Row {
     /// The full key, such as `llm.openai.model`.
-    pub(crate) key: String,
+    pub key: String,
     /// The value in force, `(set)` for a secret, `(unset)` for none.
-    pub(crate) value: String,
+    pub value: String,
     /// Where the value comes from.
-    pub(crate) origin: Origin,
+    pub origin: Origin,
     /// What the setting does.
-    pub(crate) about: &'static str,
+    pub about: &'static str,
 }
 
 impl Row {

@@ -11,7 +11,7 @@ use super::file::{self, Found};
 use super::origin::Place;
 use super::table::{Kind, Setting};
 use super::{ConfigError, Sources, mask};
-use crate::trust::regular;
+use crate::regular;
 use komado_core::notation::tamed;
 use std::fmt;
 use std::io::ErrorKind;
@@ -27,7 +27,7 @@ const NAMED: usize = 8;
 
 /// What becomes of a settings file that is found in the working folder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum InFolder {
+pub enum InFolder {
     /// It is used, where it is harmless or was consented to; any other is an error.
     Used,
     /// The same, but any other is left out and told of.
@@ -38,15 +38,15 @@ pub(crate) enum InFolder {
 
 /// One setting as it is written in a file.
 #[derive(Clone, Debug)]
-pub(crate) struct Written {
+pub struct Written {
     /// Its key, as one may show it.
-    pub(crate) key: String,
+    pub key: String,
     /// Its line, from 1.
-    pub(crate) line: u64,
+    pub line: u64,
     /// Its value as one may show it: secrets hidden, nothing expanded, on one line, nothing that a terminal acts on.
-    pub(crate) value: String,
+    pub value: String,
     /// True when it needs consent.
-    pub(crate) needs_consent: bool,
+    pub needs_consent: bool,
     /// The file it names, where that belongs to the content, as it will be opened.
     file: Option<PathBuf>,
 }
@@ -74,15 +74,15 @@ impl Written {
 
 /// A file of the working folder that is not used, since the user did not consent to it.
 #[derive(Clone, Debug)]
-pub(crate) struct Unconsented {
+pub struct Unconsented {
     /// Where it is.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     /// The digest of what it holds, and of the files it names.
-    pub(crate) digest: String,
+    pub digest: String,
     /// Its settings.
-    pub(crate) written: Vec<Written>,
+    pub written: Vec<Written>,
     /// The user's own file, in whose place it would be used.
-    pub(crate) replaces: Option<PathBuf>,
+    pub replaces: Option<PathBuf>,
 }
 
 /// A file of the working folder, where it needs consent and has none: an error, unless it is to be told of.

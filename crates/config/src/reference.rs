@@ -9,7 +9,7 @@ use super::mask;
 use super::table::{SETTINGS, Setting};
 
 /// Every setting as a Markdown table.
-pub(crate) fn reference() -> String {
+pub fn reference() -> String {
     let mut out = String::from("| key | value | default | environment | meaning |\n|---|---|---|---|---|\n");
     for setting in SETTINGS {
         let default = setting.default.map_or_else(|| "unset".to_owned(), |text| code(&mask::excerpt(text)));

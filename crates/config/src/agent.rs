@@ -10,19 +10,19 @@ use std::time::Duration;
 
 /// How tasks are taken from the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct WorkWishes {
+pub struct WorkWishes {
     /// How many are worked on at once.
-    pub(crate) concurrency: u32,
+    pub concurrency: u32,
     /// How often one is tried before it is laid aside.
-    pub(crate) tries: u32,
+    pub tries: u32,
     /// How long one is hidden from others after its worker was last heard of.
-    pub(crate) hidden: Duration,
+    pub hidden: Duration,
     /// Before one is tried again; doubles from there.
-    pub(crate) pause: Duration,
+    pub pause: Duration,
     /// How long a task under way may take to come to rest when its worker is to end.
-    pub(crate) grace: Duration,
+    pub grace: Duration,
     /// How often the tracker of a running task is asked for news.
-    pub(crate) poll: Duration,
+    pub poll: Duration,
 }
 
 impl Default for WorkWishes {
@@ -40,25 +40,25 @@ impl Default for WorkWishes {
 
 /// How the built-in tools work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ToolWishes {
+pub struct ToolWishes {
     /// Those that are offered.
-    pub(crate) enabled: Vec<String>,
+    pub enabled: Vec<String>,
     /// Commands that the shell may run.
-    pub(crate) allow: Vec<String>,
+    pub allow: Vec<String>,
     /// The folder in which each task gets one of its own; unset: `work` beside the sessions.
-    pub(crate) work_dir: Option<PathBuf>,
+    pub work_dir: Option<PathBuf>,
     /// How long a command may take.
-    pub(crate) timeout: Duration,
+    pub timeout: Duration,
     /// The most bytes of an output that are kept.
-    pub(crate) most_output: u64,
+    pub most_output: u64,
     /// How commands are kept inside the folder.
-    pub(crate) sandbox: Sandbox,
+    pub sandbox: Sandbox,
     /// Which hosts they reach.
-    pub(crate) network: Network,
+    pub network: Network,
     /// What they may take.
-    pub(crate) limits: ProcessLimits,
+    pub limits: ProcessLimits,
     /// A command line that is run in a new working folder before anything else.
-    pub(crate) prepare: Option<String>,
+    pub prepare: Option<String>,
 }
 
 impl Default for ToolWishes {
@@ -79,23 +79,23 @@ impl Default for ToolWishes {
 
 /// Everything about tasks.
 #[derive(Clone, Default)]
-pub(crate) struct AgentWishes {
+pub struct AgentWishes {
     /// How they are taken.
-    pub(crate) work: WorkWishes,
+    pub work: WorkWishes,
     /// How much one may take.
-    pub(crate) limits: Limits,
+    pub limits: Limits,
     /// What the model is told first, in place of the built-in words.
-    pub(crate) system_prompt: Option<String>,
+    pub system_prompt: Option<String>,
     /// Rules that stand after it; unset: AGENTS.md in the working folder, when it is there.
-    pub(crate) rules_file: Option<PathBuf>,
+    pub rules_file: Option<PathBuf>,
     /// The playbook; unset: the built-in one.
-    pub(crate) playbook: Option<PathBuf>,
+    pub playbook: Option<PathBuf>,
     /// The built-in tools.
-    pub(crate) tools: ToolWishes,
+    pub tools: ToolWishes,
     /// MCP servers.
-    pub(crate) servers: Vec<Server>,
+    pub servers: Vec<Server>,
     /// Trackers, GitHub first.
-    pub(crate) trackers: Vec<Tracker>,
+    pub trackers: Vec<Tracker>,
 }
 
 impl AgentWishes {

@@ -5,7 +5,7 @@
 
 use super::Config;
 use super::check::Value;
-use crate::fault::{Fault, Outcome};
+use crate::ConfigError;
 use komado_core::Meter;
 use komado_core::budget::{Budget, Keep, Policy, Preset, Thresholds, ToolBudget, Trigger};
 use komado_core::clip::Limits;
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 /// What was wished for.
 #[derive(Clone, Default)]
-pub(crate) struct LadderWishes {
+pub struct LadderWishes {
     /// Numbers that were given, by key.
     ratios: BTreeMap<String, f64>,
     counts: BTreeMap<String, u32>,
@@ -72,7 +72,7 @@ impl LadderWishes {
 
 impl Config {
     /// The policy that the settings ask for; `preset` over the one they name.
-    pub(crate) fn policy(&self, preset: Option<Preset>) -> Policy {
+    pub fn policy(&self, preset: Option<Preset>) -> Policy {
         let wishes = &self.ladder;
         let named = wishes.text("budget.preset").and_then(Preset::named);
         let mut policy = preset.or(named).unwrap_or_default().policy();
@@ -140,7 +140,7 @@ impl Config {
     }
 
     /// Limits of an output on arrival; `None` when outputs are shown whole.
-    pub(crate) fn clip(&self) -> Option<Limits> {
+    pub fn clip(&self) -> Option<Limits> {
         let wishes = &self.ladder;
         let count = |key: &str, or: usize| wishes.counts.get(key).map_or(or, |n| *n as usize);
         let or = Limits::default();
@@ -151,7 +151,7 @@ impl Config {
     }
 
     /// How a span is condensed. A prompt that nobody gave leaves the choice to the conversation's language.
-    pub(crate) fn settings(&self) -> Settings {
+    pub fn settings(&self) -> Settings {
         let wishes = &self.ladder;
         let own = |key: &str| wishes.text(key).map(str::to_owned);
         let of_000 = wishes.is_given("context_storage.summary_prompt").then(|| self.summary_prompt.clone());
@@ -167,7 +167,7 @@ impl Config {
     }
 
     /// Provider and model that are to write summaries; `None` when no model was wished for, or a program stands in for it.
-    pub(crate) fn summary_model(&self) -> Option<(Option<&str>, Option<&str>)> {
+    pub fn summary_model(&self) -> Option<(Option<&str>, Option<&str>)> {
         let (provider, model) =
             (self.ladder.text("compaction.provider"), self.ladder.text("compaction.model"));
         let wished = provider.is_some() || model.is_some();
@@ -175,27 +175,27 @@ impl Config {
     }
 
     /// True when somebody other than the digest is to write summaries.
-    pub(crate) fn has_writer(&self) -> bool {
+    pub fn has_writer(&self) -> bool {
         self.summary_model().is_some() || self.ladder.text("compaction.command").is_some()
     }
 
     /// Who writes summaries where no model does: the program that was named, else the digest, which needs no model.
-    pub(crate) fn summariser(&self, meter: Meter) -> Outcome<Box<dyn Summariser>> {
+    pub fn summariser(&self, meter: Meter) -> Result<Box<dyn Summariser>, ConfigError> {
         let Some(command) = self.ladder.text("compaction.command") else {
             return Ok(Box::new(ByDigest::new(meter)));
         };
         let mut words = command.split_whitespace();
-        let program = words.next().ok_or_else(|| Fault::usage("compaction.command names no program"))?;
+        let program = words.next().ok_or(ConfigError::NoProgram)?;
         Ok(Box::new(Command::new(program).arguments(words).time_limit(PATIENCE)))
     }
 
     /// The ladder under a budget.
-    pub(crate) fn ladder<'a>(&self, budget: Budget, by: &'a mut dyn Summariser) -> Ladder<'a> {
+    pub fn ladder<'a>(&self, budget: Budget, by: &'a mut dyn Summariser) -> Ladder<'a> {
         Ladder { budget, settings: self.settings(), by }
     }
 
     /// The budget for a window; the model's and the provider's thresholds count.
-    pub(crate) fn budget(&self, preset: Option<Preset>, window: u32, model: Option<&str>) -> Budget {
+    pub fn budget(&self, preset: Option<Preset>, window: u32, model: Option<&str>) -> Budget {
         let names: Vec<&str> = model.into_iter().chain([self.provider.as_str()]).collect();
         Budget::new(self.policy(preset), u64::from(window), &names)
     }

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 /// How a store on a server is spoken to.
 #[derive(Clone, Default)]
-pub(crate) struct StoreWishes {
+pub struct StoreWishes {
     /// How long one call may take.
-    pub(crate) patience: Duration,
+    pub patience: Duration,
     /// How many connections are opened at the most.
-    pub(crate) connections: u32,
+    pub connections: u32,
     /// How long a session is ours without a sign of life.
-    pub(crate) lease: Duration,
+    pub lease: Duration,
     /// How long a session is kept after it was last used; `None` for ever.
-    pub(crate) ttl: Option<Duration>,
+    pub ttl: Option<Duration>,
 }
 
 impl StoreWishes {
@@ -33,13 +33,13 @@ impl StoreWishes {
 
 /// Where traces go.
 #[derive(Clone, Default)]
-pub(crate) struct TraceWishes {
+pub struct TraceWishes {
     /// The collector; `None` for nowhere.
-    pub(crate) endpoint: Option<String>,
+    pub endpoint: Option<String>,
     /// The name under which they are found there.
-    pub(crate) service: String,
+    pub service: String,
     /// Headers for the collector, as `NAME=VALUE,NAME=VALUE`; may hold a key, so it is shown nowhere.
-    pub(crate) headers: Option<String>,
+    pub headers: Option<String>,
 }
 
 impl TraceWishes {

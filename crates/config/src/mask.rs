@@ -12,7 +12,7 @@ const LONGEST: usize = 60;
 const TELLTALE: [&str; 4] = ["pass", "key", "token", "secret"];
 
 /// An address without its name and password, and without query values whose name says that they are secret.
-pub(crate) fn url(url: &str) -> String {
+pub fn url(url: &str) -> String {
     let (base, query) = url.split_once('?').map_or((url, None), |(base, query)| (base, Some(query)));
     let query = query.map(|query| query.split('&').map(parameter).collect::<Vec<_>>().join("&"));
     // The last `@` of the whole text, since an unescaped password may hold `/`, `?` or `@`.

@@ -46,7 +46,7 @@ pub(super) fn env_hint(name: &str, named: &Named) -> String {
 }
 
 /// The nearest of some names, if it is near enough.
-pub(crate) fn nearest_name<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest_name<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     near(name, known.map(|known| (known, known)))
 }
 

@@ -7,7 +7,7 @@ use komado_engine::relay::Offer;
 
 /// What happens to a request when something of ours fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum OnFault {
+pub enum OnFault {
     /// It goes through untouched.
     #[default]
     Pass,
@@ -17,12 +17,12 @@ pub(crate) enum OnFault {
 
 impl OnFault {
     /// The one called `name`.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub fn named(name: &str) -> Option<Self> {
         [Self::Pass, Self::Stop].into_iter().find(|on_fault| on_fault.name() == name)
     }
 
     /// The word for it.
-    pub(crate) const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Pass => "pass",
             Self::Stop => "stop",
@@ -32,27 +32,27 @@ impl OnFault {
 
 /// What was wished for.
 #[derive(Clone, Default)]
-pub(crate) struct ServerWishes {
+pub struct ServerWishes {
     /// Where it listens.
-    pub(crate) listen: String,
+    pub listen: String,
     /// The provider that is asked where nothing names one.
-    pub(crate) upstream: Option<String>,
+    pub upstream: Option<String>,
     /// What happens to a request when something of ours fails.
-    pub(crate) on_fault: OnFault,
+    pub on_fault: OnFault,
     /// Whether the tools that lead back are offered.
-    pub(crate) recall: Offer,
+    pub recall: Offer,
     /// Whether other paths go to the provider as they come.
-    pub(crate) forward_other: bool,
+    pub forward_other: bool,
     /// The largest request, in megabytes.
-    pub(crate) body_limit_mb: u32,
+    pub body_limit_mb: u32,
     /// Requests under way at once.
-    pub(crate) concurrency: u32,
+    pub concurrency: u32,
     /// Requests a second of one key or address; 0 for as many as come.
-    pub(crate) rate: u32,
+    pub rate: u32,
     /// Seconds to wait for more of a request.
-    pub(crate) timeout_seconds: u32,
+    pub timeout_seconds: u32,
     /// Seconds that answers may still take at the end.
-    pub(crate) grace_seconds: u32,
+    pub grace_seconds: u32,
 }
 
 impl ServerWishes {

@@ -11,33 +11,33 @@ mod names;
 mod server;
 mod tasks;
 
-pub(crate) use names::*;
+pub use names::*;
 
 /// One setting.
 #[derive(Clone, Copy)]
-pub(crate) struct Setting {
+pub struct Setting {
     /// Where it stands in the file; `<provider>` stands for any provider's name, `<persona>` for any persona's, `<server>`
     /// for any MCP server's.
-    pub(crate) path: &'static str,
+    pub path: &'static str,
     /// What its text must be.
-    pub(crate) kind: Kind,
+    pub kind: Kind,
     /// Its value when nobody says anything.
-    pub(crate) default: Option<&'static str>,
+    pub default: Option<&'static str>,
     /// The variables that the seeds name for it.
-    pub(crate) seed_env: &'static [&'static str],
+    pub seed_env: &'static [&'static str],
     /// A short name, which makes `KOMADO_BASE_DIR` and `--base-dir` out of `base_dir`.
-    pub(crate) short: Option<&'static str>,
+    pub short: Option<&'static str>,
     /// True when a file that came with a folder may set it without the user's consent: it leads nowhere, runs nothing, says
     /// nothing to a model, and removes nothing. So nothing that is said of a provider is: one that is spoken of may be the one
     /// that is asked, and its model has a price. A new setting needs consent unless its row says otherwise.
-    pub(crate) is_harmless: bool,
+    pub is_harmless: bool,
     /// What it does, in one line.
-    pub(crate) about: &'static str,
+    pub about: &'static str,
 }
 
 /// What the text of a setting must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Yes or no.
     Bool,
     /// A share: above 0, at most 1.
@@ -76,12 +76,12 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// True when a value is shown nowhere.
-    pub(crate) const fn is_secret(self) -> bool {
+    pub const fn is_secret(self) -> bool {
         matches!(self, Self::Secret | Self::Pairs(_))
     }
 
     /// True when the file may have a list of texts.
-    pub(crate) const fn is_list(self) -> bool {
+    pub const fn is_list(self) -> bool {
         matches!(self, Self::Lines | Self::Percents | Self::Hosts | Self::Pairs(_))
     }
 }
@@ -92,7 +92,7 @@ pub(super) fn known_providers<'a>() -> impl Iterator<Item = &'a str> {
 }
 
 /// The model that is built in: no provider of the table, but one that can be named.
-pub(crate) const SCRIPTED: &str = "scripted";
+pub const SCRIPTED: &str = "scripted";
 
 /// Variables that begin with `KOMADO_` and are not settings.
 pub(super) const RESERVED: [&str; 8] = [
@@ -132,7 +132,7 @@ const COUNT: usize = context::ROWS.len() + server::ROWS.len() + tasks::ROWS.len(
 static ALL: [Setting; COUNT] = joined([context::ROWS, server::ROWS, tasks::ROWS]);
 
 /// Every setting, in the order in which they are listed.
-pub(crate) static SETTINGS: &[Setting] = &ALL;
+pub static SETTINGS: &[Setting] = &ALL;
 
 /// Lists as one, before the program begins.
 const fn joined(lists: [&[Setting]; 3]) -> [Setting; COUNT] {
