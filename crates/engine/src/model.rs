@@ -18,7 +18,9 @@ mod summary;
 pub use error::{ErrorKind, ModelError};
 pub use provider::KeySource;
 pub use resolve::{KnownModel, ModelResolver, Note, ResolvedModel};
-pub use settings::{ModelChoice, ModelSettings, ProviderSettings, SummarySettings, key_variables, known_providers};
+pub use settings::{
+    ModelChoice, ModelSettings, ProviderSettings, SummarySettings, key_variables, known_providers,
+};
 pub use summary::Writer;
 
 /// The name of the built-in model, which follows a script.

@@ -7,10 +7,9 @@ use crate::stores;
 use crate::trust::{About, Consents, sessions};
 use crate::verb::trust;
 use komado_config::{Config, ConfigError, InFolder, Sources};
-use komado_core::budget::{Budget, Preset};
-use komado_core::clip::Limits;
 use komado_core::notation::tamed;
-use komado_core::session::{MetaConfig, Session};
+use komado_core::session::MetaConfig;
+use komado_core::session::Session;
 use komado_core::{Address, SessionId};
 use komado_engine::engine::Found;
 use komado_engine::{Engine, Thread};
@@ -127,7 +126,7 @@ impl App {
         let mut thread = self.engine.open(&found.session, &found.thread, mode)?;
         if mode != Mode::Read {
             *self.changing.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.clone());
-            let limits = self.limits(&thread)?;
+            let limits = self.models().output_limits(&thread)?;
             thread = thread.clipping(limits);
         }
         for note in thread.notes() {
@@ -147,31 +146,6 @@ impl App {
             };
             say(format!("komado: {why}; the thread is aborted, with what can be told of it"));
         }
-    }
-
-    /// Limits of an output on arrival: as the settings say, and less in a small window.
-    pub(crate) fn limits(&self, thread: &Thread<'_>) -> Outcome<Option<Limits>> {
-        let config = self.session(thread.session())?.meta.config;
-        let clip = self.config.clip();
-        let Some(window) = self.own_window(&config, None) else { return Ok(clip) };
-        Ok(match self.share_budget(thread, None, window, &config) {
-            Ok(budget) => clip.map(|limits| budget.limits(&limits)),
-            // A share without room is told where something is to be said in it; nothing is clipped by it.
-            Err(_) => clip,
-        })
-    }
-
-    /// The budget of a thread of a session made with `own`: of its share, where it was spawned.
-    pub(crate) fn share_budget(
-        &self,
-        thread: &Thread<'_>,
-        preset: Option<Preset>,
-        window: u32,
-        own: &MetaConfig,
-    ) -> Outcome<Budget> {
-        let names: Vec<&str> =
-            own.model.as_deref().into_iter().chain([self.config.provider.as_str()]).collect();
-        Ok(thread.budget(self.config.policy(preset), u64::from(window), &names)?)
     }
 
     /// What went wrong; where it is that a thread was closed, with the command that opens it again.

@@ -55,7 +55,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
 /// Its session, made as whoever begins it would; the model is chosen by whoever does.
 pub(super) fn make(app: &App, task: &Standing) -> Outcome {
     let Some(about) = task.for_tracker() else { return Ok(()) };
-    let model = app.config.llm(&app.config.provider).and_then(|llm| llm.model.clone());
+    let model = app.config.models.of(&app.config.models.provider).and_then(|of| of.model.clone());
     let meter = new::meter(app, None, model.as_deref())?.name().to_owned();
     let meta = Meta {
         uuid: task.session.to_string(),
