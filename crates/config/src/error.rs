@@ -12,9 +12,6 @@ use super::origin::Place;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The setting for a summary program is empty.
-    #[error("compaction.command names no program")]
-    NoProgram,
     /// Child threads are turned off.
     #[error("no child threads may be started: {0}")]
     ThreadsOff(String),

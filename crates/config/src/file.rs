@@ -232,7 +232,7 @@ impl Walk<'_> {
 fn mapping_hint(keys: &[&str]) -> String {
     let near = keys.split_last().and_then(|(name, above)| {
         let settings = table::names_under(above).into_iter().filter(|near| near != name);
-        Some((suggest::nearest_name(name, settings)?, above))
+        Some((komado_core::suggest::nearest_name(name, settings)?, above))
     });
     match near {
         Some((near, above)) => format!("did you mean {}?", [above, &[near]].concat().join(".")),

@@ -3,23 +3,17 @@
 //! A preset gives every number; a setting that somebody gave changes one of them. Nothing else is changed: a default
 //! in the table of settings is for those who read it, not a wish.
 
-use super::Config;
 use super::check::Value;
-use crate::ConfigError;
-use komado_core::Meter;
+use super::{Config, Sources};
 use komado_core::budget::{Budget, Keep, Policy, Preset, Thresholds, ToolBudget, Trigger};
 use komado_core::clip::Limits;
-use komado_engine::condense::{ByDigest, Command, Settings, Summariser};
-use komado_engine::fit::Ladder;
+use komado_engine::condense::Settings;
+use komado_engine::model::{ModelSettings, SummarySettings, key_variables};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
-
-/// How long a program may take over a summary.
-const PATIENCE: Duration = Duration::from_secs(600);
 
 /// What was wished for.
 #[derive(Clone, Default)]
-pub struct LadderWishes {
+pub(super) struct LadderWishes {
     /// Numbers that were given, by key.
     ratios: BTreeMap<String, f64>,
     counts: BTreeMap<String, u32>,
@@ -115,7 +109,9 @@ impl Config {
             policy.trigger = Trigger::Usable(soft);
         }
         let mut named: BTreeMap<String, f64> = wishes.thresholds.iter().cloned().collect();
-        named.extend(self.llms.iter().filter_map(|(name, llm)| Some((name.clone(), llm.threshold?))));
+        named.extend(
+            self.models.providers.iter().filter_map(|(name, of)| Some((name.clone(), of.threshold?))),
+        );
         let global = wishes.ratio("budget.threshold").filter(|percent| *percent > 0.0);
         // A wish for another trigger is one against the preset's percentage.
         let triggers = ["budget.soft", "compaction.threshold_ratio", "context_storage.compression_threshold"];
@@ -140,7 +136,7 @@ impl Config {
     }
 
     /// Limits of an output on arrival; `None` when outputs are shown whole.
-    pub fn clip(&self) -> Option<Limits> {
+    fn output_limits(&self) -> Option<Limits> {
         let wishes = &self.ladder;
         let count = |key: &str, or: usize| wishes.counts.get(key).map_or(or, |n| *n as usize);
         let or = Limits::default();
@@ -150,8 +146,8 @@ impl Config {
         })
     }
 
-    /// How a span is condensed. A prompt that nobody gave leaves the choice to the conversation's language.
-    pub fn settings(&self) -> Settings {
+    /// How a span is condensed. A prompt that was not given leaves the choice to the conversation's language.
+    fn condense_settings(&self) -> Settings {
         let wishes = &self.ladder;
         let own = |key: &str| wishes.text(key).map(str::to_owned);
         let of_000 = wishes.is_given("context_storage.summary_prompt").then(|| self.summary_prompt.clone());
@@ -166,37 +162,31 @@ impl Config {
         }
     }
 
-    /// Provider and model that are to write summaries; `None` when no model was wished for, or a program stands in for it.
-    pub fn summary_model(&self) -> Option<(Option<&str>, Option<&str>)> {
-        let (provider, model) =
-            (self.ladder.text("compaction.provider"), self.ladder.text("compaction.model"));
-        let wished = provider.is_some() || model.is_some();
-        (wished && self.ladder.text("compaction.command").is_none()).then_some((provider, model))
-    }
-
-    /// True when somebody other than the digest is to write summaries.
-    pub fn has_writer(&self) -> bool {
-        self.summary_model().is_some() || self.ladder.text("compaction.command").is_some()
-    }
-
-    /// Who writes summaries where no model does: the program that was named, else the digest, which needs no model.
-    pub fn summariser(&self, meter: Meter) -> Result<Box<dyn Summariser>, ConfigError> {
-        let Some(command) = self.ladder.text("compaction.command") else {
-            return Ok(Box::new(ByDigest::new(meter)));
+    /// What follows for models from all settings together, and the keys in the environment.
+    pub(super) fn complete_models(&mut self, sources: &Sources<'_>) {
+        let own = |key: &str| self.ladder.text(key).map(str::to_owned);
+        let summaries = SummarySettings {
+            provider: own("compaction.provider"),
+            model: own("compaction.model"),
+            command: own("compaction.command"),
+            settings: self.condense_settings(),
         };
-        let mut words = command.split_whitespace();
-        let program = words.next().ok_or(ConfigError::NoProgram)?;
-        Ok(Box::new(Command::new(program).arguments(words).time_limit(PATIENCE)))
-    }
-
-    /// The ladder under a budget.
-    pub fn ladder<'a>(&self, budget: Budget, by: &'a mut dyn Summariser) -> Ladder<'a> {
-        Ladder { budget, settings: self.settings(), by }
+        let key = |name: &str| (sources.env)(name).filter(|text| !text.trim().is_empty());
+        let environment = key_variables().filter_map(|name| Some((name.to_owned(), key(name)?))).collect();
+        self.models = ModelSettings {
+            is_provider_set: self.ladder.is_given("llm.provider"),
+            environment,
+            models_file: Some(self.base_dir.join("models.jsonl")),
+            policy: self.policy(None),
+            output_limits: self.output_limits(),
+            summaries,
+            ..std::mem::take(&mut self.models)
+        };
     }
 
     /// The budget for a window; the model's and the provider's thresholds count.
     pub fn budget(&self, preset: Option<Preset>, window: u32, model: Option<&str>) -> Budget {
-        let names: Vec<&str> = model.into_iter().chain([self.provider.as_str()]).collect();
+        let names: Vec<&str> = model.into_iter().chain([self.models.provider.as_str()]).collect();
         Budget::new(self.policy(preset), u64::from(window), &names)
     }
 }

@@ -35,19 +35,20 @@ mod yaml;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use check::{Given, Value};
+use komado_engine::model::{ModelSettings, ProviderSettings};
+use komado_provider::Dialect;
 use origin::{Place, Row};
 use table::{Named, PERSONA, PROVIDER, SERVER, SETTINGS, Setting};
 
 pub use agent::AgentWishes;
 pub use consent::{InFolder, Unconsented, Written};
 pub use error::ConfigError;
-pub use ladder::LadderWishes;
 pub use reference::reference;
 pub use server::{OnFault, ServerWishes};
 pub use store::{StoreWishes, TraceWishes};
-pub use suggest::nearest_name;
 
 /// Everything the configuration may look at; the binary fills it from the process.
 pub struct Sources<'a> {
@@ -97,61 +98,25 @@ pub struct Config {
     pub traces: TraceWishes,
     /// What child threads get, unless a session or a persona says otherwise.
     threads: threads::ThreadWishes,
-    /// How many turns a session keeps in view; `None` means as many as fit.
-    pub max_history: Option<u32>,
     /// In whose name messages are written.
     pub user: Option<String>,
     /// The name of the tokeniser that counts.
     pub meter: String,
-    /// The name of the model provider to call.
-    pub provider: String,
-    /// To which share a view shrinks after a request that was too large.
-    pub retry_shrink: f64,
-    /// How often such a request goes out again.
-    pub overflow_tries: u32,
-    /// How often a request is sent while a provider is busy or away.
-    pub tries: u32,
-    /// Seconds before the second of these.
-    pub delay_seconds: u32,
     /// How the server serves.
     pub server: ServerWishes,
     /// How a window is kept.
-    pub ladder: LadderWishes,
+    ladder: ladder::LadderWishes,
     /// Tasks.
     pub agent: AgentWishes,
+    /// Providers and models, windows and summaries, as the engine takes them.
+    pub models: ModelSettings,
     /// What a person should know although nothing is wrong, such as a key that is not set.
     pub notes: Vec<String>,
     /// The file that was read, if any.
     pub file: Option<PathBuf>,
     /// The file that was found and left out, since it needs consent.
     pub unconsented: Option<Box<Unconsented>>,
-    llms: BTreeMap<String, Llm>,
     rows: Vec<Row>,
-}
-
-/// One model provider. Nothing here has a default: an unknown window must not become a guessed one.
-#[derive(Clone, Default, PartialEq)]
-pub struct Llm {
-    /// The model's name, as its provider spells it.
-    pub model: Option<String>,
-    /// Models that lead to it at the gateway: names, or beginnings that end in `*`.
-    pub models: Vec<String>,
-    /// The model's window, in tokens.
-    pub context_length: Option<u32>,
-    /// The key; shown nowhere.
-    pub api_key: Option<String>,
-    /// Where the provider listens.
-    pub base_url: Option<String>,
-    /// The percentage of the window at which something is done.
-    pub threshold: Option<f64>,
-    /// How the provider speaks.
-    pub dialect: Option<String>,
-    /// The file that holds the key.
-    pub api_key_file: Option<PathBuf>,
-    /// The longest answer, in tokens.
-    pub max_tokens: Option<u32>,
-    /// Seconds to wait for a word.
-    pub timeout_seconds: Option<u32>,
 }
 
 impl Config {
@@ -177,17 +142,8 @@ impl Config {
         config.notes.extend(env::unknown(sources, &named));
         config.notes.extend(env::passed_over(sources));
         config.unconsented = unconsented;
+        config.complete_models(sources);
         Ok(config)
-    }
-
-    /// One provider's settings; `None` when nothing was said about it.
-    pub fn llm(&self, name: &str) -> Option<&Llm> {
-        self.llms.get(name)
-    }
-
-    /// The providers of which something was said.
-    pub fn llms(&self) -> impl Iterator<Item = (&str, &Llm)> {
-        self.llms.iter().map(|(name, llm)| (name.as_str(), llm))
     }
 
     /// Every setting with its value and origin, in the table's order, secrets hidden.
@@ -214,8 +170,8 @@ impl Config {
                 Some(SERVER) => {}
                 Some(PERSONA) => self.threads.apply_persona(name, given.setting.leaf(), given.value.clone()),
                 _ => {
-                    let llm = self.llms.entry(name.to_owned()).or_default();
-                    llm.apply(given.setting.leaf(), given.value.clone());
+                    let of = self.models.providers.entry(name.to_owned()).or_default();
+                    apply_provider(of, given.setting.leaf(), given.value.clone());
                 }
             };
         }
@@ -241,40 +197,19 @@ impl Config {
             (key, Some(value)) if key.starts_with("threads.") => self.threads.apply(key, value),
             (key, Some(value)) if key.starts_with("server.") => self.server.apply(key, value),
             (key, Some(value)) if is_of_tasks(key) => self.agent.apply(key, value),
-            ("session.max_history", Some(Value::Count(v))) => self.max_history = Some(v),
+            ("session.max_history", Some(Value::Count(v))) => self.models.max_history = Some(v),
             ("session.user", Some(Value::Text(v))) => self.user = Some(v),
             ("session.meter", Some(Value::Text(v))) => self.meter = v,
-            ("llm.provider", Some(Value::Text(v))) => self.provider = v,
-            ("overflow.retry_shrink", Some(Value::Ratio(v))) => self.retry_shrink = v,
-            ("overflow.tries", Some(Value::Count(v))) => self.overflow_tries = v,
-            ("retry.tries", Some(Value::Count(v))) => self.tries = v,
-            ("retry.delay_seconds", Some(Value::Count(v))) => self.delay_seconds = v,
+            ("llm.provider", Some(Value::Text(v))) => self.models.provider = v,
+            ("overflow.retry_shrink", Some(Value::Ratio(v))) => self.models.shrink = v,
+            ("overflow.tries", Some(Value::Count(v))) => self.models.overflow_tries = v,
+            ("retry.tries", Some(Value::Count(v))) => self.models.patience.tries = v,
+            ("retry.delay_seconds", Some(Value::Count(v))) => {
+                self.models.patience.delay = Duration::from_secs(v.into())
+            }
             (key, Some(value)) => self.ladder.apply(key, value),
             // Unset. That no setting of the table falls through to here is a test.
             _ => {}
-        }
-    }
-
-    /// Whether anything is known of a provider: by its name, or because something was said about it.
-    pub fn is_known(&self, provider: &str) -> bool {
-        self.llms.contains_key(provider) || table::known_providers().any(|known| known == provider)
-    }
-
-    /// The known provider whose name is nearest.
-    pub fn near_provider(&self, name: &str) -> Option<&str> {
-        suggest::nearest_name(name, table::known_providers().chain(self.llms.keys().map(String::as_str)))
-    }
-
-    /// The one provider that has a model or an address in the settings, when it is only one. The built-in model is none of
-    /// them: to say something of it is not to choose it.
-    pub fn only_llm(&self) -> Option<&str> {
-        let is_set = |(name, llm): &(&String, &Llm)| {
-            name.as_str() != table::SCRIPTED && (llm.model.is_some() || llm.base_url.is_some())
-        };
-        let mut named = self.llms.iter().filter(is_set);
-        match (named.next(), named.next()) {
-            (Some((name, _)), None) => Some(name),
-            _ => None,
         }
     }
 
@@ -284,21 +219,16 @@ impl Config {
         self.rows.iter().any(|row| row.key == key && row.origin == origin::Origin::Default)
     }
 
-    /// Whether the settings say which provider to call.
-    pub fn names_provider(&self) -> bool {
-        self.ladder.is_given("llm.provider")
-    }
-
     /// A chosen provider about which nothing is known is most often a misspelling, but may be complete by
     /// flags later.
     fn unknown_provider(&self) -> Option<String> {
-        let name = self.provider.as_str();
-        if self.is_known(name) {
+        let name = self.models.provider.as_str();
+        if self.models.is_known(name) {
             return None;
         }
-        let hint = self
-            .near_provider(name)
-            .map_or_else(|| format!("add a section llm.{name}"), |near| format!("did you mean {near}?"));
+        let near = self.models.nearest_provider(name);
+        let hint =
+            near.map_or_else(|| format!("add a section llm.{name}"), |near| format!("did you mean {near}?"));
         Some(format!("llm.provider names a provider without settings: {name}; {hint}"))
     }
 
@@ -306,7 +236,7 @@ impl Config {
         let (family, single): (Vec<&Setting>, Vec<&Setting>) =
             SETTINGS.iter().partition(|setting| setting.is_family());
         let mut named: Named = table::named(given.keys());
-        named.insert((PROVIDER, self.provider.clone()));
+        named.insert((PROVIDER, self.models.provider.clone()));
         let of_families = named.iter().flat_map(|(stand_in, name)| {
             let same = family.iter().filter(|setting| setting.stand_in() == Some(*stand_in));
             same.map(|setting| (*setting, setting.key_for(name)))
@@ -316,38 +246,20 @@ impl Config {
     }
 }
 
-impl Llm {
-    fn apply(&mut self, leaf: &str, value: Option<Value>) {
-        match (leaf, value) {
-            ("model", Some(Value::Text(v))) => self.model = Some(v),
-            ("models", Some(Value::Lines(v))) => self.models = v,
-            ("context_length", Some(Value::Count(v))) => self.context_length = Some(v),
-            ("api_key", Some(Value::Text(v))) => self.api_key = Some(v),
-            ("base_url", Some(Value::Text(v))) => self.base_url = Some(v),
-            ("threshold", Some(Value::Ratio(v))) => self.threshold = Some(v),
-            ("dialect", Some(Value::Text(v))) => self.dialect = Some(v),
-            ("api_key_file", Some(Value::Path(v))) => self.api_key_file = Some(v),
-            ("max_tokens", Some(Value::Count(v))) => self.max_tokens = Some(v),
-            ("timeout_seconds", Some(Value::Count(v))) => self.timeout_seconds = Some(v),
-            _ => {}
-        }
-    }
-}
-
-impl fmt::Debug for Llm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Llm")
-            .field("model", &self.model)
-            .field("models", &self.models)
-            .field("context_length", &self.context_length)
-            .field("api_key", &self.api_key.as_ref().map(|_| mask::SET))
-            .field("base_url", &self.base_url.as_deref().map(mask::url))
-            .field("threshold", &self.threshold)
-            .field("dialect", &self.dialect)
-            .field("api_key_file", &self.api_key_file)
-            .field("max_tokens", &self.max_tokens)
-            .field("timeout_seconds", &self.timeout_seconds)
-            .finish()
+/// Takes in one setting of a provider.
+fn apply_provider(of: &mut ProviderSettings, leaf: &str, value: Option<Value>) {
+    match (leaf, value) {
+        ("model", Some(Value::Text(v))) => of.model = Some(v),
+        ("models", Some(Value::Lines(v))) => of.models = v,
+        ("context_length", Some(Value::Count(v))) => of.context_length = Some(v),
+        ("api_key", Some(Value::Text(v))) => of.api_key = Some(v),
+        ("base_url", Some(Value::Text(v))) => of.base_url = Some(v),
+        ("threshold", Some(Value::Ratio(v))) => of.threshold = Some(v),
+        ("dialect", Some(Value::Text(v))) => of.dialect = Dialect::named(&v),
+        ("api_key_file", Some(Value::Path(v))) => of.api_key_file = Some(v),
+        ("max_tokens", Some(Value::Count(v))) => of.max_tokens = Some(v),
+        ("timeout_seconds", Some(Value::Count(v))) => of.timeout_seconds = Some(v),
+        _ => {}
     }
 }
 

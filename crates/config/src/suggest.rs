@@ -1,9 +1,6 @@
-//! What may have been meant?
-//!
-//! People misspell, and people remember a setting without its section. Both are distances here: to the whole
-//! name, and to its last part.
+//! Which setting may have been meant? The hint that ends an error about an unknown one.
 
-use strsim::damerau_levenshtein;
+use komado_core::suggest::{nearest as near, nearest_name};
 
 use super::table::{self, Named, PROVIDER, SETTINGS, Setting};
 
@@ -45,11 +42,6 @@ pub(super) fn env_hint(name: &str, named: &Named) -> String {
     )
 }
 
-/// The nearest of some names, if it is near enough.
-pub fn nearest_name<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    near(name, known.map(|known| (known, known)))
-}
-
 /// Every key with its last part; families for the given names and for the usual providers.
 fn keys(named: &Named) -> Vec<(String, &'static str)> {
     let (family, single): (Vec<&Setting>, Vec<&Setting>) =
@@ -62,26 +54,4 @@ fn keys(named: &Named) -> Vec<(String, &'static str)> {
     });
     let of_single = single.iter().map(|setting| (setting.path.to_owned(), setting.leaf()));
     of_single.chain(of_families).collect()
-}
-
-fn near<'a>(name: &str, known: impl Iterator<Item = (&'a str, &'a str)>) -> Option<&'a str> {
-    // Several providers share a last part; then the whole name decides.
-    let rank = |full, leaf| Some((distance(name, full, leaf)?, damerau_levenshtein(name, full)));
-    let ranked = known.filter_map(|(full, leaf)| Some((rank(full, leaf)?, full)));
-    ranked.min_by_key(|(rank, _)| *rank).map(|(_, full)| full)
-}
-
-/// How far a name is from a setting; `None` if too far. Equal distances prefer the whole name to its last
-/// part.
-fn distance(name: &str, full: &str, leaf: &str) -> Option<usize> {
-    let whole = edits(name, full).map(|edits| 2 * edits);
-    let part = edits(name, leaf).map(|edits| 2 * edits + 1);
-    let end = name.strip_suffix(leaf).is_some_and(|rest| rest.ends_with(['.', '_'])).then_some(3);
-    [whole, part, end].into_iter().flatten().min()
-}
-
-fn edits(name: &str, known: &str) -> Option<usize> {
-    let length = name.chars().count().min(known.chars().count());
-    let edits = damerau_levenshtein(&name.to_lowercase(), &known.to_lowercase());
-    (edits <= (length / 3).max(1)).then_some(edits)
 }

@@ -86,14 +86,6 @@ impl Kind {
     }
 }
 
-/// The providers that are known by name; any other name is allowed too.
-pub(super) fn known_providers<'a>() -> impl Iterator<Item = &'a str> {
-    komado_provider::ROWS.iter().map(|row| row.name).chain([SCRIPTED])
-}
-
-/// The model that is built in: no provider of the table, but one that can be named.
-pub const SCRIPTED: &str = "scripted";
-
 /// Variables that begin with `KOMADO_` and are not settings.
 pub(super) const RESERVED: [&str; 8] = [
     "KOMADO_CONFIG",

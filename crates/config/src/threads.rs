@@ -135,6 +135,6 @@ impl Config {
 
     /// The persona of the settings whose name is nearest.
     pub fn near_persona(&self, name: &str) -> Option<&str> {
-        super::nearest_name(name, self.threads.personas.keys().map(String::as_str))
+        komado_core::suggest::nearest_name(name, self.threads.personas.keys().map(String::as_str))
     }
 }

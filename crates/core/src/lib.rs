@@ -26,6 +26,7 @@ pub mod raw;
 pub mod session;
 pub mod share;
 pub mod slice;
+pub mod suggest;
 pub mod thread;
 pub mod view;
 

@@ -94,7 +94,7 @@ mod write;
 use cursor::Cursor;
 pub use fit::columns as width;
 use line::Line;
-pub use line::{shown, tamed};
+pub use line::{grouped, shown, tamed};
 
 /// Why a text is not a journal in this notation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

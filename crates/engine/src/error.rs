@@ -188,6 +188,9 @@ pub enum Error {
         /// The thread.
         thread: String,
     },
+    /// No model can be asked.
+    #[error(transparent)]
+    Model(#[from] crate::model::ModelError),
     /// Someone stopped it.
     #[error("stopped; nothing was sent, and nothing but the attempt is in the journal")]
     Cancelled,

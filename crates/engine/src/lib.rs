@@ -20,6 +20,7 @@ pub mod import;
 pub mod lesson;
 mod lineage;
 pub mod migrate;
+pub mod model;
 pub mod note;
 pub mod output;
 pub mod place;
@@ -39,6 +40,7 @@ pub mod window;
 
 pub use engine::{Clock, Engine};
 pub use error::{Error, Result};
+pub use model::{ModelChoice, ModelResolver, ModelSettings, ResolvedModel};
 pub use stelis::{Child, Finish, Spawn, Telling};
 pub use thread::{OnOpenCalls, Thread};
 

@@ -8,11 +8,9 @@ use crate::stores;
 use crate::trust::{About, Consents, sessions};
 use crate::verb::trust;
 use komado_config::{Config, ConfigError, InFolder, Sources};
-use komado_core::budget::{Budget, Preset};
-use komado_core::clip::Limits;
 use komado_core::notation::tamed;
 use komado_core::session::MetaConfig;
-use komado_engine::{Engine, Thread};
+use komado_engine::Engine;
 use komado_ops::{Context, Operation};
 use komado_store::{FileStore, MemoryStore};
 use std::ops::Deref;
@@ -73,8 +71,7 @@ impl App {
     /// Over an engine.
     pub(crate) fn over(engine: Engine, config: Config, files: Option<Arc<FileStore>>, paper: Paper) -> Self {
         let note = |text: &str| say(format!("komado: {text}"));
-        let limits = Arc::new(|context: &Context, thread: &Thread<'_>| limits(context, thread));
-        Self { context: Context::new(engine, Arc::new(config), files, note, limits), paper }
+        Self { context: Context::new(engine, Arc::new(config), files, note), paper }
     }
 
     /// The same, with other paper.
@@ -121,31 +118,6 @@ impl App {
             .ok_or_else(|| Fault::usage("this works on the file store only; set store.url to file:"))
     }
 
-    /// Limits of an output on arrival: as the settings say, and less in a small window.
-    pub(crate) fn limits(&self, thread: &Thread<'_>) -> Outcome<Option<Limits>> {
-        let config = self.session(thread.session())?.meta.config;
-        let clip = self.config.clip();
-        let Some(window) = self.own_window(&config, None) else { return Ok(clip) };
-        Ok(match self.share_budget(thread, None, window, &config) {
-            Ok(budget) => clip.map(|limits| budget.limits(&limits)),
-            // A share without room is told where something is to be said in it; nothing is clipped by it.
-            Err(_) => clip,
-        })
-    }
-
-    /// The budget of a thread of a session made with `own`: of its share, where it was spawned.
-    pub(crate) fn share_budget(
-        &self,
-        thread: &Thread<'_>,
-        preset: Option<Preset>,
-        window: u32,
-        own: &MetaConfig,
-    ) -> Outcome<Budget> {
-        let names: Vec<&str> =
-            own.model.as_deref().into_iter().chain([self.config.provider.as_str()]).collect();
-        Ok(thread.budget(self.config.policy(preset), u64::from(window), &names)?)
-    }
-
     /// Why a child of a session made with `own` was not started.
     pub(crate) fn too_deep(&self, own: &MetaConfig, error: komado_engine::Error, flag: Option<u32>) -> Fault {
         self.config.too_deep(own, &error, flag).map_or_else(|| error.into(), Fault::from)
@@ -157,11 +129,6 @@ impl App {
             say(format!("komado: {finding}"));
         }
     }
-}
-
-/// [`App::limits`] of a context.
-fn limits(context: &Context, thread: &Thread<'_>) -> Outcome<Option<Limits>> {
-    App { context: context.clone(), paper: Paper::kept() }.limits(thread)
 }
 
 /// Refuses a folder of sessions that came with the working folder; at a terminal the user is asked.

@@ -11,7 +11,6 @@ mod fault;
 mod gauge;
 mod heap;
 mod kit;
-mod mind;
 mod paper;
 mod private;
 mod progress;

@@ -5,10 +5,10 @@ use crate::caller::Caller;
 use crate::fault::{Exit, Fault, Missing, Outcome};
 use crate::operation::Operation;
 use komado_config::Config;
-use komado_core::clip::Limits;
 use komado_core::session::Session;
 use komado_core::{Address, SessionId, ThreadId};
 use komado_engine::engine::Found;
+use komado_engine::model::{ModelResolver, Note};
 use komado_engine::{Engine, Thread};
 use komado_store::{FileStore, Mode, Query};
 use std::collections::HashMap;
@@ -44,13 +44,10 @@ pub struct Context {
     pub naming: Naming,
     shared: Arc<Shared>,
     notes: Arc<dyn Fn(&str) + Send + Sync>,
-    limits: LimitsOf,
+    model_notes: Arc<dyn Fn(Note) + Send + Sync>,
     /// The thread that was last opened to be changed.
     changing: Arc<Mutex<Option<Found>>>,
 }
-
-/// Gives the limits of outputs on arrival.
-pub type LimitsOf = Arc<dyn Fn(&Context, &Thread<'_>) -> Outcome<Option<Limits>> + Send + Sync>;
 
 /// What all calls of a process share.
 #[derive(Default)]
@@ -68,8 +65,9 @@ impl Context {
         config: Arc<Config>,
         files: Option<Arc<FileStore>>,
         notes: impl Fn(&str) + Send + Sync + 'static,
-        limits: LimitsOf,
     ) -> Self {
+        let notes: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(notes);
+        let said = Arc::clone(&notes);
         Self {
             engine,
             config,
@@ -77,8 +75,8 @@ impl Context {
             caller: Caller::owner(),
             naming: Naming::Prefix { default: None },
             shared: Arc::default(),
-            notes: Arc::new(notes),
-            limits,
+            notes,
+            model_notes: Arc::new(move |note| said(&note.to_string())),
             changing: Arc::default(),
         }
     }
@@ -103,6 +101,11 @@ impl Context {
     /// Tells people something that is no part of the result.
     pub fn note(&self, text: impl AsRef<str>) {
         (self.notes)(text.as_ref());
+    }
+
+    /// Resolves models as the settings say.
+    pub fn models(&self) -> ModelResolver<'_> {
+        ModelResolver { engine: &self.engine, settings: &self.config.models, note: &*self.model_notes }
     }
 
     /// The thread or entry that a request means, among what the caller may see.
@@ -215,7 +218,7 @@ impl Context {
         let mut thread = self.engine.open(&found.session, &found.thread, mode)?;
         if mode != Mode::Read {
             *self.changing.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.clone());
-            let limits = (self.limits)(self, &thread)?;
+            let limits = self.models().output_limits(&thread)?;
             thread = thread.clipping(limits);
         }
         for note in thread.notes() {

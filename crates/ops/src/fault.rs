@@ -8,6 +8,7 @@ use komado_core::BadId;
 use komado_core::admit::Refusal;
 use komado_core::notation::tamed;
 use komado_engine::Error as Engine;
+use komado_engine::model::ErrorKind;
 use komado_store::Error as Store;
 
 /// Kinds of failure; their numbers are the exit codes of the command line.
@@ -150,6 +151,16 @@ impl Fault {
 /// The message of a closed pipe.
 const GONE: &str = "the reader has gone";
 
+impl From<ErrorKind> for Exit {
+    fn from(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::Setting => Self::Usage,
+            ErrorKind::Input => Self::BadInput,
+            ErrorKind::Failed => Self::Failed,
+        }
+    }
+}
+
 impl From<std::io::Error> for Fault {
     fn from(error: std::io::Error) -> Self {
         if error.kind() == std::io::ErrorKind::BrokenPipe {
@@ -164,6 +175,7 @@ impl From<Engine> for Fault {
         match error {
             Engine::Store(store) => store.into(),
             Engine::Io(io) => io.into(),
+            Engine::Model(ref why) => Self::new(why.kind().into(), error.to_string()),
             Engine::Refused(Refusal::Closed { .. }) => {
                 Self { closed: true, ..Self::new(Exit::Refused, error.to_string()) }
             }

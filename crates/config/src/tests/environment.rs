@@ -95,7 +95,7 @@ fn an_empty_variable_counts_as_unset() {
     let config = world.env("MEMORY_BACKEND", "").env("KOMADO_LLM_OPENAI_MODEL", "").load();
     assert_eq!(line(&config, "session.user"), "file (komado.yaml:1)");
     assert_eq!(config.cleanup_days, 30);
-    assert!(config.llm("openai").is_none());
+    assert!(config.models.of("openai").is_none());
 }
 
 #[test]
@@ -163,5 +163,5 @@ fn variables_of_a_kubernetes_service_called_komado_are_passed_over_in_silence() 
 #[test]
 fn a_provider_that_only_the_environment_names_is_lower_case() {
     let config = World::new().env("KOMADO_LLM_GROQ_API_KEY", "k").load();
-    assert_eq!(config.llm("groq").unwrap().api_key.as_deref(), Some("k"));
+    assert_eq!(config.models.of("groq").unwrap().api_key.as_deref(), Some("k"));
 }

@@ -62,7 +62,7 @@ fn an_unset_variable_names_itself_the_key_and_the_place() {
 fn a_key_without_its_variable_stays_unset_with_a_note() {
     let world = World::with_file("llm:\n  openai:\n    model: gpt-4o\n    api_key: \"${OPENAI_API_KEY}\"\n");
     let config = world.load();
-    assert_eq!(config.llm("openai").unwrap().api_key, None);
+    assert_eq!(config.models.of("openai").unwrap().api_key, None);
     assert_eq!(line(&config, "llm.openai.api_key"), "(unset) (komado.yaml:4)");
     assert_eq!(
         config.notes,
@@ -75,7 +75,7 @@ fn the_note_goes_away_when_another_place_gives_the_key() {
     let world = World::with_file("llm: {openai: {api_key: \"${OPENAI_API_KEY}\"}}\n");
     let config = world.env("KOMADO_LLM_OPENAI_API_KEY", "sk-1").load();
     assert!(config.notes.is_empty());
-    assert_eq!(config.llm("openai").unwrap().api_key.as_deref(), Some("sk-1"));
+    assert_eq!(config.models.of("openai").unwrap().api_key.as_deref(), Some("sk-1"));
 }
 
 #[test]

@@ -21,11 +21,11 @@ fn seed_000s_file_is_read_as_it_stands() {
         "the default prompt is seed 000's, word for word"
     );
     assert!(plain.summary_prompt.contains("{messages}"));
-    let openai = config.llm("openai").unwrap();
+    let openai = config.models.of("openai").unwrap();
     assert_eq!((openai.model.as_deref(), openai.context_length), (Some("gpt-4o"), Some(128_000)));
     assert_eq!(openai.api_key.as_deref(), Some("sk-1"));
     assert_eq!(openai.base_url.as_deref(), Some("https://api.openai.com/"));
-    let ollama = config.llm("ollama").unwrap();
+    let ollama = config.models.of("ollama").unwrap();
     assert_eq!((ollama.context_length, ollama.base_url.as_deref()), (Some(32_768), None));
     assert_eq!(line(&config, "llm.ollama.model"), "qwen3-30b (komado.yaml:36)");
 }
@@ -35,7 +35,7 @@ fn an_empty_file_says_nothing() {
     for yaml in ["", "\n", "# 何もない\n", "---\n", "~\n", "llm:\n", "llm:\n  openai:\n    api_key:\n"] {
         let config = World::with_file(yaml).load();
         assert!(config.file.is_some());
-        assert!(config.llm("openai").is_none(), "{yaml:?}");
+        assert!(config.models.of("openai").is_none(), "{yaml:?}");
     }
 }
 
@@ -51,7 +51,7 @@ fn text_stays_as_it_was_typed() {
 #[test]
 fn a_file_from_another_editor_is_read_too() {
     let config = World::with_file("\u{feff}session:\r\n  user: 花子\r\n  max_history: 1_000\r\n").load();
-    assert_eq!((config.user.as_deref(), config.max_history), (Some("花子"), Some(1000)));
+    assert_eq!((config.user.as_deref(), config.models.max_history), (Some("花子"), Some(1000)));
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn anchors_and_merges_work_and_a_block_of_text_is_found_by_its_key() {
     let yaml = "llm:\n  a: &a\n    model: x\n  b:\n    <<: *a\n    context_length: 5\n\
                 context_storage:\n  summary_prompt: |\n    要約\n    {messages}\n";
     let config = World::with_file(yaml).load();
-    let b = config.llm("b").unwrap();
+    let b = config.models.of("b").unwrap();
     assert_eq!((b.model.as_deref(), b.context_length), (Some("x"), Some(5)));
     assert_eq!(config.summary_prompt, "要約\n{messages}\n");
     assert_eq!(line(&config, "context_storage.summary_prompt"), "要約\n{messages}\n (komado.yaml:8)");

@@ -18,9 +18,12 @@ fn nobody_spoke_so_the_defaults_hold() {
     assert_eq!((threads.off, threads.ratio, threads.max_depth), (None, 0.8, 3));
     assert!(threads.lends);
     assert_eq!(threads.anchor_tokens, 1_000);
-    assert_eq!((config.max_history, config.user.clone(), config.store_url.clone()), (None, None, None));
-    assert_eq!((config.meter.as_str(), config.provider.as_str()), ("o200k", "openai"));
-    assert!(config.llm("openai").is_none());
+    assert_eq!(
+        (config.models.max_history, config.user.clone(), config.store_url.clone()),
+        (None, None, None)
+    );
+    assert_eq!((config.meter.as_str(), config.models.provider.as_str()), ("o200k", "openai"));
+    assert!(config.models.of("openai").is_none());
     assert_eq!(config.file, None);
     assert!(config.notes.is_empty());
     assert_eq!(line(&config, KEY), "30 (default)");
@@ -76,11 +79,11 @@ fn a_provider_can_be_made_of_several_places() {
         .flag("llm.my-gw.base_url", "http://localhost:1/")
         .flag("llm.provider", "my-gw");
     let config = world.load();
-    let llm = config.llm("my-gw").unwrap();
+    let llm = config.models.of("my-gw").unwrap();
     assert_eq!((llm.model.as_deref(), llm.context_length), (Some("a"), Some(9000)));
     assert_eq!(llm.base_url.as_deref(), Some("http://localhost:1/"));
     assert!(config.notes.is_empty());
-    assert!(config.llm("my_gw").is_none());
+    assert!(config.models.of("my_gw").is_none());
 }
 
 #[test]
@@ -93,7 +96,7 @@ fn a_broken_value_is_an_error_even_where_a_stronger_place_overrides_it() {
 fn an_empty_flag_unsets_what_may_be_unset() {
     let world = World::with_file("session: {user: hanako, max_history: 3}\n");
     let config = world.flag("session.user", "").flag("session.max_history", "").load();
-    assert_eq!((config.user.clone(), config.max_history), (None, None));
+    assert_eq!((config.user.clone(), config.models.max_history), (None, None));
     assert_eq!(line(&config, "session.user"), "(unset) (--set)");
 }
 

@@ -14,9 +14,10 @@ fn a_key_is_known_and_never_shown() {
     ];
     for world in worlds {
         let config = world.load();
-        assert_eq!(config.llm("openai").unwrap().api_key.as_deref(), Some(SECRET));
+        assert_eq!(config.models.of("openai").unwrap().api_key.as_deref(), Some(SECRET));
         assert!(line(&config, "llm.openai.api_key").starts_with("(set) "));
-        let shown = format!("{config:?} {:#?} {:?} {:?}", config.llm("openai"), config.rows(), config.notes);
+        let shown =
+            format!("{config:?} {:#?} {:?} {:?}", config.models.of("openai"), config.rows(), config.notes);
         assert!(!shown.contains(SECRET), "{shown}");
     }
 }
@@ -48,7 +49,7 @@ fn a_password_in_an_address_is_never_shown() {
     assert_eq!(line(&config, "store.url"), "postgresql://***@db/komado (--set)");
     assert!(!format!("{config:?}").contains(SECRET));
     let config = World::new().flag("llm.x.base_url", &format!("https://{SECRET}@gw/")).load();
-    assert!(!format!("{config:?} {:?}", config.llm("x")).contains(SECRET));
+    assert!(!format!("{config:?} {:?}", config.models.of("x")).contains(SECRET));
     let error = World::new().flag("store.url", &format!("mysql://hanako:{SECRET}@db")).error();
     assert!(error.ends_with("not: mysql://***@db"), "{error}");
 }
@@ -78,7 +79,7 @@ fn an_address_is_masked_generously() {
 #[test]
 fn a_key_loses_the_newline_that_a_file_left_on_it() {
     let config = World::new().env("KOMADO_LLM_OPENAI_API_KEY", "k\n").load();
-    assert_eq!(config.llm("openai").unwrap().api_key.as_deref(), Some("k"));
+    assert_eq!(config.models.of("openai").unwrap().api_key.as_deref(), Some("k"));
 }
 
 #[test]
@@ -88,7 +89,7 @@ fn a_key_is_never_taken_from_a_flag() {
         assert!(error.contains(part), "{error}");
     }
     assert!(
-        World::new().flag("llm.openai.api_key", "").load().llm("openai").is_some(),
+        World::new().flag("llm.openai.api_key", "").load().models.of("openai").is_some(),
         "unsetting it is fine"
     );
 }

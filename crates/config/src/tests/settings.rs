@@ -65,23 +65,24 @@ fn every_setting_of_the_table_reaches_its_field() {
         config.keep_recent_messages,
         config.min_messages_to_summarize,
         config.cleanup_days,
-        config.max_history.unwrap(),
+        config.models.max_history.unwrap(),
     ];
     assert_eq!(counts, [42; 4]);
-    assert_eq!((config.summary_prompt.as_str(), config.provider.as_str()), ("値", "値"));
+    assert_eq!((config.summary_prompt.as_str(), config.models.provider.as_str()), ("値", "値"));
     assert_eq!((config.user.as_deref(), config.meter.as_str()), (Some("値"), "chars4"));
     assert_eq!(config.store_url.as_deref(), Some("memory:"));
-    let llm = config.llm("openai").unwrap();
+    let llm = config.models.of("openai").unwrap();
     assert_eq!((llm.model.as_deref(), llm.context_length), (Some("値"), Some(42)));
     assert_eq!(
         (llm.api_key.as_deref(), llm.base_url.as_deref()),
         (Some("値"), Some("http://localhost:1234/"))
     );
-    assert_eq!((llm.threshold, llm.dialect.as_deref()), (Some(25.0), Some("anthropic")));
+    assert_eq!((llm.threshold, llm.dialect), (Some(25.0), Some(komado_provider::Dialect::Messages)));
     assert_eq!((llm.max_tokens, llm.timeout_seconds), (Some(42), Some(42)));
     assert_eq!(llm.api_key_file, Some(world.path("work/値")));
-    assert_eq!((config.retry_shrink, config.overflow_tries), (0.25, 7));
-    assert_eq!((config.tries, config.delay_seconds), (42, 42));
+    assert_eq!((config.models.shrink, config.models.overflow_tries), (0.25, 7));
+    let patience = &config.models.patience;
+    assert_eq!((patience.tries, patience.delay), (42, std::time::Duration::from_secs(42)));
     check_ladder(&config);
     check_threads(&config);
     check_server(&config.server);
@@ -195,13 +196,13 @@ fn check_ladder(config: &super::super::Config) {
     assert!(!policy.rungs.trim && !policy.rungs.condense);
     assert_eq!(policy.thresholds.global, Some(25.0));
     assert_eq!(policy.thresholds.effective(&["gpt-4.1"]), Some(25.0));
-    assert_eq!(config.clip(), None);
-    let settings = config.settings();
+    assert_eq!(config.models.output_limits, None);
+    let settings = &config.models.summaries.settings;
     assert!(!settings.auto);
     assert_eq!((settings.model.as_deref(), settings.summary_prompt.as_deref()), (Some("値"), Some("値")));
     assert_eq!((settings.retain_prompt.as_deref(), settings.summary_directives.len()), (Some("値"), 2));
     assert_eq!(settings.retain_directives, ["値", "値"]);
-    let by = config.summariser(komado_core::Meter::O200k).ok().unwrap();
+    let by = config.models.summaries.without_model(komado_core::Meter::O200k).ok().unwrap();
     assert_eq!(by.name(), "値");
 }
 
@@ -223,12 +224,12 @@ fn limits_turns_and_lists_are_read_as_seed_001_spells_them() {
     )
     .load();
     use komado_core::budget::{Keep, ToolBudget, Trigger};
-    let limits = config.clip().unwrap();
+    let limits = config.models.output_limits.unwrap();
     assert_eq!((limits.max_message_bytes, limits.max_line_length), (4096, 100));
     let policy = config.policy(None);
     assert_eq!(policy.tools, ToolBudget::Tokens(30_000));
     assert_eq!((policy.trigger, policy.keep), (Trigger::AtWindow(0.6), Keep::Turns(2)));
-    assert_eq!(config.settings().summary_directives, ["keep ids", "keep paths"]);
+    assert_eq!(config.models.summaries.settings.summary_directives, ["keep ids", "keep paths"]);
 }
 
 #[test]
@@ -296,6 +297,6 @@ fn truth_has_several_spellings() {
 fn a_providers_name_may_hold_dots_and_be_in_japanese() {
     let world = World::with_file("llm: {provider: 社内, 社内: {model: 大規模}, qwen2.5: {model: q}}\n");
     let config = world.flag("llm.qwen2.5.context_length", "8").load();
-    assert_eq!(config.llm("社内").unwrap().model.as_deref(), Some("大規模"));
-    assert_eq!(config.llm("qwen2.5").unwrap().context_length, Some(8));
+    assert_eq!(config.models.of("社内").unwrap().model.as_deref(), Some("大規模"));
+    assert_eq!(config.models.of("qwen2.5").unwrap().context_length, Some(8));
 }

@@ -194,3 +194,16 @@ pub(super) fn tame(c: char, out: &mut String) {
         c => out.push(c),
     }
 }
+
+/// A number with commas between thousands.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -10,7 +10,7 @@ pub(super) mod interrupt;
 pub(super) mod talk;
 
 use crate::app::App;
-use crate::connect::Wishes;
+use crate::connect::ModelArgs;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::gauge;
 use crate::paper::{Ink, count, say};
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// The session, or SESSION/THREAD; a new one when left out
     address: Option<Address>,
     #[command(flatten)]
-    wishes: Wishes,
+    model: ModelArgs,
     #[command(flatten)]
     beginning: Beginning,
 }
@@ -41,9 +41,9 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     if app.paper.json {
         return Err(Fault::usage("chat is for people; `komado ask --json` is for programs"));
     }
-    let mut talk = Talk::open(app, args.address.as_ref(), args.wishes, args.beginning)?;
+    let mut talk = Talk::open(app, args.address.as_ref(), args.model.into(), args.beginning)?;
     let mut input = Input::new(app.context.files.as_ref().map(|_| app.context.config.base_dir.clone()));
-    say(format!("{} · {}", talk.name(), talk.connection.line()));
+    say(format!("{} · {}", talk.name(), talk.model));
     if input.is_terminal() {
         say("/help lists the commands; Ctrl-C stops an answer, Ctrl-D ends");
     }
@@ -124,7 +124,7 @@ pub(super) fn tell_open(talk: &Talk, open: &[Call]) {
 /// The prompt: how full the window is. Plain, and in colour.
 fn prompt(app: &App, talk: &Talk) -> Outcome<(String, String)> {
     let thread = app.context.engine.open(&talk.found().session, &talk.found().thread, Mode::Read)?;
-    let budget = app.budget(&thread, &talk.connection)?;
+    let budget = app.models().budget(&thread, &talk.model)?;
     let tokens = thread.view().tokens();
     let raw = gauge::short(tokens, budget.room + budget.above, CELLS);
     let ink = match tokens {

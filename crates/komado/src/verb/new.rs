@@ -9,8 +9,7 @@ use clap::Args as ClapArgs;
 use komado_core::journal::Setup;
 use komado_core::session::{Meta, MetaConfig, StelisConfig, TaskKey};
 use komado_core::{Meter, SessionId, ThreadId};
-use komado_engine::lesson::Lesson;
-use komado_engine::window::{Listed, Told, Window};
+use komado_engine::window::Told;
 use komado_store::Mode;
 use serde_json::json;
 
@@ -112,14 +111,14 @@ pub(crate) fn make(
 }
 
 fn meta(app: &App, args: &Args, id: &SessionId) -> Outcome<Meta> {
-    let provider = args.provider.clone().unwrap_or_else(|| app.context.config.provider.clone());
-    let llm = app.context.config.llm(&provider);
-    let model = args.model.clone().or_else(|| llm.and_then(|llm| llm.model.clone()));
-    let known = llm.filter(|llm| llm.model == model).and_then(|llm| llm.context_length);
+    let provider = args.provider.clone().unwrap_or_else(|| app.context.config.models.provider.clone());
+    let of = app.context.config.models.of(&provider);
+    let model = args.model.clone().or_else(|| of.and_then(|of| of.model.clone()));
+    let known = of.filter(|of| of.model == model).and_then(|of| of.context_length);
     let (window, told) = match (args.window.or(known), &model) {
         (Some(window), _) => (Some(window), Some(Told::Given)),
         (None, None) => (None, None),
-        (None, Some(model)) => (Some(listed(app, model, &provider)?), Some(Told::Listed)),
+        (None, Some(model)) => (Some(app.models().listed_window(model, &provider)?), Some(Told::Listed)),
     };
     let made = Made {
         config: MetaConfig {
@@ -153,20 +152,6 @@ fn check_persona(app: &App, name: &str) -> Outcome {
         say(format!("komado: nothing is set for persona {name:?}; {hint}"));
     }
     Ok(())
-}
-
-/// The window from the table of models. A server on this machine has the window it was started with, whatever the table
-/// says of models with that name.
-fn listed(app: &App, model: &str, provider: &str) -> Outcome<u32> {
-    let is_local = komado_provider::row(provider).is_some_and(|row| row.is_local);
-    let found = app.registry()?.find(model).filter(|_| !is_local).cloned();
-    let limits = found.map(|model| Listed { context: model.context, input: model.input });
-    let window = Window::known(None, &Lesson::default(), None, limits);
-    window.and_then(|window| u32::try_from(window.tokens).ok()).ok_or_else(|| {
-        Fault::usage(format!(
-            "the window of model {model:?} is not known: give --window TOKENS, or set llm.{provider}.context_length"
-        ))
-    })
 }
 
 /// What a session is made with.

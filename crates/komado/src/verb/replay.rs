@@ -103,9 +103,9 @@ fn replay_all(
 
 fn replay_file(config: &Config, path: &Path, budget: &Budget, meter: Meter) -> Outcome<Report> {
     let talk = talks::read(path)?;
-    let mut by = config.summariser(meter)?;
-    let Ladder { budget, settings, by } = config.ladder(budget.clone(), &mut *by);
-    let mut replay = Replay { budget, meter, clip: config.clip(), settings, by };
+    let mut by = config.models.summaries.without_model(meter)?;
+    let Ladder { budget, settings, by } = config.models.summaries.ladder(budget.clone(), &mut *by);
+    let mut replay = Replay { budget, meter, clip: config.models.output_limits, settings, by };
     replay.run(talk).map_err(|e| Fault::from(e).and(path.display().to_string()))
 }
 

@@ -1,7 +1,6 @@
 //! `komado serve`: the gateway, the HTTP API and MCP, until it is told to stop.
 
 use crate::app::App;
-use crate::connect::provider::Held;
 use crate::fault::Outcome;
 use crate::server::access::Access;
 use crate::server::gateway::{self, Found, Gateway, Upstream};
@@ -14,6 +13,7 @@ use crate::thrift;
 use clap::Args as ClapArgs;
 use komado_config::OnFault;
 use komado_core::Meter;
+use komado_engine::model::KeySource;
 use serde_json::json;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -117,9 +117,9 @@ fn greet(app: &mut App, gateway: &Gateway, address: SocketAddr) -> Outcome {
         let spoken = gateway::spoken(upstream).join(", ");
         let (name, place) = (upstream.name(), upstream.provider.place());
         let key = match upstream.held {
-            Held::Settings => "with the key from the settings",
-            Held::Environment => "with the key from the environment, or the client's own",
-            Held::Nowhere => "with the client's own key",
+            KeySource::Settings => "with the key from the settings",
+            KeySource::Environment => "with the key from the environment, or the client's own",
+            KeySource::Nowhere => "with the client's own key",
         };
         let line = match upstream.is_scripted() {
             true => {
@@ -139,11 +139,11 @@ fn greet(app: &mut App, gateway: &Gateway, address: SocketAddr) -> Outcome {
     app.paper.flush()
 }
 
-fn held(held: Held) -> &'static str {
+fn held(held: KeySource) -> &'static str {
     match held {
-        Held::Settings => "settings",
-        Held::Environment => "environment",
-        Held::Nowhere => "client",
+        KeySource::Settings => "settings",
+        KeySource::Environment => "environment",
+        KeySource::Nowhere => "client",
     }
 }
 

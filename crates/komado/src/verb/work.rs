@@ -14,7 +14,7 @@ pub(crate) use errand::source_of;
 
 use super::task::{fetch, stop};
 use crate::app::{App, hostname};
-use crate::connect::{ROOMY, Wishes};
+use crate::connect::ModelArgs;
 use crate::fault::Outcome;
 use crate::paper::say;
 use crate::thrift;
@@ -23,6 +23,7 @@ use clap::Args as ClapArgs;
 use here::Here;
 use komado_agent::worker::{Happened, Launch, Pace, Until, Worker, orphans};
 use komado_core::session::MetaConfig;
+use komado_engine::model::{ModelChoice, SCRIPTED_TOOL_WINDOW};
 use komado_provider::Cancel;
 use komado_store::Holder;
 use lines::Lines;
@@ -47,17 +48,17 @@ pub(crate) struct Args {
     #[arg(long, hide = true)]
     job: bool,
     #[command(flatten)]
-    wishes: Wishes,
+    model: ModelArgs,
 }
 
-pub(crate) fn run(app: &mut App, mut args: Args) -> Outcome {
+pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     thrift::few_arenas();
-    args.wishes.built_in = Some(ROOMY);
+    let choice = ModelChoice { scripted_window: Some(SCRIPTED_TOOL_WINDOW), ..args.model.clone().into() };
     if args.job {
-        return job::run(app, args.wishes);
+        return job::run(app, choice);
     }
     // What is wrong with the settings would cost every task a try.
-    app.connect(&MetaConfig::default(), &args.wishes)?;
+    app.models().resolve(&MetaConfig::default(), &choice)?;
     for orphan in orphans(&app.context.engine).map_err(super::task::fault)? {
         say(format!("komado: {} ({}): nobody works on it any more; stopped", orphan.session, orphan.key));
         stop::tell_tracker_of(app, &orphan.key);
@@ -66,7 +67,7 @@ pub(crate) fn run(app: &mut App, mut args: Args) -> Outcome {
         fetch::all(app, None, &Cancel::default())?.tell();
     }
     let launch: Box<dyn Launch> = match args.in_process {
-        true => Box::new(Here::new(app, args.wishes.clone())),
+        true => Box::new(Here::new(app, choice)),
         false => Box::new(Apart::new(app)?),
     };
     let every = args.fetch.filter(|_| !args.once).map(Duration::from_secs);

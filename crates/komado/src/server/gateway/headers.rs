@@ -6,10 +6,10 @@
 use super::super::Caller as ApiCaller;
 use super::choose::Choice;
 use super::upstream::Upstream;
-use crate::connect::provider::Held;
 use crate::server::access::is_ours;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use komado_core::{BadId, SessionId};
+use komado_engine::model::KeySource;
 use komado_engine::place::Caller;
 use komado_engine::relay::Notes;
 use komado_provider::{Dialect, row};
@@ -74,9 +74,9 @@ pub(super) fn outgoing(
     let own = credential(client);
     let held = match upstream.held {
         _ if signing == Signing::Held => true,
-        Held::Settings => true,
-        Held::Environment => own.as_ref().is_none_or(|own| own.len() < SHORTEST_KEY),
-        Held::Nowhere => false,
+        KeySource::Settings => true,
+        KeySource::Environment => own.as_ref().is_none_or(|own| own.len() < SHORTEST_KEY),
+        KeySource::Nowhere => false,
     };
     let listed = listed(client);
     let passes = |name: &str, value: &str| match name {
@@ -124,7 +124,7 @@ pub(super) fn takes_own_keys(choice: &Choice) -> bool {
     let upstream = &choice.upstream;
     let is_hosted = row(upstream.name())
         .is_some_and(|row| !row.is_local && row.base_url == upstream.provider.base_url.as_str());
-    is_hosted && choice.signing == Signing::Own && upstream.held != Held::Settings
+    is_hosted && choice.signing == Signing::Own && upstream.held != KeySource::Settings
 }
 
 /// True for a header that only one API understands.
@@ -237,7 +237,7 @@ mod tests {
         ]);
         let sent = outgoing(
             &client,
-            &upstream("test", Dialect::Messages, Held::Nowhere),
+            &upstream("test", Dialect::Messages, KeySource::Nowhere),
             Manner::Native,
             Signing::Own,
         );
@@ -253,7 +253,7 @@ mod tests {
             ("x-api-key", "kmd_def"),
             ("x-komado-key", "kmd_ghi"),
         ]);
-        for held in [Held::Settings, Held::Environment, Held::Nowhere] {
+        for held in [KeySource::Settings, KeySource::Environment, KeySource::Nowhere] {
             for manner in [Manner::Native, Manner::Across] {
                 let sent = outgoing(&ours, &upstream("test", Dialect::Chat, held), manner, Signing::Own);
                 assert!(
@@ -268,10 +268,10 @@ mod tests {
             let sent = outgoing(client, &upstream("test", Dialect::Chat, held), Manner::Native, Signing::Own);
             get(&sent, "authorization").join("+")
         };
-        assert_eq!(key(Held::Settings, &client), "Bearer sk-held");
-        assert_eq!(key(Held::Environment, &client), real);
-        assert_eq!(key(Held::Environment, &map(&[("authorization", "Bearer none")])), "Bearer sk-held");
-        assert_eq!(key(Held::Nowhere, &client), real);
+        assert_eq!(key(KeySource::Settings, &client), "Bearer sk-held");
+        assert_eq!(key(KeySource::Environment, &client), real);
+        assert_eq!(key(KeySource::Environment, &map(&[("authorization", "Bearer none")])), "Bearer sk-held");
+        assert_eq!(key(KeySource::Nowhere, &client), real);
     }
 
     #[test]
@@ -280,7 +280,7 @@ mod tests {
         let client = map(&[("authorization", &real), ("openai-beta", "x")]);
         let sent = outgoing(
             &client,
-            &upstream("test", Dialect::Messages, Held::Nowhere),
+            &upstream("test", Dialect::Messages, KeySource::Nowhere),
             Manner::Across,
             Signing::Own,
         );
@@ -292,12 +292,12 @@ mod tests {
     fn a_clients_key_is_not_sent_to_a_provider_that_it_may_not_be_meant_for() {
         let real = format!("Bearer {REAL}");
         let client = map(&[("authorization", &real), ("x-api-key", REAL)]);
-        for held in [Held::Settings, Held::Environment, Held::Nowhere] {
+        for held in [KeySource::Settings, KeySource::Environment, KeySource::Nowhere] {
             for manner in [Manner::Native, Manner::Across] {
                 let upstream = upstream("test", Dialect::Messages, held);
                 let sent = outgoing(&client, &upstream, manner, Signing::Held);
                 assert!(!sent.iter().any(|(_, value)| value.contains(REAL)), "{held:?} {manner:?} {sent:?}");
-                let key = if held == Held::Nowhere { vec![] } else { vec!["sk-held"] };
+                let key = if held == KeySource::Nowhere { vec![] } else { vec!["sk-held"] };
                 assert_eq!(get(&sent, "x-api-key"), key, "{held:?} {manner:?}");
             }
         }
@@ -314,15 +314,15 @@ mod tests {
             is_own_account(client, &choice)
         };
         let openai = "https://api.openai.com/v1";
-        assert!(is_own("openai", openai, Held::Environment, Signing::Own, &own));
-        assert!(is_own("openai", openai, Held::Nowhere, Signing::Own, &own));
-        assert!(!is_own("openai", openai, Held::Nowhere, Signing::Own, &none));
-        assert!(!is_own("openai", openai, Held::Settings, Signing::Own, &own));
-        assert!(!is_own("openai", openai, Held::Environment, Signing::Held, &own));
+        assert!(is_own("openai", openai, KeySource::Environment, Signing::Own, &own));
+        assert!(is_own("openai", openai, KeySource::Nowhere, Signing::Own, &own));
+        assert!(!is_own("openai", openai, KeySource::Nowhere, Signing::Own, &none));
+        assert!(!is_own("openai", openai, KeySource::Settings, Signing::Own, &own));
+        assert!(!is_own("openai", openai, KeySource::Environment, Signing::Held, &own));
         // A server that asks for no key takes a made-up one.
-        assert!(!is_own("openai", "http://h:1/v1", Held::Nowhere, Signing::Own, &own));
-        assert!(!is_own("vllm", "http://localhost:8000/v1", Held::Environment, Signing::Own, &own));
-        assert!(!is_own("test", openai, Held::Nowhere, Signing::Own, &own));
+        assert!(!is_own("openai", "http://h:1/v1", KeySource::Nowhere, Signing::Own, &own));
+        assert!(!is_own("vllm", "http://localhost:8000/v1", KeySource::Environment, Signing::Own, &own));
+        assert!(!is_own("test", openai, KeySource::Nowhere, Signing::Own, &own));
     }
 
     #[test]

@@ -3,11 +3,9 @@
 use super::answer::Answer;
 use super::interrupt::Interrupt;
 use crate::app::App;
-use crate::connect::{Connection, Wishes};
 use crate::fault::{Exit, Fault, Outcome};
 use crate::verb::{change, new};
 use clap::Args as ClapArgs;
-use komado_config::table::SCRIPTED;
 use komado_core::journal::Setup;
 use komado_core::message::Message;
 use komado_core::session::MetaConfig;
@@ -15,6 +13,7 @@ use komado_core::view::What;
 use komado_core::{Address, Kind, Role, SessionId, ThreadId};
 use komado_engine::converse::{Conversed, Library};
 use komado_engine::engine::Found;
+use komado_engine::model::{ModelChoice, ResolvedModel, SCRIPTED};
 use komado_engine::{Error as Engine, Thread};
 use komado_store::Mode;
 
@@ -32,8 +31,8 @@ pub(crate) struct Beginning {
 /// A conversation.
 pub(crate) struct Talk {
     found: Found,
-    pub(crate) wishes: Wishes,
-    pub(crate) connection: Connection,
+    pub(crate) choice: ModelChoice,
+    pub(crate) model: ResolvedModel,
 }
 
 impl Talk {
@@ -41,12 +40,12 @@ impl Talk {
     pub(crate) fn open(
         app: &App,
         address: Option<&Address>,
-        wishes: Wishes,
+        choice: ModelChoice,
         beginning: Beginning,
     ) -> Outcome<Self> {
         let Some(address) = address else {
-            let connection = app.connect(&MetaConfig::default(), &wishes)?;
-            return Ok(Self { found: make(app, &connection, beginning)?, wishes, connection });
+            let model = app.models().resolve(&MetaConfig::default(), &choice)?;
+            return Ok(Self { found: make(app, &model, beginning)?, choice, model });
         };
         let found = app.find_now(address)?;
         if beginning.system.is_some() || beginning.tools {
@@ -55,12 +54,12 @@ impl Talk {
             )));
         }
         let own = app.context.session(&found.session)?.meta.config;
-        Ok(Self { found, connection: app.connect(&own, &wishes)?, wishes })
+        Ok(Self { found, model: app.models().resolve(&own, &choice)?, choice })
     }
 
     /// A conversation in a thread that is there, with someone who is known.
-    pub(crate) fn with(found: Found, wishes: Wishes, connection: Connection) -> Self {
-        Self { found, wishes, connection }
+    pub(crate) fn with(found: Found, choice: ModelChoice, model: ResolvedModel) -> Self {
+        Self { found, choice, model }
     }
 
     pub(crate) fn found(&self) -> &Found {
@@ -103,14 +102,19 @@ impl Talk {
             answer.is_kept = true;
             check_open(thread)?;
         }
-        let budget = app.budget(thread, &self.connection)?;
+        let budget = app.models().budget(thread, &self.model)?;
         let watch = interrupt.watch();
-        let mut asking = self.connection.asking.clone();
+        let mut asking = self.model.asking.clone();
         asking.cancel = watch.cancel();
-        let talk = Some(&self.connection);
-        let mut writer =
-            app.summariser(&self.found.session, thread.meter(), &self.wishes, talk, &asking.cancel)?;
-        let mut ladder = app.context.config.ladder(budget, writer.by());
+        let talk = Some(&self.model);
+        let mut writer = app.models().summariser(
+            &self.found.session,
+            thread.meter(),
+            &self.choice,
+            talk,
+            &asking.cancel,
+        )?;
+        let mut ladder = app.context.config.models.summaries.ladder(budget, writer.by());
         let conversed = thread.converse(&asking, &mut ladder, &mut Library, &mut |news| answer.take(news));
         drop(watch);
         app.settle(thread);
@@ -131,11 +135,11 @@ impl Talk {
 }
 
 /// Makes the session of a conversation.
-fn make(app: &App, connection: &Connection, beginning: Beginning) -> Outcome<Found> {
+fn make(app: &App, model: &ResolvedModel, beginning: Beginning) -> Outcome<Found> {
     let session = SessionId::new(uuid::Uuid::new_v4().to_string())?;
-    let mut config = connection.config();
-    let model = config.model.as_deref().filter(|model| *model != SCRIPTED);
-    config.meter = new::meter(app, None, model)?.name().to_owned();
+    let mut config = model.config();
+    let named = config.model.as_deref().filter(|name| *name != SCRIPTED);
+    config.meter = new::meter(app, None, named)?.name().to_owned();
     config.compression_threshold = Some(app.context.config.compression_threshold);
     let made = new::Made { config, user: None, task: None, queued: false };
     app.context.engine.create(&made.meta(app, &session)?)?;

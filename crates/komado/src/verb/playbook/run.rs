@@ -8,10 +8,9 @@
 use super::given::Given;
 use super::{most_depth, right};
 use crate::app::App;
-use crate::connect::{ROOMY, Wishes};
+use crate::connect::ModelArgs;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::kit;
-use crate::mind::AppMind;
 use crate::paper::{number, say};
 use crate::verb::chat::answer::{Answer as Printed, Undo};
 use crate::verb::chat::interrupt::Interrupt;
@@ -26,6 +25,7 @@ use komado_core::journal::Setup;
 use komado_core::message::{Call, Message};
 use komado_core::{Address, Role, ThreadId};
 use komado_engine::Error as EngineError;
+use komado_engine::model::{ModelChoice, SCRIPTED_TOOL_WINDOW};
 use komado_engine::turn::News;
 use komado_engine::window::{Told, Window};
 use komado_provider::Cancel;
@@ -55,11 +55,10 @@ pub(crate) struct Args {
     #[arg(long)]
     keep_open: bool,
     #[command(flatten)]
-    wishes: Wishes,
+    model: ModelArgs,
 }
 
-pub(crate) fn run(app: &mut App, mut args: Args) -> Outcome {
-    args.wishes.built_in = Some(ROOMY);
+pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     // A session that is there has a say in how deep its threads may nest: it is asked when the course begins.
     let most = if args.session.is_none() { most_depth(app) } else { u32::MAX };
     let playbook = right(Some(&args.file), most)?;
@@ -72,7 +71,8 @@ pub(crate) fn run(app: &mut App, mut args: Args) -> Outcome {
     let named = given.folder(before.as_ref())?;
     let named =
         named.map(|folder| kit::tools(app, &folder, &cancel).map(|tools| (folder, tools))).transpose()?;
-    let talk = Talk::open(app, args.session.as_ref(), args.wishes, Beginning::default())?;
+    let choice = ModelChoice { scripted_window: Some(SCRIPTED_TOOL_WINDOW), ..args.model.into() };
+    let talk = Talk::open(app, args.session.as_ref(), choice, Beginning::default())?;
     if args.session.is_none() {
         say(format!("session: {}", talk.name()));
     }
@@ -134,7 +134,8 @@ fn follow(
     tools: &mut Toolbox,
     cancel: &Cancel,
 ) -> Outcome<Ended> {
-    let mut mind = AppMind::new(app, &talk.connection, talk.wishes.clone());
+    let spawn = |own: &_, window| app.spawn_settings(own, window);
+    let mut mind = app.mind(&talk.model, talk.choice.clone(), &spawn);
     let printed = match app.paper.json {
         true => Printed::for_program(talk.found()),
         false => Printed::new(talk.found(), Undo::Shell),
@@ -150,7 +151,7 @@ fn follow(
 /// What went wrong. A window that is nobody's limit may be made larger.
 fn with_way_out(error: Error, talk: &Talk) -> Fault {
     let is_tight = matches!(error, Error::Engine(EngineError::TooMuch(_)));
-    let Window { tokens, told } = talk.connection.window;
+    let Window { tokens, told } = talk.model.window;
     let fault = fault(error);
     match is_tight && told == Told::Given {
         true => fault.and(format!("or give more than {} tokens with --window", number(tokens))),

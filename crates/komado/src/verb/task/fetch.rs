@@ -84,7 +84,7 @@ pub(crate) fn all(app: &App, only: Option<&str>, cancel: &Cancel) -> Outcome<Fet
     }
     let mut fetched = Fetched::default();
     for tracker in wanted {
-        let client = Client::new(app.patience(tracker.kind.name()))
+        let client = Client::new(app.config.models.patience(tracker.kind.name()))
             .map_err(|why| Fault::new(Exit::Failed, why.to_string()))?;
         let mut source =
             source::open(tracker.clone(), client, cancel.clone()).map_err(|why| super::fault(why.into()))?;

@@ -55,7 +55,8 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
 /// Its session, made as whoever begins it would; the model is chosen by whoever does.
 pub(super) fn make(app: &App, task: &Standing) -> Outcome {
     let Some(about) = task.for_tracker() else { return Ok(()) };
-    let model = app.context.config.llm(&app.context.config.provider).and_then(|llm| llm.model.clone());
+    let model =
+        app.context.config.models.of(&app.context.config.models.provider).and_then(|of| of.model.clone());
     let meter = new::meter(app, None, model.as_deref())?.name().to_owned();
     let meta = Meta {
         uuid: task.session.to_string(),

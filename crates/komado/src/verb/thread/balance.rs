@@ -5,13 +5,14 @@ use super::spawned::ratio;
 use crate::app::App;
 use crate::fault::{Fault, Outcome};
 use crate::paper::{number, say};
-use crate::share::Portion;
+use crate::share;
 use crate::verb::{change, fit};
 use clap::Args as ClapArgs;
 use komado_core::journal::Ratio;
 use komado_core::{Address, Seq, ThreadId};
 use komado_engine::balance::{Balance, Recut};
 use komado_engine::engine::Found;
+use komado_engine::share::Portion;
 use komado_store::Mode;
 use serde_json::json;
 
@@ -42,7 +43,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let balance = Balance { ratio: args.ratio, window, buffer, slices };
     let said = app.context.engine.balance_below(&found.session, &found.thread, balance)?;
     let thread = app.context.engine.open(&found.session, &found.thread, Mode::Read)?;
-    let portion = thread.share()?.map(|share| Portion::new(share, Some(window)));
+    let portion = thread.portion(Some(window))?;
     drop(thread);
     // What a slice showed before can be read in the journal, but is not shown again.
     let undo = before.filter(|_| !args.refresh && args.ratio.is_some());
@@ -73,7 +74,7 @@ fn tell(
             "op": "share",
             "entries": entries,
             "window": window,
-            "share": portion.map(Portion::json),
+            "share": portion.map(share::json),
             "undo": undo,
         }));
     }
@@ -81,8 +82,8 @@ fn tell(
         app.paper.line(format!("@{seq} {thread} has a new share"))?;
     }
     if let Some(portion) = portion {
-        say(format!("window: {} = {}", number(window), portion.line()));
-        say(format!("seen of the threads above: {}", portion.seen()));
+        say(format!("window: {} = {}", number(window), share::line(portion)));
+        say(format!("seen of the threads above: {}", share::seen(portion)));
     }
     undo.iter().for_each(|undo| say(format!("undo: {undo}")));
     Ok(())

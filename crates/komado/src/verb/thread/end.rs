@@ -2,13 +2,14 @@
 
 use super::{child, ended};
 use crate::app::App;
-use crate::connect::Wishes;
+use crate::connect::ModelArgs;
 use crate::fault::{Fault, Outcome};
 use clap::Args as ClapArgs;
 use komado_core::Address;
 use komado_core::journal::Ending;
 use komado_core::thread::Status;
 use komado_engine::engine::Found;
+use komado_engine::model::ModelChoice;
 use komado_engine::stelis::{Finish, Finished, Telling};
 use komado_provider::Cancel;
 use komado_store::Mode;
@@ -36,7 +37,7 @@ pub(crate) struct Teller {
     #[arg(long, value_parser = ["model", "digest"])]
     pub(crate) by: Option<String>,
     #[command(flatten)]
-    pub(crate) wishes: Wishes,
+    pub(crate) model: ModelArgs,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
@@ -66,16 +67,21 @@ impl Teller {
             return op(app, Telling::Words(text));
         }
         let by_model = self.by.as_deref() == Some("model");
-        if self.by.as_deref() == Some("digest") || (!by_model && !app.context.config.has_writer()) {
+        if self.by.as_deref() == Some("digest")
+            || (!by_model && !app.context.config.models.summaries.has_writer())
+        {
             return op(app, Telling::Digest);
         }
         let meter = app.context.engine.open(&found.session, &found.thread, Mode::Read)?.meter();
-        let cancel = Cancel::default();
+        let (choice, cancel) = (ModelChoice::from(self.model), Cancel::default());
         let mut writer = match by_model {
-            true => app.model_summariser(&found.session, meter, &self.wishes, None, &cancel)?,
-            false => app.summariser(&found.session, meter, &self.wishes, None, &cancel)?,
+            true => app.models().model_summariser(&found.session, meter, &choice, None, &cancel)?,
+            false => app.models().summariser(&found.session, meter, &choice, None, &cancel)?,
         };
-        op(app, Telling::By { by: writer.by(), settings: app.context.config.settings() })
+        op(
+            app,
+            Telling::By { by: writer.by(), settings: app.context.config.models.summaries.settings.clone() },
+        )
     }
 }
 

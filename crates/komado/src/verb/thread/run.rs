@@ -6,7 +6,7 @@
 use super::ended;
 use super::spawned::Wanted;
 use crate::app::App;
-use crate::connect::Wishes;
+use crate::connect::ModelArgs;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::say;
 use crate::verb::append::read_stdin;
@@ -21,6 +21,7 @@ use komado_core::thread::Status;
 use komado_engine::Thread;
 use komado_engine::converse::{Conversed, Library};
 use komado_engine::engine::Found;
+use komado_engine::model::ModelChoice;
 use komado_engine::stelis::{Child, Finish, Finished, Telling};
 use komado_store::Mode;
 use serde_json::json;
@@ -41,7 +42,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     wanted: Wanted,
     #[command(flatten)]
-    wishes: Wishes,
+    model: ModelArgs,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
@@ -52,16 +53,17 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     }
     let own = app.context.session(&found.session)?.meta.config;
     app.context.config.threads(&own).check()?;
-    let connection = app.connect(&own, &args.wishes)?;
+    let choice = ModelChoice::from(args.model);
+    let model = app.models().resolve(&own, &choice)?;
     let setup = Library::offered(args.wanted.setup()?.unwrap_or_default());
     let label = args.label.unwrap_or_else(|| label(&task));
-    let spawn = args.wanted.spawn(app, &own, app.our_window(&connection)?, Some(label), Some(setup))?;
+    let spawn = args.wanted.spawn(app, &own, app.models().our_window(&model)?, Some(label), Some(setup))?;
     let mut parent = app.context.open(&found, Mode::Write)?;
     let refused = |error| app.too_deep(&own, error, args.wanted.max_depth);
     let mut child = parent.spawn(&spawn).map_err(refused)?;
     app.settle(&mut parent);
     let here = Found { thread: child.header().thread.clone(), ..found };
-    let talk = Talk::with(here, args.wishes, connection);
+    let talk = Talk::with(here, choice, model);
     say(format!("thread: {}", talk.name()));
     let mut answer = match app.paper.json {
         true => Answer::for_program(talk.found()),
@@ -127,14 +129,15 @@ fn finish(
     interrupt: &Interrupt,
 ) -> Outcome<Finished> {
     let result = None;
-    if !app.context.config.has_writer() {
+    if !app.context.config.models.summaries.has_writer() {
         let finish = Finish { ending: Ending::Completed, result, telling: Telling::Digest };
         return Ok(child.end(parent, finish)?);
     }
     let (session, watch) = (&talk.found().session, interrupt.watch());
-    let with = Some(&talk.connection);
-    let mut writer = app.summariser(session, child.meter(), &talk.wishes, with, &watch.cancel())?;
-    let telling = Telling::By { by: writer.by(), settings: app.context.config.settings() };
+    let with = Some(&talk.model);
+    let mut writer = app.models().summariser(session, child.meter(), &talk.choice, with, &watch.cancel())?;
+    let telling =
+        Telling::By { by: writer.by(), settings: app.context.config.models.summaries.settings.clone() };
     Ok(child.end(parent, Finish { ending: Ending::Completed, result, telling })?)
 }
 

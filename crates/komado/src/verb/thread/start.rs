@@ -4,7 +4,7 @@ use super::spawned::Wanted;
 use crate::app::App;
 use crate::fault::Outcome;
 use crate::paper::{number, say};
-use crate::share::Portion;
+use crate::share;
 use crate::verb::fit;
 use clap::Args as ClapArgs;
 use komado_core::Address;
@@ -44,7 +44,7 @@ pub(crate) fn begin(app: &mut App, args: Args, setup: Option<Setup>) -> Outcome 
     let mut child = parent.spawn_free(&spawn).map_err(refused)?;
     app.settle(&mut parent);
     app.settle(&mut child);
-    let portion = child.share()?.map(|share| Portion::new(share, Some(window)));
+    let portion = child.portion(Some(window))?;
     let depth = child.share()?.map_or(0, |share| share.depth());
     let thread = child.header().thread.clone();
     drop((child, parent));
@@ -60,14 +60,14 @@ pub(crate) fn begin(app: &mut App, args: Args, setup: Option<Setup>) -> Outcome 
             "depth": depth,
             "ratio": spawn.ratio.get(),
             "window": window,
-            "share": portion.as_ref().map(Portion::json),
+            "share": portion.as_ref().map(share::json),
             "status": "active",
             "undo": undo,
         }));
     }
     app.paper.line(&address)?;
     if let Some(portion) = &portion {
-        say(format!("window: {} = {}", number(window), portion.line()));
+        say(format!("window: {} = {}", number(window), share::line(portion)));
     }
     say(format!("next: komado ask {address} \"…\"; at the end: komado thread end {address}"));
     say(format!("undo: {undo}"));

@@ -2,16 +2,13 @@
 
 use super::pace;
 use crate::app::{App, hostname};
-use crate::connect::{Connection, Wishes};
 use crate::fault::{Exit, Fault, Outcome};
 use crate::kit::{brief, folder, tools};
-use crate::mind::AppMind;
 use crate::thrift;
 use crate::verb::new;
 use crate::verb::playbook::right;
 use crate::verb::task::fault;
 use komado_agent::handler::{self, Brief, Kit, Orders, Verdict, Vigil};
-use komado_agent::mind::Mind;
 use komado_agent::playbook::Playbook;
 use komado_agent::progress::Progress;
 use komado_agent::source::{self, Nobody, Source};
@@ -19,6 +16,7 @@ use komado_agent::task::Task;
 use komado_agent::tools::Toolbox;
 use komado_agent::worker::{self, Pace};
 use komado_core::session::MetaConfig;
+use komado_engine::model::{ModelChoice, ResolvedModel};
 use komado_provider::{Cancel, Client};
 use komado_store::Taken;
 use std::path::PathBuf;
@@ -28,7 +26,7 @@ type Tell<'a> = &'a (dyn Fn(Progress) + Sync);
 
 /// What a task is worked on with.
 struct Ready {
-    connection: Connection,
+    model: ResolvedModel,
     config: MetaConfig,
     brief: Brief,
     folder: PathBuf,
@@ -37,8 +35,14 @@ struct Ready {
 }
 
 /// Works on a job and ends it in the queue.
-pub(super) fn run(app: &App, wishes: &Wishes, taken: &Taken, orders: &Orders, tell: Tell<'_>) -> Outcome {
-    attend(app, taken, orders, tell, |vigil, kit| work(app, wishes, vigil, kit))
+pub(super) fn run(
+    app: &App,
+    choice: &ModelChoice,
+    taken: &Taken,
+    orders: &Orders,
+    tell: Tell<'_>,
+) -> Outcome {
+    attend(app, taken, orders, tell, |vigil, kit| work(app, choice, vigil, kit))
 }
 
 /// Gives a job up whose processes all died, and says so where people wait for it. Nothing of what the task works with is
@@ -111,12 +115,12 @@ fn empty_kit<'k>(
     }
 }
 
-fn work(app: &App, wishes: &Wishes, vigil: &Vigil<'_>, kit: &mut Kit<'_>) -> Verdict {
+fn work(app: &App, choice: &ModelChoice, vigil: &Vigil<'_>, kit: &mut Kit<'_>) -> Verdict {
     let Vigil { taken, task, orders, .. } = *vigil;
     if let Some(verdict) = over(app, kit) {
         return verdict;
     }
-    let mut ready = match ready(app, wishes, task, taken, orders.cancel()) {
+    let mut ready = match ready(app, choice, task, taken, orders.cancel()) {
         Ok(ready) => ready,
         // What the task or the settings name is not there, and will not be next time either.
         Err(why) if matches!(why.exit(), Exit::BadInput | Exit::NotFound) => {
@@ -124,7 +128,8 @@ fn work(app: &App, wishes: &Wishes, vigil: &Vigil<'_>, kit: &mut Kit<'_>) -> Ver
         }
         Err(why) => return handler::unable(&app.context.engine, kit, why.message()),
     };
-    let mut mind = AppMind::new(app, &ready.connection, wishes.clone());
+    let spawn = |own: &_, window| app.spawn_settings(own, window);
+    let mut mind = app.mind(&ready.model, choice.clone(), &spawn);
     let mut kit = Kit {
         config: ready.config,
         brief: ready.brief,
@@ -143,12 +148,12 @@ fn over(app: &App, kit: &mut Kit<'_>) -> Option<Verdict> {
     handler::told(&app.context.engine, kit).or_else(|| handler::tried_out(&app.context.engine, kit))
 }
 
-fn ready(app: &App, wishes: &Wishes, task: &Task, taken: &Taken, cancel: &Cancel) -> Outcome<Ready> {
-    let connection = app.connect(&own(app, taken), wishes)?;
+fn ready(app: &App, choice: &ModelChoice, task: &Task, taken: &Taken, cancel: &Cancel) -> Outcome<Ready> {
+    let model = app.models().resolve(&own(app, taken), choice)?;
     let folder = folder::of(app, task, &taken.job.session, cancel)?;
-    let mut config = AppMind::new(app, &connection, wishes.clone()).config();
-    let model = config.model.as_deref().filter(|_| !connection.is_scripted());
-    let meter = new::meter(app, None, model)?;
+    let mut config = model.config();
+    let named = config.model.as_deref().filter(|_| !model.is_scripted());
+    let meter = new::meter(app, None, named)?;
     config.meter = meter.name().to_owned();
     thrift::unpack(meter);
     config.compression_threshold = Some(app.context.config.compression_threshold);
@@ -158,7 +163,7 @@ fn ready(app: &App, wishes: &Wishes, task: &Task, taken: &Taken, cancel: &Cancel
         playbook: playbook(app, task)?,
         tools: tools(app, &folder, cancel)?,
         folder,
-        connection,
+        model,
     })
 }
 
@@ -173,7 +178,7 @@ pub(crate) fn source_of(app: &App, task: &Task, cancel: &Cancel) -> Outcome<Box<
     let Some(tracker) = trackers.iter().find(|tracker| tracker.kind.name() == task.key.task_source) else {
         return Ok(Box::new(Nobody));
     };
-    let client = Client::new(app.patience(tracker.kind.name()))
+    let client = Client::new(app.config.models.patience(tracker.kind.name()))
         .map_err(|why| Fault::new(Exit::Failed, why.to_string()))?;
     source::open(tracker.clone(), client, cancel.clone()).map_err(|why| fault(why.into()))
 }
