@@ -39,15 +39,10 @@ pub mod user;
 pub mod window;
 
 pub use engine::{Clock, Engine};
-pub use error::{Error, Result};
+pub use error::{Error, ErrorKind, Result};
 pub use model::{ModelChoice, ModelResolver, ModelSettings, ResolvedModel};
 pub use stelis::{Child, Finish, Spawn, Telling};
 pub use thread::{OnOpenCalls, Thread};
-
-/// The examples on the front page compile.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct FrontPage;
 
 /// The examples of the page about threads compile.
 #[cfg(doctest)]
