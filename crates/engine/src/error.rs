@@ -192,6 +192,7 @@ pub enum Error {
     #[error("stopped; nothing was sent, and nothing but the attempt is in the journal")]
     Cancelled,
     /// A request brought no answer. What was said before it is kept, and the thread goes on.
+    #[cfg(feature = "client")]
     #[error("{why} (journaled as @{seq})")]
     Unanswered {
         /// The entry that says so.

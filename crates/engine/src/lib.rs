@@ -3,13 +3,19 @@
 //! This is where the pure rules of `komado-core` meet a store. A [`Thread`] is a handle on one thread: it admits what
 //! arrives, journals it, and only then lets it change the view. An [`Engine`] finds, makes, ends and removes sessions.
 //! The clock comes from outside, so that a test or a replay can bring its own.
+//!
+//! Cargo features: `client` asks models over HTTP (on by default); `postgres` and `redis` add those stores. Without any,
+//! sessions in files and in memory can be appended to, folded, edited, searched, replayed, exported and imported.
 
 #![forbid(unsafe_code)]
+// What only the turn and the gateway call has no caller without them.
+#![cfg_attr(not(feature = "client"), allow(dead_code, unused_imports))]
 
 pub mod arrive;
 pub mod balance;
 pub mod cleanup;
 pub mod condense;
+#[cfg(feature = "client")]
 pub mod converse;
 pub mod diff;
 pub mod engine;
@@ -22,10 +28,12 @@ mod lineage;
 pub mod migrate;
 pub mod note;
 pub mod output;
+#[cfg(feature = "client")]
 pub mod place;
 pub mod recall;
 pub mod recount;
 pub mod redact;
+#[cfg(feature = "client")]
 pub mod relay;
 pub mod replay;
 pub mod report;
@@ -33,6 +41,7 @@ pub mod share;
 pub mod staged;
 pub mod stelis;
 pub mod thread;
+#[cfg(feature = "client")]
 pub mod turn;
 pub mod user;
 pub mod window;
