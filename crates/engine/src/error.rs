@@ -192,12 +192,14 @@ pub enum Error {
     #[error("{0}")]
     NothingToAnswer(&'static str),
     /// No model can be asked.
+    #[cfg(feature = "client")]
     #[error(transparent)]
     Model(#[from] crate::model::ModelError),
     /// Someone stopped it.
     #[error("stopped; nothing was sent, and nothing but the attempt is in the journal")]
     Cancelled,
     /// A request brought no answer. What was said before it is kept, and the thread goes on.
+    #[cfg(feature = "client")]
     #[error("{why} (journaled as @{seq})")]
     Unanswered {
         /// The entry that says so.
@@ -265,6 +267,7 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Store(error) => kind_of_store(error),
+            #[cfg(feature = "client")]
             Self::Model(error) => error.kind(),
             Self::Refused(_)
             | Self::NothingToAnswer(_)
@@ -291,9 +294,9 @@ impl Error {
             | Self::MatchesAll { .. }
             | Self::NoWords { .. }
             | Self::NoQuery => ErrorKind::Input,
-            Self::Endless { .. } | Self::Cancelled | Self::Unanswered { .. } | Self::Io(_) => {
-                ErrorKind::Failed
-            }
+            #[cfg(feature = "client")]
+            Self::Unanswered { .. } => ErrorKind::Failed,
+            Self::Endless { .. } | Self::Cancelled | Self::Io(_) => ErrorKind::Failed,
         }
     }
 }

@@ -20,7 +20,12 @@ fn main() -> Result<()> {
         println!("  {}", message?);
     }
     for found in chat.recall("checksum")? {
-        println!("said at @{}, {}: {}", found.seq, if found.hidden { "hidden" } else { "shown" }, found.snippet.text);
+        println!(
+            "said at @{}, {}: {}",
+            found.seq,
+            if found.hidden { "hidden" } else { "shown" },
+            found.snippet.text
+        );
     }
     let mut edit = None;
     for record in chat.entries().rev() {
@@ -44,7 +49,9 @@ fn main() -> Result<()> {
 fn make(komado: &Komado) -> Result<()> {
     let mut chat = komado.session("release").window(8_000).open()?;
     let first = chat.user("What is left to do before the release?")?;
-    let last = chat.assistant("The notes, the checksum of the archive (it changed today), and the tag, in this order.")?;
+    let last = chat.assistant(
+        "The notes, the checksum of the archive (it changed today), and the tag, in this order.",
+    )?;
     chat.condense(first..=last, "Three things are left.")?;
     Ok(())
 }

@@ -56,7 +56,8 @@ fn every_edit_is_taken_back_by_revert_and_nothing_is_removed() {
     assert_eq!(seen(&chat)[2], "@3 assistant: [left out]");
     chat.revert(trim).unwrap();
     assert_eq!(seen(&chat), before);
-    let kinds = chat.entries().filter(|entry| matches!(entry.as_ref().unwrap().entry, Entry::Edit(_))).count();
+    let kinds =
+        chat.entries().filter(|entry| matches!(entry.as_ref().unwrap().entry, Entry::Edit(_))).count();
     assert_eq!(kinds, 3, "the journal keeps what was taken back");
 }
 
@@ -99,7 +100,8 @@ fn a_long_conversation_stays_inside_a_small_window() {
     let mut chat = komado.session("long").window(2_000).open().unwrap();
     let model = Model::scripted().step(Step::say("Noted.").always());
     for n in 0..40 {
-        chat.user(&format!("Note {n}: {}", "the ledger of the harbour says more than it should. ".repeat(8))).unwrap();
+        chat.user(&format!("Note {n}: {}", "the ledger of the harbour says more than it should. ".repeat(8)))
+            .unwrap();
         chat.ask(&model, |_| {}).unwrap();
     }
     assert!(chat.tokens() < 2_000, "{}", chat.tokens());
@@ -138,7 +140,11 @@ fn check<T>(result: komado_sdk::Result<T>, kind: ErrorKind, holds: &[&str]) {
 #[test]
 fn errors_name_the_value_the_place_and_what_to_do() {
     let komado = Komado::in_memory();
-    check(komado.session("../etc").open(), ErrorKind::Input, &["../etc", "must begin with a letter or digit"]);
+    check(
+        komado.session("../etc").open(),
+        ErrorKind::Input,
+        &["../etc", "must begin with a letter or digit"],
+    );
     check(komado.session("gone").read(), ErrorKind::NotFound, &["gone"]);
     check(komado.session("x").tools("[{").open(), ErrorKind::Input, &["tool definitions", "a JSON array"]);
     check(Komado::connect("mysql://db"), ErrorKind::Setting, &["mysql", "file:, memory:"]);

@@ -100,6 +100,12 @@ pub enum ModelError {
         /// Why not.
         why: io::Error,
     },
+    /// A build that leaves the scripted model out.
+    #[cfg(not(feature = "server"))]
+    #[error(
+        "this build has no scripted model; build it with the Cargo feature `server`, or ask another model"
+    )]
+    NoScriptedModel,
     /// A command for summaries without a program.
     #[error("compaction.command names no program")]
     EmptyCommand,
