@@ -8,10 +8,10 @@ SHELL := bash
 TOOLS := $(CURDIR)/target/tools
 DENY := PATH="$$PATH:$(TOOLS)/bin" cargo deny
 
-.PHONY: help run demo test test-api test-model test-clients lint deny audit deny-tool bench doc check-data setup clean
+.PHONY: help run demo test test-features test-api test-model test-clients lint deny audit deny-tool bench doc check-data setup clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 run: ## watch a conversation outgrow its window and go on, then serve the built-in scripted model until Ctrl-C
 	cargo build --release -p komado
@@ -21,8 +21,18 @@ run: ## watch a conversation outgrow its window and go on, then serve the built-
 demo: ## only watch
 	@cargo run --release -q -p komado -- demo
 
-test: setup lint ## everything that must pass: lint, then every test
+test: setup lint test-features ## everything that must pass: lint, each Cargo feature alone, then every test
 	cargo test --workspace --no-fail-fast
+
+# The libraries with each of their features alone; lint builds all of them together.
+test-features: ## the libraries with each Cargo feature alone, without a warning
+	@for build in \
+		"komado-engine" "komado-engine --features client" \
+		"komado-store --features postgres" "komado-store --features redis" \
+		"komado-provider --features server"; do \
+		echo "cargo clippy --no-default-features -p $$build"; \
+		cargo clippy -q --locked --no-default-features -p $$build -- -D warnings; \
+	done
 
 test-api: ## the HTTP API against its own document, with schemathesis: a download once, then two minutes
 	@scripts/test-api

@@ -12,6 +12,7 @@ pub mod builtin;
 pub mod error;
 pub mod handler;
 pub mod limits;
+#[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod mind;
 mod percent;

@@ -1,11 +1,13 @@
 //! Is the house in order? The rules that a reviewer would otherwise repeat, checked over the whole tree.
 //!
-//! Standard library only, and text only: nothing here parses Rust. A scanner blanks out comments, strings and
+//! Standard library only, and text only but for what cargo says of packages: nothing here parses Rust. A scanner blanks out comments, strings and
 //! character literals, and what remains is matched by braces and words. That is enough for code that rustfmt
 //! has been over, and it keeps this file readable in one sitting. It refuses to become a second clippy.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const MAX_FILE_LINES: usize = 600;
 const MAX_BODY_LINES: usize = 100;
@@ -17,12 +19,17 @@ const EDGES: &[(&str, &[&str])] = &[
     ("provider", &["core"]),
     ("engine", &["core", "store", "provider"]),
     ("agent", &["core", "engine", "store", "provider"]),
+    // Its tests use the crate itself, with more features.
+    ("sdk", &["core", "store", "provider", "engine", "sdk"]),
     ("config", &["core", "store", "provider", "engine", "agent"]),
     ("ops", &["core", "store", "provider", "engine", "agent", "config"]),
     ("komado", &["core", "store", "provider", "engine", "agent", "config", "ops"]),
 ];
 
-const SAFE_CRATES: &[&str] = &["core", "engine", "agent", "ops"];
+/// How many packages the engine may be built from, itself included: without any feature, and with those named.
+const PACKAGES: &[(&str, usize)] = &[("", 75), ("client", 140)];
+
+const SAFE_CRATES: &[&str] = &["core", "engine", "agent", "ops", "sdk"];
 
 /// What an operation never sees: a command line, a terminal, a printed line, an HTTP request, a protocol.
 const OF_INTERFACES: &[&str] = &[
@@ -106,6 +113,22 @@ fn no_function_body_is_longer_than_a_hundred_lines() {
 }
 
 #[test]
+fn the_engine_needs_few_packages() {
+    let faults = PACKAGES
+        .iter()
+        .map(|(features, most)| (features, most, packages("komado-engine", features)))
+        .filter(|(_, most, found)| found > *most)
+        .map(|(features, most, found)| {
+            format!("Cargo.toml:1: `komado-engine` with features {features:?}: {found} packages, {most} are the most")
+        })
+        .collect();
+    report(
+        "a library that is embedded stays small: a dependency stands behind the feature that needs it",
+        faults,
+    );
+}
+
+#[test]
 fn crates_depend_on_each_other_only_as_drawn() {
     let mut faults = Vec::new();
     for (krate, dir) in crates() {
@@ -178,7 +201,7 @@ fn pure_crates_forbid_unsafe_code() {
         .filter(|lib| lib.exists() && !mask(&read(lib)).contains("#![forbid(unsafe_code)]"))
         .map(|lib| format!("{}:1: `#![forbid(unsafe_code)]` is missing", display(&lib)))
         .collect();
-    report("core, engine and agent need no unsafe code, and say so", faults);
+    report("core, engine, agent and sdk need no unsafe code, and say so", faults);
 }
 
 #[test]
@@ -425,6 +448,17 @@ fn edges(manifest: &str) -> Vec<(usize, String)> {
         }
     }
     found
+}
+
+/// How many packages `krate` is built from with only these features.
+fn packages(krate: &str, features: &str) -> usize {
+    let tree = ["tree", "--locked", "--offline", "-e", "normal", "--prefix", "none", "--no-default-features"];
+    let mut cargo = Command::new(env!("CARGO"));
+    let told = cargo.current_dir(root()).args(tree).args(["-p", krate, "--features", features]).output();
+    let told = told.unwrap_or_else(|error| panic!("cargo tree: {error}"));
+    assert!(told.status.success(), "cargo tree: {}", String::from_utf8_lossy(&told.stderr));
+    let lines = String::from_utf8_lossy(&told.stdout).into_owned();
+    lines.lines().map(|line| line.trim_end_matches(" (*)")).collect::<HashSet<_>>().len()
 }
 
 /// Where the headings and code blocks of a page begin.
