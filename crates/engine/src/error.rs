@@ -233,3 +233,10 @@ pub enum Error {
     #[error("{0}")]
     Io(#[from] std::io::Error),
 }
+
+impl Error {
+    /// True when what must be shown is more than there is room for.
+    pub(crate) const fn is_no_room(&self) -> bool {
+        matches!(self, Self::Floor(_) | Self::NoRoom(_) | Self::TooMuch(_))
+    }
+}

@@ -6,12 +6,13 @@
 
 use crate::condense::{self, ByDigest, Declined, Reads, Settings, Summariser};
 use crate::error::{Error, Result};
+use crate::exchange::{self, Purpose};
 use crate::share::{check_budget, moved};
 use crate::staged::Staged;
 use crate::thread::{Thread, check_gain};
 use komado_core::budget::{Budget, Preset, Rule, Verdict};
 use komado_core::head::Source;
-use komado_core::journal::{Cause, Edit, Entry, Reply, Sent, Share, Show, ShowKind};
+use komado_core::journal::{Cause, Edit, Entry, Share, Show, ShowKind};
 use komado_core::ladder::{self, Next, Rung, Step, Tried};
 use komado_core::share::Shares;
 use komado_core::{Kind, Meter, Seq, Span, View};
@@ -214,11 +215,11 @@ impl Desk for Thread<'_> {
     }
 
     fn asking(&mut self, model: &str) -> Result<Seq> {
-        self.append(Entry::Sent(asked(self.view(), model)))
+        self.append(exchange::sent(model, self.view().tokens(), PURPOSE))
     }
 
     fn in_vain(&mut self, asked: Seq, model: &str, why: &Declined) -> Result<()> {
-        self.append(Entry::Lost(lost(asked, model, why))).map(|_| ())
+        self.append(declined(asked, model, why)).map(|_| ())
     }
 
     fn put(&mut self, edit: Edit) -> Result<(Seq, Edit)> {
@@ -241,31 +242,15 @@ fn shares<S: Source<Error = komado_store::Error> + ?Sized>(
     Ok(Some((share, moved(view, source, meter, budget.window, budget.policy.buffer)?)))
 }
 
-/// What the journal says before a model is asked for a summary.
-fn asked(view: &View, model: &str) -> Sent {
-    Sent {
-        digest: String::new(),
-        model: model.to_owned(),
-        context_tokens: view.tokens(),
-        purpose: Some("condense".into()),
-        mark: None,
-    }
-}
+/// Why a model is asked for a summary, in the journal.
+const PURPOSE: Purpose<'_> = Purpose::Apart("condense");
 
 /// How a summary ends that could not be had.
 const DECLINED: &str = "declined";
 
-/// What it says when that was in vain, and what it cost.
-fn lost(asked: Seq, model: &str, why: &Declined) -> Reply {
-    Reply {
-        to: Some(asked),
-        model: Some(model.to_owned()),
-        usage: why.usage(),
-        finish: DECLINED.into(),
-        error: Some(why.to_string()),
-        heard: None,
-        id: None,
-    }
+/// What the journal says of a summary that was asked for in vain, and what it cost.
+fn declined(asked: Seq, model: &str, why: &Declined) -> Entry {
+    exchange::lost(asked, model, DECLINED, why.to_string(), why.usage())
 }
 
 /// Entries among which a failed attempt counts as the last one.
@@ -334,12 +319,12 @@ impl Desk for Draft<'_> {
     }
 
     fn asking(&mut self, model: &str) -> Result<Seq> {
-        let sent = asked(self.view(), model);
-        Ok(self.staged.push(Entry::Sent(sent), 0, String::new())??)
+        let sent = exchange::sent(model, self.view().tokens(), PURPOSE);
+        Ok(self.staged.push(sent, 0, String::new())??)
     }
 
     fn in_vain(&mut self, asked: Seq, model: &str, why: &Declined) -> Result<()> {
-        self.staged.push(Entry::Lost(lost(asked, model, why)), 0, String::new())??;
+        self.staged.push(declined(asked, model, why), 0, String::new())??;
         Ok(())
     }
 

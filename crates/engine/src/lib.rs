@@ -14,6 +14,7 @@ pub mod converse;
 pub mod diff;
 pub mod engine;
 pub mod error;
+mod exchange;
 pub mod export;
 pub mod fit;
 pub mod import;

@@ -3,10 +3,11 @@
 //! Only elements behind the known ones are read, a stretch at a time. When nothing stands between them and the wire, the
 //! announcement of the request goes into the same append: one write, one sync.
 
-use super::letter;
 use super::request::{differs, elements, unreadable};
-use super::visit::{Errand, Visit};
+use super::session_request::{Kind as RequestKind, SessionRequest};
+use super::splice::{digest, waiting, whole};
 use crate::error::Result;
+use crate::exchange::{Purpose, sent};
 use crate::place::Placed;
 use crate::thread::Batch;
 use komado_core::journal::{Entry, Group, Mark, Sent};
@@ -47,9 +48,9 @@ struct Unknown {
     later: Vec<Message>,
 }
 
-impl Visit<'_> {
+impl SessionRequest<'_> {
     /// Takes in what the journal does not know yet.
-    pub(super) fn take_in(&mut self, placed: &Placed, errand: Errand) -> Result<()> {
+    pub(super) fn take_in(&mut self, placed: &Placed, kind: RequestKind) -> Result<()> {
         let skim = &self.arrival.skim;
         let mut groups = Groups::default();
         let all = u32::try_from(skim.elements.len()).unwrap_or(u32::MAX);
@@ -79,7 +80,7 @@ impl Visit<'_> {
                 let groups = std::mem::take(&mut groups.0);
                 let from = placed.known.min(all);
                 self.mark = Mark { from, elements: all, digest, groups, inner: false, apart };
-                if errand == Errand::Answer {
+                if kind == RequestKind::Answer {
                     announced = announce(self, &mut batch)?;
                 }
             }
@@ -117,7 +118,7 @@ impl Visit<'_> {
         let texts = elements(&self.arrival.skim, &self.arrival.body, stretch)?;
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let open = &batch.view().open().calls;
-        let open: Vec<_> = open.iter().map(|call| letter::waiting(&call.id, &call.name)).collect();
+        let open: Vec<_> = open.iter().map(|call| waiting(&call.id, &call.name)).collect();
         let tail = self.arrival.dialect().read_elements(&texts, &open).map_err(unreadable)?;
         let mut messages = tail.messages.into_iter();
         for group in tail.groups.iter().flat_map(|group| (0..group.times).map(move |_| group)) {
@@ -216,19 +217,14 @@ impl Visit<'_> {
 }
 
 /// Announces the client's own bytes, where nothing has to be done to them.
-fn announce(visit: &Visit<'_>, batch: &mut Batch<'_>) -> Result<Option<Seq>> {
+fn announce(request: &SessionRequest<'_>, batch: &mut Batch<'_>) -> Result<Option<Seq>> {
     // With calls open nothing can be announced; that is said when it is tried for good.
-    if !batch.view().open().calls.is_empty() || !visit.goes_as_it_is(batch.view())? {
+    if !batch.view().open().calls.is_empty() || !request.goes_as_it_is(batch.view())? {
         return Ok(None);
     }
-    let sent = Sent {
-        digest: letter::digest(&letter::whole(visit.arrival))?,
-        model: visit.upstream.asking.model.clone(),
-        context_tokens: batch.view().tokens(),
-        purpose: None,
-        mark: Some(visit.mark.clone()),
-    };
-    batch.enter(Entry::Sent(sent)).map(Some)
+    let digest = digest(&whole(request.arrival))?;
+    let purpose = Purpose::Answer(&digest, Some(request.mark.clone()));
+    batch.enter(sent(&request.upstream.asking.model, batch.view().tokens(), purpose)).map(Some)
 }
 
 /// Elements in stretches that can be read alone: each begins where a user speaks.

@@ -4,55 +4,22 @@
 //! the client's bytes of this request (marks and fields may have moved since it was journaled), changed and written
 //! again. What only we know is written from the journal. For another dialect the whole view is written.
 
-use super::atlas::{Atlas, Block};
+use super::entry_map::{Block, EntryMap};
 use super::fields::{Patch, names_window};
 use super::request::{elements, unreadable};
-use super::visit::Visit;
+use super::session_request::SessionRequest;
 use crate::error::{Error, Result};
-use crate::turn::render::{Digested, Stored, Written};
+use crate::exchange::request::{Form, OutgoingRequest, RequestBody, Stored, write_file};
 use komado_core::journal::Entry;
 use komado_core::message::{Call, CallKind, Message};
 use komado_core::view::{Item, Swaps, What};
 use komado_core::{Kind, Role, Seq};
-use komado_provider::{Ask, Body, Dialect, Piece, Splice, Tools};
-use komado_store::Letter;
+use komado_provider::{Dialect, Piece, Splice, Tools};
 use std::ops::Range;
 use std::sync::Arc;
 
 /// What is read at a time to take a digest.
 const BLOCK: usize = 64 << 10;
-
-/// A request, ready to be sent on.
-pub(super) struct Parcel {
-    pub(super) freight: Freight,
-    pub(super) digest: String,
-    /// The longest answer that is asked for.
-    pub(super) max_tokens: Option<u64>,
-    /// True when our own tools are among those it names.
-    pub(super) offers: bool,
-}
-
-/// What is sent.
-pub(super) enum Freight {
-    /// The client's request, in pieces.
-    Spliced(Splice),
-    /// A request in another dialect.
-    Written(Letter, u64),
-}
-
-impl Freight {
-    pub(super) fn body(&self) -> Body<'_> {
-        match self {
-            Self::Spliced(splice) => Body::Spliced(splice.clone()),
-            Self::Written(letter, len) => Body::File { path: letter.path(), len: *len },
-        }
-    }
-
-    /// True when it is the client's request, byte for byte.
-    pub(super) fn is_untouched(&self, len: u64) -> bool {
-        matches!(self, Self::Spliced(splice) if is_whole(splice, len))
-    }
-}
 
 /// A stretch of the list of elements.
 enum Page {
@@ -84,18 +51,50 @@ impl Pages {
     }
 }
 
-impl Visit<'_> {
+impl SessionRequest<'_> {
     /// Writes the request as it is to be sent on; `most` is the longest answer that there is room for.
-    pub(super) fn parcel(&mut self, most: Option<u64>) -> Result<Parcel> {
-        let offers = self.offers_now();
-        let max_tokens = self.limit(most);
-        if self.translates() {
-            let Written { file, bytes, digest, .. } = self.write_view(max_tokens, offers)?;
-            return Ok(Parcel { freight: Freight::Written(file, bytes), digest, max_tokens, offers });
+    pub(super) fn outgoing(&mut self, most: Option<u64>) -> Result<OutgoingRequest> {
+        let tokens = self.thread.view().tokens();
+        if let Some(seq) = self.announced.take() {
+            return Ok(OutgoingRequest {
+                body: RequestBody::Spliced(whole(self.arrival)),
+                digest: String::new(),
+                max_tokens: self.request.wish,
+                tokens,
+                added: 0,
+                uncertain: None,
+                mark: None,
+                announced: Some(seq),
+            });
         }
-        let splice = self.splice(max_tokens, offers)?;
-        let digest = digest(&splice)?;
-        Ok(Parcel { freight: Freight::Spliced(splice), digest, max_tokens, offers })
+        let (offers, max_tokens) = (self.offers_now(), self.limit(most));
+        let (body, digest) = if self.translates() {
+            self.write_view(max_tokens, offers)?
+        } else {
+            let splice = self.splice(max_tokens, offers)?;
+            let digest = digest(&splice)?;
+            (RequestBody::Spliced(splice), digest)
+        };
+        Ok(OutgoingRequest {
+            body,
+            digest,
+            max_tokens,
+            tokens,
+            added: if offers { self.own_tokens } else { 0 },
+            uncertain: None,
+            mark: Some(self.mark.clone()),
+            announced: None,
+        })
+    }
+
+    /// The longest answer to ask for, where that is another than the client wants.
+    fn limit(&self, most: Option<u64>) -> Option<u64> {
+        // Thoughts count as part of the answer, and the API wants room beside them.
+        let least = self.request.thoughts.map_or(0, |thoughts| thoughts + 1);
+        match (most.map(|most| most.max(least)), self.request.wish) {
+            (Some(most), Some(wish)) => Some(most.min(wish)),
+            (most, wish) => most.or(wish),
+        }
     }
 
     /// The client's request with what the view shows.
@@ -197,7 +196,7 @@ impl Visit<'_> {
     fn pages(&self) -> Result<Pages> {
         let (view, source) = (self.thread.view(), self.thread.source());
         let items = view.items(source)?;
-        let mut atlas = Atlas::new(&self.thread, &self.mark, self.floor);
+        let mut map = EntryMap::new(&self.thread, &self.mark, self.floor);
         let (mut pages, mut swaps, mut at) = (Pages::default(), Swaps::default(), 0);
         while let Some(item) = items.get(at) {
             if item.what == What::Shown {
@@ -205,7 +204,7 @@ impl Visit<'_> {
                 at += 1;
                 continue;
             }
-            let block = atlas.block(item.seq)?;
+            let block = map.block(item.seq)?;
             let own = |item: &&Item| item.what != What::Shown && block.entries.contains(&item.seq);
             let run = &items[at..at + items[at..].iter().take_while(own).count().max(1)];
             let is_whole =
@@ -265,31 +264,21 @@ impl Visit<'_> {
         self.read(&(0..u32::try_from(count).unwrap_or(u32::MAX)), &[])
     }
 
-    /// The whole view as a request in the provider's dialect.
-    fn write_view(&self, max_tokens: Option<u64>, offers: bool) -> Result<Written> {
+    /// The whole view as a request in the provider's dialect, and its digest.
+    fn write_view(&self, max_tokens: Option<u64>, offers: bool) -> Result<(RequestBody, String)> {
         let asking = &self.upstream.asking;
         let setup = if offers { self.offered(&self.request.setup) } else { self.request.setup.clone() };
-        let ask = Ask {
-            model: &asking.model,
-            setup: &setup,
-            max_tokens,
-            stream: self.arrival.skim.stream,
-            window: Some(asking.window).filter(|window| *window > 0),
-            tools: Tools::AsSetUp,
-            is_strict: asking.provider.is_strict,
-            joins: asking.provider.joins,
-        };
-        let mut out = Digested::new(self.thread.source().letter()?);
-        let mut writer = asking.provider.dialect.writer(&ask, &mut out)?;
+        let window = Some(asking.window).filter(|window| *window > 0);
+        let stream = self.arrival.skim.stream;
+        let form = Form { setup: &setup, max_tokens, stream, window, tools: Tools::AsSetUp };
         let mut blobs = Stored { store: self.thread.store(), session: self.thread.session() };
         let mut current = self.prompts()?.into_iter();
-        self.thread.view().pour_said(self.thread.source(), &mut |_, message: &Message| {
-            let own = current.next().filter(|own| own.role == message.role);
-            let message = own.as_ref().unwrap_or(message);
-            writer.message(message, &mut blobs, &mut out).map_err(Error::from)
-        })?;
-        writer.end(&mut out)?;
-        out.seal()
+        write_file(self.thread.source().letter()?, asking, &form, &mut blobs, &mut |put| {
+            self.thread.view().pour_said(self.thread.source(), &mut |_, message: &Message| {
+                let own = current.next().filter(|own| own.role == message.role);
+                put(own.as_ref().unwrap_or(message))
+            })
+        })
     }
 }
 
