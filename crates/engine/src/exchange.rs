@@ -2,25 +2,24 @@
 //!
 //! [`exchange`] serves `ask`, tasks, summaries, chronicles and the gateway. What differs between them is a [`Wire`]: how a
 //! request is made (a rendered file, or a splice of a client's bytes) and where its response goes. The journal has the
-//! request before it leaves and the reply before the caller goes on. No `Sent`, `Reply` or `Lost` entry is made elsewhere.
+//! request before it leaves and the reply before the caller goes on.
 
 use crate::error::{Error, Result};
 use crate::lesson::{self, Lesson, Read, Size};
+use crate::request_entries::{Purpose, lost, reply, sent};
 use crate::thread::Thread;
 use crate::turn::{Asking, News};
-use komado_core::journal::{Entry, Mark, Reply, Sent, Usage};
+use komado_core::journal::{Entry, Reply, Usage};
 use komado_core::message::Message;
-use komado_core::{Kind, Role, Seq};
+use komado_core::{Role, Seq};
 use komado_provider::Heard;
 use komado_store::Store;
 
 pub(crate) mod request;
 pub(crate) mod response;
-pub(crate) mod room;
 
-use request::OutgoingRequest;
+use request::{OutgoingRequest, Room};
 use response::{Lost, Outcome, TooLarge, Why, words};
-use room::Room;
 
 /// How one kind of request is made, and where its response goes.
 pub(crate) trait Wire<'t> {
@@ -203,53 +202,5 @@ fn learn_usage(wire: &mut dyn Wire<'_>, request: &OutgoingRequest, usage: &Usage
     match read {
         Read::Truncated { reported, expected } => wire.tell(News::Truncated { reported, expected }),
         Read::Whole => Ok(()),
-    }
-}
-
-/// What a request is for.
-pub(crate) enum Purpose<'a> {
-    /// The next message of the conversation: the digest of the request, and where its client's transcript stands.
-    Answer(&'a str, Option<Mark>),
-    /// Something else, asked in as many requests as it takes.
-    Apart(&'a str),
-}
-
-/// The entry that announces a request which shows `tokens`.
-pub(crate) fn sent(model: &str, tokens: u64, purpose: Purpose<'_>) -> Entry {
-    let (digest, purpose, mark) = match purpose {
-        Purpose::Answer(digest, mark) => (digest.to_owned(), None, mark),
-        Purpose::Apart(purpose) => (String::new(), Some(purpose.to_owned()), None),
-    };
-    Entry::Sent(Sent { digest, model: model.to_owned(), context_tokens: tokens, purpose, mark })
-}
-
-/// The entry of a request that brought no message.
-pub(crate) fn lost(to: Seq, model: &str, finish: &str, why: String, usage: Option<Usage>) -> Entry {
-    Entry::Lost(Reply { usage, error: Some(why), ..reply(to, Some(model.to_owned()), finish) })
-}
-
-fn reply(to: Seq, model: Option<String>, finish: &str) -> Reply {
-    Reply { to: Some(to), model, finish: finish.to_owned(), ..Reply::default() }
-}
-
-impl Thread<'_> {
-    /// A request whose process ended before the answer came is given up: the journal says so before the next one.
-    pub(crate) fn give_up_earlier(&mut self) -> Result<()> {
-        for seq in (1..=self.last()).rev() {
-            if !self.view().on_path(seq) {
-                continue;
-            }
-            match self.source().head(seq)?.kind {
-                Kind::Sent => {
-                    let Entry::Sent(Sent { model, .. }) = self.record(seq)?.entry else { return Ok(()) };
-                    let why = "the process ended before an answer came".to_owned();
-                    return self.append(lost(seq, &model, "lost", why, None)).map(|_| ());
-                }
-                Kind::User | Kind::Tool | Kind::System | Kind::Setup | Kind::Pin | Kind::Unpin => {}
-                Kind::Share | Kind::Tell | Kind::Heard | Kind::Anchor | Kind::AnchorUpdate | Kind::Note => {}
-                _ => return Ok(()),
-            }
-        }
-        Ok(())
     }
 }

@@ -30,6 +30,7 @@ pub mod redact;
 pub mod relay;
 pub mod replay;
 pub mod report;
+mod request_entries;
 pub mod share;
 pub mod staged;
 pub mod stelis;

@@ -19,29 +19,21 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
-mod claim;
-mod client_receiver;
 mod client_stream;
 mod entry_map;
-mod fields;
-mod idle;
 mod intake;
 mod offer;
-mod open_thread;
-mod request;
 mod session_request;
 mod splice;
+mod threads;
 mod untouched;
-mod wire;
 
+pub(crate) use intake::BILLING;
 pub(crate) use offer::names;
-pub(crate) use request::BILLING;
 pub use untouched::untouched;
 
-use claim::Claims;
-use idle::Idle;
 use session_request::{Kind, SessionRequest};
-use wire::UncertainTokens;
+use threads::{Claims, Idle, UncertainTokens};
 
 /// A request that arrived.
 #[derive(Clone, Debug)]
@@ -162,31 +154,16 @@ pub trait Outlet {
 pub struct Gone;
 
 /// Why a request could not be handled before its answer began.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
     /// Something of ours: the request can go on untouched.
-    Ours(Error),
+    #[error(transparent)]
+    Ours(#[from] Error),
     /// The provider could not be reached, or hung up before it answered.
+    #[error(transparent)]
     Theirs(SendError),
 }
-
-impl From<Error> for Fault {
-    fn from(error: Error) -> Self {
-        Self::Ours(error)
-    }
-}
-
-impl std::fmt::Display for Fault {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Ours(error) => error.fmt(f),
-            Self::Theirs(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for Fault {}
 
 /// What a gateway keeps between requests: who is at work, and what is still to be tidied up.
 pub struct Relay {

@@ -5,9 +5,8 @@
 //! large, the thread answers itself, shortly and honestly. Whatever happens, the thread goes on.
 
 use crate::error::{Error, Result};
-use crate::exchange::request::{Form as RequestForm, OutgoingRequest, Stored, uncertain, write_file};
+use crate::exchange::request::{Form as RequestForm, OutgoingRequest, Room, Stored, uncertain, write_file};
 use crate::exchange::response::{Outcome, TooLarge, post};
-use crate::exchange::room::Room;
 use crate::exchange::{Context, Exchanged, Wire, exchange};
 use crate::fit::{Done, Fitted, Ladder};
 use crate::lesson::{self, Lesson};
@@ -209,23 +208,14 @@ impl<'t> Wire<'t> for Rendered<'_, 't, '_> {
         let form = RequestForm { setup: &setup, max_tokens, stream, window, tools: Tools::AsSetUp };
         let mut blobs = Stored { store: thread.store(), session: thread.session() };
         let mut doubtful = 0;
-        let (body, digest) = write_file(thread.source().letter()?, asking, &form, &mut blobs, &mut |put| {
+        let written = write_file(thread.source().letter()?, asking, &form, &mut blobs, &mut |put| {
             thread.view().pour_said(thread.source(), &mut |_, message: &Message| {
                 doubtful += uncertain(&message.parts, thread.meter());
                 put(message)
             })
         })?;
         let uncertain = Some(doubtful);
-        Ok(OutgoingRequest {
-            body,
-            digest,
-            max_tokens,
-            tokens,
-            added: 0,
-            uncertain,
-            mark: None,
-            announced: None,
-        })
+        Ok(OutgoingRequest { max_tokens, uncertain, ..OutgoingRequest::new(written, tokens) })
     }
 
     fn send(&mut self, request: &OutgoingRequest) -> Outcome {

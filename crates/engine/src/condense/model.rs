@@ -5,9 +5,8 @@
 //! Otherwise, and where that would not fit, the messages are handed over as text, in parts.
 
 use super::{Answer, Failure, Request, Summariser, Transcript};
-use crate::exchange::request::{Form as RequestForm, OutgoingRequest, Put, Stored, write_file};
+use crate::exchange::request::{Form as RequestForm, OutgoingRequest, Put, Room, Stored, write_file};
 use crate::exchange::response::{Outcome, post};
-use crate::exchange::room::Room;
 use crate::exchange::{Context, Exchanged, Wire, exchange};
 use crate::lesson::{self, Lesson};
 use crate::turn::{Asking, News};
@@ -17,7 +16,6 @@ use komado_core::message::{Message, Part};
 use komado_core::{Meter, Role, SessionId};
 use komado_provider::{Form, Heard, Tools};
 use komado_store::{Letter, Store};
-use std::io;
 
 /// Most tokens a model may think before it writes; at most an eighth of its window.
 const THOUGHTS: u64 = 2_048;
@@ -79,17 +77,8 @@ impl<'t> Wire<'t> for Question<'_> {
             tools: self.tools,
         };
         let mut blobs = Stored { store: self.by.store, session: &self.by.session };
-        let (body, digest) = write_file(Letter::passing()?, asking, &form, &mut blobs, self.pour)?;
-        Ok(OutgoingRequest {
-            body,
-            digest,
-            max_tokens: None,
-            tokens: self.tokens,
-            added: 0,
-            uncertain: Some(0),
-            mark: None,
-            announced: None,
-        })
+        let written = write_file(Letter::passing()?, asking, &form, &mut blobs, self.pour)?;
+        Ok(OutgoingRequest { uncertain: Some(0), ..OutgoingRequest::new(written, self.tokens) })
     }
 
     fn send(&mut self, request: &OutgoingRequest) -> Outcome {
@@ -191,7 +180,7 @@ impl Summariser for ByModel<'_> {
         let setup = talk.setup().ok()?;
         let (tools, max_tokens, lesson) = (Tools::NamedOnly, request.max_tokens, self.lesson());
         let pour = &mut |put: &mut Put<'_>| {
-            talk.pour(&mut |message| put(message).map_err(io::Error::other))?;
+            talk.pour(put)?;
             put(&text)
         };
         let question = Question { by: self, setup: &setup, tools, tokens, max_tokens, pour, lesson };

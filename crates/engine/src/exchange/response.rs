@@ -46,7 +46,7 @@ impl Lost {
 }
 
 /// What a provider said of a request that was too large.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct TooLarge {
     /// The most it takes.
     pub(crate) limit: Option<u64>,
@@ -90,16 +90,9 @@ impl TooLarge {
     /// A refusal because of size inside a response that began well.
     fn within(response: &Heard, incoming: &Incoming) -> Option<Self> {
         if response.finish.as_deref() == Some("model_context_window_exceeded") {
-            return Some(Self {
-                limit: None,
-                actual: None,
-                lower: false,
-                is_vague: true,
-                why: "the model stopped because its window is full".to_owned(),
-                status: incoming.status,
-                headers: incoming.headers.clone(),
-                body: String::new(),
-            });
+            let why = "the model stopped because its window is full".to_owned();
+            let (status, headers) = (incoming.status, incoming.headers.clone());
+            return Some(Self { is_vague: true, why, status, headers, ..Self::default() });
         }
         let Failed { status, body } = response.failed.as_ref()?;
         Self::read(*status, body, incoming.status, &incoming.headers)

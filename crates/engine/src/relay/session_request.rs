@@ -4,30 +4,31 @@
 //! ends, however it ends. Calls of our own tools are answered and the model is asked again, all for one answer to the
 //! client.
 
-use super::claim::Claim;
-use super::client_receiver::cut_short;
-use super::client_stream::ClientStream;
+use super::client_stream::{ClientReceiver, ClientStream, cut_short};
+use super::intake::Request;
 use super::offer::is_own;
-use super::open_thread::find;
-use super::request::Request;
-use super::wire::Spliced;
+use super::splice::is_whole;
+use super::threads::{Claim, find};
 use super::{Arrival, Fault, Manner, Notes, Outlet, Relay, Upstream};
-use crate::condense::{ByDigest, Settings};
+use crate::condense::{ByDigest, Reach, Settings};
 use crate::converse::MOST_ROUNDS;
 use crate::error::{Error, Result};
-use crate::exchange::request::Stored;
-use crate::exchange::response::{Lost, Why};
-use crate::exchange::room::{Room, window};
-use crate::exchange::{Exchanged, exchange};
+use crate::exchange::request::{OutgoingRequest, RequestBody, Room, Stored, window};
+use crate::exchange::response::{Lost, Outcome, Why, receive};
+use crate::exchange::{Context, Exchanged, Wire, exchange};
 use crate::fit::{Done, Fitted, Ladder};
 use crate::lesson::Lesson;
+use crate::place::reply_name;
 use crate::thread::Thread;
+use crate::turn::News;
 use komado_core::Seq;
 use komado_core::budget::Budget;
 use komado_core::journal::{Entry, Mark};
 use komado_core::message::{Call, Message};
+use komado_provider::dialect::Stamp;
 use komado_provider::{Failed, Form, Heard};
 use komado_store::Spot;
+use tracing::debug_span;
 
 /// A request at work in its thread.
 pub(super) struct SessionRequest<'r> {
@@ -129,7 +130,8 @@ impl<'r> SessionRequest<'r> {
         // The client may go on as soon as it reads the end: by then its thread is free.
         let notes = self.leave();
         ended?;
-        client.close(&notes).into()
+        client.close(&notes);
+        Ok(())
     }
 
     /// One exchange. True when the model is to be asked again.
@@ -244,7 +246,8 @@ impl<'r> SessionRequest<'r> {
         let mut client = ClientStream::new(outlet, self.arrival.dialect(), self.arrival.skim.stream);
         let notes = self.leave();
         client.send_whole(200, Form::Whole, &body, &notes);
-        client.close(&notes).into()
+        client.close(&notes);
+        Ok(())
     }
 
     fn compacted(&self) -> Result<Vec<u8>> {
@@ -257,21 +260,13 @@ impl<'r> SessionRequest<'r> {
         let items = self.arrival.dialect().write_elements(&messages, &mut blobs)?;
         let (created, last) = (seconds(&self.relay.engine.now()), self.thread.last());
         let (before, after) = (self.notes.before, self.notes.after);
-        let mut body = format!(
-            "{{\"id\":\"resp_{}_{last}\",\"object\":\"response.compaction\",\"created_at\":{created},\"output\":[",
-            self.thread.session()
-        )
-        .into_bytes();
-        body.extend(items);
-        body.extend(
-            format!(
-                "],\"usage\":{{\"input_tokens\":{before},\"input_tokens_details\":{{\"cached_tokens\":0}},\
-                 \"output_tokens\":{after},\"output_tokens_details\":{{\"reasoning_tokens\":0}},\"total_tokens\":{}}}}}",
-                before + after
-            )
-            .into_bytes(),
+        let (session, all, items) = (self.thread.session(), before + after, String::from_utf8_lossy(&items));
+        let body = format!(
+            "{{\"id\":\"resp_{session}_{last}\",\"object\":\"response.compaction\",\"created_at\":{created},\
+             \"output\":[{items}],\"usage\":{{\"input_tokens\":{before},\"input_tokens_details\":{{\"cached_tokens\":0}},\
+             \"output_tokens\":{after},\"output_tokens_details\":{{\"reasoning_tokens\":0}},\"total_tokens\":{all}}}}}"
         );
-        Ok(body)
+        Ok(body.into_bytes())
     }
 
     /// Makes edits in `budget`, with the summariser of this session, and counts them.
@@ -347,6 +342,96 @@ impl<'r> SessionRequest<'r> {
     pub(super) fn note(&self, name: String, seq: Seq) -> Result<()> {
         let (session, thread) = (self.thread.session().clone(), self.thread.id().clone());
         Ok(self.thread.store().note(&[Spot { name, session, thread, seq }])?)
+    }
+}
+
+/// A request of a client, with the client's end of it.
+struct Spliced<'g, 'r, 'o> {
+    request: &'g mut SessionRequest<'r>,
+    client: &'g mut ClientStream<'o>,
+    /// True when our own tools were offered in the last request.
+    offers: bool,
+}
+
+impl<'r> Wire<'r> for Spliced<'_, 'r, '_> {
+    fn context(&mut self) -> Context<'_, 'r> {
+        let SessionRequest { upstream, lesson, thread, .. } = &mut *self.request;
+        Context { asking: &upstream.asking, lesson, store: thread.store(), thread: Some(thread) }
+    }
+
+    fn fit(&mut self, room: &mut Room) -> Result<bool> {
+        let _span = debug_span!("fit").entered();
+        let Some(budget) = &mut room.budget else { return Ok(true) };
+        let mut settings = self.request.manner.settings.clone();
+        if self.request.own_tokens == 0 {
+            // What cannot be reached is not promised.
+            settings.reach = Reach::Kept;
+        }
+        match self.request.climb(budget, settings, |thread, ladder| thread.fit(ladder)) {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_no_room() => Ok(false),
+            Err(other) => Err(other),
+        }
+    }
+
+    fn render(&mut self, room: &Room) -> Result<OutgoingRequest> {
+        let SessionRequest { request, thread, upstream, lesson, .. } = &*self.request;
+        // What an earlier request wished for is no wish of this one.
+        let tokens = thread.view().tokens();
+        let most = room.longest_answer(request.wish, tokens, &upstream.asking, lesson);
+        let outgoing = self.request.outgoing(most)?;
+        self.offers = outgoing.added > 0;
+        Ok(outgoing)
+    }
+
+    fn send(&mut self, outgoing: &OutgoingRequest) -> Outcome {
+        let _span = debug_span!("upstream").entered();
+        let (translates, offers) = (self.request.translates(), self.offers);
+        let SessionRequest { relay, arrival, upstream, request, notes, .. } = &mut *self.request;
+        notes.after = outgoing.tokens + outgoing.added;
+        notes.attempts += 1;
+        let asking = &upstream.asking;
+        let body = outgoing.body.body();
+        let sent = match &outgoing.body {
+            RequestBody::Spliced(splice) => {
+                notes.untouched = is_whole(splice, arrival.skim.len);
+                upstream.forward(body)
+            }
+            RequestBody::File(..) => {
+                notes.untouched = false;
+                asking.client.post(&asking.provider, body, &asking.cancel, &mut |_| {})
+            }
+        };
+        let form = self.client.form();
+        if translates || offers {
+            let created_at = relay.engine.now();
+            let stamp = Stamp { created: seconds(&created_at), created_at, usage: request.usage };
+            self.client.encode(form, stamp, offers);
+        } else {
+            self.client.repeat();
+        }
+        let mut receiver = ClientReceiver::new(self.client, notes, relay.patience, translates, offers);
+        receive(asking, sent, form, &mut receiver)
+    }
+
+    fn tell(&mut self, news: News<'_>) -> Result<()> {
+        let request = &mut *self.request;
+        match news {
+            News::Sent { seq, .. } => request.noted(seq)?,
+            News::TooLarge { .. } => request.notes.overflows += 1,
+            News::Truncated { reported, expected } => request.notes.truncated = Some((reported, expected)),
+            News::Trouble(error) => request.notes.fault = Some(error.to_string()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn reply_id(&self, id: &str) -> Option<String> {
+        Some(reply_name(&self.request.arrival.caller, id))
+    }
+
+    fn uncertain(&self) -> Result<u64> {
+        self.request.relay.uncertain.of(&self.request.thread)
     }
 }
 

@@ -4,11 +4,9 @@
 //! byte but for the model's name; one of another dialect is held in memory whole, and tried no more often than the client's
 //! patience says.
 
-use super::client_receiver::{ClientReceiver, cut_short, pass};
-use super::client_stream::ClientStream;
-use super::fields::Patch;
-use super::request::{Request, text};
-use super::splice::{is_whole, whole};
+use super::client_stream::{ClientReceiver, ClientStream, cut_short, pass};
+use super::intake::{Request, text};
+use super::splice::{Patch, is_whole, whole};
 use super::{Arrival, Notes, Outlet, PATIENCE, Upstream};
 use crate::exchange::request::{Form as RequestForm, Put, write};
 use crate::exchange::response::{Outcome, Why, receive};

@@ -7,7 +7,7 @@
 use super::anchor;
 use crate::condense::{self, ByDigest, Declined, Language, Reads, Settings, Summariser};
 use crate::error::{Error, Result};
-use crate::exchange::{self, Purpose};
+use crate::request_entries::{Purpose, lost, sent};
 use crate::thread::Thread;
 use komado_core::journal::{Chronicle, Entry};
 use komado_core::{Kind, Seq, Span};
@@ -122,7 +122,7 @@ impl Thread<'_> {
         };
         settings.summary_prompt = own.or(settings.summary_prompt).or_else(|| Some(usual.to_owned()));
         let model = by.name().to_owned();
-        let asked = self.append(exchange::sent(&model, self.view().tokens(), PURPOSE))?;
+        let asked = self.append(sent(&model, self.view().tokens(), PURPOSE))?;
         match self.told(by, &settings)? {
             Ok(composed) => {
                 let chronicle = chronicle(composed, covers, partial);
@@ -130,7 +130,7 @@ impl Thread<'_> {
             }
             Err(why) => {
                 let (why, usage) = (reason(&why), why.usage());
-                self.append(exchange::lost(asked, &model, UNTOLD, why.clone(), usage))?;
+                self.append(lost(asked, &model, UNTOLD, why.clone(), usage))?;
                 let declined = Some(why);
                 Ok(Written { declined, ..self.by_digest_in(settings.language, covers, partial)? })
             }
@@ -169,8 +169,8 @@ impl Thread<'_> {
         // The rest of an anchor is for its first lines and for what was said last.
         let cap = anchor::cap(self.share()?.as_ref());
         let limit = (cap * 5 / 8).max(LEAST);
-        let told = condense::tell(staged.source(), staged.view(), &all, settings, by, self.meter(), limit)?;
-        Ok(told)
+        let (here, most) = ((staged.source(), staged.view()), (self.meter(), limit));
+        Ok(condense::write(here, &all, settings, by, most, condense::Goal::Tell)?)
     }
 
     /// First and last thing that was said here; none when nothing was.
