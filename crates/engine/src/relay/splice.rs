@@ -2,57 +2,27 @@
 //!
 //! An element that is shown whole is kept where it lies. One that is shown in part, or with other words, is read from
 //! the client's bytes of this request (marks and fields may have moved since it was journaled), changed and written
-//! again. What only we know is written from the journal. For another dialect the whole view is written.
+//! again. What only the journal knows is written from there. Outside the transcript (the model's name, our tools, the room
+//! for the answer) the least that will do is changed. For another dialect the whole view is written.
 
-use super::atlas::{Atlas, Block};
-use super::fields::{Patch, names_window};
-use super::request::{elements, unreadable};
-use super::visit::Visit;
+use super::entry_map::{Block, EntryMap};
+use super::intake::{elements, text, unreadable};
+use super::session_request::SessionRequest;
 use crate::error::{Error, Result};
-use crate::turn::render::{Digested, Stored, Written};
+use crate::exchange::request::{Form, OutgoingRequest, RequestBody, Stored, write_file};
 use komado_core::journal::Entry;
 use komado_core::message::{Call, CallKind, Message};
+use komado_core::raw::Object;
 use komado_core::view::{Item, Swaps, What};
 use komado_core::{Kind, Role, Seq};
-use komado_provider::{Ask, Body, Dialect, Piece, Splice, Tools};
-use komado_store::Letter;
+use komado_provider::{Dialect, Piece, Skim, Splice, Tools};
+use std::fs::File;
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 /// What is read at a time to take a digest.
 const BLOCK: usize = 64 << 10;
-
-/// A request, ready to be sent on.
-pub(super) struct Parcel {
-    pub(super) freight: Freight,
-    pub(super) digest: String,
-    /// The longest answer that is asked for.
-    pub(super) max_tokens: Option<u64>,
-    /// True when our own tools are among those it names.
-    pub(super) offers: bool,
-}
-
-/// What is sent.
-pub(super) enum Freight {
-    /// The client's request, in pieces.
-    Spliced(Splice),
-    /// A request in another dialect.
-    Written(Letter, u64),
-}
-
-impl Freight {
-    pub(super) fn body(&self) -> Body<'_> {
-        match self {
-            Self::Spliced(splice) => Body::Spliced(splice.clone()),
-            Self::Written(letter, len) => Body::File { path: letter.path(), len: *len },
-        }
-    }
-
-    /// True when it is the client's request, byte for byte.
-    pub(super) fn is_untouched(&self, len: u64) -> bool {
-        matches!(self, Self::Spliced(splice) if is_whole(splice, len))
-    }
-}
 
 /// A stretch of the list of elements.
 enum Page {
@@ -84,18 +54,35 @@ impl Pages {
     }
 }
 
-impl Visit<'_> {
+impl SessionRequest<'_> {
     /// Writes the request as it is to be sent on; `most` is the longest answer that there is room for.
-    pub(super) fn parcel(&mut self, most: Option<u64>) -> Result<Parcel> {
-        let offers = self.offers_now();
-        let max_tokens = self.limit(most);
-        if self.translates() {
-            let Written { file, bytes, digest, .. } = self.write_view(max_tokens, offers)?;
-            return Ok(Parcel { freight: Freight::Written(file, bytes), digest, max_tokens, offers });
+    pub(super) fn outgoing(&mut self, most: Option<u64>) -> Result<OutgoingRequest> {
+        let tokens = self.thread.view().tokens();
+        if let Some(seq) = self.announced.take() {
+            let written = (RequestBody::Spliced(whole(self.arrival)), String::new());
+            let (max_tokens, announced) = (self.request.wish, Some(seq));
+            return Ok(OutgoingRequest { max_tokens, announced, ..OutgoingRequest::new(written, tokens) });
         }
-        let splice = self.splice(max_tokens, offers)?;
-        let digest = digest(&splice)?;
-        Ok(Parcel { freight: Freight::Spliced(splice), digest, max_tokens, offers })
+        let (offers, max_tokens) = (self.offers_now(), self.limit(most));
+        let written = if self.translates() {
+            self.write_view(max_tokens, offers)?
+        } else {
+            let splice = self.splice(max_tokens, offers)?;
+            let digest = digest(&splice)?;
+            (RequestBody::Spliced(splice), digest)
+        };
+        let (mark, added) = (Some(self.mark.clone()), if offers { self.own_tokens } else { 0 });
+        Ok(OutgoingRequest { max_tokens, mark, added, ..OutgoingRequest::new(written, tokens) })
+    }
+
+    /// The longest answer to ask for, where that is another than the client wants.
+    fn limit(&self, most: Option<u64>) -> Option<u64> {
+        // Thoughts count as part of the answer, and the API wants room beside them.
+        let least = self.request.thoughts.map_or(0, |thoughts| thoughts + 1);
+        match (most.map(|most| most.max(least)), self.request.wish) {
+            (Some(most), Some(wish)) => Some(most.min(wish)),
+            (most, wish) => most.or(wish),
+        }
     }
 
     /// The client's request with what the view shows.
@@ -135,7 +122,7 @@ impl Visit<'_> {
         if pages.is_all(skim.elements.len()) && skim.previous.is_none() {
             return Ok(());
         }
-        let is_list = super::request::text(body, &(list.start..list.start + 1))? == "[";
+        let is_list = text(body, &(list.start..list.start + 1))? == "[";
         let mut pieces = vec![Piece::New(b"[".to_vec())];
         for (i, page) in pages.0.into_iter().enumerate() {
             if i > 0 {
@@ -197,7 +184,7 @@ impl Visit<'_> {
     fn pages(&self) -> Result<Pages> {
         let (view, source) = (self.thread.view(), self.thread.source());
         let items = view.items(source)?;
-        let mut atlas = Atlas::new(&self.thread, &self.mark, self.floor);
+        let mut map = EntryMap::new(&self.thread, &self.mark, self.floor);
         let (mut pages, mut swaps, mut at) = (Pages::default(), Swaps::default(), 0);
         while let Some(item) = items.get(at) {
             if item.what == What::Shown {
@@ -205,7 +192,7 @@ impl Visit<'_> {
                 at += 1;
                 continue;
             }
-            let block = atlas.block(item.seq)?;
+            let block = map.block(item.seq)?;
             let own = |item: &&Item| item.what != What::Shown && block.entries.contains(&item.seq);
             let run = &items[at..at + items[at..].iter().take_while(own).count().max(1)];
             let is_whole =
@@ -265,31 +252,21 @@ impl Visit<'_> {
         self.read(&(0..u32::try_from(count).unwrap_or(u32::MAX)), &[])
     }
 
-    /// The whole view as a request in the provider's dialect.
-    fn write_view(&self, max_tokens: Option<u64>, offers: bool) -> Result<Written> {
+    /// The whole view as a request in the provider's dialect, and its digest.
+    fn write_view(&self, max_tokens: Option<u64>, offers: bool) -> Result<(RequestBody, String)> {
         let asking = &self.upstream.asking;
         let setup = if offers { self.offered(&self.request.setup) } else { self.request.setup.clone() };
-        let ask = Ask {
-            model: &asking.model,
-            setup: &setup,
-            max_tokens,
-            stream: self.arrival.skim.stream,
-            window: Some(asking.window).filter(|window| *window > 0),
-            tools: Tools::AsSetUp,
-            is_strict: asking.provider.is_strict,
-            joins: asking.provider.joins,
-        };
-        let mut out = Digested::new(self.thread.source().letter()?);
-        let mut writer = asking.provider.dialect.writer(&ask, &mut out)?;
+        let window = Some(asking.window).filter(|window| *window > 0);
+        let stream = self.arrival.skim.stream;
+        let form = Form { setup: &setup, max_tokens, stream, window, tools: Tools::AsSetUp };
         let mut blobs = Stored { store: self.thread.store(), session: self.thread.session() };
         let mut current = self.prompts()?.into_iter();
-        self.thread.view().pour_said(self.thread.source(), &mut |_, message: &Message| {
-            let own = current.next().filter(|own| own.role == message.role);
-            let message = own.as_ref().unwrap_or(message);
-            writer.message(message, &mut blobs, &mut out).map_err(Error::from)
-        })?;
-        writer.end(&mut out)?;
-        out.seal()
+        write_file(self.thread.source().letter()?, asking, &form, &mut blobs, &mut |put| {
+            self.thread.view().pour_said(self.thread.source(), &mut |_, message: &Message| {
+                let own = current.next().filter(|own| own.role == message.role);
+                put(own.as_ref().unwrap_or(message))
+            })
+        })
     }
 }
 
@@ -330,4 +307,142 @@ pub(super) fn is_whole(splice: &Splice, len: u64) -> bool {
 /// The client's request, untouched.
 pub(super) fn whole(arrival: &super::Arrival) -> Splice {
     Splice::whole(Arc::clone(&arrival.body), arrival.skim.len)
+}
+
+/// The names of the longest answer.
+const LIMITS: [&str; 3] = ["max_completion_tokens", "max_tokens", "max_output_tokens"];
+
+/// Changes to a body, each in its place.
+pub(super) struct Patch<'a> {
+    skim: &'a Skim,
+    body: &'a Arc<File>,
+    changes: Vec<(Range<u64>, Vec<Piece>)>,
+    /// Ollama's options that are set: however many, they are one change.
+    options: Vec<(&'static str, u64)>,
+}
+
+impl<'a> Patch<'a> {
+    pub(super) fn new(skim: &'a Skim, body: &'a Arc<File>) -> Self {
+        Self { skim, body, changes: Vec::new(), options: Vec::new() }
+    }
+
+    /// Puts pieces in place of a range.
+    pub(super) fn put(&mut self, range: Range<u64>, pieces: Vec<Piece>) {
+        self.changes.push((range, pieces));
+    }
+
+    fn say(&mut self, range: Range<u64>, text: String) {
+        self.put(range, vec![Piece::New(text.into_bytes())]);
+    }
+
+    /// Sets a field to a JSON value; one that is not there is added behind all others.
+    pub(super) fn set(&mut self, key: &str, json: &str) -> Result<()> {
+        match self.skim.field(key) {
+            Some(range) => self.say(range, json.to_owned()),
+            None => {
+                let end = self.end()?;
+                self.say(end..end, format!(",\"{key}\":{json}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the request's own brace closes.
+    fn end(&self) -> Result<u64> {
+        let (mut at, mut byte) = (self.skim.len, [0]);
+        while at > 0 {
+            at -= 1;
+            self.body.read_exact_at(&mut byte, at)?;
+            if byte[0] == b'}' {
+                break;
+            }
+        }
+        Ok(at)
+    }
+
+    /// Another name for the model.
+    pub(super) fn model(&mut self, name: &str) -> Result<()> {
+        self.set("model", &serde_json::Value::from(name).to_string())
+    }
+
+    /// Tools behind the client's own, whose list must have some.
+    pub(super) fn tools(&mut self, definitions: &str) {
+        if let Some(range) = self.skim.field("tools") {
+            self.say(range.end - 1..range.end - 1, format!(",{definitions}"));
+        }
+    }
+
+    /// The longest answer.
+    pub(super) fn limit(&mut self, most: u64) -> Result<()> {
+        if self.skim.dialect == Dialect::Ollama {
+            self.option("num_predict", most);
+            return Ok(());
+        }
+        let given = LIMITS.into_iter().find(|key| self.skim.field(key).is_some());
+        let usual = if self.skim.dialect == Dialect::Responses { "max_output_tokens" } else { "max_tokens" };
+        self.set(given.unwrap_or(usual), &most.to_string())
+    }
+
+    /// One of Ollama's options.
+    pub(super) fn option(&mut self, key: &'static str, value: u64) {
+        self.options.retain(|(other, _)| *other != key);
+        self.options.push((key, value));
+    }
+
+    /// Writes the options that are set behind those that the client has.
+    fn set_options(&mut self) -> Result<()> {
+        let set = std::mem::take(&mut self.options);
+        if set.is_empty() {
+            return Ok(());
+        }
+        let place = self.skim.field("options");
+        let old = place.map(|range| text(self.body, &range)).transpose()?.unwrap_or_default();
+        let object = Object::parse(&old).ok();
+        let is_kept = |name: &str| set.iter().all(|(key, _)| *key != name);
+        let kept = object.iter().flat_map(|object| &object.0).filter(|(name, _)| is_kept(name));
+        let kept =
+            kept.map(|(name, json)| format!("{}:{}", serde_json::Value::from(name.as_ref()), json.get()));
+        let fields: Vec<String> =
+            kept.chain(set.iter().map(|(key, value)| format!("\"{key}\":{value}"))).collect();
+        self.set("options", &format!("{{{}}}", fields.join(",")))
+    }
+
+    /// The request with its changes; whole and untouched when there are none.
+    pub(super) fn finish(mut self) -> Result<Splice> {
+        self.set_options()?;
+        if self.changes.is_empty() {
+            return Ok(Splice::whole(Arc::clone(self.body), self.skim.len));
+        }
+        self.changes.sort_by_key(|(range, _)| (range.start, range.end));
+        let (mut at, mut pieces) = (0, Vec::new());
+        for (range, new) in self.changes {
+            pieces.push(Piece::Kept(at..range.start));
+            pieces.extend(new);
+            at = range.end;
+        }
+        pieces.push(Piece::Kept(at..self.skim.len));
+        Ok(Splice::new(Arc::clone(self.body), joined(pieces)))
+    }
+}
+
+/// Neighbours that were neighbours before are one piece; empty ones are none.
+fn joined(pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut joined: Vec<Piece> = Vec::with_capacity(pieces.len());
+    for piece in pieces.into_iter().filter(|piece| !piece.is_empty()) {
+        match (joined.last_mut(), piece) {
+            (Some(Piece::Kept(before)), Piece::Kept(range)) if before.end == range.start => {
+                before.end = range.end
+            }
+            (Some(Piece::New(before)), Piece::New(bytes)) => before.extend(bytes),
+            (_, piece) => joined.push(piece),
+        }
+    }
+    joined
+}
+
+/// True when Ollama's client says how large the window is to be.
+pub(super) fn names_window(skim: &Skim, body: &File) -> Result<bool> {
+    let Some(range) = skim.field("options") else { return Ok(false) };
+    let options = text(body, &range)?;
+    Ok(Object::parse(&options).is_ok_and(|options| options.get("num_ctx").is_some()))
 }

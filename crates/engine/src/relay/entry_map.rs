@@ -27,7 +27,7 @@ struct Turn {
 }
 
 /// Looks entries up, in the order of the view.
-pub(super) struct Atlas<'a> {
+pub(super) struct EntryMap<'a> {
     thread: &'a Thread<'a>,
     /// The mark of the request that is being written; its entry is still to come.
     now: &'a Mark,
@@ -36,7 +36,7 @@ pub(super) struct Atlas<'a> {
     turn: Option<Turn>,
 }
 
-impl<'a> Atlas<'a> {
+impl<'a> EntryMap<'a> {
     pub(super) fn new(thread: &'a Thread<'a>, now: &'a Mark, floor: Seq) -> Self {
         Self { thread, now, floor, turn: None }
     }
