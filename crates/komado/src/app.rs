@@ -107,13 +107,6 @@ impl App {
         }
     }
 
-    /// The file store; verbs about folders need it.
-    pub(crate) fn files(&self) -> Outcome<&FileStore> {
-        self.files
-            .as_deref()
-            .ok_or_else(|| Fault::usage("this works on the file store only; set store.url to file:"))
-    }
-
     /// What an address leads to.
     pub(crate) fn find(&self, address: &Address) -> Outcome<Found> {
         Ok(self.engine.find(address)?)

@@ -10,7 +10,6 @@ mod connect;
 mod descriptors;
 mod fault;
 mod gauge;
-mod heap;
 mod kit;
 mod mind;
 mod paper;
