@@ -186,12 +186,7 @@ impl From<Store> for Fault {
         };
         let away = matches!(
             error,
-            Store::Io { .. }
-                | Store::Table(_)
-                | Store::Shelf(_)
-                | Store::Poisoned
-                | Store::Away { .. }
-                | Store::Injected(_)
+            Store::Io { .. } | Store::Table(_) | Store::Shelf(_) | Store::Poisoned | Store::Away { .. }
         );
         Self { away, ..Self::new(exit, error.to_string()) }
     }

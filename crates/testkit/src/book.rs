@@ -1,11 +1,10 @@
 //! A thread in memory: the smallest thing that journals, admits and folds.
 //!
-//! Tests, the notation and the memory store all stand on it. It keeps every entry, so it is for conversations that
-//! fit; the file store keeps the same two columns on disk.
+//! It keeps every entry, so it is for conversations that fit; a store keeps the same two columns on disk.
 
-use crate::head::{Head, Source};
-use crate::journal::{Entry, Record};
-use crate::{Refusal, Seq, ThreadId, View, admit};
+use komado_core::head::{Head, Source};
+use komado_core::journal::{Entry, Record};
+use komado_core::{Refusal, Seq, ThreadId, View, admit};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 

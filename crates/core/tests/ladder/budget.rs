@@ -1,9 +1,10 @@
 //! The numbers of every preset, one by one, on both sides of each mark.
 
-use super::*;
-use crate::journal::Entry;
-use crate::message::{Call, CallKind, Message, Outcome, Part, Role};
-use crate::{Book, View};
+use komado_core::View;
+use komado_core::budget::*;
+use komado_core::journal::Entry;
+use komado_core::message::{Call, CallKind, Message, Outcome, Part, Role};
+use komado_testkit::Book;
 
 /// A view in which a user said `said` tokens and a tool `output`.
 fn view(said: u32, output: u32) -> View {

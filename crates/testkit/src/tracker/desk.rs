@@ -2,7 +2,7 @@
 
 use super::issue::{Comment, Issue, Place, Sort};
 use super::review::Review;
-use crate::source::Kind;
+use komado_agent::source::Kind;
 use std::collections::{BTreeMap, VecDeque};
 
 /// When the clock of every stand-in begins: 2026-01-01T00:00:00Z.

@@ -7,7 +7,7 @@
 //!
 //! ```no_run
 //! use komado_agent::source::Kind;
-//! use komado_agent::stand_in::{Issue, Server};
+//! use komado_testkit::tracker::{Issue, Server};
 //!
 //! let server = Server::start(Kind::GitHub, "token")?;
 //! let place = server.add_issue("ann/tool", Issue::new("Fix the lid").label("komado").by("ann"));
@@ -31,8 +31,8 @@ pub use desk::{Fault, Limit, Request};
 pub use issue::{Comment, Issue, Place, Sort, Stage};
 pub use review::{Remark, Review};
 
-use crate::source::Kind;
 use desk::{By, Desk};
+use komado_agent::source::Kind;
 use std::fmt;
 use std::io;
 use std::net::TcpListener;

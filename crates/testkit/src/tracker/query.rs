@@ -1,9 +1,21 @@
 //! What stands after the question mark, and the page that it asks for.
 
-use crate::percent;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+/// All but what an address holds as it is.
+const PIECE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The most elements of a page; whoever asks for more gets so many.
 const MOST: usize = 100;
+
+/// A piece of an address, as it was before it was encoded.
+pub(super) fn decoded(piece: &str) -> String {
+    percent_decode_str(piece).decode_utf8_lossy().into_owned()
+}
+
+fn encoded(words: &str) -> String {
+    utf8_percent_encode(words, PIECE).to_string()
+}
 
 /// A query, taken apart.
 pub(super) struct Query(Vec<(String, String)>);
@@ -12,7 +24,7 @@ impl Query {
     pub(super) fn parse(text: &str) -> Self {
         let pair = |piece: &str| {
             let (name, value) = piece.split_once('=').unwrap_or((piece, ""));
-            (percent::decode(&name.replace('+', " ")), percent::decode(&value.replace('+', " ")))
+            (decoded(&name.replace('+', " ")), decoded(&value.replace('+', " ")))
         };
         Self(text.split('&').filter(|piece| !piece.is_empty()).map(pair).collect())
     }
@@ -36,7 +48,7 @@ impl Query {
             .0
             .iter()
             .filter(|(name, _)| name != "page")
-            .map(|(name, value)| format!("{}={}", percent::encode(name), percent::encode(value)))
+            .map(|(name, value)| format!("{}={}", encoded(name), encoded(value)))
             .collect();
         pairs.push(format!("page={page}"));
         pairs.join("&")

@@ -2,13 +2,19 @@
 
 use super::BadNotation;
 use super::cursor::Cursor;
-use super::write::{AFTER_PARTS, AFTER_TOOL, SHOWS, edit_tokens, show_name};
-use crate::journal::{
+use komado_core::journal::{
     Anchor, Cause, Chronicle, Close, Edit, EditKind, Ending, Entry, Group, Mark, Ratio, Replace, Reply, Sent,
-    Setup, Share, Show, Slice, Usage,
+    Setup, Share, Show, ShowKind, Slice, Usage,
 };
-use crate::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, OutputRef, Part, Role};
-use crate::{Seq, Span, ThreadId};
+use komado_core::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, OutputRef, Part, Role};
+use komado_core::{Seq, Span, ThreadId};
+
+/// Words that may follow a tool's name or a message's parts, so that a tool with such a name stands in quotes.
+const RESERVED: [&str; 6] = ["error", "interrupted", "image", "opaque", "extra", "reply"];
+
+/// The words for texts that stand for others.
+const SHOWS: [(&str, ShowKind); 3] =
+    [("retain", ShowKind::Retain), ("summary", ShowKind::Summary), ("marker", ShowKind::Marker)];
 
 type Found<T> = Result<T, BadNotation>;
 
@@ -293,7 +299,7 @@ fn edit(cursor: &mut Cursor<'_>, kind: EditKind) -> Found<(Entry, u32)> {
         }
     } else {
         edit.hide = spans(cursor)?;
-        while let Some(kind) = SHOWS.into_iter().find(|kind| cursor.eat(show_name(*kind))) {
+        while let Some(kind) = show(cursor) {
             let text = cursor.text("what is shown instead")?;
             edit.show.push(Show { kind, text, tokens: cursor.tokens()? });
         }
@@ -301,8 +307,18 @@ fn edit(cursor: &mut Cursor<'_>, kind: EditKind) -> Found<(Entry, u32)> {
     if cursor.eat("because") {
         edit.cause = cause(cursor)?;
     }
-    let tokens = if cursor.eat("total") { cursor.tokens()? } else { edit_tokens(&edit) };
+    let tokens = if cursor.eat("total") { cursor.tokens()? } else { tokens_of(&edit) };
     Ok((Entry::Edit(edit), tokens))
+}
+
+/// What kind of text stands here for others.
+fn show(cursor: &mut Cursor<'_>) -> Option<ShowKind> {
+    SHOWS.into_iter().find(|(name, _)| cursor.eat(name)).map(|(_, kind)| kind)
+}
+
+/// Tokens of an edit's entry, unless the line says otherwise: those of the texts in it.
+fn tokens_of(edit: &Edit) -> u32 {
+    edit.replace.iter().map(|swap| swap.tokens).fold(edit.shown_tokens(), u32::saturating_add)
 }
 
 fn cause(cursor: &mut Cursor<'_>) -> Found<Cause> {
@@ -340,9 +356,8 @@ fn message(cursor: &mut Cursor<'_>, role: Role) -> Found<Entry> {
 
 fn outcome(cursor: &mut Cursor<'_>, message: &mut Message) -> Found<()> {
     let call_id = cursor.name("the id of the call it answers")?;
-    let reserved = |word: &str| AFTER_TOOL.contains(&word) || AFTER_PARTS.contains(&word);
     let name = match cursor.peek() {
-        Some(word) if !reserved(word) => Some(cursor.word("the tool's name")?.to_owned()),
+        Some(word) if !RESERVED.contains(&word) => Some(cursor.word("the tool's name")?.to_owned()),
         _ => cursor.attr("tool")?,
     };
     message.name = cursor.attr("name")?;

@@ -1,7 +1,7 @@
 //! An issue or a pull request, as it stands at the tracker.
 
 use super::review::Review;
-use crate::task::Task;
+use komado_agent::task::Task;
 
 /// Which of the two.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -3,15 +3,14 @@
 use super::answer::{Answer, date};
 use super::desk::{Desk, Fault, Limit, Request};
 use super::line::{Knife, Lines};
-use super::query::Query;
+use super::query::{Query, decoded};
 use super::{Shared, github, gitlab, lock};
-use crate::percent;
-use crate::source::Kind;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{ConnectInfo, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Response};
+use komado_agent::source::Kind;
 use serde_json::Value;
 use std::net::TcpListener;
 use std::time::Duration;
@@ -100,7 +99,7 @@ fn asked(desk: &mut Desk, parts: &Parts, body: &Bytes) -> Answer {
     let asked = Asked {
         method: parts.method.as_str(),
         path,
-        pieces: path.split('/').skip(1).map(percent::decode).collect(),
+        pieces: path.split('/').skip(1).map(decoded).collect(),
         query: Query::parse(parts.uri.query().unwrap_or_default()),
         headers: &parts.headers,
         body: serde_json::from_slice(body).ok(),

@@ -1,8 +1,7 @@
 //! A place in a line, and the few things that can stand there.
 
 use super::BadNotation;
-use super::line::is_plain;
-use crate::raw::Raw;
+use komado_core::raw::Raw;
 use serde_json::value::RawValue;
 use std::str::FromStr;
 
@@ -206,4 +205,9 @@ fn behind(unit: &str) -> String {
 fn plainly(error: &serde_json::Error) -> String {
     let why = error.to_string();
     why.split(" at line ").next().unwrap_or_default().to_owned()
+}
+
+/// True for a character of a name that needs no quotes.
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '/' | '@' | '+' | '-')
 }

@@ -1,26 +1,38 @@
 //! A store that fails on purpose.
 //!
 //! Wraps another store and fails one call, counted over everything that touches the disk or the wire. Running the
-//! conformance suite once for each call shows what a failure at that very place leaves behind.
+//! conformance suite once for each call shows what a failure at that very place leaves behind. The error is one that a
+//! real store gives ([`Error::Table`]), so nothing that ships knows of this one.
 
-use crate::lesson::{Learning, Lessons};
-use crate::letter::Letter;
-use crate::places::{Places, Spot};
-use crate::queue::{Outcome, Queue, Queued, Taken};
-use crate::shelf::{Filter, Hit, Mark, Sheet, Shelf, Sought, Tally};
-use crate::tree::{Mail, Tree, Which};
-use crate::vitals::{Pulse, Vitals};
-use crate::watch::{Watch, Watcher};
-use crate::{
-    BlobRef, Blobs, Change, Error, Holder, Journal, Mode, Note, Query, ReadSeek, Result, Row, Store, Swept,
-};
 use komado_core::session::{Meta, Session};
 use komado_core::thread::{Branch, Header};
 use komado_core::{Head, Seq, SessionId, ThreadId, View};
+use komado_store::lesson::{Learning, Lessons};
+use komado_store::letter::Letter;
+use komado_store::places::{Places, Spot};
+use komado_store::queue::{Outcome, Queue, Queued, Taken};
+use komado_store::shelf::{Filter, Hit, Mark, Sheet, Shelf, Sought, Tally};
+use komado_store::tree::{Mail, Tree, Which};
+use komado_store::vitals::{Pulse, Vitals};
+use komado_store::watch::{Watch, Watcher};
+use komado_store::{
+    BlobRef, Blobs, Change, Error, Holder, Journal, Mode, Note, Query, ReadSeek, Result, Row, Store, Swept,
+};
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+/// What an injected error says, before the number of the call.
+const INJECTED: &str = "injected fault at call ";
+
+/// The call at which `error` was injected; `None` for an error that a real store gave.
+pub fn injected_at(error: &Error) -> Option<u64> {
+    match error {
+        Error::Table(why) => why.strip_prefix(INJECTED)?.parse().ok(),
+        _ => None,
+    }
+}
 
 /// Fails the n-th call: once, or with all that follow.
 pub struct Faulty<S> {
@@ -39,7 +51,7 @@ impl Counter {
     fn call(&self) -> Result<()> {
         let n = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
         if self.fails_at != 0 && (self.fails_at..=self.upto).contains(&n) {
-            Err(Error::Injected(n))
+            Err(Error::Table(format!("{INJECTED}{n}")))
         } else {
             Ok(())
         }

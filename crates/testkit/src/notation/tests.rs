@@ -1,13 +1,13 @@
 //! The notation says what it means, and means what it says.
 
 use super::*;
-use crate::message::{Message, Part, Role};
-use crate::raw::Raw;
+use komado_core::message::{Message, Part, Role};
+use komado_core::raw::Raw;
 use unicode_width::UnicodeWidthStr;
 
 /// The lines of the module's own example, one of each kind.
 fn example() -> String {
-    let page = include_str!("../notation.rs");
+    let page = include_str!("../../../core/src/notation.rs");
     let begin = page.find("```text").unwrap();
     let lines = page[begin..].lines().skip(1).take_while(|line| !line.contains("```"));
     lines.map(|line| line.trim_start_matches("//!").trim().to_owned() + "\n").collect()
@@ -95,7 +95,7 @@ fn nothing_in_a_text_can_act_on_a_terminal_or_break_the_line() {
     assert_eq!(line, r#"1 user "a\u001b[31m\u009b\n\r\t\u007f\u202e\u2028\ufeff\\\"é漢""#,);
     assert_eq!(records(&line), [record]);
     let json = Raw::parse("{\"a\":\t\"\u{9b}\"}").unwrap();
-    let opaque = Part::Opaque(crate::message::Opaque { dialect: "x".into(), json });
+    let opaque = Part::Opaque(komado_core::message::Opaque { dialect: "x".into(), json });
     let line = entry(&one(Entry::Message(Message::of(Role::User, vec![opaque]), None), 0));
     assert_eq!(line, r#"1 user opaque x {"a": "\u009b"}"#);
 }
