@@ -191,12 +191,7 @@ impl From<Store> for Fault {
     fn from(error: Store) -> Self {
         let away = matches!(
             error,
-            Store::Io { .. }
-                | Store::Table(_)
-                | Store::Shelf(_)
-                | Store::Poisoned
-                | Store::Away { .. }
-                | Store::Injected(_)
+            Store::Io { .. } | Store::Table(_) | Store::Shelf(_) | Store::Poisoned | Store::Away { .. }
         );
         Self { away, ..Self::new(kind_of_store(&error).into(), error.to_string()) }
     }
