@@ -11,15 +11,19 @@
 pub mod address;
 pub mod caller;
 pub mod change;
+pub mod choice;
 pub mod context;
 pub mod fault;
 pub mod operation;
 pub mod page;
 pub mod span;
+pub mod usage;
 
 mod list;
 
 pub mod edit;
+pub mod thread;
+pub mod window;
 
 pub use caller::Caller;
 pub use change::Changed;
