@@ -5,6 +5,7 @@ use crate::address::AtSession;
 use crate::operation::Route;
 use crate::window::Parts;
 use crate::{Context, Effect, Interfaces, Operation, Outcome};
+use komado_core::Address;
 use komado_engine::stelis::Node;
 use komado_store::Mode;
 use schemars::JsonSchema;
@@ -14,13 +15,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
 pub struct DrawThreads {
     /// The session
-    #[arg(value_name = "ADDRESS")]
+    #[arg(value_name = "ADDRESS", value_parser = session_of)]
     #[serde(flatten)]
     pub at: AtSession,
     /// The model's window in tokens, in place of the session's own
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     #[schemars(range(min = 1))]
     pub window: Option<u32>,
+}
+
+/// The session of an address.
+fn session_of(text: &str) -> Result<AtSession, komado_core::BadId> {
+    let address: Address = text.parse()?;
+    Ok(AtSession { session: Some(address.session.to_string()) })
 }
 
 /// A session's threads: a thread stands before those that were started in it.

@@ -26,9 +26,11 @@ pub struct Condense {
     #[serde(flatten)]
     pub at: AtThread,
     /// The entries to hide, such as 3..50 or 3..10,12..50; left out: all but what is kept, in a summary written now
+    #[schemars(example = &"1..2")]
     pub span: Option<Spans>,
     /// The summary for the span
     #[arg(long, requires = "span", help = "The summary for the span; standard input when left out")]
+    #[schemars(example = &"They agreed on the plan.")]
     pub text: Option<String>,
     /// Which window, and by which rule; for a summary that is written now.
     #[command(flatten)]
@@ -77,6 +79,7 @@ impl Operation for Condense {
             }
             _ => return Err(Fault::usage("span and text go together: give both, or neither")),
         };
+        span.check()?;
         let found = context.find_now(&self.at)?;
         let condense = |thread: &mut Thread<'_>| thread.condense(span.0.clone(), &text, "by_hand");
         let changed = change::make(context, &found, condense, |seq| Change {
