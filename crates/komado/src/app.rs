@@ -9,7 +9,6 @@ use crate::trust::{About, Consents, sessions};
 use crate::verb::trust;
 use komado_config::{Config, ConfigError, InFolder, Sources};
 use komado_core::notation::tamed;
-use komado_core::session::MetaConfig;
 use komado_engine::Engine;
 use komado_ops::{Context, Operation};
 use komado_store::{FileStore, MemoryStore};
@@ -117,11 +116,6 @@ impl App {
         self.files
             .as_deref()
             .ok_or_else(|| Fault::usage("this works on the file store only; set store.url to file:"))
-    }
-
-    /// Why a child of a session made with `own` was not started.
-    pub(crate) fn too_deep(&self, own: &MetaConfig, error: komado_engine::Error, flag: Option<u32>) -> Fault {
-        self.config.too_deep(own, &error, flag).map_or_else(|| error.into(), Fault::from)
     }
 
     /// Tells what the store had to put right on the way.

@@ -23,7 +23,6 @@ mod tag;
 mod take;
 #[cfg(test)]
 mod tests;
-mod thread;
 mod transfer;
 mod user;
 mod view;
@@ -98,31 +97,15 @@ fn routed() -> OpenApiRouter<Arc<House>> {
         .routes(routes!(session::stats))
         .routes(routes!(session::cleanup))
         .routes(routes!(report::report))
-        .routes(routes!(thread::list))
-        .routes(routes!(thread::tree))
-        .routes(routes!(thread::start))
-        .routes(routes!(thread::end))
-        .routes(routes!(thread::abort))
-        .routes(routes!(thread::pause))
-        .routes(routes!(thread::resume))
-        .routes(routes!(thread::tell))
-        .routes(routes!(thread::balance))
-        .routes(routes!(thread::chronicle, thread::write_chronicle))
-        .routes(routes!(thread::fork))
         .routes(routes!(journal::list, journal::append))
         .routes(routes!(journal::one))
         .routes(routes!(view::view))
-        .routes(routes!(view::context))
-        .routes(routes!(view::plan))
-        .routes(routes!(view::fit))
-        .routes(routes!(view::condense))
         .routes(routes!(view::set_up))
         .routes(routes!(output::list))
         .routes(routes!(output::read))
         .routes(routes!(output::whole))
         .routes(routes!(search::recall))
         .routes(routes!(search::recall_all))
-        .routes(routes!(search::diff))
         .routes(routes!(search::redact))
         .routes(routes!(transfer::export))
         .routes(routes!(transfer::import))

@@ -3,10 +3,10 @@
 use crate::app::App;
 use crate::fault::{Fault, Outcome};
 use crate::paper::{say, text_of};
-use crate::verb::thread::ended;
 use komado_core::session::Session;
 use komado_core::{Address, SessionId, ThreadId};
 use komado_engine::{Engine, Result};
+use komado_ops::thread::resume_commands;
 use komado_store::Which;
 use serde_json::json;
 
@@ -25,7 +25,7 @@ pub(super) fn make(
     let session = op(&app.context.engine, &found.session)?;
     let after = open_children(app, &found.session)?;
     let aborted: Vec<&ThreadId> = before.iter().filter(|thread| !after.contains(thread)).collect();
-    let again = ended::again(&found.session, aborted.iter().copied());
+    let again = resume_commands(&found.session, aborted.iter().copied());
     let aborted: Vec<&str> = aborted.into_iter().map(ThreadId::as_str).collect();
     let folder = app.context.files.as_ref().and_then(|files| files.folder(&found.session).ok());
     let undo = format!("komado {undo} {}", found.session);

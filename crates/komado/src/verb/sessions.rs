@@ -8,7 +8,9 @@ use clap::Args as ClapArgs;
 use komado_core::Address;
 use komado_core::session::{Session, State};
 use komado_engine::import::unfinished;
-use komado_store::{Mode, Query};
+use komado_ops::address::AtSession;
+use komado_ops::thread::ListThreads;
+use komado_store::Query;
 use serde_json::{Value, json};
 
 #[derive(ClapArgs, Debug)]
@@ -28,7 +30,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     if let Some(address) = &args.address {
-        return threads(app, address);
+        let at = AtSession { session: Some(address.session.to_string()) };
+        return app.show(ListThreads { at });
     }
     let status = args.status.as_deref().map(state).transpose()?;
     let query = Query { status, user: args.user, ..Query::default() };
@@ -110,49 +113,4 @@ fn row(session: &Session) -> Vec<String> {
         number(session.counters.total_tokens),
         session.meta.created_at.chars().take(19).collect(),
     ]
-}
-
-fn threads(app: &mut App, address: &Address) -> Outcome {
-    let found = app.find(address)?;
-    let mut rows = vec![
-        ["thread", "status", "started at", "goes on from", "entries", "tokens", "label"]
-            .map(str::to_owned)
-            .to_vec(),
-    ];
-    for header in app.context.engine.store().threads(&found.session)? {
-        let thread = app.context.engine.open(&found.session, &header.thread, Mode::Read)?;
-        let base = header.base.as_ref().map(|base| format!("{}@{}", base.thread, base.seq));
-        let parent = header.parent.as_ref().map(|parent| format!("{}@{}", parent.thread, parent.seq));
-        let status = thread.status()?.name();
-        let own = thread.last() - header.base_seq();
-        let tokens = thread.view().tokens();
-        if app.paper.json {
-            app.paper.json(&json!({
-                "session": found.session.as_str(),
-                "thread": header.thread.as_str(),
-                "status": status,
-                "parent": parent,
-                "base": base,
-                "entries": own,
-                "last": thread.last(),
-                "context_tokens": tokens,
-                "label": header.label,
-                "created_at": header.timestamp,
-            }))?;
-            continue;
-        }
-        rows.push(vec![
-            header.thread.to_string(),
-            status.to_owned(),
-            parent.unwrap_or_else(|| "-".into()),
-            base.unwrap_or_else(|| "-".into()),
-            number(u64::from(own)),
-            number(tokens),
-            header.label.unwrap_or_default(),
-        ]);
-    }
-    if app.paper.json {
-        return Ok(());
-    }
-    table(&rows, &[4, 5]).into_iter().try_for_each(|line| app.paper.fit(&line))
 }

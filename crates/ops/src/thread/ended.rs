@@ -50,9 +50,6 @@ impl Ended {
 }
 
 /// The commands that let threads go on that were aborted with the one above them; those further up are to come first.
-pub fn resume_commands<'a>(
-    session: &SessionId,
-    threads: impl Iterator<Item = &'a ThreadId>,
-) -> Vec<String> {
+pub fn resume_commands<'a>(session: &SessionId, threads: impl Iterator<Item = &'a ThreadId>) -> Vec<String> {
     threads.map(|thread| format!("komado thread resume {session}/{thread}")).collect()
 }

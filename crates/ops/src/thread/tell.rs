@@ -20,7 +20,7 @@ pub struct TellThread {
     #[schemars(length(min = 1, max = 300), example = &"root")]
     pub to: String,
     /// The words.
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1), example = &"the tests pass")]
     pub text: String,
 }
 

@@ -75,7 +75,8 @@ impl Operation for Condense {
             (None, None) => {
                 let found = context.find_now(&self.at)?;
                 let budget = |thread: &Thread<'_>| self.room.budget(context, thread);
-                return condense_now(context, &found, budget, &ModelChoice::default()).map(Condensed::Written);
+                return condense_now(context, &found, budget, &ModelChoice::default())
+                    .map(Condensed::Written);
             }
             _ => return Err(Fault::usage("span and text go together: give both, or neither")),
         };

@@ -5,7 +5,7 @@
 
 use super::desk::Desk;
 use super::effect::hints;
-use super::{reading, threads, writing};
+use super::{reading, writing};
 use crate::fault::{Exit, Fault, Outcome};
 use komado_ops::{Effect, Missing, Naming};
 use rmcp::handler::server::common::schema_for_type;
@@ -64,26 +64,16 @@ impl Row {
 }
 
 /// Every tool, in the order in which they are listed.
-pub(super) const ALL: [Row; 19] = [
+pub(super) const ALL: [Row; 9] = [
     Row::of::<reading::ToolOutputCache>(),
     Row::of::<reading::ToolOutputCacheGrep>(),
     Row::of::<reading::ToolOutputCacheLine>(),
     Row::of::<reading::Recall>(),
-    Row::of::<reading::Context>(),
     Row::of::<reading::Log>(),
     Row::of::<reading::Show>(),
     Row::of::<reading::Sessions>(),
-    Row::of::<threads::Threads>(),
     Row::of::<writing::New>(),
     Row::of::<writing::Append>(),
-    Row::of::<writing::Condense>(),
-    Row::of::<writing::Fit>(),
-    Row::of::<threads::Fork>(),
-    Row::of::<threads::ThreadStart>(),
-    Row::of::<threads::ThreadTell>(),
-    Row::of::<threads::ThreadEnd>(),
-    Row::of::<threads::ThreadAbort>(),
-    Row::of::<threads::ThreadResume>(),
 ];
 
 fn define<E: Errand>() -> Tool {
@@ -172,7 +162,7 @@ mod tests {
     fn what_changes_nothing_says_so_and_nothing_else_does() {
         let reads: Vec<&str> =
             ALL.iter().filter(|row| hints(row).read_only_hint == Some(true)).map(|row| row.name).collect();
-        assert_eq!(reads, ALL[..9].iter().map(|row| row.name).collect::<Vec<_>>());
+        assert_eq!(reads, ALL[..7].iter().map(|row| row.name).collect::<Vec<_>>());
         assert!(ALL.iter().all(|row| hints(row).open_world_hint == Some(false)));
     }
 

@@ -7,9 +7,10 @@ use super::machine::Process;
 use crate::app::App;
 use crate::fault::{Fault, Outcome};
 use crate::paper::say;
-use crate::verb::{context, show};
+use crate::verb::show;
 use clap::{Args as ClapArgs, FromArgMatches, ValueEnum};
 use serde::Serialize;
+use komado_ops::window::ReadContext;
 use serde::de::DeserializeOwned;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -50,7 +51,7 @@ impl Deed {
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     match args.what {
         Deed::Show => show::run(app, parsed(&args.session)?)?,
-        Deed::Context => context::run(app, parsed(&args.session)?)?,
+        Deed::Context => app.show(parsed::<ReadContext>(&args.session)?)?,
         Deed::Tail => {
             let id = komado_core::SessionId::new(args.session.as_str())?;
             let path = app.files()?.folder(&id)?.join("messages.jsonl");

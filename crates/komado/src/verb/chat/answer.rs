@@ -2,14 +2,14 @@
 
 use crate::fault::{Fault, Outcome};
 use crate::paper::{Ink, Paper, number, say};
-use crate::verb::{change, fit};
+use crate::render::window::{edit_line, slices_line};
 use komado_core::message::Message;
 use komado_core::notation::shown;
 use komado_engine::engine::Found;
-use komado_engine::fit::{Done, Fitted};
+use komado_engine::fit::Fitted;
 use komado_engine::turn::{Hint, News, Turned, When};
+use komado_ops::window::{MadeEdit, Recut};
 use komado_provider::Event;
-use serde_json::Value;
 use std::io::{self, IsTerminal, Write};
 
 /// How an undo is spelled.
@@ -36,9 +36,9 @@ pub(crate) struct Answer {
     /// What went wrong with printing.
     fault: Option<Fault>,
     /// Edits that were made, as `komado fit --json` tells them.
-    pub(crate) edits: Vec<Value>,
+    pub(crate) edits: Vec<MadeEdit>,
     /// Slices of the threads above that were cut anew, told alike.
-    pub(crate) slices: Vec<Value>,
+    pub(crate) slices: Vec<Recut>,
     /// Tokens of the view when all was said.
     pub(crate) tokens: u64,
     /// True when the question is in the journal.
@@ -107,20 +107,18 @@ impl Answer {
             self.tell(&format!("no summary: {why}"));
         }
         if let Some(cut) = &fitted.share {
-            self.slices.push(fit::slices_json(cut));
-            self.tell(&fit::slices_line(cut));
+            let cut = Recut::from(cut);
+            self.tell(&slices_line(&cut));
+            self.slices.push(cut);
         }
         for done in &fitted.done {
-            self.edits.push(fit::edit_json(&self.found, done));
-            let line = format!("{}; undo: {}", fit::line(done), self.undo(done));
-            self.tell(&line);
-        }
-    }
-
-    fn undo(&self, done: &Done) -> String {
-        match self.undo {
-            Undo::Slash => format!("/revert @{}", done.seq),
-            Undo::Shell => format!("komado revert {}@{}", change::name(&self.found), done.seq),
+            let edit = MadeEdit::of(&self.found, done);
+            let undo = match self.undo {
+                Undo::Slash => format!("/revert @{}", edit.seq),
+                Undo::Shell => edit.undo.clone(),
+            };
+            self.tell(&format!("{}; undo: {undo}", edit_line(&edit)));
+            self.edits.push(edit);
         }
     }
 

@@ -5,12 +5,13 @@ use crate::app::App;
 use crate::cli;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::say;
-use crate::verb::fit;
+use crate::render::Render;
 use komado_core::journal::Entry;
 use komado_core::suggest::nearest_name;
 use komado_core::{Role, Seq};
 use komado_engine::Thread;
 use komado_engine::model::ModelChoice;
+use komado_ops::window::condense_now;
 use komado_store::Mode;
 
 /// Every command: name, what follows it, what it does.
@@ -86,13 +87,9 @@ impl Command {
             "/help" => help(app)?,
             "/model" => self.model(app, talk)?,
             "/condense" => {
-                let model = &talk.model;
-                fit::condense_now(
-                    app,
-                    talk.found(),
-                    |app, thread| Ok(app.models().budget(thread, model)?),
-                    &talk.choice,
-                )?;
+                let budget = |thread: &Thread<'_>| Ok(app.models().budget(thread, &talk.model)?);
+                let written = condense_now(&app.context, talk.found(), budget, &talk.choice)?;
+                written.fitted.text(&mut app.paper)?;
             }
             "/context" => {
                 let window = app.models().our_window(&talk.model)?.to_string();

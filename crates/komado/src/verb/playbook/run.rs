@@ -18,6 +18,7 @@ use crate::verb::chat::talk::{Beginning, Talk};
 use clap::Args as ClapArgs;
 use komado_agent::Error;
 use komado_agent::handler::{self, Brief};
+use komado_agent::mind::of;
 use komado_agent::playbook::{self, Audience, Ended, Playbook, Solo};
 use komado_agent::progress::Order;
 use komado_agent::tools::{Answer, Toolbox};
@@ -28,6 +29,7 @@ use komado_engine::Error as EngineError;
 use komado_engine::model::{ModelChoice, SCRIPTED_TOOL_WINDOW};
 use komado_engine::turn::News;
 use komado_engine::window::{Told, Window};
+use komado_ops::thread::spawn_settings;
 use komado_provider::Cancel;
 use komado_store::Mode;
 use serde_json::{Map, Value, json};
@@ -134,7 +136,9 @@ fn follow(
     tools: &mut Toolbox,
     cancel: &Cancel,
 ) -> Outcome<Ended> {
-    let spawn = |own: &_, window| app.spawn_settings(own, window);
+    let spawn = |own: &_, window| {
+        spawn_settings(&app.context, own, window).map_err(of("the settings of child threads"))
+    };
     let mut mind = app.mind(&talk.model, talk.choice.clone(), &spawn);
     let printed = match app.paper.json {
         true => Printed::for_program(talk.found()),

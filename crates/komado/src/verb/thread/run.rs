@@ -3,12 +3,12 @@
 //! The child is held by this process: whatever ends it early, an error, Ctrl-C or `kill -9`, ends the child as aborted with
 //! as much of a chronicle as there is, now or when the session is opened next. The parent goes on.
 
-use super::ended;
-use super::spawned::Wanted;
+use super::start::ToolsFile;
 use crate::app::App;
 use crate::connect::ModelArgs;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::say;
+use crate::render::thread::beside;
 use crate::verb::append::read_stdin;
 use crate::verb::ask;
 use crate::verb::chat::answer::{Answer, Undo};
@@ -22,7 +22,8 @@ use komado_engine::Thread;
 use komado_engine::converse::{Conversed, Library};
 use komado_engine::engine::Found;
 use komado_engine::model::ModelChoice;
-use komado_engine::stelis::{Child, Finish, Finished, Telling};
+use komado_engine::stelis::{Child, Finish, Finished, Spawn, Telling};
+use komado_ops::thread::{ChildOptions, Ended};
 use komado_store::Mode;
 use serde_json::json;
 
@@ -40,12 +41,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
     #[command(flatten)]
-    wanted: Wanted,
+    child: ChildOptions,
+    #[command(flatten)]
+    tools: ToolsFile,
     #[command(flatten)]
     model: ModelArgs,
 }
 
-pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+pub(crate) fn run(app: &mut App, mut args: Args) -> Outcome {
+    args.tools.read(&mut args.child)?;
     let found = app.find_now(&args.address)?;
     let task = if args.task == ["-"] { read_stdin()? } else { args.task.join(" ") };
     if task.trim().is_empty() {
@@ -55,11 +59,12 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     app.context.config.threads(&own).check()?;
     let choice = ModelChoice::from(args.model);
     let model = app.models().resolve(&own, &choice)?;
-    let setup = Library::offered(args.wanted.setup()?.unwrap_or_default());
+    let setup = Library::offered(args.child.setup().unwrap_or_default());
     let label = args.label.unwrap_or_else(|| label(&task));
-    let spawn = args.wanted.spawn(app, &own, app.models().our_window(&model)?, Some(label), Some(setup))?;
+    let usual = args.child.spawn(&app.context, &own, app.models().our_window(&model)?)?;
+    let spawn = Spawn { label: Some(label), setup: Some(setup), ..usual };
     let mut parent = app.context.open(&found, Mode::Write)?;
-    let refused = |error| app.too_deep(&own, error, args.wanted.max_depth);
+    let refused = |error| args.child.refused(&app.context, &own, error);
     let mut child = parent.spawn(&spawn).map_err(refused)?;
     app.settle(&mut parent);
     let here = Found { thread: child.header().thread.clone(), ..found };
@@ -86,7 +91,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     app.settle(&mut parent);
     drop(parent);
     printed?;
-    tell(app, &talk, &conversed, &answer, &finished)
+    tell(app, &talk, &conversed, &answer, Ended::of(talk.found(), Status::Completed, finished))
 }
 
 /// The beginning of a task.
@@ -153,22 +158,17 @@ fn broken_off(app: &App, talk: &Talk, child: Child<'_>, parent: &mut Thread<'_>,
     fault.and(format!("{what}; `komado thread resume {name}` goes on with it"))
 }
 
-fn tell(app: &mut App, talk: &Talk, conversed: &Conversed, answer: &Answer, finished: &Finished) -> Outcome {
-    let again = ended::again(&talk.found().session, finished.aborted.iter().rev());
+fn tell(app: &mut App, talk: &Talk, conversed: &Conversed, answer: &Answer, ended: Ended) -> Outcome {
     if app.paper.json {
         let mut row = ask::row(talk, conversed, answer);
-        let ended = ended::as_json(talk.found(), Status::Completed, finished);
-        for key in ["status", "chronicle", "aborted", "declined", "told"] {
+        let ended = json!(ended);
+        for key in ["status", "chronicle", "aborted", "declined", "told", "undo", "undo_aborted"] {
             row[key] = ended[key].clone();
         }
-        row["undo"] = json!(format!("komado thread resume {}", talk.name()));
-        row["undo_aborted"] = json!(again);
         return app.paper.json(&row);
     }
     say(format!("{} is completed", talk.name()));
-    ended::beside(finished);
-    say(format!("undo: komado thread resume {}", talk.name()));
-    again.iter().for_each(|undo| say(format!("      {undo}")));
+    beside(&ended);
     Ok(())
 }
 
