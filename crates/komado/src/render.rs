@@ -1,6 +1,7 @@
 //! How results are printed: as lines for people, or as JSON for programs.
 
 mod change;
+mod session;
 
 use crate::fault::Outcome;
 use crate::paper::Paper;

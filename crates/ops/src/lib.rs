@@ -11,6 +11,7 @@
 pub mod address;
 pub mod caller;
 pub mod change;
+pub mod clock;
 pub mod context;
 pub mod fault;
 pub mod operation;
@@ -20,10 +21,11 @@ pub mod span;
 mod list;
 
 pub mod edit;
+pub mod session;
 
 pub use caller::Caller;
 pub use change::Changed;
 pub use context::{Context, Naming};
 pub use fault::{Exit, Fault, Missing, Outcome};
 pub use list::ALL;
-pub use operation::{Answer, Effect, Interfaces, Method, Offer, Operation, Route, Row};
+pub use operation::{Answer, Effect, Interfaces, Method, Offer, Operation, Reader, Route, Row};
