@@ -97,6 +97,11 @@ impl App {
     /// Runs an operation and prints its result.
     pub(crate) fn show<O: Operation<Output: Render>>(&mut self, operation: O) -> Outcome {
         let output = self.context.run(operation)?;
+        self.print(&output)
+    }
+
+    /// Prints the result of an operation.
+    pub(crate) fn print(&mut self, output: &impl Render) -> Outcome {
         match self.paper.json {
             true => output.json(&mut self.paper),
             false => output.text(&mut self.paper),
@@ -195,10 +200,7 @@ pub(crate) fn working_folder() -> Outcome<PathBuf> {
     })
 }
 
-/// This machine's name.
-pub(crate) fn hostname() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
+pub(crate) use komado_ops::session::hostname;
 
 /// The gateway shares it between threads.
 const _: () = {

@@ -1,6 +1,7 @@
 //! How results are printed: as lines for people, or as JSON for programs.
 
 mod change;
+mod session;
 pub(crate) mod thread;
 pub(crate) mod window;
 

@@ -2,10 +2,21 @@
 
 use crate::edit;
 use crate::operation::{Interfaces, Offer, Row};
-use crate::{thread, window};
+use crate::{session, thread, window};
 
 /// Every operation, in the order in which interfaces list them.
 pub const ALL: &[Row] = &[
+    Row::of::<session::ListSessions>(),
+    Row::of::<session::GetSession>(),
+    Row::of::<session::New>(),
+    Row::of::<session::Complete>(),
+    Row::of::<session::Fail>(),
+    Row::of::<session::Stop>(),
+    Row::of::<session::Pause>(),
+    Row::of::<session::Resume>(),
+    Row::of::<session::RemoveSession>(),
+    Row::of::<session::Cleanup>(),
+    Row::of::<session::StatsOf>(),
     Row::of::<edit::Pin>(),
     Row::of::<edit::Unpin>(),
     Row::of::<edit::Rewind>(),

@@ -22,7 +22,7 @@ pub use balance::{BalanceThread, Balanced, ShareEntry};
 pub use child::{ChildOptions, ToolDefinitions, ratio, spawn_settings};
 pub use chronicle::{Chronicle, ChronicleEntry, ReadChronicle};
 pub use end::EndThread;
-pub use ended::{Ended, resume_commands};
+pub use ended::Ended;
 pub use fork::{Fork, Forked, ThreadMoment};
 pub use list::{ListThreads, ThreadRow};
 pub use pause::PauseThread;

@@ -3,7 +3,6 @@
 use super::Chronicle;
 use crate::change;
 use komado_core::thread::Status;
-use komado_core::{SessionId, ThreadId};
 use komado_engine::engine::Found;
 use komado_engine::stelis::Finished;
 use schemars::JsonSchema;
@@ -35,6 +34,7 @@ pub struct Ended {
 impl Ended {
     /// Of the thread `found`, which is `status` now.
     pub fn of(found: &Found, status: Status, finished: Finished) -> Self {
+        let resume = |thread| format!("komado thread resume {}/{thread}", found.session);
         Self {
             session: found.session.to_string(),
             thread: found.thread.to_string(),
@@ -44,12 +44,8 @@ impl Ended {
             declined: finished.declined,
             told: finished.is_told,
             undo: format!("komado thread resume {}", change::name(found)),
-            undo_aborted: resume_commands(&found.session, finished.aborted.iter().rev()),
+            // Those further up come first.
+            undo_aborted: finished.aborted.iter().rev().map(resume).collect(),
         }
     }
-}
-
-/// The commands that let threads go on that were aborted with the one above them; those further up are to come first.
-pub fn resume_commands<'a>(session: &SessionId, threads: impl Iterator<Item = &'a ThreadId>) -> Vec<String> {
-    threads.map(|thread| format!("komado thread resume {session}/{thread}")).collect()
 }
