@@ -1,5 +1,6 @@
 //! How results are printed: as lines for people, or as JSON for programs.
 
+mod ask;
 mod change;
 mod session;
 pub(crate) mod thread;

@@ -22,6 +22,7 @@ pub mod usage;
 
 mod list;
 
+pub mod ask;
 pub mod edit;
 pub mod session;
 pub mod thread;

@@ -1,5 +1,6 @@
 //! The one list of operations.
 
+use crate::ask::Ask;
 use crate::edit;
 use crate::operation::{Interfaces, Offer, Row};
 use crate::{session, thread, window};
@@ -40,6 +41,8 @@ pub const ALL: &[Row] = &[
     Row::of::<thread::BalanceThread>(),
     Row::of::<thread::ReadChronicle>(),
     Row::of::<thread::WriteChronicle>(),
+    Row::of::<thread::RunThread>(),
+    Row::of::<Ask>(),
 ];
 
 /// The list as a Markdown table: what `docs/operations.md` shows.

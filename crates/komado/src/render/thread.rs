@@ -10,8 +10,8 @@ use crate::table::table;
 use komado_core::notation::tamed;
 use komado_ops::page::Page;
 use komado_ops::thread::{
-    Balanced, Chronicle, ChronicleEntry, Ended, Forked, Resumed, Started, ThreadRow, Told, WindowShare,
-    WrittenChronicle,
+    Balanced, Chronicle, ChronicleEntry, Ended, Forked, HowEnded, Ran, Resumed, Started, ThreadRow, Told,
+    WindowShare, WrittenChronicle,
 };
 
 /// How a window is shared out.
@@ -67,14 +67,22 @@ impl Render for Started {
 
 impl Render for Ended {
     fn text(&self, paper: &mut Paper) -> Outcome {
-        paper.line(format!("{} is {}", address(&self.session, &self.thread), self.status))?;
-        beside(self);
+        paper.line(format!("{} is {}", address(&self.session, &self.thread), self.how.status))?;
+        beside(&self.how);
+        Ok(())
+    }
+}
+
+impl Render for Ran {
+    fn text(&self, _: &mut Paper) -> Outcome {
+        say(format!("{} is completed", address(&self.answered.session, &self.answered.thread)));
+        beside(&self.how);
         Ok(())
     }
 }
 
 /// What else is to be known of a thread that has ended, or waits.
-pub(crate) fn beside(ended: &Ended) {
+fn beside(ended: &HowEnded) {
     if !ended.aborted.is_empty() {
         say(format!("aborted with it: {}", ended.aborted.join(", ")));
     }

@@ -15,6 +15,14 @@ pub struct Ended {
     pub session: String,
     /// The thread.
     pub thread: String,
+    /// How.
+    #[serde(flatten)]
+    pub how: HowEnded,
+}
+
+/// How a child thread ended, and how it goes on.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct HowEnded {
     /// `completed`, `aborted` or `paused`.
     pub status: &'static str,
     /// What was done in it.
@@ -33,11 +41,16 @@ pub struct Ended {
 
 impl Ended {
     /// Of the thread `found`, which is `status` now.
-    pub fn of(found: &Found, status: Status, finished: Finished) -> Self {
+    pub(super) fn of(found: &Found, status: Status, finished: Finished) -> Self {
+        let (session, thread) = (found.session.to_string(), found.thread.to_string());
+        Self { session, thread, how: HowEnded::of(found, status, finished) }
+    }
+}
+
+impl HowEnded {
+    pub(super) fn of(found: &Found, status: Status, finished: Finished) -> Self {
         let resume = |thread| format!("komado thread resume {}/{thread}", found.session);
         Self {
-            session: found.session.to_string(),
-            thread: found.thread.to_string(),
             status: status.name(),
             chronicle: finished.chronicle.as_ref().map(Chronicle::from),
             aborted: finished.aborted.iter().map(ToString::to_string).collect(),
