@@ -9,7 +9,6 @@ use crate::trust::{About, Consents, sessions};
 use crate::verb::trust;
 use komado_config::{Config, ConfigError, InFolder, Sources};
 use komado_core::notation::tamed;
-use komado_core::session::MetaConfig;
 use komado_engine::Engine;
 use komado_ops::{Context, Operation};
 use komado_store::{FileStore, MemoryStore};
@@ -98,6 +97,11 @@ impl App {
     /// Runs an operation and prints its result.
     pub(crate) fn show<O: Operation<Output: Render>>(&mut self, operation: O) -> Outcome {
         let output = self.context.run(operation)?;
+        self.print(&output)
+    }
+
+    /// Prints the result of an operation.
+    pub(crate) fn print(&mut self, output: &impl Render) -> Outcome {
         match self.paper.json {
             true => output.json(&mut self.paper),
             false => output.text(&mut self.paper),
@@ -110,11 +114,6 @@ impl App {
             true => sessions::claim(&self.config.base_dir, &Consents::of_user()),
             false => Ok(()),
         }
-    }
-
-    /// Why a child of a session made with `own` was not started.
-    pub(crate) fn too_deep(&self, own: &MetaConfig, error: komado_engine::Error, flag: Option<u32>) -> Fault {
-        self.config.too_deep(own, &error, flag).map_or_else(|| error.into(), Fault::from)
     }
 
     /// Tells what the store had to put right on the way.
@@ -194,10 +193,7 @@ pub(crate) fn working_folder() -> Outcome<PathBuf> {
     })
 }
 
-/// This machine's name.
-pub(crate) fn hostname() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
+pub(crate) use komado_ops::session::hostname;
 
 /// The gateway shares it between threads.
 const _: () = {

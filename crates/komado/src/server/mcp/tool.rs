@@ -5,9 +5,9 @@
 
 use super::desk::Desk;
 use super::effect::hints;
-use super::{reading, threads, writing};
+use super::{reading, writing};
 use crate::fault::{Exit, Fault, Outcome};
-use komado_ops::{Effect, Missing, Naming};
+use komado_ops::{Effect, Missing, Naming, Reader};
 use rmcp::handler::server::common::schema_for_type;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
@@ -64,26 +64,14 @@ impl Row {
 }
 
 /// Every tool, in the order in which they are listed.
-pub(super) const ALL: [Row; 19] = [
+pub(super) const ALL: [Row; 7] = [
     Row::of::<reading::ToolOutputCache>(),
     Row::of::<reading::ToolOutputCacheGrep>(),
     Row::of::<reading::ToolOutputCacheLine>(),
     Row::of::<reading::Recall>(),
-    Row::of::<reading::Context>(),
     Row::of::<reading::Log>(),
     Row::of::<reading::Show>(),
-    Row::of::<reading::Sessions>(),
-    Row::of::<threads::Threads>(),
-    Row::of::<writing::New>(),
     Row::of::<writing::Append>(),
-    Row::of::<writing::Condense>(),
-    Row::of::<writing::Fit>(),
-    Row::of::<threads::Fork>(),
-    Row::of::<threads::ThreadStart>(),
-    Row::of::<threads::ThreadTell>(),
-    Row::of::<threads::ThreadEnd>(),
-    Row::of::<threads::ThreadAbort>(),
-    Row::of::<threads::ThreadResume>(),
 ];
 
 fn define<E: Errand>() -> Tool {
@@ -125,7 +113,7 @@ pub(super) fn described(row: &komado_ops::Row) -> Tool {
 pub(super) fn operate(row: &komado_ops::Row, given: JsonObject, desk: &Desk) -> Outcome<Answer> {
     let naming = Naming::Prefix { default: desk.named.clone() };
     let context = desk.app.context.of(desk.guest.clone(), naming);
-    let answer = row.call(given, &context, |_| Ok(())).map_err(|fault| told(row, fault))?;
+    let answer = row.call(given, &context, Reader::Model, |_| Ok(())).map_err(|fault| told(row, fault))?;
     let value: Value = serde_json::from_str(&answer.json)?;
     Ok(Answer { text: answer.text.unwrap_or(answer.json), value })
 }
@@ -150,13 +138,25 @@ mod tests {
     use serde_json::json;
     use std::collections::HashSet;
 
+    /// Every tool that is offered.
+    fn tools() -> Vec<Tool> {
+        ALL.iter().map(|row| (row.tool)()).chain(operations().map(described)).collect()
+    }
+
+    /// Calls a tool by its name.
+    fn run(desk: &Desk, name: &str, given: Value) -> Outcome<Answer> {
+        let given = given.as_object().unwrap().clone();
+        match ALL.iter().find(|row| row.name == name) {
+            Some(row) => (row.call)(given, desk),
+            None => operate(operations().find(|row| row.name == name).unwrap(), given, desk),
+        }
+    }
+
     #[test]
     fn every_schema_is_strict_and_every_argument_is_explained() {
         let mut names = HashSet::new();
-        for row in ALL {
-            let tool = (row.tool)();
+        for tool in tools() {
             assert!(names.insert(tool.name.clone()), "{} is there twice", tool.name);
-            assert_eq!(tool.name, row.name);
             assert_eq!(tool.input_schema["type"], "object", "{}", tool.name);
             assert_eq!(tool.input_schema["additionalProperties"], false, "{}", tool.name);
             let about = tool.description.as_deref().unwrap_or_default();
@@ -170,10 +170,22 @@ mod tests {
 
     #[test]
     fn what_changes_nothing_says_so_and_nothing_else_does() {
-        let reads: Vec<&str> =
-            ALL.iter().filter(|row| hints(row).read_only_hint == Some(true)).map(|row| row.name).collect();
-        assert_eq!(reads, ALL[..9].iter().map(|row| row.name).collect::<Vec<_>>());
-        assert!(ALL.iter().all(|row| hints(row).open_world_hint == Some(false)));
+        let reading = [
+            "context",
+            "log",
+            "recall",
+            "sessions",
+            "show",
+            "threads",
+            "tool_output_cache",
+            "tool_output_cache_grep",
+            "tool_output_cache_line",
+        ];
+        let reads = |tool: &&Tool| hints(tool).read_only_hint == Some(true);
+        let mut names: Vec<String> = tools().iter().filter(reads).map(|tool| tool.name.to_string()).collect();
+        names.sort();
+        assert_eq!(names, reading);
+        assert!(tools().iter().all(|tool| hints(tool).open_world_hint == Some(false)));
     }
 
     #[test]
@@ -185,30 +197,24 @@ mod tests {
             named: None,
         };
         let (ann, bob) = (desk("ann"), desk("bob"));
-        let run = |desk: &Desk, name: &str, given: Value| {
-            let row = ALL.iter().find(|row| row.name == name).unwrap();
-            (row.call)(given.as_object().unwrap().clone(), desk)
-        };
-        let made = run(&ann, "new", json!({ "user": "bob", "window": 4000 })).unwrap();
+        assert!(run(&ann, "new", json!({ "user": "bob", "window": 4000 })).is_err());
+        let made = run(&ann, "new", json!({ "window": 4000 })).unwrap();
         let hers = made.value["session"].as_str().unwrap().to_owned();
         run(&ann, "append", json!({ "session": hers, "text": "the secret is 合言葉" })).unwrap();
-        for row in ALL {
-            let mut given = plausible(&(row.tool)());
-            let said = match given.contains_key("session") {
-                true => {
-                    given.insert("session".into(), json!(hers));
-                    (row.call)(given, &bob)
-                }
-                false => (row.call)(given, &bob),
-            };
+        for tool in tools() {
+            let mut given = plausible(&tool);
+            if given.contains_key("session") {
+                given.insert("session".into(), json!(hers));
+            }
+            let said = run(&bob, &tool.name, Value::Object(given));
             let text = match &said {
                 Ok(answer) => format!("{} {}", answer.text, answer.value),
                 Err(fault) => fault.message().to_owned(),
             };
-            assert!(!text.contains("合言葉"), "{}: {text}", row.name);
-            match row.name {
-                "new" | "sessions" => assert!(!text.contains(&hers), "{}: {text}", row.name),
-                _ => assert!(said.is_err() && text.contains("there is no session"), "{}: {text}", row.name),
+            assert!(!text.contains("合言葉"), "{}: {text}", tool.name);
+            match &*tool.name {
+                "new" | "sessions" => assert!(!text.contains(&hers), "{}: {text}", tool.name),
+                _ => assert!(said.is_err() && text.contains("there is no session"), "{}: {text}", tool.name),
             }
         }
         let wide = run(&bob, "recall", json!({ "query": "secret" })).unwrap();
@@ -256,7 +262,7 @@ mod tests {
         given
     }
 
-    fn hints(row: &Row) -> rmcp::model::ToolAnnotations {
-        (row.tool)().annotations.unwrap()
+    fn hints(tool: &Tool) -> rmcp::model::ToolAnnotations {
+        tool.annotations.clone().unwrap()
     }
 }
