@@ -1,6 +1,9 @@
 //! How results are printed: as lines for people, or as JSON for programs.
 
 mod change;
+mod model;
+mod output;
+pub(crate) mod recall;
 
 use crate::fault::Outcome;
 use crate::paper::Paper;
@@ -15,4 +18,9 @@ pub(crate) trait Render: Serialize {
     fn json(&self, paper: &mut Paper) -> Outcome {
         paper.json(self)
     }
+}
+
+/// One line of JSON for each item of a list.
+fn each<T: Serialize>(paper: &mut Paper, items: &[T]) -> Outcome {
+    items.iter().try_for_each(|item| paper.json(item))
 }

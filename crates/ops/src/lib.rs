@@ -15,11 +15,15 @@ pub mod context;
 pub mod fault;
 pub mod operation;
 pub mod page;
+pub mod progress;
 pub mod span;
 
 mod list;
 
 pub mod edit;
+pub mod model;
+pub mod output;
+pub mod recall;
 
 pub use caller::Caller;
 pub use change::Changed;
@@ -27,3 +31,5 @@ pub use context::{Context, Naming};
 pub use fault::{Exit, Fault, Missing, Outcome};
 pub use list::ALL;
 pub use operation::{Answer, Effect, Interfaces, Method, Offer, Operation, Route, Row};
+pub use page::Page;
+pub use progress::Progress;
