@@ -92,9 +92,10 @@ impl App {
         Arc::new(self.onto(Paper::new(self.paper.json)))
     }
 
-    /// The same over another engine on the same store.
-    pub(crate) fn with_engine(&self, engine: Engine) -> Self {
-        Self { context: self.context.over(engine), ..self.onto(Paper::new(self.paper.json)) }
+    /// The same for a server: over another engine on the same store, and what people should know goes to the log.
+    pub(crate) fn for_server(&self, engine: Engine) -> Self {
+        let context = self.context.over(engine).noting(|note| tracing::warn!("{note}"));
+        Self { context, ..self.onto(Paper::new(self.paper.json)) }
     }
 
     /// The same for one call through another door: what its verbs print is kept.

@@ -68,8 +68,6 @@ impl Context {
         files: Option<Arc<FileStore>>,
         notes: impl Fn(&str) + Send + Sync + 'static,
     ) -> Self {
-        let notes: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(notes);
-        let said = Arc::clone(&notes);
         Self {
             engine,
             config,
@@ -77,11 +75,20 @@ impl Context {
             caller: Caller::owner(),
             naming: Naming::Prefix { default: None },
             shared: Arc::default(),
-            notes,
-            model_notes: Arc::new(move |note| said(&note.to_string())),
+            notes: Arc::new(|_| {}),
+            model_notes: Arc::new(|_| {}),
             progress: Arc::new(|_| Ok(())),
             changing: Arc::default(),
         }
+        .noting(notes)
+    }
+
+    /// The same, where `notes` is told what people should know.
+    #[must_use]
+    pub fn noting(&self, notes: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        let notes: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(notes);
+        let said = Arc::clone(&notes);
+        Self { notes, model_notes: Arc::new(move |note| said(&note.to_string())), ..self.clone() }
     }
 
     /// The same for another caller.

@@ -29,7 +29,7 @@ pub use caller::Caller;
 pub use change::Changed;
 pub use context::{Context, Naming};
 pub use fault::{Exit, Fault, Missing, Outcome};
-pub use list::ALL;
+pub use list::{ALL, table};
 pub use operation::{Answer, Effect, Interfaces, Method, Offer, Operation, Route, Row};
 pub use page::Page;
 pub use progress::Progress;

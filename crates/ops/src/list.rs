@@ -1,6 +1,6 @@
 //! The one list of operations.
 
-use crate::operation::Row;
+use crate::operation::{Interfaces, Offer, Row};
 use crate::{edit, model, output, recall};
 
 /// Every operation, in the order in which interfaces list them.
@@ -25,3 +25,28 @@ pub const ALL: &[Row] = &[
     Row::of::<model::UpdateModels>(),
     Row::of::<model::ExplainError>(),
 ];
+
+/// The list as a Markdown table: what `docs/operations.md` shows.
+pub fn table() -> String {
+    let mut out = String::from("| operation | type | command line | HTTP | MCP |\n|---|---|---|---|---|\n");
+    for row in ALL {
+        let Interfaces { cli, http, mcp } = row.interfaces;
+        let name = (row.type_name)().trim_start_matches("komado_ops::").to_owned();
+        let cells = [
+            row.title.to_owned(),
+            format!("`{name}`"),
+            cell(cli, |verb| format!("`komado {verb}`")),
+            cell(http, |route| format!("`{} /api/v1{}`", route.method.name().to_uppercase(), route.path)),
+            cell(mcp, |()| format!("`{}`", row.name)),
+        ];
+        out += &format!("| {} |\n", cells.join(" | "));
+    }
+    out
+}
+
+fn cell<T: Copy>(offer: Offer<T>, show: impl Fn(T) -> String) -> String {
+    match offer {
+        Offer::As(how) => show(how),
+        Offer::Not(why) => format!("no: {why}"),
+    }
+}

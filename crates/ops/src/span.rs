@@ -1,5 +1,6 @@
 //! Spans of entries: `3..50`, `7`, `3..10,12..50`; as JSON also a list of `{"from": 3, "to": 50}`.
 
+use crate::fault::{Fault, Outcome};
 use komado_core::Span;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -12,6 +13,17 @@ use std::str::FromStr;
 pub struct Spans(pub Vec<Span>);
 
 impl Spans {
+    /// Refuses spans that no journal can have.
+    pub fn check(&self) -> Outcome {
+        match self.0.iter().position(|span| span.from == 0 || span.to < span.from) {
+            None => Ok(()),
+            Some(i) => Err(Fault::usage(format!(
+                "span[{i}] goes from {} to {}; entries count from 1, and the last comes last",
+                self.0[i].from, self.0[i].to
+            ))),
+        }
+    }
+
     /// Entries in all of them.
     pub fn len(&self) -> u64 {
         self.0.iter().map(|span| u64::from(span.to.saturating_sub(span.from)) + 1).sum()
@@ -77,15 +89,9 @@ impl TryFrom<Written> for Spans {
             Written::Text(text) => return text.parse(),
             Written::List(list) => list,
         };
-        let one = |(i, FromTo { from, to }): (usize, FromTo)| match from == 0 || to < from {
-            true => Err(format!(
-                "span[{i}] goes from {from} to {to}; entries count from 1, and the last comes last"
-            )),
-            false => Ok(Span::new(from, to)),
-        };
         match list.is_empty() {
             true => Err("span is empty; name the entries".to_owned()),
-            false => list.into_iter().enumerate().map(one).collect::<Result<_, _>>().map(Self),
+            false => Ok(Self(list.into_iter().map(|FromTo { from, to }| Span { from, to }).collect())),
         }
     }
 }

@@ -19,6 +19,7 @@ pub struct Trim {
     #[serde(flatten)]
     pub at: AtThread,
     /// The entries, such as 7 or 7,9,12
+    #[schemars(example = &"1..2")]
     pub span: Spans,
     /// The placeholder; one that names the entry when left out
     #[arg(long)]
@@ -34,6 +35,7 @@ impl Operation for Trim {
 
     fn run(self, context: &Context) -> Outcome<Changed> {
         let (found, span) = (context.find_now(&self.at)?, self.span);
+        span.check()?;
         if span.len() > MOST {
             let named = span.len();
             return Err(Fault::usage(format!("{named} entries are named, and {MOST} is the most at a time")));

@@ -16,6 +16,7 @@ pub struct Truncate {
     #[serde(flatten)]
     pub at: AtThread,
     /// The entries to hide, such as 3..50 or 3..10,12..50
+    #[schemars(example = &"1..2")]
     pub span: Spans,
     /// The marker; one that counts the entries when left out
     #[arg(long)]
@@ -32,6 +33,7 @@ impl Operation for Truncate {
 
     fn run(self, context: &Context) -> Outcome<Changed> {
         let (found, span) = (context.find_now(&self.at)?, self.span);
+        span.check()?;
         let text = self.text.unwrap_or_else(|| format!("[{} entries not shown: {span}]", span.len()));
         let hide = |thread: &mut komado_engine::Thread<'_>| thread.truncate(span.0.clone(), &text, "by_hand");
         change::make(context, &found, hide, |seq| Change {

@@ -89,7 +89,10 @@ fn operation(row: &Row, route: &Path, generator: &mut SchemaGenerator) -> Value 
     let mut request = (row.request)(generator).to_value();
     let about = request["description"].as_str().unwrap_or(row.title).replace('\n', " ");
     let mut required: Vec<String> = serde_json::from_value(request["required"].take()).unwrap_or_default();
-    let Value::Object(mut fields) = request["properties"].take() else { return Value::Null };
+    let mut fields = match request["properties"].take() {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
     let names: Vec<String> = fields.keys().filter(|name| is_in_path(route, name)).cloned().collect();
     required.retain(|name| !names.contains(name));
     let mut parameters: Vec<Value> = Vec::new();
@@ -109,12 +112,16 @@ fn operation(row: &Row, route: &Path, generator: &mut SchemaGenerator) -> Value 
     let has_body = matches!(route.method, Method::Post | Method::Put) && !fields.is_empty();
     if has_body {
         let is_needed = !required.is_empty();
+        let example: Map<String, Value> = required
+            .iter()
+            .filter_map(|name| Some((name.clone(), fields.get(name)?.pointer("/examples/0")?.clone())))
+            .collect();
+        let example = request.pointer("/examples/0").cloned().unwrap_or(Value::Object(example));
         let mut body = json!({ "type": "object", "properties": fields, "additionalProperties": false });
         if is_needed {
             body["required"] = json!(required);
         }
-        said["requestBody"] =
-            json!({ "required": is_needed, "content": { "application/json": { "schema": body } } });
+        said["requestBody"] = json!({ "required": is_needed, "content": { "application/json": { "schema": body, "example": example } } });
     } else {
         let rest = fields.into_iter().map(|(name, schema)| {
             let is_needed = required.contains(&name);

@@ -16,6 +16,9 @@ fn elsewhere(method: &str, path: &str) -> Option<(&'static str, Option<Value>, &
         ("post", "/api/v1/cleanup") => ("", Some(json!({ "days": 0 })), &[403]),
         ("get", "/api/v1/recall") => ("?query=%E9%9D%92%E3%81%84%E9%8D%B54711&mode=exact", None, &[200]),
         ("get", "/api/v1/models") => ("", None, &[200]),
+        ("get", "/api/v1/models/learned") => ("", None, &[403]),
+        ("delete", "/api/v1/models/learned") => ("?about=m", None, &[403]),
+        ("post", "/api/v1/explain-error") => ("", Some(json!({ "status": 400, "body": "x" })), &[200]),
         ("get", "/api/v1/lessons") => ("?session=of-ann", None, &[404]),
         ("get", "/api/v1/events") => ("", None, &[200]),
         ("post", "/api/v1/import") => ("", None, &[403]),
@@ -41,7 +44,11 @@ async fn furnished() -> (Place, String, String) {
 /// A body that the operation would take: the example of its schema.
 fn example(document: &Value, operation: &Value) -> Option<Value> {
     let content = operation["requestBody"]["content"].as_object()?;
-    let schema = content.values().next()?.get("schema")?;
+    let body = content.values().next()?;
+    if let Some(example) = body.get("example") {
+        return Some(example.clone());
+    }
+    let schema = body.get("schema")?;
     let name = |schema: &Value| schema["$ref"].as_str().map(|name| name.trim_start_matches('#').to_owned());
     let choices = schema["oneOf"].as_array().into_iter().flatten();
     let reference = name(schema).or_else(|| choices.filter_map(name).next())?;
@@ -58,7 +65,7 @@ fn filled(path: &str, operation: &Value, session: &str) -> String {
         }
     }
     let path = path.replace("{session}", session).replace("{thread}", "root").replace("{seq}", "1");
-    let path = path.replace("{reference}", "@1").replacen("/api/v1", "", 1);
+    let path = path.replace("{ref_id}", "@1").replacen("/api/v1", "", 1);
     if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
 }
 
