@@ -221,10 +221,7 @@ pub(crate) fn working_folder() -> Outcome<PathBuf> {
     })
 }
 
-/// This machine's name.
-pub(crate) fn hostname() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
+pub(crate) use komado_ops::session::hostname;
 
 /// The gateway shares it between threads.
 const _: () = {

@@ -5,7 +5,7 @@ use crate::fault::{Fault, Outcome};
 use crate::verb;
 use clap::{Parser, Subcommand};
 use komado_config::InFolder;
-use komado_ops::edit;
+use komado_ops::{edit, session};
 
 /// Keeps an LLM agent's conversation inside its window, on disk, and never loses a word.
 ///
@@ -44,6 +44,20 @@ macro_rules! verbs {
 
 verbs! {
     operations {
+        /// Make a session
+        New => session::New,
+        /// End a session well
+        Complete => session::Complete,
+        /// End a session with a reason
+        Fail => session::Fail,
+        /// Stop a session
+        Stop => session::Stop,
+        /// Let a session wait
+        Pause => session::Pause,
+        /// Let a session go on
+        Resume => session::Resume,
+        /// Count sessions, tokens and time
+        Stats => session::StatsOf,
         /// Go back to a moment, as if nothing after it had happened
         Rewind => edit::Rewind,
         /// Undo one edit and keep everything said since
@@ -58,8 +72,6 @@ verbs! {
         Trim => edit::Trim,
     }
     modules {
-        /// Make a session
-        New => new,
         /// Set system prompt, tools and parameters
         Setup => setup,
         /// Add messages: text, standard input, or JSON lines
@@ -104,16 +116,6 @@ verbs! {
         Redact => redact,
         /// List sessions, or one session's threads
         Sessions => sessions,
-        /// End a session well
-        Complete => complete,
-        /// End a session with a reason
-        Fail => fail,
-        /// End a session because you want it so
-        Stop => stop,
-        /// Let a session wait
-        Pause => pause,
-        /// Let a session go on
-        Resume => resume,
         /// Write a session to a file or to standard output
         Export => export,
         /// Read a session that was exported
@@ -126,8 +128,6 @@ verbs! {
         Cleanup => cleanup,
         /// Check everything, and make again what can be made again
         Doctor => doctor,
-        /// Count sessions, tokens and time
-        Stats => stats,
         /// Tell what happened in many sessions: usage, common questions, performance
         Report => report,
         /// Show each setting and where it came from

@@ -4,6 +4,7 @@ mod change;
 mod model;
 mod output;
 pub(crate) mod recall;
+mod session;
 
 use crate::fault::Outcome;
 use crate::paper::Paper;

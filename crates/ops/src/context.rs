@@ -7,7 +7,7 @@ use crate::operation::Operation;
 use crate::progress::Progress;
 use komado_config::Config;
 use komado_core::session::Session;
-use komado_core::{Address, SessionId, ThreadId};
+use komado_core::{Address, BadId, SessionId, ThreadId};
 use komado_engine::engine::Found;
 use komado_engine::model::{ModelResolver, Note};
 use komado_engine::{Engine, Thread};
@@ -134,15 +134,48 @@ impl Context {
         let Target { session, thread, seq } = given.into();
         let whole = |session| Address { session, thread: None, seq: None };
         let address = match (session, &self.naming) {
-            (Some(text), Naming::Exact) => whole(SessionId::new(text)?),
+            (Some(text), Naming::Exact) => whole(self.named(SessionId::new(text))?),
             (Some(text), _) => text.parse()?,
             (None, Naming::Prefix { default: Some(text) }) => text.parse()?,
             (None, _) => whole(self.only_session()?),
         };
-        let thread = thread.map(ThreadId::new).transpose()?.or(address.thread);
+        let thread = thread.map(|id| self.named(ThreadId::new(id))).transpose()?.or(address.thread);
         let session = self.find_session(&address.session)?;
         let thread = self.find_thread(&session, thread)?;
         Ok(Found { session, thread, seq: seq.or(address.seq) })
+    }
+
+    /// A name that was given. Where names are given in full, one that cannot be a name does not fit the schema.
+    fn named<T>(&self, name: Result<T, BadId>) -> Outcome<T> {
+        name.map_err(|error| match self.naming {
+            Naming::Exact => Fault::new(Exit::Malformed, error.to_string()),
+            Naming::Prefix { .. } => error.into(),
+        })
+    }
+
+    /// A name for a session that is to be made: refused where it is taken by one that the caller may not see, or kept for
+    /// another user.
+    pub fn free_name(&self, id: &str) -> Outcome<SessionId> {
+        let name = self.named(SessionId::new(id))?;
+        let is_free = match self.engine.session(&name) {
+            Ok(session) => self.caller.may_see(&session),
+            Err(_) => self.caller.may_name(&name),
+        };
+        match is_free {
+            true => Ok(name),
+            false => Err(Fault::new(
+                Exit::Forbidden,
+                format!("the name {id:?} cannot be used; choose another one, or leave it out"),
+            )),
+        }
+    }
+
+    /// The folder of a session, for a caller on this machine. Where things lie on a server's disk is told to no key, and
+    /// not over HTTP.
+    pub fn folder(&self, id: &SessionId) -> Option<String> {
+        let is_here = self.naming != Naming::Exact && self.caller.key.is_none();
+        let files = self.files.as_ref().filter(|_| is_here)?;
+        files.folder(id).ok().map(|folder| folder.display().to_string())
     }
 
     /// The same for an operation that changes what is now: a moment in the past cannot be meant.

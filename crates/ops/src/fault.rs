@@ -231,6 +231,21 @@ impl From<komado_engine::model::ModelError> for Fault {
     }
 }
 
+impl From<komado_agent::Error> for Fault {
+    fn from(error: komado_agent::Error) -> Self {
+        use komado_agent::Error;
+        use komado_agent::source;
+        match error {
+            Error::Engine(error) => error.into(),
+            Error::Io(error) => error.into(),
+            Error::Source(source::Error::Away { .. }) => Self::new(Exit::Away, error.to_string()),
+            Error::Source(source::Error::Refused { .. }) => Self::new(Exit::Refused, error.to_string()),
+            Error::Source(_) | Error::Playbook(_) | Error::Builtin(_) => Self::input(error.to_string()),
+            other => Self::new(Exit::Failed, other.to_string()),
+        }
+    }
+}
+
 impl From<Store> for Fault {
     fn from(error: Store) -> Self {
         let exit = match &error {

@@ -15,7 +15,6 @@ mod page;
 pub(crate) mod problem;
 mod report;
 mod search;
-mod session;
 mod shape;
 mod stream;
 mod tag;
@@ -87,15 +86,6 @@ pub(crate) fn forget_session(base_dir: &Path, id: &SessionId) -> Outcome {
 /// Every route that is in the document.
 fn routed() -> OpenApiRouter<Arc<House>> {
     OpenApiRouter::with_openapi(Top::openapi())
-        .routes(routes!(session::list, session::create))
-        .routes(routes!(session::one, session::remove))
-        .routes(routes!(session::complete))
-        .routes(routes!(session::fail))
-        .routes(routes!(session::stop))
-        .routes(routes!(session::pause))
-        .routes(routes!(session::resume))
-        .routes(routes!(session::stats))
-        .routes(routes!(session::cleanup))
         .routes(routes!(report::report))
         .routes(routes!(thread::list))
         .routes(routes!(thread::tree))

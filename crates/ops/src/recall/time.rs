@@ -1,5 +1,6 @@
 //! Times as people write them: a day, a moment, or how long ago.
 
+use crate::clock::stamp;
 use crate::{Fault, Outcome};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -39,11 +40,6 @@ fn time(name: &str, text: &str, now: &str, into: SignedDuration) -> Outcome<Stri
     let seconds = count.checked_mul(unit).filter(|seconds| *seconds >= 0).ok_or_else(wrong)?;
     let now: Timestamp = now.parse().map_err(|_| wrong())?;
     Ok(stamp(now.checked_sub(SignedDuration::from_secs(seconds)).map_err(|_| wrong())?))
-}
-
-/// A time as every file of ours writes it: all of one length, so that they sort as text.
-fn stamp(time: Timestamp) -> String {
-    format!("{time:.6}")
 }
 
 #[cfg(test)]

@@ -166,7 +166,7 @@ pub(super) async fn append(call: Call, Named(at): Named<In>, request: Request) -
     let said = call.run(move |desk| {
         let given: Append = take::parse(&bytes)?;
         let found = desk.thread(&at)?;
-        let room = desk.shared.room(&found.session);
+        let room = desk.app.lock(&found.session);
         let shared = std::sync::Arc::clone(&desk.shared);
         let Some(key) = key else {
             let _held = room.lock().unwrap_or_else(PoisonError::into_inner);

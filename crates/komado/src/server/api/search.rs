@@ -98,7 +98,7 @@ pub(super) async fn redact(
             Some(entry) => moment(desk, &at, entry)?,
             None => Address { session: session.clone(), thread: None, seq: None },
         };
-        let room = desk.shared.room(&session);
+        let room = desk.app.lock(&session);
         let _held = room.lock().unwrap_or_else(PoisonError::into_inner);
         let args = verb::redact::Args {
             address,

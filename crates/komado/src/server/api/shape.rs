@@ -86,53 +86,6 @@ pub(super) enum State {
     Stopped,
 }
 
-/// A page of sessions, in the order they were made.
-#[derive(ToSchema)]
-pub(super) struct Sessions {
-    items: Vec<Session>,
-    /// The cursor of the next page; null at the end.
-    next: Option<String>,
-}
-
-/// A session that was made.
-#[derive(ToSchema)]
-pub(super) struct Made {
-    session: String,
-    user: Option<String>,
-    task: String,
-    model: Option<String>,
-    window: Option<u32>,
-    window_from: Option<String>,
-    meter: String,
-    persona: Option<String>,
-    status: State,
-}
-
-/// A session's new state.
-#[derive(ToSchema)]
-pub(super) struct Entered {
-    session: String,
-    status: State,
-    completed_at: Option<String>,
-    error_message: Option<String>,
-    /// Child threads that ended with it.
-    aborted: Vec<String>,
-    /// The command that undoes it.
-    undo: String,
-}
-
-/// Sums over sessions.
-#[derive(ToSchema)]
-pub(super) struct Stats {
-    by_status: Value,
-    by_user: Vec<Value>,
-    running: Vec<Value>,
-    failed: Vec<Value>,
-    avg_minutes: Option<f64>,
-    total_tokens: u64,
-    average_tokens: Option<f64>,
-}
-
 /// What happened in many sessions, as `komado report --json` prints it; docs/report.md has every field.
 #[derive(ToSchema)]
 pub(super) struct Report {

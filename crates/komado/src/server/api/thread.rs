@@ -259,7 +259,7 @@ pub(super) async fn tell(call: Call, Named(at): Named<In>, Body(body): Body<Tell
         let found = desk.thread(&at)?;
         let to = ThreadId::new(body.to)?;
         desk.known(&found.session, &to)?;
-        let room = desk.shared.room(&found.session);
+        let room = desk.app.lock(&found.session);
         let _held = room.lock().unwrap_or_else(PoisonError::into_inner);
         desk.check_thread(&found)?;
         let args =

@@ -3,17 +3,15 @@
 use super::desk::{Desk, Words};
 use super::tool::{Answer, Errand};
 use crate::fault::Outcome;
-use crate::verb::sessions;
 use komado_ops::Effect;
-use komado_store::{Mode, Query};
+use komado_store::Mode;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Entries of a journal in one answer, unless more are asked for.
 const ENTRIES: u32 = 50;
-/// Sessions in one answer, unless more are asked for.
-const SESSIONS: usize = 50;
+
 /// Says what fills a window.
 #[derive(Deserialize, JsonSchema, Debug)]
 #[serde(deny_unknown_fields)]
@@ -119,35 +117,5 @@ impl Errand for Show {
             "text": text,
         });
         Ok(Answer { text, value })
-    }
-}
-
-/// Lists sessions.
-#[derive(Deserialize, JsonSchema, Debug)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Sessions {
-    /// Only sessions in this state: queued, running, paused, completed, failed or stopped.
-    status: Option<String>,
-    /// Only this user's.
-    user: Option<String>,
-    /// Sessions at most, the newest; 50 when left out.
-    #[schemars(range(min = 1, max = 1000))]
-    limit: Option<u32>,
-}
-
-impl Errand for Sessions {
-    const NAME: &'static str = "sessions";
-    const TITLE: &'static str = "List sessions";
-    const ABOUT: &'static str =
-        "List the sessions that may be seen, the newest last, with state and counters.";
-    const EFFECT: Effect = Effect::Read;
-
-    fn run(self, desk: &Desk) -> Outcome<Answer> {
-        let status = self.status.as_deref().map(sessions::state).transpose()?;
-        let query = Query { status, user: self.user, ..Query::default() };
-        let limit = self.limit.map_or(SESSIONS, |n| n as usize);
-        let newest = sessions::newest(&desk.app, query, limit, |one| desk.guest.may_see(one))?;
-        let rows: Vec<Value> = newest.iter().map(sessions::as_json).collect();
-        Ok(Answer { text: sessions::lines(&newest).join("\n"), value: json!({ "sessions": rows }) })
     }
 }

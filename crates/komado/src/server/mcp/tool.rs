@@ -7,7 +7,7 @@ use super::desk::Desk;
 use super::effect::hints;
 use super::{reading, threads, writing};
 use crate::fault::{Exit, Fault, Outcome};
-use komado_ops::{Effect, Missing, Naming};
+use komado_ops::{Effect, Missing, Naming, Reader};
 use rmcp::handler::server::common::schema_for_type;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
@@ -64,13 +64,11 @@ impl Row {
 }
 
 /// Every tool, in the order in which they are listed.
-pub(super) const ALL: [Row; 15] = [
+pub(super) const ALL: [Row; 13] = [
     Row::of::<reading::Context>(),
     Row::of::<reading::Log>(),
     Row::of::<reading::Show>(),
-    Row::of::<reading::Sessions>(),
     Row::of::<threads::Threads>(),
-    Row::of::<writing::New>(),
     Row::of::<writing::Append>(),
     Row::of::<writing::Condense>(),
     Row::of::<writing::Fit>(),
@@ -139,7 +137,7 @@ fn described(row: &komado_ops::Row) -> Tool {
 fn operate(row: &komado_ops::Row, given: JsonObject, desk: &Desk) -> Outcome<Answer> {
     let naming = Naming::Prefix { default: desk.named.clone() };
     let context = desk.app.context.of(desk.guest.clone(), naming);
-    let answer = row.call(given, &context, |_| Ok(())).map_err(|fault| told(row, fault))?;
+    let answer = row.call(given, &context, Reader::Model, |_| Ok(())).map_err(|fault| told(row, fault))?;
     let value: Value = serde_json::from_str(&answer.json)?;
     Ok(Answer { text: answer.text.unwrap_or(answer.json), value })
 }
@@ -205,7 +203,8 @@ mod tests {
         let run = |desk: &Desk, name: &str, given: Value| {
             find(name).unwrap()(given.as_object().unwrap().clone(), desk)
         };
-        let made = run(&ann, "new", json!({ "user": "bob", "window": 4000 })).unwrap();
+        assert!(run(&ann, "new", json!({ "user": "bob", "window": 4000 })).is_err());
+        let made = run(&ann, "new", json!({ "window": 4000 })).unwrap();
         let hers = made.value["session"].as_str().unwrap().to_owned();
         run(&ann, "append", json!({ "session": hers, "text": "the secret is 合言葉" })).unwrap();
         for tool in all() {

@@ -9,44 +9,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::io::Write;
 
-/// Makes a session.
-#[derive(Deserialize, JsonSchema, Debug)]
-#[serde(deny_unknown_fields)]
-pub(super) struct New {
-    /// The model it will talk to.
-    model: Option<String>,
-    /// The model's window in tokens.
-    #[schemars(range(min = 1))]
-    window: Option<u32>,
-    /// Whose session it is; the user of the key where there is one.
-    user: Option<String>,
-    /// What it works on, such as github:ann/tool/issue/27.
-    task: Option<String>,
-    /// The system prompt.
-    system: Option<String>,
-}
-
-impl Errand for New {
-    const NAME: &'static str = "new";
-    const TITLE: &'static str = "Make a session";
-    const ABOUT: &'static str =
-        "Make a session: a journal of its own, in which messages can be kept and found again.";
-    const EFFECT: Effect = Effect::Add;
-
-    fn run(self, desk: &Desk) -> Outcome<Answer> {
-        let user = match (&desk.guest.user, desk.guest.sees_all) {
-            (own, true) => self.user.or_else(|| own.clone()),
-            (Some(own), false) => Some(own.clone()),
-            (None, false) => {
-                return Err(Fault::usage("this key belongs to no user, and could not see what it made"));
-            }
-        };
-        let words = Words::of("new").option("model", self.model).option("window", self.window);
-        let words = words.option("user", user).option("task", self.task).option("system", self.system);
-        desk.change(&words.all())
-    }
-}
-
 /// Adds a message.
 #[derive(Deserialize, JsonSchema, Debug)]
 #[serde(deny_unknown_fields)]

@@ -4,7 +4,7 @@ use super::answer::Answer;
 use super::interrupt::Interrupt;
 use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
-use crate::verb::{change, new};
+use crate::verb::change;
 use clap::Args as ClapArgs;
 use komado_core::journal::Setup;
 use komado_core::message::Message;
@@ -15,6 +15,7 @@ use komado_engine::converse::{Conversed, Library};
 use komado_engine::engine::Found;
 use komado_engine::model::{ModelChoice, ResolvedModel, SCRIPTED};
 use komado_engine::{Error as Engine, Thread};
+use komado_ops::session;
 use komado_store::Mode;
 
 /// What stands before a new conversation.
@@ -136,21 +137,21 @@ impl Talk {
 
 /// Makes the session of a conversation.
 fn make(app: &App, model: &ResolvedModel, beginning: Beginning) -> Outcome<Found> {
-    let session = SessionId::new(uuid::Uuid::new_v4().to_string())?;
+    let id = SessionId::new(uuid::Uuid::new_v4().to_string())?;
     let mut config = model.config();
     let named = config.model.as_deref().filter(|name| *name != SCRIPTED);
-    config.meter = new::meter(app, None, named)?.name().to_owned();
+    config.meter = session::meter(app, None, named)?.name().to_owned();
     config.compression_threshold = Some(app.context.config.compression_threshold);
-    let made = new::Made { config, user: None, task: None, queued: false };
-    app.context.engine.create(&made.meta(app, &session)?)?;
+    let made = session::Attributes { config, user: None, task: None, queued: false };
+    app.context.engine.create(&made.meta(app, &id)?)?;
     let setup = Setup { system: beginning.system, ..Setup::default() };
     let setup = if beginning.tools { Library::offered(setup) } else { setup };
     if setup != Setup::default() {
-        let mut root = app.context.engine.open(&session, &ThreadId::root(), Mode::Write)?;
+        let mut root = app.context.engine.open(&id, &ThreadId::root(), Mode::Write)?;
         root.set_up(setup)?;
         root.settle()?;
     }
-    Ok(Found { session, thread: ThreadId::root(), seq: None })
+    Ok(Found { session: id, thread: ThreadId::root(), seq: None })
 }
 
 /// There must be something to answer: a conversation that is empty, or whose last word is the model's, is not sent.

@@ -5,7 +5,6 @@ use crate::app::{App, hostname};
 use crate::fault::{Exit, Fault, Outcome};
 use crate::kit::{brief, folder, tools};
 use crate::thrift;
-use crate::verb::new;
 use crate::verb::playbook::right;
 use crate::verb::task::fault;
 use komado_agent::handler::{self, Brief, Kit, Orders, Verdict, Vigil};
@@ -153,7 +152,7 @@ fn ready(app: &App, choice: &ModelChoice, task: &Task, taken: &Taken, cancel: &C
     let folder = folder::of(app, task, &taken.job.session, cancel)?;
     let mut config = model.config();
     let named = config.model.as_deref().filter(|_| !model.is_scripted());
-    let meter = new::meter(app, None, named)?;
+    let meter = komado_ops::session::meter(app, None, named)?;
     config.meter = meter.name().to_owned();
     thrift::unpack(meter);
     config.compression_threshold = Some(app.context.config.compression_threshold);

@@ -1,19 +1,61 @@
-//! What a session says for its child threads, as it is written on the command line.
+//! What a session says for its child threads.
 //!
 //! Read by hand and not by serde, so that a wrong value is named with its key and with what it may be.
 
 use komado_core::journal::Ratio;
 use komado_core::session::StelisConfig;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
+use std::str::FromStr;
 
 /// The deepest nesting that can be asked for; as in the settings.
 const DEEPEST: u64 = 100;
 
+/// What the child threads of a session get; what is left out is as the settings say.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(try_from = "Value")]
+#[schemars(!try_from, deny_unknown_fields)]
+pub struct ChildSettings {
+    /// False when none may be started.
+    pub enabled: Option<bool>,
+    /// What a child has of its parent's window.
+    #[schemars(range(min = 0.01, max = 0.99))]
+    pub default_window_ratio: Option<f64>,
+    /// How deep they may nest.
+    #[schemars(range(min = 0, max = 100))]
+    pub max_depth: Option<u32>,
+}
+
+impl From<ChildSettings> for StelisConfig {
+    fn from(given: ChildSettings) -> Self {
+        let ChildSettings { enabled, default_window_ratio, max_depth } = given;
+        Self { enabled, default_window_ratio, max_depth }
+    }
+}
+
+impl FromStr for ChildSettings {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let value: Value = serde_json::from_str(text)
+            .map_err(|error| format!("not JSON: {error}; write such as {{\"default_window_ratio\":0.7}}"))?;
+        value.try_into()
+    }
+}
+
+impl TryFrom<Value> for ChildSettings {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Self, String> {
+        let StelisConfig { enabled, default_window_ratio, max_depth } = parse(&value)?;
+        Ok(Self { enabled, default_window_ratio, max_depth })
+    }
+}
+
 /// Reads a `stelis_config`, bare or under that name.
-pub(crate) fn parse(text: &str) -> Result<StelisConfig, String> {
-    let value: Value = serde_json::from_str(text)
-        .map_err(|error| format!("not JSON: {error}; write such as {{\"default_window_ratio\":0.7}}"))?;
-    let inner = value.get("stelis_config").unwrap_or(&value);
+fn parse(value: &Value) -> Result<StelisConfig, String> {
+    let inner = value.get("stelis_config").unwrap_or(value);
     let Value::Object(fields) = inner else { return Err(format!("must be a JSON object, not: {inner}")) };
     let mut config = StelisConfig::default();
     for (key, value) in fields {
@@ -55,6 +97,7 @@ mod tests {
     fn the_seeds_form_is_read_bare_and_under_its_name() {
         let bare = r#"{"enabled":true,"default_window_ratio":0.8,"max_depth":3}"#;
         let want = StelisConfig { enabled: Some(true), default_window_ratio: Some(0.8), max_depth: Some(3) };
+        let parse = |text: &str| text.parse::<ChildSettings>().map(StelisConfig::from);
         assert_eq!(parse(bare), Ok(want));
         assert_eq!(parse(&format!(r#"{{"stelis_config":{bare}}}"#)), Ok(want));
         assert_eq!(parse("{}"), Ok(StelisConfig::default()));
@@ -78,7 +121,7 @@ mod tests {
             ("0.7", "must be a JSON object"),
             ("{", "not JSON"),
         ] {
-            let error = parse(text).unwrap_err();
+            let error = text.parse::<ChildSettings>().unwrap_err();
             assert!(error.contains(words), "{text}: {error}");
         }
     }
