@@ -187,6 +187,27 @@ impl From<Engine> for Fault {
     }
 }
 
+impl From<komado_engine::output::Error> for Fault {
+    fn from(error: komado_engine::output::Error) -> Self {
+        use komado_engine::output::Error;
+        let exit = match error {
+            Error::Engine(error) => return error.into(),
+            Error::Io(error) => return error.into(),
+            Error::NoOutput { .. } | Error::NoLine { .. } | Error::NoChars { .. } => Exit::NotFound,
+            Error::NoWords { .. } => Exit::Refused,
+            Error::BadPattern(_) | Error::BadReference { .. } => Exit::BadInput,
+            _ => Exit::Usage,
+        };
+        Self::new(exit, error.to_string())
+    }
+}
+
+impl From<komado_engine::model::ModelError> for Fault {
+    fn from(error: komado_engine::model::ModelError) -> Self {
+        Engine::from(error).into()
+    }
+}
+
 impl From<komado_agent::Error> for Fault {
     fn from(error: komado_agent::Error) -> Self {
         use komado_agent::Error;
