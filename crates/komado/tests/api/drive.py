@@ -1,6 +1,6 @@
-"""Starts `komado serve` with sample sessions and runs schemathesis against the document that it serves.
+"""Starts `komado serve` with sample sessions, lints the document that it serves, and runs schemathesis against it.
 
-Usage: drive.py KOMADO SCHEMATHESIS [OPTIONS OF `schemathesis run`]
+Usage: drive.py KOMADO SCHEMATHESIS REDOCLY [OPTIONS OF `schemathesis run`]
 """
 
 import json
@@ -14,7 +14,8 @@ import time
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
-KOMADO, SCHEMATHESIS, MORE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3:]
+KOMADO, SCHEMATHESIS, REDOCLY = map(os.path.abspath, sys.argv[1:4])
+MORE = sys.argv[4:]
 
 
 def free_port():
@@ -42,7 +43,7 @@ def main():
             wait(server, url, key)
             for name in ["demo", "scrap"]:
                 furnish(url, key, name)
-            return run(url, key)
+            return max(lint(url, key, folder), run(url, key))
         finally:
             server.terminate()
             server.wait(10)
@@ -80,6 +81,14 @@ def furnish(url, key, name):
     ]
     call(url, key, f"/sessions/{name}/threads/root/entries", {"messages": messages})
     call(url, key, f"/sessions/{name}/threads/root/start", {"name": "child", "label": "調査"})
+
+
+def lint(url, key, folder):
+    """The document by the strict rules of Redocly: a warning is a failure."""
+    path = pathlib.Path(folder) / "openapi.json"
+    path.write_text(json.dumps(call(url, key, "/openapi.json"), indent=1))
+    command = [REDOCLY, "lint", "--config", str(HERE / "redocly.yaml"), "--max-problems", "1000", str(path)]
+    return subprocess.run(command, env={**os.environ, "REDOCLY_TELEMETRY": "off", "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true"}).returncode
 
 
 def run(url, key):
