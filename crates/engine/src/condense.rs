@@ -23,6 +23,7 @@ mod frame;
 mod language;
 mod leaving;
 mod marker;
+#[cfg(feature = "client")]
 mod model;
 mod prompt;
 mod render;
@@ -38,6 +39,7 @@ pub(crate) use cut::{prefix as cut_prefix, split as cut_split};
 pub use declined::Declined;
 pub use digest::ByDigest;
 pub use language::Language;
+#[cfg(feature = "client")]
 pub use model::ByModel;
 pub use scripted::Scripted;
 pub use settings::{Reach, Settings};

@@ -4,7 +4,7 @@
 //! searched. Those calls are answered here, and the model is asked again. Calls of other tools are handed to the caller:
 //! nothing is run on anyone's machine. A model that does not stop calling is told to, once, and then the loop ends.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fit::Ladder;
 use crate::output::tools::{self, is_reader};
 use crate::recall::{self, Scope};
@@ -14,6 +14,7 @@ use komado_core::head::Kind;
 use komado_core::journal::{Reply, Setup};
 use komado_core::message::{Call, Message, Outcome, Part};
 use komado_core::raw::Raw;
+use komado_core::view::What;
 use komado_core::{Role, Seq};
 
 /// Most rounds of calls that are answered for one question.
@@ -106,6 +107,23 @@ pub struct Conversed {
 }
 
 impl Thread<'_> {
+    /// There must be something to answer: a conversation that is empty, or whose last word is the model's, is not sent.
+    pub fn check_question(&self) -> Result<()> {
+        let mut last = None;
+        self.view().each_item(self.source(), |item| last = Some(item))?;
+        let kind = match last.map(|item| (item.seq, item.what)) {
+            None => return Err(Error::NothingToAnswer("nothing was said yet: ask something")),
+            Some((_, What::Said(kind))) => kind,
+            Some((_, What::Shown)) => return Ok(()),
+            Some((seq, What::Replaced(_))) => self.source().head(seq)?.kind,
+        };
+        if kind == Kind::Assistant && self.view().open().calls.is_empty() {
+            let why = "the last word is the model's: ask something new, or rewind first";
+            return Err(Error::NothingToAnswer(why));
+        }
+        Ok(())
+    }
+
     /// Asks the model, answers the calls that `tools` knows, and asks again, until it says something or calls another tool.
     pub fn converse(
         &mut self,

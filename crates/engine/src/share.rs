@@ -19,6 +19,40 @@ use std::fmt;
 /// The fewest tokens that a thread can work in, beside its answer and its buffer.
 pub const LEAST: u64 = 256;
 
+/// What a spawned thread has of a window, and what protects those above it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Portion {
+    /// The share in force.
+    pub share: Share,
+    /// Its numbers in the window at hand.
+    pub shares: Shares,
+    window: u64,
+}
+
+impl Portion {
+    /// `share` in a window of `window` tokens; of the one that was shared out while none is given.
+    pub fn new(share: Share, window: Option<u64>) -> Self {
+        let window = window.unwrap_or(share.window);
+        Self { shares: Shares::of(&share, window), share, window }
+    }
+
+    /// What is seen of the threads above, in tokens.
+    pub fn above(&self) -> u64 {
+        u64::from(self.share.tokens())
+    }
+
+    /// What the thread's own items, its answer and its buffer may take together.
+    pub fn room(&self) -> u64 {
+        self.shares.room()
+    }
+
+    /// All that its view may take: what it sees of the threads above, and its own room. Never more than the window, also
+    /// where what is seen above is: then the view is over it.
+    pub fn window(&self) -> u64 {
+        (self.above() + self.room()).min(self.window)
+    }
+}
+
 /// A share in which nothing can be said.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NoRoom {
@@ -78,6 +112,11 @@ impl Thread<'_> {
         } else {
             Error::NotSpawned { thread }
         }
+    }
+
+    /// What the thread has of a window of `window` tokens; none for a thread that was not spawned.
+    pub fn portion(&self, window: Option<u64>) -> Result<Option<Portion>> {
+        Ok(self.share()?.map(|share| Portion::new(share, window)))
     }
 
     /// A window of `window` tokens, shared out between this thread and those above it.

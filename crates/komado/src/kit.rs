@@ -4,7 +4,6 @@ pub(crate) mod folder;
 
 use crate::app::App;
 use crate::fault::{Fault, Outcome};
-use crate::trust::regular;
 use crate::verb::confine;
 use crate::verb::task::fault;
 use komado_agent::builtin::{Builtin, Workshop, beginning};
@@ -12,6 +11,7 @@ use komado_agent::handler::Brief;
 use komado_agent::mcp::{How, Server, Servers};
 use komado_agent::sandbox::Confinement;
 use komado_agent::tools::Toolbox;
+use komado_config::regular;
 use komado_provider::Cancel;
 use std::io::Read;
 use std::path::Path;

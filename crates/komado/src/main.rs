@@ -5,17 +5,15 @@
 mod app;
 mod cli;
 mod clock;
-mod config;
 mod connect;
 mod descriptors;
 mod fault;
 mod gauge;
-mod heap;
 mod kit;
-mod mind;
 mod paper;
 mod private;
 mod progress;
+mod render;
 mod server;
 mod share;
 mod stores;
@@ -33,7 +31,7 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help and version are answers, everything else is a mistake; clap knows which and where to print.
             if error.use_stderr() && std::env::args_os().any(|arg| arg == "--json") {
-                return fault::Fault::usage(error.to_string().trim()).report(true);
+                return fault::report(&fault::Fault::usage(error.to_string().trim()), true);
             }
             if !error.use_stderr() {
                 let _ = error.print();
@@ -47,6 +45,6 @@ fn main() -> ExitCode {
     let json = cli.options.json;
     match cli::run(cli) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(fault) => fault.report(json),
+        Err(fault) => fault::report(&fault, json),
     }
 }

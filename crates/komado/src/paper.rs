@@ -5,6 +5,7 @@
 //! it goes, and JSON is on a terminal. Only [`Paper::raw`] gives bytes as they are.
 
 use crate::fault::Outcome;
+pub(crate) use komado_core::notation::grouped as number;
 use komado_core::notation::{shown, width as width_of};
 use serde::Serialize;
 use std::collections::hash_map::RandomState;
@@ -146,7 +147,7 @@ impl Paper {
     }
 
     /// Prints one JSON value on a line.
-    pub(crate) fn json<T: Serialize>(&mut self, value: &T) -> Outcome {
+    pub(crate) fn json<T: Serialize + ?Sized>(&mut self, value: &T) -> Outcome {
         let mut out = self.safe();
         serde_json::to_writer(&mut out, value)?;
         Ok(out.write_all(b"\n")?)
@@ -267,19 +268,6 @@ pub(crate) fn text_of(path: &Path) -> String {
 /// A number of things, with the word for one or many of them.
 pub(crate) fn count(n: u64, one: &str) -> String {
     format!("{} {one}{}", number(n), if n == 1 { "" } else { "s" })
-}
-
-/// A number with commas between thousands.
-pub(crate) fn number(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

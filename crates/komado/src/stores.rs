@@ -2,10 +2,10 @@
 
 use crate::app::hostname;
 use crate::clock::SystemClock;
-use crate::config::{Config, StoreWishes, mask};
 use crate::fault::{Fault, Outcome};
 use crate::paper::say;
 use crate::progress;
+use komado_config::{Config, StoreWishes, mask};
 use komado_engine::Clock;
 use komado_store::{Connecting, Error, FileStore, Holder, MemoryStore, Store, connect};
 use std::path::PathBuf;

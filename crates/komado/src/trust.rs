@@ -4,7 +4,6 @@
 //! each content. What was said is kept here: one small file for each consent, in the user's data folder and never in the
 //! folder it is about. This module shows nothing and asks nothing; it keeps and compares.
 
-pub(crate) mod regular;
 pub(crate) mod sessions;
 
 use crate::clock::SystemClock;
@@ -111,7 +110,7 @@ impl Consents {
     /// All of them, by path; of several about one path, the latest.
     pub(crate) fn list(&self) -> io::Result<Vec<Consent>> {
         let read = |file: &PathBuf| {
-            let bytes = regular::read(file, MOST).ok()?;
+            let bytes = komado_config::regular::read(file, MOST).ok()?;
             serde_json::from_slice::<Consent>(&bytes).ok()
         };
         let mut all: Vec<Consent> = self.files()?.iter().filter_map(read).collect();

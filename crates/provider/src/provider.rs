@@ -11,8 +11,8 @@ mod address;
 mod key;
 mod rows;
 
-pub use address::BadUrl;
-pub(crate) use address::{check, check_whole, is_loopback, shown};
+pub use address::{BadUrl, shown};
+pub(crate) use address::{check, check_whole, is_loopback};
 pub use key::{BadKey, Key};
 pub use rows::{ROWS, Row, row};
 

@@ -127,7 +127,7 @@ impl<'a> Line<'a> {
 }
 
 /// True for a character of a name that needs no quotes.
-pub(super) fn is_plain(c: char) -> bool {
+fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '/' | '@' | '+' | '-')
 }
 
@@ -193,4 +193,17 @@ pub(super) fn tame(c: char, out: &mut String) {
         c if is_wild(c) => escape(c, out),
         c => out.push(c),
     }
+}
+
+/// A number with commas between thousands.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }

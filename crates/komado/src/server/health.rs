@@ -6,13 +6,13 @@
 
 use super::House;
 use super::gateway::Gateway;
-use crate::config::OnFault;
 use crate::{private, stores};
 use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::{StatusCode, header};
+use komado_config::OnFault;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

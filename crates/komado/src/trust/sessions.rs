@@ -5,7 +5,7 @@
 //! of that text with the user's consents: no other person can know the text beforehand. A device and an inode would not do:
 //! both may be given to another folder later.
 
-use super::{About, Consents, regular};
+use super::{About, Consents};
 use crate::fault::{Fault, Outcome};
 use komado_core::notation::tamed;
 use std::fs::{DirBuilder, Metadata};
@@ -140,7 +140,7 @@ fn put(folder: &Path, text: &str) -> io::Result<()> {
 fn mark(folder: &Path) -> Option<String> {
     let path = folder.join(MARK);
     path.symlink_metadata().ok().filter(Metadata::is_file)?;
-    String::from_utf8(regular::read(&path, MOST).ok()?).ok()
+    String::from_utf8(komado_config::regular::read(&path, MOST).ok()?).ok()
 }
 
 /// True when nothing is in it but marks: two processes that begin at once may both put one. A folder or a link with such a

@@ -8,7 +8,7 @@ use super::chat::answer::{Answer, Undo};
 use super::chat::interrupt::Interrupt;
 use super::chat::talk::{Beginning, Talk};
 use crate::app::App;
-use crate::connect::Wishes;
+use crate::connect::ModelArgs;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::say;
 use clap::Args as ClapArgs;
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     #[arg(long)]
     again: bool,
     #[command(flatten)]
-    wishes: Wishes,
+    model: ModelArgs,
     #[command(flatten)]
     beginning: Beginning,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Args {
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let (address, question) = read(app, &args)?;
     let is_new = address.is_none();
-    let talk = Talk::open(app, address.as_ref(), args.wishes, args.beginning)?;
+    let talk = Talk::open(app, address.as_ref(), args.model.into(), args.beginning)?;
     if is_new {
         say(format!("session: {}", talk.name()));
     }
@@ -151,8 +151,8 @@ pub(super) fn row(talk: &Talk, conversed: &Conversed, answer: &Answer) -> Value 
         "usage": turned.reply.usage,
         "finish": turned.reply.finish,
         "tokens": answer.tokens,
-        "window": talk.connection.window.tokens,
-        "window_from": talk.connection.window.told.name(),
+        "window": talk.model.window.tokens,
+        "window_from": talk.model.window.told.name(),
         "turns": conversed.turns,
         "attempts": conversed.attempts,
         "edits": answer.edits,

@@ -2,12 +2,12 @@
 
 use super::change::{self, Change};
 use super::fit::{Room, condense_now};
-use super::span::Spans;
 use crate::app::App;
-use crate::connect::Wishes;
 use crate::fault::Outcome;
 use clap::Args as ClapArgs;
 use komado_core::Address;
+use komado_engine::model::ModelChoice;
+use komado_ops::span::Spans;
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
@@ -26,7 +26,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = app.find_now(&args.address)?;
     let Some(span) = args.span else {
         let room = args.room;
-        return condense_now(app, &found, |app, thread| room.budget(app, thread), &Wishes::default());
+        return condense_now(app, &found, |app, thread| room.budget(app, thread), &ModelChoice::default());
     };
     let text = args.text.map_or_else(super::append::read_stdin, Ok)?;
     change::make(

@@ -4,11 +4,12 @@ use crate::app::App;
 use crate::fault::Outcome;
 use crate::gauge;
 use crate::paper::{Ink, count, number};
-use crate::share::Portion;
+use crate::share;
 use clap::Args as ClapArgs;
 use komado_core::journal::Entry;
 use komado_core::{Address, View};
 use komado_engine::Thread;
+use komado_engine::share::Portion;
 use komado_store::Mode;
 use serde_json::json;
 
@@ -23,8 +24,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = app.find(&args.address)?;
-    let session = app.session(&found.session)?;
-    let thread = app.engine.open(&found.session, &found.thread, Mode::Read)?;
+    let session = app.context.session(&found.session)?;
+    let thread = app.context.engine.open(&found.session, &found.thread, Mode::Read)?;
     let view = match found.seq {
         Some(seq) => thread.view_at(seq)?,
         None => thread.view().clone(),
@@ -53,7 +54,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
             "free_tokens": window.map(|w| u64::from(w).saturating_sub(weight.tokens())),
             "items": weight.items,
             "above": weight.above,
-            "share": portion.as_ref().map(Portion::json),
+            "share": portion.as_ref().map(share::json),
             "parts": parts,
             "edits": view.edits().collect::<Vec<_>>(),
             "pins": view.pins().iter().map(|pin| [pin.from, pin.to]).collect::<Vec<_>>(),
@@ -70,8 +71,8 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         app.paper.line(line)?;
     }
     if let Some(portion) = &portion {
-        app.paper.fit(&format!("  share: {}", portion.line()))?;
-        app.paper.fit(&format!("  seen of the threads above: {}", portion.seen()))?;
+        app.paper.fit(&format!("  share: {}", share::line(portion)))?;
+        app.paper.fit(&format!("  seen of the threads above: {}", share::seen(portion)))?;
     }
     for line in details(&thread, &view)? {
         app.paper.fit(&line)?;

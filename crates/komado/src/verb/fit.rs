@@ -1,7 +1,6 @@
 //! `komado fit`: make the view fit its window now, or say what would be done.
 
 use crate::app::App;
-use crate::connect::Wishes;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::{number, say};
 use clap::Args as ClapArgs;
@@ -13,6 +12,7 @@ use komado_core::session::Session;
 use komado_engine::Thread;
 use komado_engine::engine::Found;
 use komado_engine::fit::{Done, Fitted, Ladder, Resliced};
+use komado_engine::model::ModelChoice;
 use komado_provider::Cancel;
 use komado_store::Mode;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ pub(crate) struct Room {
 
 /// The window of a session in tokens as we count them: `given`, else its own.
 pub(super) fn window(app: &App, session: &Session, given: Option<u32>) -> Outcome<u32> {
-    app.own_window(&session.meta.config, given).ok_or_else(|| {
+    app.models().own_window(&session.meta.config, given).ok_or_else(|| {
         Fault::usage(format!(
             "the window of session {} is not known; say it with --window TOKENS",
             session.meta.uuid
@@ -65,24 +65,30 @@ pub(super) fn preset(name: &str) -> Result<Preset, String> {
 impl Room {
     /// The budget of a thread. A window that nobody knows is never guessed.
     pub(super) fn budget(&self, app: &App, thread: &Thread<'_>) -> Outcome<Budget> {
-        let session = app.session(thread.session())?;
+        let session = app.context.session(thread.session())?;
         let window = window(app, &session, self.window)?;
-        app.share_budget(thread, self.preset, window, &session.meta.config)
+        let policy = app.context.config.policy(self.preset);
+        Ok(app.models().own_budget(thread, policy, window, &session.meta.config)?)
     }
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = app.find_now(&args.address)?;
     let mode = if args.dry_run { Mode::Read } else { Mode::Write };
-    let mut thread = app.open(&found, mode)?;
+    let mut thread = app.context.open(&found, mode)?;
     let budget = args.room.budget(app, &thread)?;
-    let mut writer =
-        app.summariser(&found.session, thread.meter(), &Wishes::default(), None, &Cancel::default())?;
-    let mut ladder = app.config.ladder(budget, writer.by());
+    let mut writer = app.models().summariser(
+        &found.session,
+        thread.meter(),
+        &ModelChoice::default(),
+        None,
+        &Cancel::default(),
+    )?;
+    let mut ladder = app.context.config.models.summaries.ladder(budget, writer.by());
     let done = climb(&mut thread, &mut ladder, &args);
     if !args.dry_run {
         // Also after a failure: an edit before it is durable.
-        change::settle(&mut thread);
+        app.settle(&mut thread);
     }
     let (back, fitted) = done?;
     drop((thread, writer));
@@ -214,14 +220,15 @@ pub(super) fn condense_now(
     app: &mut App,
     found: &Found,
     budget: impl FnOnce(&App, &Thread<'_>) -> Outcome<Budget>,
-    wishes: &Wishes,
+    choice: &ModelChoice,
 ) -> Outcome {
-    let mut thread: Thread<'_> = app.open(found, Mode::Write)?;
+    let mut thread: Thread<'_> = app.context.open(found, Mode::Write)?;
     let budget = budget(app, &thread)?;
-    let mut writer = app.summariser(&found.session, thread.meter(), wishes, None, &Cancel::default())?;
-    let condensed = thread.condense_now(&mut app.config.ladder(budget, writer.by()));
+    let mut writer =
+        app.models().summariser(&found.session, thread.meter(), choice, None, &Cancel::default())?;
+    let condensed = thread.condense_now(&mut app.context.config.models.summaries.ladder(budget, writer.by()));
     // Also after a failure: that a model was asked is in the journal.
-    change::settle(&mut thread);
+    app.settle(&mut thread);
     drop((thread, writer));
     let fitted = condensed?;
     if fitted.done.is_empty() {

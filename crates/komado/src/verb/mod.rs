@@ -2,7 +2,6 @@
 
 pub(crate) mod append;
 pub(crate) mod ask;
-pub(crate) mod bench;
 pub(crate) mod chat;
 pub(crate) mod cleanup;
 pub(crate) mod complete;
@@ -29,15 +28,12 @@ pub(crate) mod models;
 pub(crate) mod new;
 pub(crate) mod output;
 pub(crate) mod pause;
-pub(crate) mod pin;
 pub(crate) mod playbook;
 pub(crate) mod recall;
 pub(crate) mod redact;
 pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod resume;
-pub(crate) mod revert;
-pub(crate) mod rewind;
 pub(crate) mod serve;
 pub(crate) mod sessions;
 pub(crate) mod setup;
@@ -46,16 +42,12 @@ pub(crate) mod stats;
 pub(crate) mod stop;
 pub(crate) mod task;
 pub(crate) mod thread;
-pub(crate) mod trim;
-pub(crate) mod truncate;
 pub(crate) mod trust;
-pub(crate) mod unpin;
 pub(crate) mod user;
 pub(crate) mod work;
 
 mod change;
 mod ending;
-pub(crate) mod span;
 mod talks;
 
-pub(crate) use change::name;
+pub(crate) use komado_ops::change::name;

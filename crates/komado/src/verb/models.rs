@@ -45,31 +45,13 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     }
 }
 
-/// What is known about models: the rows that are built in, and the user's own over them.
-pub(crate) fn registry(app: &App) -> Outcome<Registry> {
-    let path = place(app);
-    match std::fs::read_to_string(&path) {
-        Ok(text) => {
-            let own = Registry::read(&text).map_err(|e| {
-                Fault::input(format!(
-                    "{}: {e}; mend the file, remove it, or replace it with `komado models update`",
-                    path.display()
-                ))
-            })?;
-            Ok(Registry::builtin().under(own))
-        }
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Registry::builtin()),
-        Err(e) => Err(Fault::new(Exit::Failed, format!("{}: {e}", path.display()))),
-    }
-}
-
 /// Where the user's own rows are.
 fn place(app: &App) -> PathBuf {
-    app.config.base_dir.join("models.jsonl")
+    app.context.config.base_dir.join("models.jsonl")
 }
 
 fn one(app: &mut App, name: &str) -> Outcome {
-    let registry = registry(app)?;
+    let registry = app.config.models.registry()?;
     let Some(model) = registry.find(name) else { return Err(unknown(&registry, name)) };
     if app.paper.json {
         return app.paper.json(&row(model));
@@ -118,7 +100,7 @@ pub(crate) fn unknown(registry: &Registry, name: &str) -> Fault {
 }
 
 fn list(app: &mut App) -> Outcome {
-    let registry = registry(app)?;
+    let registry = app.config.models.registry()?;
     if app.paper.json {
         return registry.models().iter().try_for_each(|model| app.paper.json(&row(model)));
     }

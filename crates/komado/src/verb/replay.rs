@@ -2,12 +2,12 @@
 
 use super::talks;
 use crate::app::App;
-use crate::config::Config;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::number;
 use crate::progress;
 use crate::table::table;
 use clap::Args as ClapArgs;
+use komado_config::Config;
 use komado_core::Meter;
 use komado_core::budget::{Budget, Preset};
 use komado_engine::fit::Ladder;
@@ -32,10 +32,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let files = talks::list(&args.files)?;
-    let meter = Meter::named(&app.config.meter).unwrap_or(Meter::O200k);
-    let budget = app.config.budget(args.preset, args.window, None);
+    let meter = Meter::named(&app.context.config.meter).unwrap_or(Meter::O200k);
+    let budget = app.context.config.budget(args.preset, args.window, None);
     let (mut reports, mut faults) = (Vec::new(), Vec::new());
-    for (path, report) in replay_all(&app.config, &files, &budget, meter) {
+    for (path, report) in replay_all(&app.context.config, &files, &budget, meter) {
         match report {
             Ok(report) => reports.push((path, report)),
             Err(fault) => faults.push(fault),
@@ -103,9 +103,9 @@ fn replay_all(
 
 fn replay_file(config: &Config, path: &Path, budget: &Budget, meter: Meter) -> Outcome<Report> {
     let talk = talks::read(path)?;
-    let mut by = config.summariser(meter)?;
-    let Ladder { budget, settings, by } = config.ladder(budget.clone(), &mut *by);
-    let mut replay = Replay { budget, meter, clip: config.clip(), settings, by };
+    let mut by = config.models.summaries.without_model(meter)?;
+    let Ladder { budget, settings, by } = config.models.summaries.ladder(budget.clone(), &mut *by);
+    let mut replay = Replay { budget, meter, clip: config.models.output_limits, settings, by };
     replay.run(talk).map_err(|e| Fault::from(e).and(path.display().to_string()))
 }
 

@@ -1,8 +1,6 @@
 //! `komado serve`: the gateway, the HTTP API and MCP, until it is told to stop.
 
 use crate::app::App;
-use crate::config::OnFault;
-use crate::connect::provider::Held;
 use crate::fault::Outcome;
 use crate::server::access::Access;
 use crate::server::gateway::{self, Found, Gateway, Upstream};
@@ -13,7 +11,9 @@ use crate::server::{House, run};
 use crate::stores;
 use crate::thrift;
 use clap::Args as ClapArgs;
+use komado_config::OnFault;
 use komado_core::Meter;
+use komado_engine::model::KeySource;
 use serde_json::json;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -47,18 +47,18 @@ fn on_fault(name: &str) -> Result<OnFault, String> {
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     thrift::few_arenas();
     // To the end: what is left of the spans goes out with it.
-    let traces = Traces::begin(&app.config.traces)?;
+    let traces = Traces::begin(&app.context.config.traces)?;
     let lines = if args.log_json { Lines::Json } else { Lines::Text };
     log::begin(args.log.as_deref(), lines, traces.as_ref())?;
-    if let Some(files) = &app.files {
+    if let Some(files) = &app.context.files {
         files.set_table_patience(PATIENCE);
     }
     warn_of_store(app);
-    let server = app.config.server.clone();
-    if stores::is_kept(&app.config) {
+    let server = app.context.config.server.clone();
+    if stores::is_kept(&app.context.config) {
         app.claim()?;
     }
-    let access = Access::open(&app.config.base_dir)?;
+    let access = Access::open(&app.context.config.base_dir)?;
     let house = House::new(app, access);
     thrift::unpack(Meter::O200k);
     // A thread for each request and each call that is handled at once, and some for everything else.
@@ -81,8 +81,8 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 
 /// Says what is to be put right in the settings of a store on a server; a folder has none.
 fn warn_of_store(app: &App) {
-    if app.files.is_none() {
-        let warnings = app.engine.store().vitals().map(|vitals| vitals.warnings).unwrap_or_default();
+    if app.context.files.is_none() {
+        let warnings = app.context.engine.store().vitals().map(|vitals| vitals.warnings).unwrap_or_default();
         warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     }
 }
@@ -117,9 +117,9 @@ fn greet(app: &mut App, gateway: &Gateway, address: SocketAddr) -> Outcome {
         let spoken = gateway::spoken(upstream).join(", ");
         let (name, place) = (upstream.name(), upstream.provider.place());
         let key = match upstream.held {
-            Held::Settings => "with the key from the settings",
-            Held::Environment => "with the key from the environment, or the client's own",
-            Held::Nowhere => "with the client's own key",
+            KeySource::Settings => "with the key from the settings",
+            KeySource::Environment => "with the key from the environment, or the client's own",
+            KeySource::Nowhere => "with the client's own key",
         };
         let line = match upstream.is_scripted() {
             true => {
@@ -139,11 +139,11 @@ fn greet(app: &mut App, gateway: &Gateway, address: SocketAddr) -> Outcome {
     app.paper.flush()
 }
 
-fn held(held: Held) -> &'static str {
+fn held(held: KeySource) -> &'static str {
     match held {
-        Held::Settings => "settings",
-        Held::Environment => "environment",
-        Held::Nowhere => "client",
+        KeySource::Settings => "settings",
+        KeySource::Environment => "environment",
+        KeySource::Nowhere => "client",
     }
 }
 

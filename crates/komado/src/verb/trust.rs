@@ -4,13 +4,13 @@
 //! that a terminal would act on.
 
 use crate::app::{App, Options, working_folder};
-use crate::config::{Config, InFolder, Sources, Unconsented, Written};
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::{count, number, say, text_of};
 use crate::table::table;
 use crate::trust::sessions::{self, Untrusted};
 use crate::trust::{About, Consents};
 use clap::Args as ClapArgs;
+use komado_config::{Config, InFolder, Sources, Unconsented, Written};
 use komado_core::notation::tamed;
 use serde_json::json;
 use std::io::IsTerminal;

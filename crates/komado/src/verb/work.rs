@@ -14,7 +14,7 @@ pub(crate) use errand::source_of;
 
 use super::task::{fetch, stop};
 use crate::app::{App, hostname};
-use crate::connect::{ROOMY, Wishes};
+use crate::connect::ModelArgs;
 use crate::fault::Outcome;
 use crate::paper::say;
 use crate::thrift;
@@ -23,6 +23,7 @@ use clap::Args as ClapArgs;
 use here::Here;
 use komado_agent::worker::{Happened, Launch, Pace, Until, Worker, orphans};
 use komado_core::session::MetaConfig;
+use komado_engine::model::{ModelChoice, SCRIPTED_TOOL_WINDOW};
 use komado_provider::Cancel;
 use komado_store::Holder;
 use lines::Lines;
@@ -47,18 +48,18 @@ pub(crate) struct Args {
     #[arg(long, hide = true)]
     job: bool,
     #[command(flatten)]
-    wishes: Wishes,
+    model: ModelArgs,
 }
 
-pub(crate) fn run(app: &mut App, mut args: Args) -> Outcome {
+pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     thrift::few_arenas();
-    args.wishes.built_in = Some(ROOMY);
+    let choice = ModelChoice { scripted_window: Some(SCRIPTED_TOOL_WINDOW), ..args.model.clone().into() };
     if args.job {
-        return job::run(app, args.wishes);
+        return job::run(app, choice);
     }
     // What is wrong with the settings would cost every task a try.
-    app.connect(&MetaConfig::default(), &args.wishes)?;
-    for orphan in orphans(&app.engine).map_err(super::task::fault)? {
+    app.models().resolve(&MetaConfig::default(), &choice)?;
+    for orphan in orphans(&app.context.engine).map_err(super::task::fault)? {
         say(format!("komado: {} ({}): nobody works on it any more; stopped", orphan.session, orphan.key));
         stop::tell_tracker_of(app, &orphan.key);
     }
@@ -66,7 +67,7 @@ pub(crate) fn run(app: &mut App, mut args: Args) -> Outcome {
         fetch::all(app, None, &Cancel::default())?.tell();
     }
     let launch: Box<dyn Launch> = match args.in_process {
-        true => Box::new(Here::new(app, args.wishes.clone())),
+        true => Box::new(Here::new(app, choice)),
         false => Box::new(Apart::new(app)?),
     };
     let every = args.fetch.filter(|_| !args.once).map(Duration::from_secs);
@@ -87,8 +88,8 @@ pub(crate) fn run(app: &mut App, mut args: Args) -> Outcome {
 }
 
 fn take_tasks(app: &mut App, args: &Args, launch: &dyn Launch) -> Outcome {
-    let engine = app.engine.clone();
-    let concurrency = args.concurrency.unwrap_or(app.config.agent.work.concurrency);
+    let engine = app.context.engine.clone();
+    let concurrency = args.concurrency.unwrap_or(app.context.config.agent.work.concurrency);
     let worker = Worker::new(&engine, launch, holder(app), pace(app), concurrency);
     let bell = worker.bell();
     signals::each(move || bell.stop())?;
@@ -127,7 +128,7 @@ fn fetch_told(app: &App, cancel: &Cancel) {
 
 /// How jobs are taken, as the settings say.
 fn pace(app: &App) -> Pace {
-    let work = &app.config.agent.work;
+    let work = &app.context.config.agent.work;
     Pace { tries: work.tries, hidden: work.hidden, pause: work.pause, grace: work.grace, poll: work.poll }
 }
 
@@ -136,6 +137,6 @@ fn holder(app: &App) -> Holder {
         pid: std::process::id(),
         host: hostname(),
         program: "komado work".to_owned(),
-        since: app.engine.now(),
+        since: app.context.engine.now(),
     }
 }

@@ -81,7 +81,7 @@ pub(crate) fn check_whole(text: &str) -> Result<Url, BadUrl> {
 }
 
 /// An address that may be shown: without credentials, query and fragment, whatever else is wrong with it.
-pub(crate) fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     let text = text.trim();
     let text = &text[..text.find(['?', '#']).unwrap_or(text.len())];
     let (scheme, rest) = text.split_once("://").map_or(("", text), |(scheme, rest)| (scheme, rest));

@@ -4,6 +4,7 @@ use super::call::Call;
 use super::problem::{Answer, Problem};
 use super::shape;
 use super::take::Params;
+use crate::fault::Fault;
 use crate::verb::models;
 use axum::Json;
 use serde::Deserialize;
@@ -25,7 +26,7 @@ pub(super) struct Which {
     responses((status = 200, body = shape::List)))]
 pub(super) async fn list(call: Call, Params(which): Params<Which>) -> Answer<Json<Value>> {
     call.run(move |desk| {
-        let registry = desk.app.registry()?;
+        let registry = desk.app.config.models.registry().map_err(Fault::from)?;
         let items: Vec<Value> = match &which.name {
             Some(name) => {
                 let model = registry.find(name).ok_or_else(|| models::unknown(&registry, name))?;
@@ -59,8 +60,8 @@ pub(super) async fn lesson(call: Call, Params(about): Params<About>) -> Answer<J
         let Some(model) = own.model.as_deref() else {
             return Err(Problem::missing(format!("session {} names no model", about.session)));
         };
-        let lesson = desk.app.own_lesson(own);
-        let window = desk.app.own_window(own, None);
+        let lesson = desk.app.models().own_lesson(own);
+        let window = desk.app.models().own_window(own, None);
         Ok(json!({ "about": model, "lesson": { "window": lesson.window, "factor": lesson.factor(), "our_window": window } }))
     })
     .await

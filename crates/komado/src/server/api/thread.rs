@@ -4,7 +4,7 @@ use super::call::{At, Call, In, address};
 use super::problem::{Answer, Problem};
 use super::shape;
 use super::take::{self, Body, Maybe, Named, Params};
-use crate::connect::Wishes;
+use crate::connect::ModelArgs;
 use crate::verb;
 use crate::verb::thread as child;
 use axum::Json;
@@ -179,7 +179,7 @@ pub(super) async fn end(call: Call, Named(at): Named<In>, Maybe(end): Maybe<End>
         no_chronicle: end.no_chronicle,
         chronicle: end.chronicle,
         by: end.by.map(Teller::name),
-        wishes: Wishes::default(),
+        model: ModelArgs::default(),
     };
     let result = end.result;
     call.change(at, |app, address| child::end::run(app, child::end::Args { address, result, teller })).await

@@ -8,9 +8,8 @@ use super::headers::Signing;
 use super::refusal::Refusal;
 use super::upstream::Upstream;
 use crate::app::App;
-use crate::config::table::SCRIPTED;
-use crate::connect::provider::Held;
 use crate::fault::{Fault, Outcome};
+use komado_engine::model::{KeySource, SCRIPTED};
 use komado_provider::registry::Registry;
 use komado_provider::{Cancel, Client, Dialect, Method, Patience, Provider, row};
 use std::sync::Arc;
@@ -68,7 +67,8 @@ impl Upstreams {
     /// Everyone whom the settings name, else whoever is found; `wished` is asked where nothing else decides.
     pub(crate) fn open(app: &App, wished: Option<&str>, handle: &Handle) -> Outcome<Self> {
         let default = wished.or(app.config.server.upstream.as_deref());
-        let default = default.or(app.config.names_provider().then_some(app.config.provider.as_str()));
+        let default =
+            default.or(app.config.models.is_provider_set.then_some(app.config.models.provider.as_str()));
         let (found, names) = names(app, default).ok_or_else(|| Fault::usage(NO_PROVIDER))?;
         let mut all = Vec::new();
         for name in &names {
@@ -78,8 +78,8 @@ impl Upstreams {
             Some(name) => all.iter().find(|upstream| upstream.name() == name).cloned(),
             None => None,
         };
-        let registry = app.registry().unwrap_or_else(|fault| {
-            tracing::warn!(why = fault.message(), "the built-in table of models is used");
+        let registry = app.config.models.registry().unwrap_or_else(|why| {
+            tracing::warn!(why = why.to_string(), "the built-in table of models is used");
             Registry::builtin()
         });
         Ok(Self { all, default, registry, found })
@@ -134,7 +134,7 @@ impl Upstreams {
     /// the client's API and has no key of its own.
     fn signing(&self, named: Option<&str>, upstream: &Upstream, dialect: Dialect) -> Signing {
         let is_meant = named == Some(upstream.name()) || self.all.len() == 1;
-        let is_open = upstream.held == Held::Nowhere && upstream.speaks(dialect);
+        let is_open = upstream.held == KeySource::Nowhere && upstream.speaks(dialect);
         if is_meant || is_open { Signing::Own } else { Signing::Held }
     }
 
@@ -171,15 +171,22 @@ fn own_name<'m>(upstream: &Upstream, model: &'m str) -> Option<&'m str> {
 /// The names of everyone who is set up or found; `None` when there is no provider, or only the built-in model and nothing
 /// that chooses it.
 fn names(app: &App, default: Option<&str>) -> Option<(Found, Vec<String>)> {
-    let is_there =
-        |name: &str| app.config.llm(name).is_some_and(|llm| llm.base_url.is_some()) || row(name).is_some();
-    let set_up = app.config.llms().map(|(name, _)| name).filter(|name| *name == SCRIPTED || is_there(name));
+    let is_there = |name: &str| {
+        app.config.models.of(name).is_some_and(|of| of.base_url.is_some()) || row(name).is_some()
+    };
+    let set_up = app
+        .config
+        .models
+        .providers
+        .keys()
+        .map(String::as_str)
+        .filter(|name| *name == SCRIPTED || is_there(name));
     let mut names: Vec<String> = set_up.map(str::to_owned).collect();
     names.extend(default.filter(|name| !names.iter().any(|other| other == name)).map(str::to_owned));
     if default.is_some() || names.iter().any(|name| name != SCRIPTED) {
         return Some((Found::Settings, names));
     }
-    let keyed: Vec<String> = app.keyed().into_iter().map(str::to_owned).collect();
+    let keyed: Vec<String> = app.models().keyed_providers().into_iter().map(str::to_owned).collect();
     let (found, others) =
         if keyed.is_empty() { (Found::Local, local()) } else { (Found::Environment, keyed) };
     let is_found = !others.is_empty();
@@ -221,7 +228,7 @@ mod tests {
     fn all(names: &[(&str, Dialect, &[&str])], default: Option<&str>) -> Upstreams {
         let one = |(name, dialect, models): &(&str, Dialect, &[&str])| {
             let models = models.iter().map(ToString::to_string).collect();
-            let mut one = upstream(name, *dialect, Held::Nowhere);
+            let mut one = upstream(name, *dialect, KeySource::Nowhere);
             one.models = models;
             Arc::new(one)
         };
@@ -267,8 +274,8 @@ mod tests {
         assert_eq!(signing(&some, None, "claude-x"), Signing::Held);
         assert_eq!(signing(&some, Some("anthropic"), "claude-x"), Signing::Own);
         some.all = vec![
-            Arc::new(upstream("openai", Chat, Held::Environment)),
-            Arc::new(upstream("anthropic", Messages, Held::Environment)),
+            Arc::new(upstream("openai", Chat, KeySource::Environment)),
+            Arc::new(upstream("anthropic", Messages, KeySource::Environment)),
         ];
         assert_eq!(signing(&some, None, "gpt-5"), Signing::Held);
         some.all.truncate(1);

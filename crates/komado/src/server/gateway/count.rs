@@ -97,6 +97,6 @@ fn counted(visit: &Visit, spooled: &Spooled, choice: &Choice) -> Result<u64, Ref
     ours += u64::from(meter.setup(&asked.setup));
     let app = &visit.gateway.house.app;
     let (asking, _) = visit.gateway.asking(&choice.upstream, &choice.model, Dialect::Messages);
-    let lesson = app.lesson(&asking).unwrap_or_default();
+    let lesson = app.models().lesson(&asking).unwrap_or_default();
     Ok(lesson.theirs(ours))
 }

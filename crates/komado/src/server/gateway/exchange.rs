@@ -13,15 +13,15 @@ use super::refusal::Refusal;
 use super::scribe::Scribe;
 use super::spool::{self, Spooled, Unread};
 use super::{Gateway, Upstream, Visit};
-use crate::config::OnFault;
-use crate::connect::Connection;
 use crate::server::metrics::Told;
-use crate::server::{Guest, traces};
+use crate::server::{Caller as ApiCaller, traces};
 use axum::body::Body;
 use axum::response::Response;
 use http::StatusCode;
+use komado_config::OnFault;
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{Meter, SessionId};
+use komado_engine::model::ResolvedModel;
 use komado_engine::place::Caller;
 use komado_engine::relay::{self, Arrival, Notes, Outlet};
 use komado_engine::turn::Asking;
@@ -198,7 +198,7 @@ impl Work {
         // What was learned is asked for in vain while the store is away: who waited for that does not wait once more.
         circuit.check_again(entered).map_err(|why| Trouble::Ours("store", why))?;
         asking.cancel = self.cancel.clone();
-        let talk = window.map(|window| Arc::new(Connection::over(asking.clone(), window)));
+        let talk = window.map(|window| Arc::new(ResolvedModel::new(asking.clone(), window)));
         let summariser = |id: &SessionId, meter: Meter, cancel: &Cancel| match &talk {
             Some(talk) => Scribe::of(app, id, meter, talk, cancel),
             None => None,
@@ -206,8 +206,8 @@ impl Work {
         let meta = |id: &SessionId, caller: &Caller, config: MetaConfig| self.meta(id, caller, config);
         let meter = |model: &str| self.meter(model);
         let manner = relay::Manner {
-            policy: app.config.policy(None),
-            settings: app.config.settings(),
+            policy: app.config.models.policy.clone(),
+            settings: app.config.models.summaries.settings.clone(),
             summariser: &summariser,
             offer: app.config.server.recall,
             meta: &meta,
@@ -385,7 +385,7 @@ impl Visit {
 }
 
 /// A fault as a guest hears it: what it says may name folders of this machine, which only those who see all may know.
-fn said(guest: &Guest, why: String) -> String {
+fn said(guest: &ApiCaller, why: String) -> String {
     if guest.sees_all { why } else { "the log of komado tells why".to_owned() }
 }
 
@@ -402,7 +402,7 @@ mod tests {
     #[test]
     fn only_who_sees_all_hears_where_a_fault_was() {
         let why = || "cannot open /home/ann/komado".to_owned();
-        assert_eq!(said(&Guest::owner(), why()), why());
-        assert!(!said(&Guest::default(), why()).contains("/home"));
+        assert_eq!(said(&ApiCaller::owner(), why()), why());
+        assert!(!said(&ApiCaller::default(), why()).contains("/home"));
     }
 }

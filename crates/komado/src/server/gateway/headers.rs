@@ -3,13 +3,13 @@
 //! All of the client's go to the provider but those of the connection and our own. Its credentials go, too, where they can
 //! only be meant for this provider, unless the settings hold a key for it. A key of ours never leaves, in whichever header it came.
 
-use super::super::Guest;
+use super::super::Caller as ApiCaller;
 use super::choose::Choice;
 use super::upstream::Upstream;
-use crate::connect::provider::Held;
 use crate::server::access::is_ours;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use komado_core::{BadId, SessionId};
+use komado_engine::model::KeySource;
 use komado_engine::place::Caller;
 use komado_engine::relay::Notes;
 use komado_provider::{Dialect, row};
@@ -74,9 +74,9 @@ pub(super) fn outgoing(
     let own = credential(client);
     let held = match upstream.held {
         _ if signing == Signing::Held => true,
-        Held::Settings => true,
-        Held::Environment => own.as_ref().is_none_or(|own| own.len() < SHORTEST_KEY),
-        Held::Nowhere => false,
+        KeySource::Settings => true,
+        KeySource::Environment => own.as_ref().is_none_or(|own| own.len() < SHORTEST_KEY),
+        KeySource::Nowhere => false,
     };
     let listed = listed(client);
     let passes = |name: &str, value: &str| match name {
@@ -124,7 +124,7 @@ pub(super) fn takes_own_keys(choice: &Choice) -> bool {
     let upstream = &choice.upstream;
     let is_hosted = row(upstream.name())
         .is_some_and(|row| !row.is_local && row.base_url == upstream.provider.base_url.as_str());
-    is_hosted && choice.signing == Signing::Own && upstream.held != Held::Settings
+    is_hosted && choice.signing == Signing::Own && upstream.held != KeySource::Settings
 }
 
 /// True for a header that only one API understands.
@@ -151,7 +151,7 @@ fn credential(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Who sent a request. An error for a session's name that can be none.
-pub(super) fn caller(headers: &HeaderMap, guest: &Guest) -> Result<Caller, BadId> {
+pub(super) fn caller(headers: &HeaderMap, guest: &ApiCaller) -> Result<Caller, BadId> {
     let text = |name: &str| headers.get(name).and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
     let session = text("x-komado-session").map(SessionId::new).transpose()?;
     let named = SESSIONS.iter().find_map(|name| Some((*name, text(name).filter(|text| !text.is_empty())?)));
@@ -237,7 +237,7 @@ mod tests {
         ]);
         let sent = outgoing(
             &client,
-            &upstream("test", Dialect::Messages, Held::Nowhere),
+            &upstream("test", Dialect::Messages, KeySource::Nowhere),
             Manner::Native,
             Signing::Own,
         );
@@ -253,7 +253,7 @@ mod tests {
             ("x-api-key", "kmd_def"),
             ("x-komado-key", "kmd_ghi"),
         ]);
-        for held in [Held::Settings, Held::Environment, Held::Nowhere] {
+        for held in [KeySource::Settings, KeySource::Environment, KeySource::Nowhere] {
             for manner in [Manner::Native, Manner::Across] {
                 let sent = outgoing(&ours, &upstream("test", Dialect::Chat, held), manner, Signing::Own);
                 assert!(
@@ -268,10 +268,10 @@ mod tests {
             let sent = outgoing(client, &upstream("test", Dialect::Chat, held), Manner::Native, Signing::Own);
             get(&sent, "authorization").join("+")
         };
-        assert_eq!(key(Held::Settings, &client), "Bearer sk-held");
-        assert_eq!(key(Held::Environment, &client), real);
-        assert_eq!(key(Held::Environment, &map(&[("authorization", "Bearer none")])), "Bearer sk-held");
-        assert_eq!(key(Held::Nowhere, &client), real);
+        assert_eq!(key(KeySource::Settings, &client), "Bearer sk-held");
+        assert_eq!(key(KeySource::Environment, &client), real);
+        assert_eq!(key(KeySource::Environment, &map(&[("authorization", "Bearer none")])), "Bearer sk-held");
+        assert_eq!(key(KeySource::Nowhere, &client), real);
     }
 
     #[test]
@@ -280,7 +280,7 @@ mod tests {
         let client = map(&[("authorization", &real), ("openai-beta", "x")]);
         let sent = outgoing(
             &client,
-            &upstream("test", Dialect::Messages, Held::Nowhere),
+            &upstream("test", Dialect::Messages, KeySource::Nowhere),
             Manner::Across,
             Signing::Own,
         );
@@ -292,12 +292,12 @@ mod tests {
     fn a_clients_key_is_not_sent_to_a_provider_that_it_may_not_be_meant_for() {
         let real = format!("Bearer {REAL}");
         let client = map(&[("authorization", &real), ("x-api-key", REAL)]);
-        for held in [Held::Settings, Held::Environment, Held::Nowhere] {
+        for held in [KeySource::Settings, KeySource::Environment, KeySource::Nowhere] {
             for manner in [Manner::Native, Manner::Across] {
                 let upstream = upstream("test", Dialect::Messages, held);
                 let sent = outgoing(&client, &upstream, manner, Signing::Held);
                 assert!(!sent.iter().any(|(_, value)| value.contains(REAL)), "{held:?} {manner:?} {sent:?}");
-                let key = if held == Held::Nowhere { vec![] } else { vec!["sk-held"] };
+                let key = if held == KeySource::Nowhere { vec![] } else { vec!["sk-held"] };
                 assert_eq!(get(&sent, "x-api-key"), key, "{held:?} {manner:?}");
             }
         }
@@ -314,21 +314,21 @@ mod tests {
             is_own_account(client, &choice)
         };
         let openai = "https://api.openai.com/v1";
-        assert!(is_own("openai", openai, Held::Environment, Signing::Own, &own));
-        assert!(is_own("openai", openai, Held::Nowhere, Signing::Own, &own));
-        assert!(!is_own("openai", openai, Held::Nowhere, Signing::Own, &none));
-        assert!(!is_own("openai", openai, Held::Settings, Signing::Own, &own));
-        assert!(!is_own("openai", openai, Held::Environment, Signing::Held, &own));
+        assert!(is_own("openai", openai, KeySource::Environment, Signing::Own, &own));
+        assert!(is_own("openai", openai, KeySource::Nowhere, Signing::Own, &own));
+        assert!(!is_own("openai", openai, KeySource::Nowhere, Signing::Own, &none));
+        assert!(!is_own("openai", openai, KeySource::Settings, Signing::Own, &own));
+        assert!(!is_own("openai", openai, KeySource::Environment, Signing::Held, &own));
         // A server that asks for no key takes a made-up one.
-        assert!(!is_own("openai", "http://h:1/v1", Held::Nowhere, Signing::Own, &own));
-        assert!(!is_own("vllm", "http://localhost:8000/v1", Held::Environment, Signing::Own, &own));
-        assert!(!is_own("test", openai, Held::Nowhere, Signing::Own, &own));
+        assert!(!is_own("openai", "http://h:1/v1", KeySource::Nowhere, Signing::Own, &own));
+        assert!(!is_own("vllm", "http://localhost:8000/v1", KeySource::Environment, Signing::Own, &own));
+        assert!(!is_own("test", openai, KeySource::Nowhere, Signing::Own, &own));
     }
 
     #[test]
     fn callers_are_told_apart_by_key_credentials_agent_and_the_name_of_their_session() {
         let salt = |pairs: &[(&str, &str)], key: Option<&str>| {
-            let guest = Guest { key: key.map(str::to_owned), ..Guest::default() };
+            let guest = ApiCaller { key: key.map(str::to_owned), ..ApiCaller::default() };
             caller(&map(pairs), &guest).unwrap().salt
         };
         let salts = [
@@ -345,7 +345,7 @@ mod tests {
         let apart: std::collections::BTreeSet<&String> = salts.iter().collect();
         assert_eq!(apart.len(), salts.len(), "{salts:?}");
         assert!(!salts.concat().contains("two\n\n"), "a credential is not kept: {salts:?}");
-        assert!(caller(&map(&[("x-komado-session", "a/b")]), &Guest::default()).is_err());
+        assert!(caller(&map(&[("x-komado-session", "a/b")]), &ApiCaller::default()).is_err());
     }
 
     #[test]

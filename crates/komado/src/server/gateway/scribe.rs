@@ -3,9 +3,9 @@
 //! A summary is rare and takes long; what is kept between two of them would only be in the way.
 
 use crate::app::App;
-use crate::connect::{Connection, Wishes};
 use komado_core::{Meter, SessionId};
 use komado_engine::condense::{Answer, Failure, Reads, Request, Summariser, Transcript};
+use komado_engine::model::{ModelChoice, ResolvedModel};
 use komado_provider::Cancel;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(super) struct Scribe {
     app: Arc<App>,
     id: SessionId,
     meter: Meter,
-    talk: Arc<Connection>,
+    talk: Arc<ResolvedModel>,
     cancel: Cancel,
     name: String,
     window: Option<u64>,
@@ -27,14 +27,14 @@ impl Scribe {
         app: &Arc<App>,
         id: &SessionId,
         meter: Meter,
-        talk: &Arc<Connection>,
+        talk: &Arc<ResolvedModel>,
         cancel: &Cancel,
     ) -> Option<Box<dyn Summariser>> {
-        if app.config.summary_model().is_none() {
-            return app.config.summariser(meter).map_err(|fault| warn(fault.message())).ok();
+        if app.config.models.summaries.chosen_model().is_none() {
+            return app.config.models.summaries.without_model(meter).map_err(|why| warn(&why)).ok();
         }
-        let made = app.summariser(id, meter, &Wishes::default(), Some(talk), cancel);
-        let mut writer = made.map_err(|fault| warn(fault.message())).ok()?;
+        let made = app.models().summariser(id, meter, &ModelChoice::default(), Some(talk), cancel);
+        let mut writer = made.map_err(|why| warn(&why)).ok()?;
         let by = writer.by();
         Some(Box::new(Self {
             name: by.name().to_owned(),
@@ -50,14 +50,15 @@ impl Scribe {
 
     fn with<T>(&self, work: impl FnOnce(&mut dyn Summariser) -> T) -> Result<T, Failure> {
         let talk = Some(&*self.talk);
-        let made = self.app.summariser(&self.id, self.meter, &Wishes::default(), talk, &self.cancel);
-        let mut writer = made.map_err(|fault| Failure::new(fault.message()))?;
+        let made =
+            self.app.models().summariser(&self.id, self.meter, &ModelChoice::default(), talk, &self.cancel);
+        let mut writer = made.map_err(|why| Failure::new(why.to_string()))?;
         Ok(work(writer.by()))
     }
 }
 
-fn warn(why: &str) {
-    tracing::warn!(why, "no model writes summaries; the digest does");
+fn warn(why: &komado_engine::Error) {
+    tracing::warn!(why = why.to_string(), "no model writes summaries; the digest does");
 }
 
 impl Summariser for Scribe {

@@ -2,12 +2,13 @@
 
 use super::*;
 use crate::app::App;
-use crate::config::{Config, Sources};
+use crate::paper::Paper;
 use crate::server::access::Access;
 use crate::server::listen::Peer;
 use crate::server::run::{Reach, router};
 use axum::extract::ConnectInfo;
 use http_body_util::BodyExt;
+use komado_config::{Config, Sources};
 use komado_engine::{Clock, Engine};
 use komado_store::MemoryStore;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,7 +35,7 @@ fn config() -> Config {
         cwd: &folder.join("no-such-folder"),
         home: None,
         xdg: None,
-        in_folder: crate::config::InFolder::Ignored,
+        in_folder: komado_config::InFolder::Ignored,
         has_consent: &|_, _| false,
     })
     .unwrap()
@@ -51,7 +52,7 @@ fn opened(
     on_fault: OnFault,
 ) -> (Arc<Gateway>, Router) {
     let engine = Engine::new(Arc::new(MemoryStore::default()), Arc::clone(clock) as Arc<dyn Clock>);
-    let app = App::over(engine, config());
+    let app = App::over(engine, config(), None, Paper::new(false));
     let upstreams = Upstreams::open(&app, Some("scripted"), runtime.handle()).unwrap();
     let house = House::new(&app, Access::default());
     let gateway = Arc::new(Gateway::new(&house, upstreams, on_fault));

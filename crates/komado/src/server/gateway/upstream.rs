@@ -6,10 +6,8 @@
 
 use super::headers::Manner;
 use crate::app::App;
-use crate::config::table::SCRIPTED;
-use crate::connect::SMALL;
-use crate::connect::provider::Held;
 use crate::fault::{Exit, Fault, Outcome};
+use komado_engine::model::{KeySource, SCRIPTED, SCRIPTED_WINDOW};
 use komado_provider::scripted::{Options, Server};
 use komado_provider::{Client, Dialect, Provider, overflow};
 use tokio::runtime::Handle;
@@ -19,7 +17,7 @@ pub(crate) struct Upstream {
     /// Who it is, with the key that is held for it.
     pub(crate) provider: Provider,
     /// Where that key comes from.
-    pub(crate) held: Held,
+    pub(crate) held: KeySource,
     /// Sends and receives; one for all requests.
     pub(crate) client: Client,
     /// Models that lead to it: names, or beginnings that end in `*`.
@@ -27,7 +25,7 @@ pub(crate) struct Upstream {
     /// The model that is meant when none is named.
     pub(crate) model: Option<String>,
     /// The window of the built-in model, where it is the one.
-    pub(crate) built_in: Option<u32>,
+    pub(crate) scripted_window: Option<u32>,
     /// The built-in model; it runs for as long as this does.
     _server: Option<Server>,
 }
@@ -38,20 +36,20 @@ impl Upstream {
         if name == SCRIPTED {
             return Self::scripted(app, handle);
         }
-        let (provider, held) = app.upstream(name)?;
+        let (provider, held) = app.models().upstream(name)?;
         Ok(Self { held, ..Self::of(app, provider, handle) })
     }
 
     fn of(app: &App, provider: Provider, handle: &Handle) -> Self {
-        let llm = app.config.llm(&provider.name);
-        let client = Client::on(handle.clone(), app.patience(&provider.name))
+        let of = app.config.models.of(&provider.name);
+        let client = Client::on(handle.clone(), app.config.models.patience(&provider.name))
             .final_if(|status, body| overflow::classify(status, body).overflow);
         Self {
             client,
-            held: Held::Nowhere,
-            models: llm.map(|llm| llm.models.clone()).unwrap_or_default(),
-            model: llm.and_then(|llm| llm.model.clone()),
-            built_in: None,
+            held: KeySource::Nowhere,
+            models: of.map(|of| of.models.clone()).unwrap_or_default(),
+            model: of.and_then(|of| of.model.clone()),
+            scripted_window: None,
             _server: None,
             provider,
         }
@@ -59,13 +57,18 @@ impl Upstream {
 
     /// The built-in model, in this process.
     fn scripted(app: &App, handle: &Handle) -> Outcome<Self> {
-        let given = app.config.llm(SCRIPTED).and_then(|llm| llm.context_length);
-        let window = given.unwrap_or(SMALL);
+        let given = app.config.models.of(SCRIPTED).and_then(|of| of.context_length);
+        let window = given.unwrap_or(SCRIPTED_WINDOW);
         let server = Server::start(Options { window: Some(u64::from(window)), ..Options::default() })?;
         let provider = Provider::at(SCRIPTED, Dialect::Chat, server.url())
             .map_err(|error| Fault::new(Exit::Failed, error.to_string()))?;
         let of = Self::of(app, provider, handle);
-        Ok(Self { built_in: Some(window), _server: Some(server), model: Some(SCRIPTED.to_owned()), ..of })
+        Ok(Self {
+            scripted_window: Some(window),
+            _server: Some(server),
+            model: Some(SCRIPTED.to_owned()),
+            ..of
+        })
     }
 
     /// What it is called.
@@ -75,7 +78,7 @@ impl Upstream {
 
     /// True when the built-in model answers.
     pub(crate) fn is_scripted(&self) -> bool {
-        self.built_in.is_some()
+        self.scripted_window.is_some()
     }
 
     /// How a request of a client that speaks `dialect` reaches it.
@@ -147,27 +150,27 @@ pub(super) mod tests {
     use komado_provider::{Key, Patience};
 
     /// A provider that nobody asks.
-    pub(in super::super) fn upstream(name: &str, dialect: Dialect, held: Held) -> Upstream {
+    pub(in super::super) fn upstream(name: &str, dialect: Dialect, held: KeySource) -> Upstream {
         let base = if name == "ollama" { "http://h:1" } else { "http://h:1/v1" };
         let mut provider = Provider::at(name, dialect, base).unwrap();
-        if held != Held::Nowhere {
+        if held != KeySource::Nowhere {
             provider = provider.with_key(Key::new("sk-held").unwrap());
         }
         let client = Client::new(Patience::default()).unwrap();
-        Upstream { provider, held, client, models: vec![], model: None, built_in: None, _server: None }
+        Upstream { provider, held, client, models: vec![], model: None, scripted_window: None, _server: None }
     }
 
     #[test]
     fn each_path_is_put_after_the_providers_own_address() {
-        let ollama = upstream("ollama", Dialect::Ollama, Held::Nowhere);
-        let chat = upstream("test", Dialect::Chat, Held::Nowhere);
+        let ollama = upstream("ollama", Dialect::Ollama, KeySource::Nowhere);
+        let chat = upstream("test", Dialect::Chat, KeySource::Nowhere);
         assert_eq!(chat.endpoint(Dialect::Chat, None), "http://h:1/v1/chat/completions");
         assert_eq!(chat.endpoint(Dialect::Responses, Some("a=b")), "http://h:1/v1/responses?a=b");
         assert_eq!(chat.url("/embeddings", Some("")), "http://h:1/v1/embeddings");
         assert_eq!(ollama.endpoint(Dialect::Ollama, None), "http://h:1/api/chat");
         assert_eq!(ollama.endpoint(Dialect::Responses, None), "http://h:1/v1/responses");
         assert_eq!(ollama.root_url("/api/tags", None), "http://h:1/api/tags");
-        let messages = upstream("test", Dialect::Messages, Held::Nowhere);
+        let messages = upstream("test", Dialect::Messages, KeySource::Nowhere);
         assert_eq!(
             messages.endpoint(Dialect::Messages, Some("beta=true")),
             "http://h:1/v1/messages?beta=true"
@@ -177,7 +180,7 @@ pub(super) mod tests {
     #[test]
     fn a_clients_own_dialect_is_used_wherever_the_provider_has_it() {
         use Dialect::{Chat, Messages, Ollama, Responses};
-        let manner = |name, own, asked| upstream(name, own, Held::Nowhere).manner(asked);
+        let manner = |name, own, asked| upstream(name, own, KeySource::Nowhere).manner(asked);
         assert_eq!(manner("openai", Chat, Responses), Manner::Native);
         assert_eq!(manner("openai", Chat, Messages), Manner::Across);
         assert_eq!(manner("anthropic", Messages, Chat), Manner::Across);

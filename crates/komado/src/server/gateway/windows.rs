@@ -6,9 +6,8 @@
 
 use super::upstream::Upstream;
 use crate::app::App;
-use crate::config::table::SCRIPTED;
-use crate::connect::{Known, Wishes};
 use komado_core::session::MetaConfig;
+use komado_engine::model::{KnownModel, ModelChoice, SCRIPTED};
 use komado_engine::turn::Asking;
 use komado_engine::window::{Told, Window};
 use komado_provider::registry::Registry;
@@ -22,7 +21,7 @@ const LIFE: Duration = Duration::from_secs(60);
 /// Models that are remembered; a client may name any.
 const MOST: usize = 1024;
 
-type Slot = Arc<Mutex<Option<(Instant, Arc<Known>)>>>;
+type Slot = Arc<Mutex<Option<(Instant, Arc<KnownModel>)>>>;
 
 /// What is known of the models that were asked for.
 #[derive(Default)]
@@ -42,7 +41,7 @@ impl Windows {
         let known = self.known(app, upstream, model, dialect, registry);
         let mut asking = known.asking.clone();
         // A store that is away has learned nothing.
-        let window = known.window(&app.lesson(&asking).unwrap_or_default());
+        let window = known.window(&app.models().lesson(&asking).unwrap_or_default());
         if let Some(window) = window {
             (asking.window, asking.is_given) = (window.tokens, window.told == Told::Given);
         }
@@ -57,7 +56,7 @@ impl Windows {
         model: &str,
         dialect: Dialect,
         registry: &Registry,
-    ) -> Arc<Known> {
+    ) -> Arc<KnownModel> {
         let slot = self.slot(upstream.name(), model, dialect);
         // Held while the server is asked: those who come meanwhile want the same answer.
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,8 +67,8 @@ impl Windows {
         let mut asking = Asking::new(upstream.client.clone(), provider, model, 0);
         asking.known_as = upstream.is_scripted().then(|| format!("{SCRIPTED}:"));
         asking.form = Form::Stream;
-        let (own, wishes) = (MetaConfig::default(), Wishes::default());
-        let known = Arc::new(app.known(asking, &own, &wishes, upstream.built_in, registry));
+        let (own, choice) = (MetaConfig::default(), ModelChoice::default());
+        let known = Arc::new(app.models().known(asking, &own, &choice, upstream.scripted_window, registry));
         // A server that is too busy to answer has the window it had.
         let known = slot.take().map(|(_, before)| before).filter(|_| known.is_silent()).unwrap_or(known);
         *slot = Some((Instant::now(), Arc::clone(&known)));

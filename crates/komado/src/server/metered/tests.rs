@@ -4,11 +4,13 @@ use super::super::House;
 use super::super::access::Access;
 use crate::app::App;
 use crate::clock::SystemClock;
-use crate::config::{Config, Sources};
+use crate::paper::Paper;
+use komado_config::{Config, Sources};
 use komado_core::session::{Meta, MetaConfig, State, TaskKey};
 use komado_core::{SessionId, ThreadId};
 use komado_engine::Engine;
-use komado_store::{Change, Error, Faulty, MemoryStore, Mode, Store};
+use komado_store::{Change, Error, MemoryStore, Mode, Store};
+use komado_testkit::Faulty;
 use std::sync::Arc;
 
 fn house(store: Arc<dyn Store>) -> Arc<House> {
@@ -21,10 +23,10 @@ fn house(store: Arc<dyn Store>) -> Arc<House> {
         cwd: &folder,
         home: None,
         xdg: None,
-        in_folder: crate::config::InFolder::Ignored,
+        in_folder: komado_config::InFolder::Ignored,
         has_consent: &|_, _| false,
     });
-    let app = App::over(Engine::new(store, Arc::new(SystemClock)), config.unwrap());
+    let app = App::over(Engine::new(store, Arc::new(SystemClock)), config.unwrap(), None, Paper::new(false));
     House::new(&app, Access::default())
 }
 

@@ -3,14 +3,14 @@
 use super::talk::Talk;
 use crate::app::App;
 use crate::cli;
-use crate::config::nearest_name;
-use crate::connect::Wishes;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::say;
 use crate::verb::fit;
 use komado_core::journal::Entry;
+use komado_core::suggest::nearest_name;
 use komado_core::{Role, Seq};
 use komado_engine::Thread;
+use komado_engine::model::ModelChoice;
 use komado_store::Mode;
 
 /// Every command: name, what follows it, what it does.
@@ -86,16 +86,16 @@ impl Command {
             "/help" => help(app)?,
             "/model" => self.model(app, talk)?,
             "/condense" => {
-                let connection = &talk.connection;
+                let model = &talk.model;
                 fit::condense_now(
                     app,
                     talk.found(),
-                    |app, thread| app.budget(thread, connection),
-                    &talk.wishes,
+                    |app, thread| Ok(app.models().budget(thread, model)?),
+                    &talk.choice,
                 )?;
             }
             "/context" => {
-                let window = app.our_window(&talk.connection)?.to_string();
+                let window = app.models().our_window(&talk.model)?.to_string();
                 cli::again(app, &["context", &name, "--window", &window])?;
             }
             "/show" => cli::again(app, &["show", &name])?,
@@ -124,7 +124,7 @@ impl Command {
         if let Some(seq) = self.rest.strip_prefix('@') {
             return seq.parse().map_err(|_| wrong());
         }
-        let thread = app.engine.open(&talk.found().session, &talk.found().thread, Mode::Read)?;
+        let thread = app.context.engine.open(&talk.found().session, &talk.found().thread, Mode::Read)?;
         let (count, is_bare) = match self.rest.as_str() {
             "" => (1, true),
             number => (number.parse::<usize>().map_err(|_| wrong())?, false),
@@ -150,16 +150,16 @@ impl Command {
 
     fn model(&self, app: &App, talk: &mut Talk) -> Outcome {
         if !self.rest.is_empty() {
-            let own = app.session(&talk.found().session)?.meta.config;
+            let own = app.context.session(&talk.found().session)?.meta.config;
             // A window that was given was given for the model before.
-            let wishes = Wishes { model: Some(self.rest.clone()), window: None, ..talk.wishes.clone() };
-            let provider = talk.wishes.provider.clone();
-            let provider = provider.or_else(|| Some(talk.connection.asking.provider.name.clone()));
-            let wishes = Wishes { provider, ..wishes };
-            talk.connection = app.connect(&own, &wishes)?;
-            talk.wishes = wishes;
+            let choice = ModelChoice { model: Some(self.rest.clone()), window: None, ..talk.choice.clone() };
+            let provider = talk.choice.provider.clone();
+            let provider = provider.or_else(|| Some(talk.model.asking.provider.name.clone()));
+            let choice = ModelChoice { provider, ..choice };
+            talk.model = app.models().resolve(&own, &choice)?;
+            talk.choice = choice;
         }
-        say(talk.connection.line());
+        say(talk.model.to_string());
         Ok(())
     }
 }

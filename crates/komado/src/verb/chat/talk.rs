@@ -3,18 +3,16 @@
 use super::answer::Answer;
 use super::interrupt::Interrupt;
 use crate::app::App;
-use crate::config::table::SCRIPTED;
-use crate::connect::{Connection, Wishes};
 use crate::fault::{Exit, Fault, Outcome};
 use crate::verb::{change, new};
 use clap::Args as ClapArgs;
 use komado_core::journal::Setup;
 use komado_core::message::Message;
 use komado_core::session::MetaConfig;
-use komado_core::view::What;
-use komado_core::{Address, Kind, Role, SessionId, ThreadId};
+use komado_core::{Address, Role, SessionId, ThreadId};
 use komado_engine::converse::{Conversed, Library};
 use komado_engine::engine::Found;
+use komado_engine::model::{ModelChoice, ResolvedModel, SCRIPTED};
 use komado_engine::{Error as Engine, Thread};
 use komado_store::Mode;
 
@@ -32,8 +30,8 @@ pub(crate) struct Beginning {
 /// A conversation.
 pub(crate) struct Talk {
     found: Found,
-    pub(crate) wishes: Wishes,
-    pub(crate) connection: Connection,
+    pub(crate) choice: ModelChoice,
+    pub(crate) model: ResolvedModel,
 }
 
 impl Talk {
@@ -41,12 +39,12 @@ impl Talk {
     pub(crate) fn open(
         app: &App,
         address: Option<&Address>,
-        wishes: Wishes,
+        choice: ModelChoice,
         beginning: Beginning,
     ) -> Outcome<Self> {
         let Some(address) = address else {
-            let connection = app.connect(&MetaConfig::default(), &wishes)?;
-            return Ok(Self { found: make(app, &connection, beginning)?, wishes, connection });
+            let model = app.models().resolve(&MetaConfig::default(), &choice)?;
+            return Ok(Self { found: make(app, &model, beginning)?, choice, model });
         };
         let found = app.find_now(address)?;
         if beginning.system.is_some() || beginning.tools {
@@ -54,13 +52,13 @@ impl Talk {
                 "--system and --tools are for a new session; `komado setup {address}` changes what stands before this one"
             )));
         }
-        let own = app.session(&found.session)?.meta.config;
-        Ok(Self { found, connection: app.connect(&own, &wishes)?, wishes })
+        let own = app.context.session(&found.session)?.meta.config;
+        Ok(Self { found, model: app.models().resolve(&own, &choice)?, choice })
     }
 
     /// A conversation in a thread that is there, with someone who is known.
-    pub(crate) fn with(found: Found, wishes: Wishes, connection: Connection) -> Self {
-        Self { found, wishes, connection }
+    pub(crate) fn with(found: Found, choice: ModelChoice, model: ResolvedModel) -> Self {
+        Self { found, choice, model }
     }
 
     pub(crate) fn found(&self) -> &Found {
@@ -80,7 +78,7 @@ impl Talk {
         interrupt: &Interrupt,
         answer: &mut Answer,
     ) -> Outcome<Conversed> {
-        let mut thread = app.open(&self.found, Mode::Write)?;
+        let mut thread = app.context.open(&self.found, Mode::Write)?;
         self.ask_in(app, &mut thread, question, interrupt, answer)
     }
 
@@ -101,19 +99,24 @@ impl Talk {
             answer.is_kept = true;
         } else {
             answer.is_kept = true;
-            check_open(thread)?;
+            thread.check_question()?;
         }
-        let budget = app.budget(thread, &self.connection)?;
+        let budget = app.models().budget(thread, &self.model)?;
         let watch = interrupt.watch();
-        let mut asking = self.connection.asking.clone();
+        let mut asking = self.model.asking.clone();
         asking.cancel = watch.cancel();
-        let talk = Some(&self.connection);
-        let mut writer =
-            app.summariser(&self.found.session, thread.meter(), &self.wishes, talk, &asking.cancel)?;
-        let mut ladder = app.config.ladder(budget, writer.by());
+        let talk = Some(&self.model);
+        let mut writer = app.models().summariser(
+            &self.found.session,
+            thread.meter(),
+            &self.choice,
+            talk,
+            &asking.cancel,
+        )?;
+        let mut ladder = app.context.config.models.summaries.ladder(budget, writer.by());
         let conversed = thread.converse(&asking, &mut ladder, &mut Library, &mut |news| answer.take(news));
         drop(watch);
-        change::settle(thread);
+        app.settle(thread);
         answer.tokens = thread.view().tokens();
         conversed.map_err(|error| self.fault(error, before))
     }
@@ -131,39 +134,20 @@ impl Talk {
 }
 
 /// Makes the session of a conversation.
-fn make(app: &App, connection: &Connection, beginning: Beginning) -> Outcome<Found> {
+fn make(app: &App, model: &ResolvedModel, beginning: Beginning) -> Outcome<Found> {
     let session = SessionId::new(uuid::Uuid::new_v4().to_string())?;
-    let mut config = connection.config();
-    let model = config.model.as_deref().filter(|model| *model != SCRIPTED);
-    config.meter = new::meter(app, None, model)?.name().to_owned();
-    config.compression_threshold = Some(app.config.compression_threshold);
+    let mut config = model.config();
+    let named = config.model.as_deref().filter(|name| *name != SCRIPTED);
+    config.meter = new::meter(app, None, named)?.name().to_owned();
+    config.compression_threshold = Some(app.context.config.compression_threshold);
     let made = new::Made { config, user: None, task: None, queued: false };
-    app.engine.create(&made.meta(app, &session)?)?;
+    app.context.engine.create(&made.meta(app, &session)?)?;
     let setup = Setup { system: beginning.system, ..Setup::default() };
     let setup = if beginning.tools { Library::offered(setup) } else { setup };
     if setup != Setup::default() {
-        let mut root = app.engine.open(&session, &ThreadId::root(), Mode::Write)?;
+        let mut root = app.context.engine.open(&session, &ThreadId::root(), Mode::Write)?;
         root.set_up(setup)?;
         root.settle()?;
     }
     Ok(Found { session, thread: ThreadId::root(), seq: None })
-}
-
-/// There must be something to answer: a conversation that is empty, or whose last word is the model's, is not sent.
-fn check_open(thread: &Thread<'_>) -> Outcome {
-    let mut last = None;
-    thread.view().each_item(thread.source(), |item| last = Some(item)).map_err(Engine::from)?;
-    let kind = match last.map(|item| (item.seq, item.what)) {
-        None => return Err(Fault::new(Exit::Refused, "nothing was said yet: ask something")),
-        Some((_, What::Said(kind))) => kind,
-        Some((_, What::Shown)) => return Ok(()),
-        Some((seq, What::Replaced(_))) => thread.source().head(seq).map_err(Engine::from)?.kind,
-    };
-    if kind == Kind::Assistant && thread.view().open().calls.is_empty() {
-        return Err(Fault::new(
-            Exit::Refused,
-            "the last word is the model's: ask something new, or rewind first",
-        ));
-    }
-    Ok(())
 }

@@ -1,6 +1,6 @@
 //! `komado models update`: a newer collection, checked whole before anything changes.
 
-use super::{place, registry};
+use super::place;
 use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::{count, number, say};
@@ -34,7 +34,7 @@ pub(super) fn run(app: &mut App, args: &Args) -> Outcome {
     let new =
         Registry::read_any(&text).map_err(|e| Fault::input(format!("{file}: {e}; nothing was changed")))?;
     // A broken file of before must not keep a good one out.
-    let before = registry(app).unwrap_or_else(|_| Registry::builtin());
+    let before = app.config.models.registry().unwrap_or_else(|_| Registry::builtin());
     let change = Change::between(&before, &new);
     put(app, &new)?;
     let rows = new.models().len() as u64;
@@ -68,7 +68,7 @@ pub(super) fn run(app: &mut App, args: &Args) -> Outcome {
 fn put(app: &App, new: &Registry) -> Outcome {
     app.claim()?;
     let path = place(app);
-    let folder = &app.config.base_dir;
+    let folder = &app.context.config.base_dir;
     let tell =
         |e: std::io::Error| Fault::new(Exit::Failed, format!("{}: {e}; nothing was changed", path.display()));
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(tell)?;

@@ -8,12 +8,10 @@
 use super::given::Given;
 use super::{most_depth, right};
 use crate::app::App;
-use crate::connect::{ROOMY, Wishes};
+use crate::connect::ModelArgs;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::kit;
-use crate::mind::AppMind;
 use crate::paper::{number, say};
-use crate::verb::change;
 use crate::verb::chat::answer::{Answer as Printed, Undo};
 use crate::verb::chat::interrupt::Interrupt;
 use crate::verb::chat::talk::{Beginning, Talk};
@@ -27,6 +25,7 @@ use komado_core::journal::Setup;
 use komado_core::message::{Call, Message};
 use komado_core::{Address, Role, ThreadId};
 use komado_engine::Error as EngineError;
+use komado_engine::model::{ModelChoice, SCRIPTED_TOOL_WINDOW};
 use komado_engine::turn::News;
 use komado_engine::window::{Told, Window};
 use komado_provider::Cancel;
@@ -56,11 +55,10 @@ pub(crate) struct Args {
     #[arg(long)]
     keep_open: bool,
     #[command(flatten)]
-    wishes: Wishes,
+    model: ModelArgs,
 }
 
-pub(crate) fn run(app: &mut App, mut args: Args) -> Outcome {
-    args.wishes.built_in = Some(ROOMY);
+pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     // A session that is there has a say in how deep its threads may nest: it is asked when the course begins.
     let most = if args.session.is_none() { most_depth(app) } else { u32::MAX };
     let playbook = right(Some(&args.file), most)?;
@@ -73,7 +71,8 @@ pub(crate) fn run(app: &mut App, mut args: Args) -> Outcome {
     let named = given.folder(before.as_ref())?;
     let named =
         named.map(|folder| kit::tools(app, &folder, &cancel).map(|tools| (folder, tools))).transpose()?;
-    let talk = Talk::open(app, args.session.as_ref(), args.wishes, Beginning::default())?;
+    let choice = ModelChoice { scripted_window: Some(SCRIPTED_TOOL_WINDOW), ..args.model.into() };
+    let talk = Talk::open(app, args.session.as_ref(), choice, Beginning::default())?;
     if args.session.is_none() {
         say(format!("session: {}", talk.name()));
     }
@@ -103,7 +102,7 @@ fn in_own_folder(app: &App, talk: &Talk, cancel: &Cancel) -> Outcome<(PathBuf, T
 /// Says the first words and notes what was given, in one write, unless that was done; gives all variables, also those that
 /// were given to the process that began.
 fn begin(app: &App, talk: &Talk, setup: &Setup, text: &str, given: Given) -> Outcome<Map<String, Value>> {
-    let mut root = app.open(talk.found(), Mode::Write)?;
+    let mut root = app.context.open(talk.found(), Mode::Write)?;
     let before = Given::of(&root)?;
     let is_silent = text.trim().is_empty();
     if before.is_some() && !is_silent {
@@ -113,7 +112,7 @@ fn begin(app: &App, talk: &Talk, setup: &Setup, text: &str, given: Given) -> Out
         root.set_up(setup.clone())?;
     } else {
         // Whoever worked on it may have been killed before it could say what it took.
-        app.engine.recount(&talk.found().session)?;
+        app.context.engine.recount(&talk.found().session)?;
     }
     let mut now = given.after(before.clone().unwrap_or_default());
     let title = text.lines().next().unwrap_or_default();
@@ -122,7 +121,7 @@ fn begin(app: &App, talk: &Talk, setup: &Setup, text: &str, given: Given) -> Out
         let (about, note) = now.note()?;
         let first = (!is_silent).then(|| Message::text(Role::User, text));
         root.say_noting(about, note, first.into_iter().collect())?;
-        change::settle(&mut root);
+        app.settle(&mut root);
     }
     Ok(now.vars)
 }
@@ -135,13 +134,14 @@ fn follow(
     tools: &mut Toolbox,
     cancel: &Cancel,
 ) -> Outcome<Ended> {
-    let mut mind = AppMind::new(app, &talk.connection, talk.wishes.clone());
+    let spawn = |own: &_, window| app.spawn_settings(own, window);
+    let mut mind = app.mind(&talk.model, talk.choice.clone(), &spawn);
     let printed = match app.paper.json {
         true => Printed::for_program(talk.found()),
         false => Printed::new(talk.found(), Undo::Shell),
     };
     let mut screen = Screen { printed, is_quiet: app.paper.json };
-    let limits = app.config.agent.limits;
+    let limits = app.context.config.agent.limits;
     let mut hands = Solo::new(&mut mind, tools, limits, cancel.clone(), &mut screen);
     let ended = playbook::run(playbook, &talk.found().session, vars, &mut hands);
     screen.printed.end()?;
@@ -151,7 +151,7 @@ fn follow(
 /// What went wrong. A window that is nobody's limit may be made larger.
 fn with_way_out(error: Error, talk: &Talk) -> Fault {
     let is_tight = matches!(error, Error::Engine(EngineError::TooMuch(_)));
-    let Window { tokens, told } = talk.connection.window;
+    let Window { tokens, told } = talk.model.window;
     let fault = fault(error);
     match is_tight && told == Told::Given {
         true => fault.and(format!("or give more than {} tokens with --window", number(tokens))),
@@ -163,8 +163,8 @@ fn with_way_out(error: Error, talk: &Talk) -> Fault {
 fn end(app: &App, talk: &Talk, ended: &Ended) -> Outcome {
     let session = &talk.found().session;
     match ended.is_good {
-        true => app.engine.complete(session, Some(ended.result.clone()))?,
-        false => app.engine.fail(session, &ended.result)?,
+        true => app.context.engine.complete(session, Some(ended.result.clone()))?,
+        false => app.context.engine.fail(session, &ended.result)?,
     };
     Ok(())
 }

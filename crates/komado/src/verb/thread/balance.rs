@@ -5,13 +5,14 @@ use super::spawned::ratio;
 use crate::app::App;
 use crate::fault::{Fault, Outcome};
 use crate::paper::{number, say};
-use crate::share::Portion;
+use crate::share;
 use crate::verb::{change, fit};
 use clap::Args as ClapArgs;
 use komado_core::journal::Ratio;
 use komado_core::{Address, Seq, ThreadId};
 use komado_engine::balance::{Balance, Recut};
 use komado_engine::engine::Found;
+use komado_engine::share::Portion;
 use komado_store::Mode;
 use serde_json::json;
 
@@ -35,14 +36,14 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     if args.ratio.is_none() && !args.refresh && args.window.is_none() {
         return Err(Fault::usage("nothing would change: give --ratio RATIO, --refresh or --window TOKENS"));
     }
-    let window = u64::from(fit::window(app, &app.session(&found.session)?, args.window)?);
+    let window = u64::from(fit::window(app, &app.context.session(&found.session)?, args.window)?);
     let before = current(app, &found)?;
     let slices = if args.refresh { Recut::Refresh } else { Recut::Keep };
-    let buffer = app.config.policy(None).buffer;
+    let buffer = app.context.config.policy(None).buffer;
     let balance = Balance { ratio: args.ratio, window, buffer, slices };
-    let said = app.engine.balance_below(&found.session, &found.thread, balance)?;
-    let thread = app.engine.open(&found.session, &found.thread, Mode::Read)?;
-    let portion = thread.share()?.map(|share| Portion::new(share, Some(window)));
+    let said = app.context.engine.balance_below(&found.session, &found.thread, balance)?;
+    let thread = app.context.engine.open(&found.session, &found.thread, Mode::Read)?;
+    let portion = thread.portion(Some(window))?;
     drop(thread);
     // What a slice showed before can be read in the journal, but is not shown again.
     let undo = before.filter(|_| !args.refresh && args.ratio.is_some());
@@ -52,7 +53,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 
 /// The ratio in force.
 fn current(app: &App, found: &Found) -> Outcome<Option<Ratio>> {
-    let thread = app.engine.open(&found.session, &found.thread, Mode::Read)?;
+    let thread = app.context.engine.open(&found.session, &found.thread, Mode::Read)?;
     Ok(thread.share()?.and_then(|share| share.slices.last().map(|slice| slice.ratio)))
 }
 
@@ -73,7 +74,7 @@ fn tell(
             "op": "share",
             "entries": entries,
             "window": window,
-            "share": portion.map(Portion::json),
+            "share": portion.map(share::json),
             "undo": undo,
         }));
     }
@@ -81,8 +82,8 @@ fn tell(
         app.paper.line(format!("@{seq} {thread} has a new share"))?;
     }
     if let Some(portion) = portion {
-        say(format!("window: {} = {}", number(window), portion.line()));
-        say(format!("seen of the threads above: {}", portion.seen()));
+        say(format!("window: {} = {}", number(window), share::line(portion)));
+        say(format!("seen of the threads above: {}", share::seen(portion)));
     }
     undo.iter().for_each(|undo| say(format!("undo: {undo}")));
     Ok(())

@@ -5,7 +5,7 @@ use super::spawned::ratio;
 use crate::app::App;
 use crate::fault::Outcome;
 use crate::paper::{number, say};
-use crate::share::Portion;
+use crate::share;
 use crate::verb::{change, fit};
 use clap::Args as ClapArgs;
 use komado_core::Address;
@@ -30,12 +30,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = child(app, &args.address)?;
-    let window = u64::from(fit::window(app, &app.session(&found.session)?, args.window)?);
+    let window = u64::from(fit::window(app, &app.context.session(&found.session)?, args.window)?);
     let undo = undo(app, &found)?;
-    let resume = Resume { window, buffer: app.config.policy(None).buffer, ratio: args.ratio };
-    let seq = app.engine.resume_child(&found.session, &found.thread, &resume)?;
-    let thread = app.engine.open(&found.session, &found.thread, Mode::Read)?;
-    let portion = thread.share()?.map(|share| Portion::new(share, Some(window)));
+    let resume = Resume { window, buffer: app.context.config.policy(None).buffer, ratio: args.ratio };
+    let seq = app.context.engine.resume_child(&found.session, &found.thread, &resume)?;
+    let thread = app.context.engine.open(&found.session, &found.thread, Mode::Read)?;
+    let portion = thread.portion(Some(window))?;
     drop(thread);
     let name = change::name(&found);
     if app.paper.json {
@@ -45,14 +45,14 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
             "seq": seq,
             "status": "active",
             "window": window,
-            "share": portion.as_ref().map(Portion::json),
+            "share": portion.as_ref().map(share::json),
             "undo": undo,
         }));
     }
     app.paper.line(format!("{name} is active"))?;
     if let Some(portion) = &portion {
-        say(format!("window: {} = {}", number(window), portion.line()));
-        say(format!("what it sees of the threads above is as of now: {}", portion.seen()));
+        say(format!("window: {} = {}", number(window), share::line(portion)));
+        say(format!("what it sees of the threads above is as of now: {}", share::seen(portion)));
     }
     say(format!("next: komado ask {name} \"…\""));
     say(format!("undo: {undo}"));
@@ -61,7 +61,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 
 /// The command that makes of a thread what it is now, with the same result or reason; its chronicle stays where it can.
 fn undo(app: &App, found: &Found) -> Outcome<String> {
-    let thread = app.engine.open(&found.session, &found.thread, Mode::Read)?;
+    let thread = app.context.engine.open(&found.session, &found.thread, Mode::Read)?;
     let (verb, more) = match thread.status()? {
         Status::Completed => ("end", " --no-chronicle"),
         Status::Aborted => ("abort", ""),

@@ -4,8 +4,8 @@ use super::spawned::Wanted;
 use crate::app::App;
 use crate::fault::Outcome;
 use crate::paper::{number, say};
-use crate::share::Portion;
-use crate::verb::{change, fit};
+use crate::share;
+use crate::verb::fit;
 use clap::Args as ClapArgs;
 use komado_core::Address;
 use komado_core::journal::Setup;
@@ -33,18 +33,18 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 /// The same with a setup that was read elsewhere.
 pub(crate) fn begin(app: &mut App, args: Args, setup: Option<Setup>) -> Outcome {
     let found = app.find_now(&args.address)?;
-    let session = app.session(&found.session)?;
+    let session = app.context.session(&found.session)?;
     let own = &session.meta.config;
     // Whether it may be started at all is said before a missing window is.
-    app.config.threads(own).check()?;
+    app.context.config.threads(own).check()?;
     let window = u64::from(fit::window(app, &session, args.window)?);
     let spawn = args.wanted.spawn(app, own, window, args.label.clone(), setup)?;
-    let mut parent = app.open(&found, Mode::Write)?;
-    let refused = |error| app.config.refused(own, error, args.wanted.max_depth);
+    let mut parent = app.context.open(&found, Mode::Write)?;
+    let refused = |error| app.too_deep(own, error, args.wanted.max_depth);
     let mut child = parent.spawn_free(&spawn).map_err(refused)?;
-    change::settle(&mut parent);
-    change::settle(&mut child);
-    let portion = child.share()?.map(|share| Portion::new(share, Some(window)));
+    app.settle(&mut parent);
+    app.settle(&mut child);
+    let portion = child.portion(Some(window))?;
     let depth = child.share()?.map_or(0, |share| share.depth());
     let thread = child.header().thread.clone();
     drop((child, parent));
@@ -60,14 +60,14 @@ pub(crate) fn begin(app: &mut App, args: Args, setup: Option<Setup>) -> Outcome 
             "depth": depth,
             "ratio": spawn.ratio.get(),
             "window": window,
-            "share": portion.as_ref().map(Portion::json),
+            "share": portion.as_ref().map(share::json),
             "status": "active",
             "undo": undo,
         }));
     }
     app.paper.line(&address)?;
     if let Some(portion) = &portion {
-        say(format!("window: {} = {}", number(window), portion.line()));
+        say(format!("window: {} = {}", number(window), share::line(portion)));
     }
     say(format!("next: komado ask {address} \"…\"; at the end: komado thread end {address}"));
     say(format!("undo: {undo}"));

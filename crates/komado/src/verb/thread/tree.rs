@@ -5,10 +5,11 @@ mod draw;
 use super::ended::chronicle_json;
 use crate::app::App;
 use crate::fault::Outcome;
-use crate::share::Portion;
+use crate::share;
 use clap::Args as ClapArgs;
 use komado_core::view::Weight;
 use komado_core::{Address, SessionId};
+use komado_engine::share::Portion;
 use komado_engine::stelis::Node;
 use komado_store::Mode;
 use serde_json::{Value, json};
@@ -24,8 +25,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let id = app.find(&args.address)?.session;
-    let window = app.own_window(&app.session(&id)?.meta.config, args.window).map(u64::from);
-    let tree = app.engine.tree(&id, window)?;
+    let window = app.models().own_window(&app.context.session(&id)?.meta.config, args.window).map(u64::from);
+    let tree = app.context.engine.tree(&id, window)?;
     if app.paper.json {
         let mut threads = Vec::new();
         tree.nodes.iter().try_for_each(|node| list(app, node, window, &mut threads))?;
@@ -42,8 +43,8 @@ struct Leaf {
 
 impl Leaf {
     fn of(app: &App, id: &SessionId, node: &Node, window: Option<u64>) -> Outcome<Self> {
-        let thread = app.engine.open(id, &node.header.thread, Mode::Read)?;
-        let portion = thread.share()?.map(|share| Portion::new(share, window));
+        let thread = app.context.engine.open(id, &node.header.thread, Mode::Read)?;
+        let portion = thread.portion(window)?;
         Ok(Self { portion, weight: *thread.view().weight() })
     }
 
@@ -67,7 +68,7 @@ fn list(app: &App, node: &Node, window: Option<u64>, threads: &mut Vec<Value>) -
         "status": node.status.name(),
         "ratio": node.ratio.map(|ratio| ratio.get()),
         "thread_window": Leaf::own_window(node, window),
-        "share": leaf.portion.as_ref().map(Portion::json),
+        "share": leaf.portion.as_ref().map(share::json),
         "context_tokens": leaf.weight.tokens(),
         "above": node.above,
         "messages": node.messages,

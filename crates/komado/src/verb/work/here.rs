@@ -2,30 +2,30 @@
 
 use super::errand;
 use crate::app::App;
-use crate::connect::Wishes;
 use komado_agent::handler::Orders;
 use komado_agent::progress::{Order, Progress};
 use komado_agent::worker::{Exit, Launch, Leash};
+use komado_engine::model::ModelChoice;
 use komado_store::Taken;
 use std::sync::Arc;
 
 pub(super) struct Here {
     app: Arc<App>,
-    wishes: Wishes,
+    choice: ModelChoice,
 }
 
 impl Here {
-    pub(super) fn new(app: &App, wishes: Wishes) -> Self {
-        Self { app: app.shared(), wishes }
+    pub(super) fn new(app: &App, choice: ModelChoice) -> Self {
+        Self { app: app.shared(), choice }
     }
 }
 
 impl Launch for Here {
     fn run(&self, taken: &Taken, leash: &Leash, tell: &(dyn Fn(Progress) + Sync)) -> Exit {
-        let orders = Arc::new(Orders::new(self.app.config.agent.work.grace));
+        let orders = Arc::new(Orders::new(self.app.context.config.agent.work.grace));
         let (rest, end) = (Arc::clone(&orders), Arc::clone(&orders));
         leash.tie(move || rest.give(Order::Leave("its worker ends".into())), move || end.hurry());
-        let ran = errand::run(&self.app, &self.wishes, taken, &orders, tell);
+        let ran = errand::run(&self.app, &self.choice, taken, &orders, tell);
         leash.untie();
         match ran {
             Ok(()) => Exit::Finished,

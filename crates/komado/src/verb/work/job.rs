@@ -5,12 +5,12 @@
 
 use super::{errand, signals};
 use crate::app::App;
-use crate::connect::Wishes;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::server::log::{self, Lines};
 use komado_agent::handler::Orders;
 use komado_agent::progress::{Order, Progress};
 use komado_agent::worker::read_taken;
+use komado_engine::model::ModelChoice;
 use std::io::{BufRead, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const STUCK: Duration = Duration::from_secs(30);
 /// The variable that says how much is logged.
 const LOG: &str = "KOMADO_LOG";
 
-pub(super) fn run(app: &App, wishes: Wishes) -> Outcome {
+pub(super) fn run(app: &App, choice: ModelChoice) -> Outcome {
     let level = std::env::var(LOG).unwrap_or_else(|_| "warn,rmcp=off".to_owned());
     log::begin(Some(&level), Lines::Text, None)?;
     let mut line = String::new();
@@ -30,11 +30,11 @@ pub(super) fn run(app: &App, wishes: Wishes) -> Outcome {
     let taken = read_taken(&line).map_err(|why| {
         Fault::input(format!("standard input holds no job ({why}); `komado work` starts this, not you"))
     })?;
-    let orders = Arc::new(Orders::new(app.config.agent.work.grace));
+    let orders = Arc::new(Orders::new(app.context.config.agent.work.grace));
     leave_at_the_end_of_input(&orders)?;
     leave_on_signals(&orders)?;
     end_when_stuck(&orders)?;
-    errand::run(app, &wishes, &taken, &orders, &print)
+    errand::run(app, &choice, &taken, &orders, &print)
 }
 
 /// A worker that is gone hears nothing; the task goes on to where it can rest.

@@ -6,6 +6,7 @@ use crate::app::App;
 use crate::fault::Outcome;
 use crate::gauge;
 use crate::paper::{Ink, Paper, count, number};
+use crate::share;
 use komado_core::notation::{tamed, width};
 use komado_core::thread::Status;
 use komado_engine::stelis::{Node, Tree};
@@ -116,7 +117,7 @@ impl Sketch<'_> {
         let gauge = gauge::line(&self.app.paper, &leaf.weight, window, cells);
         self.app.paper.line(format!("{rest}{gauge}"))?;
         match &leaf.portion {
-            Some(portion) => self.line(rest, Ink::Dim, &portion.line()),
+            Some(portion) => self.line(rest, Ink::Dim, &share::line(portion)),
             None => Ok(()),
         }
     }

@@ -1,0 +1,142 @@
+//! Which settings exist?
+//!
+//! One row per setting, and everything else is derived from it: how its text is parsed and checked, which
+//! variables of the environment set it, what `komado config` lists and what the manual says. A new setting is
+//! a new row in one of the lists below and a field in `Config`; there is no third place. How a row is named in the file, in the environment
+//! and on the command line is worked out in [`names`].
+
+mod context;
+mod lines;
+mod names;
+mod server;
+mod tasks;
+
+pub use names::*;
+
+/// One setting.
+#[derive(Clone, Copy)]
+pub struct Setting {
+    /// Where it stands in the file; `<provider>` stands for any provider's name, `<persona>` for any persona's, `<server>`
+    /// for any MCP server's.
+    pub path: &'static str,
+    /// What its text must be.
+    pub kind: Kind,
+    /// Its value when nobody says anything.
+    pub default: Option<&'static str>,
+    /// The variables that the seeds name for it.
+    pub seed_env: &'static [&'static str],
+    /// A short name, which makes `KOMADO_BASE_DIR` and `--base-dir` out of `base_dir`.
+    pub short: Option<&'static str>,
+    /// True when a file that came with a folder may set it without the user's consent: it leads nowhere, runs nothing, says
+    /// nothing to a model, and removes nothing. So nothing that is said of a provider is: one that is spoken of may be the one
+    /// that is asked, and its model has a price. A new setting needs consent unless its row says otherwise.
+    pub is_harmless: bool,
+    /// What it does, in one line.
+    pub about: &'static str,
+}
+
+/// What the text of a setting must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Yes or no.
+    Bool,
+    /// A share: above 0, at most 1.
+    Ratio,
+    /// A share of which something is left on both sides: from 0.01 to 0.99.
+    Part,
+    /// A whole number within bounds.
+    Count {
+        /// The least that is allowed.
+        min: u32,
+        /// The most that is allowed.
+        max: u32,
+    },
+    /// Any text.
+    Text,
+    /// A path; relative ones start from the working folder.
+    Path,
+    /// A text that is shown nowhere.
+    Secret,
+    /// An address that begins in one of these ways; a password in it is shown nowhere.
+    Url(&'static [&'static str]),
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A percentage from 5 to 100, or -1 for: as elsewhere.
+    Percent,
+    /// Texts, one per line; in the file also a list.
+    Lines,
+    /// Names with a percentage each: `NAME=PERCENT`, one per line; in the file also a list.
+    Percents,
+    /// Hosts that may be reached, one per line; in the file also a list. `open` for all, `none` for none.
+    Hosts,
+    /// Names with a text each that is shown nowhere, with one of these characters between, one per line; in the file also
+    /// a list.
+    Pairs(&'static [char]),
+}
+
+impl Kind {
+    /// True when a value is shown nowhere.
+    pub const fn is_secret(self) -> bool {
+        matches!(self, Self::Secret | Self::Pairs(_))
+    }
+
+    /// True when the file may have a list of texts.
+    pub const fn is_list(self) -> bool {
+        matches!(self, Self::Lines | Self::Percents | Self::Hosts | Self::Pairs(_))
+    }
+}
+
+/// Variables that begin with `KOMADO_` and are not settings.
+pub(super) const RESERVED: [&str; 8] = [
+    "KOMADO_CONFIG",
+    "KOMADO_DATA",
+    "KOMADO_LOG",
+    "KOMADO_PYTHON",
+    "KOMADO_SESSION",
+    // What `tools.prepare` is told.
+    "KOMADO_TASK",
+    "KOMADO_URL",
+    "KOMADO_CLONE_URL",
+];
+
+/// Stands in a path for the name of a provider.
+pub(super) const PROVIDER: &str = "<provider>";
+/// Stands in a path for the name of a persona.
+pub(super) const PERSONA: &str = "<persona>";
+/// Stands in a path for the name of an MCP server.
+pub(super) const SERVER: &str = "<server>";
+
+/// An address of the web.
+const HTTP: Kind = Kind::Url(&["http://", "https://"]);
+
+const PLAIN: Setting = Setting {
+    path: "",
+    kind: Kind::Text,
+    default: None,
+    seed_env: &[],
+    short: None,
+    is_harmless: false,
+    about: "",
+};
+const HARMLESS: Setting = Setting { is_harmless: true, ..PLAIN };
+
+const COUNT: usize = context::ROWS.len() + server::ROWS.len() + tasks::ROWS.len();
+static ALL: [Setting; COUNT] = joined([context::ROWS, server::ROWS, tasks::ROWS]);
+
+/// Every setting, in the order in which they are listed.
+pub static SETTINGS: &[Setting] = &ALL;
+
+/// Lists as one, before the program begins.
+const fn joined(lists: [&[Setting]; 3]) -> [Setting; COUNT] {
+    let mut all = [PLAIN; COUNT];
+    let (mut list, mut at, mut filled) = (0, 0, 0);
+    while list < lists.len() {
+        if at == lists[list].len() {
+            (list, at) = (list + 1, 0);
+        } else {
+            all[filled] = lists[list][at];
+            (at, filled) = (at + 1, filled + 1);
+        }
+    }
+    all
+}

@@ -1,0 +1,304 @@
+//! Finding the model that is asked, and how large its window is.
+
+#[cfg(feature = "server")]
+use super::SCRIPTED_WINDOW;
+use super::{ModelChoice, ModelError, ModelSettings, SCRIPTED};
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::lesson::Lesson;
+use crate::turn::Asking;
+use crate::window::{Listed, Told, Window};
+use komado_core::budget::RESERVE;
+use komado_core::notation::grouped;
+use komado_core::session::MetaConfig;
+use komado_provider::probe::{self, Probe};
+use komado_provider::registry::{Model, Registry};
+#[cfg(feature = "server")]
+use komado_provider::scripted::{Options, Server};
+use komado_provider::{Cancel, Client, Dialect, Form, Method, Provider, overflow, row};
+use std::fmt;
+use std::path::PathBuf;
+
+/// Resolves models for the sessions of an engine, as settings say.
+#[derive(Clone, Copy)]
+pub struct ModelResolver<'a> {
+    /// The engine; what was learned about models is in its store.
+    pub engine: &'a Engine,
+    /// What is set.
+    pub settings: &'a ModelSettings,
+    /// Is told what a person should know although nothing is wrong.
+    pub note: &'a dyn Fn(Note),
+}
+
+/// What a person should know although nothing is wrong.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Note {
+    /// A key file that others can read.
+    KeyIsReadable {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A given window that is larger than what the model once took.
+    GivenWindowWasRefused {
+        /// The window.
+        given: u64,
+        /// The model.
+        model: String,
+        /// Its provider.
+        provider: String,
+        /// The most it took.
+        learned: u64,
+    },
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::KeyIsReadable { path } => {
+                let path = path.display();
+                write!(f, "others can read the key in {path}; `chmod 600 {path}` keeps it to yourself")
+            }
+            Self::GivenWindowWasRefused { given, model, provider, learned } => write!(
+                f,
+                "the window is given as {}, but {model} at {provider} once refused what was over {}",
+                grouped(*given),
+                grouped(*learned)
+            ),
+        }
+    }
+}
+
+/// A model that can be asked.
+pub struct ResolvedModel {
+    /// Everything a turn needs.
+    pub asking: Asking,
+    /// The window, in the provider's tokens, and its source.
+    pub window: Window,
+    /// The scripted model, while it is the one that answers.
+    server: Option<Server>,
+}
+
+impl ResolvedModel {
+    /// A model that the caller has found.
+    pub fn new(asking: Asking, window: Window) -> Self {
+        Self { asking, window, server: None }
+    }
+
+    /// True when the scripted model answers.
+    pub fn is_scripted(&self) -> bool {
+        self.server.is_some()
+    }
+
+    /// Provider, model and window as a session keeps them.
+    pub fn config(&self) -> MetaConfig {
+        MetaConfig {
+            llm_provider: Some(self.asking.provider.name.clone()),
+            model: Some(self.asking.model.clone()),
+            context_length: u32::try_from(self.window.tokens).ok(),
+            window_from: Some(self.window.told.name().to_owned()),
+            ..MetaConfig::default()
+        }
+    }
+}
+
+impl fmt::Display for ResolvedModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Asking { provider, model, .. } = &self.asking;
+        let Window { tokens, told } = self.window;
+        write!(f, "{model} at {}, window {} tokens ({told})", provider.name, grouped(tokens))
+    }
+}
+
+/// What is known of a model, but for what was learned.
+pub struct KnownModel {
+    /// What is asked; its window is as yet 0.
+    pub asking: Asking,
+    given: Option<u64>,
+    limits: Option<Listed>,
+    /// Why its server did not tell its window.
+    silent: Option<String>,
+}
+
+impl KnownModel {
+    /// The window, with what was learned.
+    pub fn window(&self, lesson: &Lesson) -> Option<Window> {
+        Window::known(self.given, lesson, self.asking.probed, self.limits)
+    }
+
+    /// True when its server was asked and did not answer.
+    pub fn is_silent(&self) -> bool {
+        self.silent.is_some()
+    }
+}
+
+/// What is asked of which provider, before it is known how large the window is.
+struct Target {
+    provider: Provider,
+    model: String,
+    /// The scripted model, with its window.
+    server: Option<(Server, u32)>,
+}
+
+impl ModelResolver<'_> {
+    /// The model that is asked in a session made with `own`, where `choice` does not choose another.
+    pub fn resolve(&self, own: &MetaConfig, choice: &ModelChoice) -> Result<ResolvedModel> {
+        let Target { provider, model, server } = self.target(own, choice)?;
+        let client = Client::new(self.settings.patience(&provider.name))
+            .map_err(|error| ModelError::NotStarted(error.to_string()))?
+            .final_if(|status, body| overflow::classify(status, body).overflow);
+        let mut asking = Asking::new(client, provider, model, 0);
+        asking.known_as = server.as_ref().map(|_| format!("{SCRIPTED}:"));
+        asking.form = choice.form.unwrap_or(Form::Stream);
+        let scripted = server.as_ref().map(|(_, window)| *window);
+        let known = self.known(asking, own, choice, scripted, &self.settings.registry()?);
+        let lesson = self.lesson(&known.asking)?;
+        let window = known.window(&lesson);
+        let KnownModel { mut asking, silent, .. } = known;
+        let (model, provider) = (asking.model.clone(), asking.provider.name.clone());
+        let Some(window) = window else {
+            return Err(ModelError::UnknownWindow { model, provider, silent }.into());
+        };
+        (asking.window, asking.is_given) = (window.tokens, window.told == Told::Given);
+        let refused = lesson.window.filter(|learned| asking.is_given && *learned < window.tokens);
+        if let Some(learned) = refused {
+            (self.note)(Note::GivenWindowWasRefused { given: window.tokens, model, provider, learned });
+        }
+        Ok(ResolvedModel { asking, window, server: server.map(|(server, _)| server) })
+    }
+
+    /// Everything that is known of a model but what was learned: from the settings, from the table of models, from its
+    /// server. `scripted` is the window of the scripted model, where it is the one.
+    pub fn known(
+        &self,
+        mut asking: Asking,
+        own: &MetaConfig,
+        choice: &ModelChoice,
+        scripted: Option<u32>,
+        registry: &Registry,
+    ) -> KnownModel {
+        let settings = self.settings;
+        let name = asking.provider.name.clone();
+        let longest = choice.max_tokens.or_else(|| settings.of(&name).and_then(|of| of.max_tokens));
+        asking.max_tokens = longest.map(u64::from);
+        asking.shrink = settings.shrink;
+        asking.tries = settings.overflow_tries;
+        asking.history = settings.max_history;
+        // A model on one's own machine has the window that its server was started with, whatever it is called.
+        let listed = registry.get(&name, &asking.model).or_else(|| registry.find(&asking.model)).cloned();
+        let chooses = asking.provider.is_local || asking.provider.dialect == Dialect::Ollama;
+        let listed = listed.filter(|_| !chooses);
+        asking.output = listed.as_ref().and_then(|model| model.output);
+        asking.max_tokens = longest_answer(&asking, listed.as_ref());
+        let given = self.given(own, choice, &asking).map(u64::from);
+        let mut silent = None;
+        asking.probed = match (given, scripted) {
+            (Some(_), _) => None,
+            (None, Some(window)) => Some(u64::from(window)),
+            (None, None) => probe(&asking, &mut silent),
+        };
+        let limits = listed.map(|model| Listed { context: model.context, input: model.input });
+        KnownModel { asking, given, limits, silent }
+    }
+
+    /// Provider and model; the scripted one is started where it is to answer.
+    fn target(&self, own: &MetaConfig, choice: &ModelChoice) -> Result<Target> {
+        let name = self.provider_name(own, choice)?;
+        if name == SCRIPTED {
+            return scripted(own, choice);
+        }
+        let provider = self.provider(&name, choice)?;
+        // A session's model is one of its own provider.
+        let is_same = own.llm_provider.as_deref().is_none_or(|own| own == name);
+        let model = choice
+            .model
+            .clone()
+            .or_else(|| own.model.clone().filter(|_| is_same))
+            .or_else(|| self.settings.of(&name).and_then(|of| of.model.clone()));
+        let model = model.ok_or(ModelError::NoModel { provider: name })?;
+        Ok(Target { provider, model, server: None })
+    }
+
+    /// The window that the user gave: in the choice, for this session, or in the settings.
+    fn given(&self, own: &MetaConfig, choice: &ModelChoice, asking: &Asking) -> Option<u32> {
+        let is_same = own.model.as_ref().is_none_or(|model| *model == asking.model)
+            && own.llm_provider.as_ref().is_none_or(|provider| *provider == asking.provider.name);
+        let was_given = own.window_from.as_deref().is_none_or(|from| from == Told::Given.name());
+        let of_session = own.context_length.filter(|_| is_same && was_given);
+        let of_settings = self
+            .settings
+            .of(&asking.provider.name)
+            .filter(|of| of.model.as_ref().is_none_or(|model| *model == asking.model))
+            .and_then(|of| of.context_length);
+        choice.window.or(of_session).or(of_settings)
+    }
+
+    /// The window of a model by the table of models. A server on this machine has the window it was started with, whatever
+    /// the table says of models with that name.
+    pub fn listed_window(&self, model: &str, provider: &str) -> Result<u32> {
+        let is_local = row(provider).is_some_and(|row| row.is_local);
+        let found = self.settings.registry()?.find(model).filter(|_| !is_local).cloned();
+        let limits = found.map(|model| Listed { context: model.context, input: model.input });
+        let window = Window::known(None, &Lesson::default(), None, limits);
+        let tokens = window.and_then(|window| u32::try_from(window.tokens).ok());
+        let (model, provider) = (model.to_owned(), provider.to_owned());
+        Ok(tokens.ok_or(ModelError::UnknownWindow { model, provider, silent: None })?)
+    }
+}
+
+/// No build without the server has one.
+#[cfg(not(feature = "server"))]
+type Server = std::convert::Infallible;
+
+#[cfg(not(feature = "server"))]
+fn scripted(_own: &MetaConfig, _choice: &ModelChoice) -> Result<Target> {
+    Err(ModelError::NoScriptedModel.into())
+}
+
+/// The scripted model, in this process.
+#[cfg(feature = "server")]
+fn scripted(own: &MetaConfig, choice: &ModelChoice) -> Result<Target> {
+    let window = choice.window.or(own.context_length).or(choice.scripted_window).unwrap_or(SCRIPTED_WINDOW);
+    let server = Server::start(Options { window: Some(u64::from(window)), ..Options::default() })?;
+    let provider = Provider::at(SCRIPTED, Dialect::Chat, server.url())
+        .map_err(|error| ModelError::NotStarted(error.to_string()))?;
+    let model = choice.model.clone().unwrap_or_else(|| SCRIPTED.to_owned());
+    Ok(Target { provider, model, server: Some((server, window)) })
+}
+
+/// Asks a server how large its window is. Only one on this machine, or at an address the user gave, is asked at all; one
+/// that does not answer is not asked a second thing.
+fn probe(asking: &Asking, silent: &mut Option<String>) -> Option<u64> {
+    let Asking { client, provider, model, .. } = asking;
+    let is_usual = row(&provider.name).is_some_and(|row| row.base_url == provider.base_url);
+    if is_usual && !provider.is_local {
+        return None;
+    }
+    let probes: &[Probe] = match provider.dialect {
+        Dialect::Ollama => &[Probe::Ollama],
+        _ => &[Probe::LlamaCpp, Probe::Models],
+    };
+    for probe in probes {
+        for step in probe.steps(model) {
+            let method = match step.method {
+                probe::Method::Get => Method::GET,
+                probe::Method::Post => Method::POST,
+            };
+            let answer = client.fetch(provider, method, step.path, step.body.clone(), &Cancel::default());
+            let (status, body) = answer.map_err(|error| *silent = Some(error.to_string())).ok()?;
+            let tokens = probe.read(step.path, &body, model);
+            if let Some(tokens) = tokens.filter(|_| (200..300).contains(&status)) {
+                return Some(tokens);
+            }
+        }
+    }
+    None
+}
+
+/// The longest answer to ask for: as chosen, but never more than the model is known to give. Only a dialect that must name
+/// one has to be told where none is chosen.
+fn longest_answer(asking: &Asking, listed: Option<&Model>) -> Option<u64> {
+    let Some(most) = listed.and_then(|model| model.output) else { return asking.max_tokens };
+    let must = asking.provider.dialect == Dialect::Messages && most < RESERVE;
+    asking.max_tokens.map(|wanted| wanted.min(most)).or(must.then_some(most))
+}

@@ -1,0 +1,234 @@
+//! What can be set about models, as plain values: which providers there are, how long they are waited for, how a window is
+//! kept, what writes summaries.
+
+use super::SCRIPTED;
+use crate::condense::{ByDigest, Command, Settings, Summariser};
+use crate::error::Result;
+use crate::fit::Ladder;
+use crate::model::ModelError;
+use komado_core::Meter;
+use komado_core::budget::{Budget, Policy, Preset};
+use komado_core::clip::Limits;
+use komado_core::suggest;
+use komado_provider::registry::Registry;
+use komado_provider::{Dialect, Form, Patience, ROWS};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long a program may take over a summary.
+const COMMAND_TIME: Duration = Duration::from_secs(600);
+
+/// Everything that can be set about models.
+#[derive(Clone)]
+pub struct ModelSettings {
+    /// The provider that is asked where nothing else decides.
+    pub provider: String,
+    /// Whether that provider was set, or is only the usual one.
+    pub is_provider_set: bool,
+    /// What is set for each provider.
+    pub providers: BTreeMap<String, ProviderSettings>,
+    /// Keys that were found in the environment, by variable; [`key_variables`] lists those that count.
+    pub environment: BTreeMap<String, String>,
+    /// A file with rows that stand over the built-in table of models; one that is not there is none.
+    pub models_file: Option<PathBuf>,
+    /// How long a provider is waited for, and how often it is asked.
+    pub patience: Patience,
+    /// To which share a view shrinks after a request that was too large.
+    pub shrink: f64,
+    /// How often such a request goes out again.
+    pub overflow_tries: u32,
+    /// How many turns a session keeps in view; `None` for as many as fit.
+    pub max_history: Option<u32>,
+    /// How a window is kept.
+    pub policy: Policy,
+    /// Limits of an output on arrival; `None` when outputs are shown whole.
+    pub output_limits: Option<Limits>,
+    /// What writes summaries, and how.
+    pub summaries: SummarySettings,
+}
+
+impl Default for ModelSettings {
+    fn default() -> Self {
+        Self {
+            provider: String::new(),
+            is_provider_set: false,
+            providers: BTreeMap::new(),
+            environment: BTreeMap::new(),
+            models_file: None,
+            patience: Patience::default(),
+            shrink: 0.8,
+            overflow_tries: 3,
+            max_history: None,
+            policy: Preset::default().policy(),
+            output_limits: Some(Limits::default()),
+            summaries: SummarySettings::default(),
+        }
+    }
+}
+
+/// What is set for one provider. Nothing here has a default: an unknown window must not become a guessed one.
+#[derive(Clone, Default, PartialEq)]
+pub struct ProviderSettings {
+    /// The model's name, as its provider spells it.
+    pub model: Option<String>,
+    /// Models that lead to it at the gateway: names, or beginnings that end in `*`.
+    pub models: Vec<String>,
+    /// The model's window, in tokens.
+    pub context_length: Option<u32>,
+    /// The key; shown nowhere.
+    pub api_key: Option<String>,
+    /// The file that holds the key.
+    pub api_key_file: Option<PathBuf>,
+    /// Where the provider listens.
+    pub base_url: Option<String>,
+    /// The percentage of the window at which something is done.
+    pub threshold: Option<f64>,
+    /// The API that it speaks.
+    pub dialect: Option<Dialect>,
+    /// The longest answer, in tokens.
+    pub max_tokens: Option<u32>,
+    /// Seconds to wait for a word.
+    pub timeout_seconds: Option<u32>,
+}
+
+impl fmt::Debug for ProviderSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProviderSettings")
+            .field("model", &self.model)
+            .field("models", &self.models)
+            .field("context_length", &self.context_length)
+            .field("api_key", &self.api_key.as_ref().map(|_| "(set)"))
+            .field("api_key_file", &self.api_key_file)
+            .field("base_url", &self.base_url.as_deref().map(komado_provider::provider::shown))
+            .field("threshold", &self.threshold)
+            .field("dialect", &self.dialect)
+            .field("max_tokens", &self.max_tokens)
+            .field("timeout_seconds", &self.timeout_seconds)
+            .finish()
+    }
+}
+
+/// What a command line or a request chooses; what it leaves open is the session's, then the settings'.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelChoice {
+    /// The provider: a known name, one from the settings, or [`SCRIPTED`].
+    pub provider: Option<String>,
+    /// The model, as its provider spells it.
+    pub model: Option<String>,
+    /// The model's window, in tokens.
+    pub window: Option<u32>,
+    /// Where the provider listens.
+    pub base_url: Option<String>,
+    /// The longest answer, in tokens.
+    pub max_tokens: Option<u32>,
+    /// Whether the answer comes in pieces; `None` for in pieces.
+    pub form: Option<Form>,
+    /// The window of the scripted model where neither choice nor session has one.
+    pub scripted_window: Option<u32>,
+}
+
+/// What writes summaries, and how.
+#[derive(Clone, Debug, Default)]
+pub struct SummarySettings {
+    /// The provider of the model that writes them; the conversation's own when there is none.
+    pub provider: Option<String>,
+    /// The model that writes them: a name, or `same` for the conversation's own.
+    pub model: Option<String>,
+    /// A program that writes them, with its arguments; it stands over a model.
+    pub command: Option<String>,
+    /// How a span is condensed.
+    pub settings: Settings,
+}
+
+impl SummarySettings {
+    /// Provider and model that write summaries; `None` when no model was chosen, or a program does it.
+    pub fn chosen_model(&self) -> Option<(Option<&str>, Option<&str>)> {
+        let is_chosen = self.provider.is_some() || self.model.is_some();
+        (is_chosen && self.command.is_none()).then_some((self.provider.as_deref(), self.model.as_deref()))
+    }
+
+    /// True when anything but the digest writes summaries.
+    pub fn has_writer(&self) -> bool {
+        self.chosen_model().is_some() || self.command.is_some()
+    }
+
+    /// What writes summaries where no model does: the program that was set, else the digest, which needs no model.
+    pub fn without_model(&self, meter: Meter) -> Result<Box<dyn Summariser>> {
+        let Some(command) = &self.command else { return Ok(Box::new(ByDigest::new(meter))) };
+        let mut words = command.split_whitespace();
+        let program = words.next().ok_or(ModelError::EmptyCommand)?;
+        Ok(Box::new(Command::new(program).arguments(words).time_limit(COMMAND_TIME)))
+    }
+
+    /// The ladder under a budget, whose summaries `by` writes.
+    pub fn ladder<'a>(&self, budget: Budget, by: &'a mut dyn Summariser) -> Ladder<'a> {
+        Ladder { budget, settings: self.settings.clone(), by }
+    }
+}
+
+impl ModelSettings {
+    /// What is set for a provider; `None` when nothing is.
+    pub fn of(&self, provider: &str) -> Option<&ProviderSettings> {
+        self.providers.get(provider)
+    }
+
+    /// Whether anything is known of a provider: by its name, or because something is set for it.
+    pub fn is_known(&self, provider: &str) -> bool {
+        self.providers.contains_key(provider) || known_providers().any(|known| known == provider)
+    }
+
+    /// The known provider whose name is nearest.
+    pub fn nearest_provider(&self, name: &str) -> Option<&str> {
+        suggest::nearest_name(name, known_providers().chain(self.providers.keys().map(String::as_str)))
+    }
+
+    /// The one provider that has a model or an address in the settings, when it is only one. The scripted model does not
+    /// count: to set something for it is not to choose it.
+    pub(super) fn only_provider(&self) -> Option<&str> {
+        let is_set = |(name, of): &(&String, &ProviderSettings)| {
+            name.as_str() != SCRIPTED && (of.model.is_some() || of.base_url.is_some())
+        };
+        let mut set = self.providers.iter().filter(is_set);
+        match (set.next(), set.next()) {
+            (Some((name, _)), None) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// How long a provider is waited for.
+    pub fn patience(&self, provider: &str) -> Patience {
+        let mut patience = self.patience;
+        if let Some(seconds) = self.of(provider).and_then(|of| of.timeout_seconds) {
+            let time = Duration::from_secs(u64::from(seconds));
+            (patience.first, patience.idle) = (time, time);
+            patience.connect = patience.connect.min(time);
+        }
+        patience
+    }
+
+    /// The table of models: the rows of the file, if there is one, over the built-in ones.
+    pub fn registry(&self) -> Result<Registry> {
+        let Some(path) = &self.models_file else { return Ok(Registry::builtin()) };
+        match std::fs::read_to_string(path) {
+            Ok(text) => {
+                let own = Registry::read(&text)
+                    .map_err(|why| ModelError::BadRegistry { path: path.clone(), why: why.to_string() })?;
+                Ok(Registry::builtin().under(own))
+            }
+            Err(why) if why.kind() == std::io::ErrorKind::NotFound => Ok(Registry::builtin()),
+            Err(why) => Err(ModelError::RegistryUnread { path: path.clone(), why }.into()),
+        }
+    }
+}
+
+/// The providers that are known by name, the scripted model among them.
+pub fn known_providers<'a>() -> impl Iterator<Item = &'a str> {
+    ROWS.iter().map(|row| row.name).chain([SCRIPTED])
+}
+
+/// The variables in which providers' own tools look for a key.
+pub fn key_variables() -> impl Iterator<Item = &'static str> {
+    ROWS.iter().flat_map(|row| row.key_env.iter().copied())
+}
