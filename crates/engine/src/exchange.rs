@@ -14,6 +14,7 @@ use komado_core::message::Message;
 use komado_core::{Role, Seq};
 use komado_provider::Heard;
 use komado_store::Store;
+use tracing::debug_span;
 
 pub(crate) mod request;
 pub(crate) mod response;
@@ -73,13 +74,14 @@ pub(crate) enum Exchanged {
 pub(crate) fn exchange<'t>(wire: &mut dyn Wire<'t>, mut room: Room) -> Result<Exchanged> {
     let mut refused = None;
     for attempt in 1..=wire.context().asking.tries + 1 {
-        let fits = room.budget.is_none() || wire.fit(&mut room)?;
+        let has_bound = room.budget.is_some();
+        let fits = debug_span!("fit").in_scope(|| if has_bound { wire.fit(&mut room) } else { Ok(true) })?;
         if !fits && refused.is_some() {
             break;
         }
         let request = wire.render(&room)?;
         let sent = announce(wire, &request)?;
-        match wire.send(&request) {
+        match debug_span!("upstream").in_scope(|| wire.send(&request)) {
             Outcome::Answer(response) => return receive(wire, sent, request, response),
             Outcome::Lost(lost) => return Ok(lose(wire, sent, lost)),
             Outcome::TooLarge(mut why) => {
@@ -113,7 +115,7 @@ fn receive(
     request: OutgoingRequest,
     response: Box<Heard>,
 ) -> Result<Exchanged> {
-    let _span = tracing::debug_span!("journal").entered();
+    let _span = debug_span!("journal").entered();
     let id = response.id.as_deref().filter(|id| !id.is_empty()).and_then(|id| wire.reply_id(id));
     let Context { asking, thread, .. } = wire.context();
     let model = response.model.clone().unwrap_or_else(|| asking.model.clone());

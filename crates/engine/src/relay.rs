@@ -1,9 +1,9 @@
 //! A client's request on its way through: placed, journaled, made to fit, sent on, and what comes back handed on.
 //!
-//! The gateway's use of the [`exchange`](crate::exchange). Under budget the bytes that arrive are the bytes that leave; over budget the edits of the ladder are
-//! put into them and nothing else is. It blocks, on a thread of its own for each request. What goes wrong on our side
-//! before the answer begins is a [`Fault`]: the caller then sends the request on untouched ([`untouched`]), or stops, as it
-//! was told. `docs/gateway.md` tells the whole story.
+//! The gateway's exchange (`exchange.rs`). Under budget the bytes that arrive are the bytes that leave; over budget the
+//! edits of the ladder are put into them and nothing else is. It blocks, on a thread of its own for each request. What goes
+//! wrong on our side before the answer begins is a [`Fault`]: the caller then sends the request on untouched
+//! ([`untouched`]), or stops, as it was told. `docs/gateway.md` tells the whole story.
 
 use crate::condense::{Settings, Summariser};
 use crate::engine::Engine;
@@ -56,8 +56,8 @@ impl Arrival {
 /// Where a request goes.
 #[derive(Clone)]
 pub struct Upstream {
-    /// The provider (with its dialect), the model as the provider calls it, and how large its window is: 0 while nobody
-    /// knows. Its `cancel` is said when the client has gone.
+    /// The provider (with its dialect), the model as the provider calls it, and how large its window is: 0 while that is
+    /// unknown. Its `cancel` is said when the client has gone.
     pub asking: Asking,
     /// The exact address, query included, for a request in the client's own dialect.
     pub url: String,
@@ -149,7 +149,7 @@ pub trait Outlet {
     fn end(&mut self, notes: &Notes);
 }
 
-/// Nobody listens any more.
+/// The client closed its connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gone;
 

@@ -1,8 +1,8 @@
 //! The turn: a thread's view is rendered to a file, sent from there, and answered.
 //!
-//! [`Thread::turn`] is an [`exchange`] over a rendered request. What was said before it is durable before it; what comes
-//! back is handed on as it comes, and journaled when it is whole. When the provider finds even the smallest request too
-//! large, the thread answers itself, shortly and honestly. Whatever happens, the thread goes on.
+//! [`Thread::turn`] is an exchange (`exchange.rs`) over a rendered request. What was said before it is durable before it;
+//! what comes back is handed on as it comes, and journaled when it is whole. When the provider finds even the smallest
+//! request too large, the thread answers itself, shortly and honestly. Whatever happens, the thread goes on.
 
 use crate::error::{Error, Result};
 use crate::exchange::request::{Form as RequestForm, OutgoingRequest, Room, Stored, uncertain, write_file};
@@ -88,7 +88,7 @@ impl Asking {
     }
 }
 
-/// What happens during a turn, for whoever watches.
+/// What happens during an exchange, as it happens.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum News<'a> {
@@ -199,8 +199,8 @@ impl<'t> Wire<'t> for Rendered<'_, 't, '_> {
 
     fn render(&mut self, room: &Room) -> Result<OutgoingRequest> {
         let (thread, asking) = (&*self.thread, self.asking);
-        // Whoever writes summaries may have learned something since.
-        self.lesson = thread.lesson(asking)?;
+        // A summariser may have learned something since.
+        self.lesson = lesson::known(thread.store(), &asking.about())?;
         let (setup, tokens) = (thread.setup()?, thread.view().tokens());
         let wished = asking.max_tokens.or_else(|| wished(&setup));
         let max_tokens = room.longest_answer(wished, tokens, asking, &self.lesson);
@@ -287,11 +287,6 @@ impl Thread<'_> {
     /// What the budget says now; nothing is done about it.
     pub fn hint(&self, when: When, budget: &Budget) -> Hint {
         Hint { when, verdict: self.will_manage(budget) }
-    }
-
-    /// What is known about the model.
-    pub(crate) fn lesson(&self, asking: &Asking) -> Result<Lesson> {
-        lesson::known(self.store(), &asking.about())
     }
 
     /// Hides what was said before the last `turns` turns of the user. The first request, pins and what stands before the

@@ -14,9 +14,10 @@ use crate::place::Placed;
 use crate::request_entries::{Purpose, sent};
 use crate::thread::Batch;
 use komado_core::journal::{Entry, Group, Mark, Sent, Setup};
-use komado_core::message::Message;
+use komado_core::message::{Call, Message};
 use komado_core::raw::{Object, Raw};
 use komado_core::{Kind, Seq, View};
+use komado_provider::dialect::Tail;
 use komado_provider::{Asked, BadRequest, By, Dialect, Skim};
 use serde_json::value::RawValue;
 use std::fs::File;
@@ -104,14 +105,22 @@ pub(super) fn text(body: &File, span: &Range<u64>) -> Result<String> {
     String::from_utf8(bytes).map_err(|error| Error::Io(io::Error::new(io::ErrorKind::InvalidData, error)))
 }
 
-/// The texts of elements.
-pub(super) fn elements(skim: &Skim, body: &File, which: Range<u32>) -> Result<Vec<String>> {
-    let which = which.start as usize..(which.end as usize).min(skim.elements.len());
-    skim.elements.get(which).unwrap_or_default().iter().map(|element| text(body, &element.span)).collect()
+/// Reads elements that go on after open calls.
+type ReadElements = fn(Dialect, &[&str], &[Call]) -> std::result::Result<Tail, BadRequest>;
+
+impl Arrival {
+    /// Elements of the transcript as messages.
+    pub(super) fn messages(&self, which: Range<u32>, open: &[Call], read: ReadElements) -> Result<Tail> {
+        let which = which.start as usize..(which.end as usize).min(self.skim.elements.len());
+        let elements = self.skim.elements.get(which).unwrap_or_default().iter();
+        let texts = elements.map(|element| text(&self.body, &element.span)).collect::<Result<Vec<_>>>()?;
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        read(self.dialect(), &texts, open).map_err(unreadable)
+    }
 }
 
 /// What cannot be read cannot be journaled.
-pub(super) fn unreadable(bad: BadRequest) -> Error {
+fn unreadable(bad: BadRequest) -> Error {
     Error::Io(io::Error::new(io::ErrorKind::InvalidData, format!("the request cannot be taken in: {bad}")))
 }
 
@@ -222,14 +231,12 @@ impl SessionRequest<'_> {
 
     /// Reads a stretch of elements into a batch.
     fn read_in(&self, batch: &mut Batch<'_>, stretch: Range<u32>, groups: &mut Groups) -> Result<()> {
-        let texts = elements(&self.arrival.skim, &self.arrival.body, stretch)?;
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let open = &batch.view().open().calls;
         let open: Vec<_> = open.iter().map(|call| waiting(&call.id, &call.name)).collect();
-        let tail = self.arrival.dialect().read_elements(&texts, &open).map_err(unreadable)?;
+        let tail = self.arrival.messages(stretch, &open, Dialect::read_elements)?;
         let mut messages = tail.messages.into_iter();
         for group in tail.groups.iter().flat_map(|group| (0..group.times).map(move |_| group)) {
-            // Calls that the client left without an answer are answered before anyone else speaks.
+            // Calls that the client left without an answer are answered before the next message.
             for (i, message) in messages.by_ref().take(group.entries as usize).enumerate() {
                 let before = batch.view().last();
                 let seq = batch.say(message, None)?;

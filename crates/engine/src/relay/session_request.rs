@@ -7,7 +7,7 @@
 use super::client_stream::{ClientReceiver, ClientStream, cut_short};
 use super::intake::Request;
 use super::offer::is_own;
-use super::splice::is_whole;
+use super::splice::{is_whole, whole};
 use super::threads::{Claim, find};
 use super::{Arrival, Fault, Manner, Notes, Outlet, Relay, Upstream};
 use crate::condense::{ByDigest, Reach, Settings};
@@ -17,7 +17,7 @@ use crate::exchange::request::{OutgoingRequest, RequestBody, Room, Stored, windo
 use crate::exchange::response::{Lost, Outcome, Why, receive};
 use crate::exchange::{Context, Exchanged, Wire, exchange};
 use crate::fit::{Done, Fitted, Ladder};
-use crate::lesson::Lesson;
+use crate::lesson::{self, Lesson};
 use crate::place::reply_name;
 use crate::thread::Thread;
 use crate::turn::News;
@@ -28,7 +28,6 @@ use komado_core::message::{Call, Message};
 use komado_provider::dialect::Stamp;
 use komado_provider::{Failed, Form, Heard};
 use komado_store::Spot;
-use tracing::debug_span;
 
 /// A request at work in its thread.
 pub(super) struct SessionRequest<'r> {
@@ -80,7 +79,7 @@ impl<'r> SessionRequest<'r> {
             placed: placed.how.name(),
             ..Notes::default()
         };
-        let lesson = thread.lesson(&upstream.asking)?;
+        let lesson = lesson::known(thread.store(), &upstream.asking.about())?;
         let floor = if arrival.skim.previous.is_some() { thread.last() } else { 0 };
         let mut opened = Self {
             relay,
@@ -360,7 +359,6 @@ impl<'r> Wire<'r> for Spliced<'_, 'r, '_> {
     }
 
     fn fit(&mut self, room: &mut Room) -> Result<bool> {
-        let _span = debug_span!("fit").entered();
         let Some(budget) = &mut room.budget else { return Ok(true) };
         let mut settings = self.request.manner.settings.clone();
         if self.request.own_tokens == 0 {
@@ -375,9 +373,14 @@ impl<'r> Wire<'r> for Spliced<'_, 'r, '_> {
     }
 
     fn render(&mut self, room: &Room) -> Result<OutgoingRequest> {
-        let SessionRequest { request, thread, upstream, lesson, .. } = &*self.request;
+        let SessionRequest { request, thread, upstream, lesson, announced, arrival, .. } = &mut *self.request;
+        let (tokens, max_tokens) = (thread.view().tokens(), request.wish);
+        if let Some(seq) = announced.take() {
+            let written = (RequestBody::Spliced(whole(arrival)), String::new());
+            let request = OutgoingRequest::new(written, tokens);
+            return Ok(OutgoingRequest { max_tokens, announced: Some(seq), ..request });
+        }
         // What an earlier request wished for is no wish of this one.
-        let tokens = thread.view().tokens();
         let most = room.longest_answer(request.wish, tokens, &upstream.asking, lesson);
         let outgoing = self.request.outgoing(most)?;
         self.offers = outgoing.added > 0;
@@ -385,7 +388,6 @@ impl<'r> Wire<'r> for Spliced<'_, 'r, '_> {
     }
 
     fn send(&mut self, outgoing: &OutgoingRequest) -> Outcome {
-        let _span = debug_span!("upstream").entered();
         let (translates, offers) = (self.request.translates(), self.offers);
         let SessionRequest { relay, arrival, upstream, request, notes, .. } = &mut *self.request;
         notes.after = outgoing.tokens + outgoing.added;

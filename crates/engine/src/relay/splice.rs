@@ -6,7 +6,7 @@
 //! for the answer) the least that will do is changed. For another dialect the whole view is written.
 
 use super::entry_map::{Block, EntryMap};
-use super::intake::{elements, text, unreadable};
+use super::intake::text;
 use super::session_request::SessionRequest;
 use crate::error::{Error, Result};
 use crate::exchange::request::{Form, OutgoingRequest, RequestBody, Stored, write_file};
@@ -56,13 +56,8 @@ impl Pages {
 
 impl SessionRequest<'_> {
     /// Writes the request as it is to be sent on; `most` is the longest answer that there is room for.
-    pub(super) fn outgoing(&mut self, most: Option<u64>) -> Result<OutgoingRequest> {
+    pub(super) fn outgoing(&self, most: Option<u64>) -> Result<OutgoingRequest> {
         let tokens = self.thread.view().tokens();
-        if let Some(seq) = self.announced.take() {
-            let written = (RequestBody::Spliced(whole(self.arrival)), String::new());
-            let (max_tokens, announced) = (self.request.wish, Some(seq));
-            return Ok(OutgoingRequest { max_tokens, announced, ..OutgoingRequest::new(written, tokens) });
-        }
         let (offers, max_tokens) = (self.offers_now(), self.limit(most));
         let written = if self.translates() {
             self.write_view(max_tokens, offers)?
@@ -134,7 +129,7 @@ impl SessionRequest<'_> {
                     let (first, last) = (range.start as usize, range.end as usize - 1);
                     Piece::Kept(skim.elements[first].span.start..skim.elements[last].span.end)
                 }
-                Page::Kept(range) => Piece::New(self.write(&self.read(&range, &[])?)?),
+                Page::Kept(range) => Piece::New(self.write(&self.read(range)?)?),
                 Page::New(messages) => Piece::New(self.write(&messages)?),
             });
         }
@@ -151,17 +146,8 @@ impl SessionRequest<'_> {
         Ok(self.arrival.dialect().write_elements(messages, &mut blobs)?)
     }
 
-    fn read(&self, range: &Range<u32>, open: &[Call]) -> Result<Vec<Message>> {
-        let texts = elements(&self.arrival.skim, &self.arrival.body, range.clone())?;
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        Ok(self.arrival.dialect().read_elements(&texts, open).map_err(unreadable)?.messages)
-    }
-
-    /// Elements as the client has them: what it does not name by an id has none.
-    fn told(&self, range: &Range<u32>, open: &[Call]) -> Result<Vec<Message>> {
-        let texts = elements(&self.arrival.skim, &self.arrival.body, range.clone())?;
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        Ok(self.arrival.dialect().read_told(&texts, open).map_err(unreadable)?.messages)
+    fn read(&self, range: Range<u32>) -> Result<Vec<Message>> {
+        Ok(self.arrival.messages(range, &[], Dialect::read_elements)?.messages)
     }
 
     /// The calls that entries answer: without them some dialects cannot tell what an answer is.
@@ -220,9 +206,12 @@ impl SessionRequest<'_> {
     /// A part of a block, or all of it with other words: from the client's bytes where they can be read alone.
     fn rewritten(&self, block: &Block, run: &[Item], swaps: &mut Swaps) -> Result<Vec<Message>> {
         let told = match &block.elements {
-            // What stands beside the journal's own words is named as those are.
-            Some(range) if block.is_tied => self.read(range, &self.answered(&block.entries)?)?,
-            Some(range) => self.told(range, &self.answered(&block.entries)?)?,
+            Some(range) => {
+                // What stands beside the journal's own words is named as those are; else what the client does not name by
+                // an id has none.
+                let read = if block.is_tied { Dialect::read_elements } else { Dialect::read_told };
+                self.arrival.messages(range.clone(), &self.answered(&block.entries)?, read)?.messages
+            }
             None => Vec::new(),
         };
         let mut messages = Vec::new();
@@ -249,7 +238,7 @@ impl SessionRequest<'_> {
         if count == 0 || skim.previous.is_some() {
             return Ok(Vec::new());
         }
-        self.read(&(0..u32::try_from(count).unwrap_or(u32::MAX)), &[])
+        self.read(0..u32::try_from(count).unwrap_or(u32::MAX))
     }
 
     /// The whole view as a request in the provider's dialect, and its digest.

@@ -29,7 +29,7 @@ const LOOKS: u64 = 64;
 
 type Found<'r> = (Placed, Claim<'r>, Thread<'r>);
 
-/// Looks until a place is found that nobody else has taken meanwhile.
+/// Looks until a place is found that no other request has taken meanwhile.
 pub(super) fn find<'r>(
     relay: &'r Relay,
     arrival: &Arrival,
@@ -65,7 +65,7 @@ pub(super) fn find<'r>(
         match made.and_then(|()| take(&relay.engine, &placed)) {
             Ok(thread) => return Ok((placed, claim, thread)),
             Err(error) if may_pass(&error) => {
-                // Where somebody else has gone on in it, it is theirs.
+                // A fork in which another request has gone on is that request's.
                 forked = Some(placed).filter(|_| is_made && is_held(&error));
                 last = Some(error);
             }
@@ -76,7 +76,7 @@ pub(super) fn find<'r>(
     Err(last.unwrap_or_else(|| std::io::Error::other(why).into()).into())
 }
 
-/// How long to wait before a look: whoever is at work is done in a moment, or stays.
+/// How long to wait before a look: a request at work is done in a moment, or stays.
 fn pause(look: u64) -> Duration {
     Duration::from_millis(if look < LOOKS { look.min(15) } else { 100 })
 }
@@ -130,27 +130,26 @@ fn make(
     manner: &Manner<'_>,
     placed: &Placed,
 ) -> Result<()> {
+    let asking = &upstream.asking;
+    if placed.how == How::New {
+        let config = MetaConfig {
+            llm_provider: Some(asking.provider.name.clone()),
+            model: Some(asking.model.clone()),
+            context_length: u32::try_from(asking.window).ok().filter(|window| *window > 0),
+            meter: (manner.meter)(&asking.model).name().to_owned(),
+            alias: placed.alias.clone(),
+            ..MetaConfig::default()
+        };
+        relay.engine.create(&(manner.meta)(&placed.session, &arrival.caller, config))?;
+        if let Some(alias) = &placed.alias {
+            let (session, thread) = (placed.session.clone(), ThreadId::root());
+            relay.engine.store().note(&[Spot { name: alias.clone(), session, thread, seq: 0 }])?;
+        }
+    }
+    // A new session may begin with a request beside the conversation.
     if let Some(fork) = &placed.fork {
         let parent = relay.engine.open(&placed.session, &placed.thread, Mode::Read)?;
         parent.fork(placed.at, fork.clone(), None)?;
-    }
-    if placed.how != How::New {
-        return Ok(());
-    }
-    let asking = &upstream.asking;
-    let config = MetaConfig {
-        llm_provider: Some(asking.provider.name.clone()),
-        model: Some(asking.model.clone()),
-        context_length: u32::try_from(asking.window).ok().filter(|window| *window > 0),
-        meter: (manner.meter)(&asking.model).name().to_owned(),
-        alias: placed.alias.clone(),
-        ..MetaConfig::default()
-    };
-    let meta = (manner.meta)(&placed.session, &arrival.caller, config);
-    relay.engine.create(&meta)?;
-    if let Some(alias) = &placed.alias {
-        let (session, thread) = (placed.session.clone(), ThreadId::root());
-        relay.engine.store().note(&[Spot { name: alias.clone(), session, thread, seq: 0 }])?;
     }
     Ok(())
 }
@@ -213,7 +212,7 @@ impl Claims {
         self.held().ended[row] != before[row]
     }
 
-    /// Claims a thread; `None` when someone else was faster.
+    /// Claims a thread; `None` when another request was faster.
     fn claim(&self, session: &SessionId, thread: &ThreadId) -> Option<Claim<'_>> {
         let name = (session.clone(), thread.clone());
         let mut held = self.held();
@@ -224,7 +223,7 @@ impl Claims {
         held.names.insert(name.clone()).then(|| Claim { claims: self, name, hold: Hold::Looks })
     }
 
-    /// Claims a thread to tidy it up; `None` when someone is at work there.
+    /// Claims a thread to tidy it up; `None` while a request is at work there.
     fn tidy(&self, session: &SessionId, thread: &ThreadId) -> Option<Claim<'_>> {
         let name = (session.clone(), thread.clone());
         let mut held = self.held();
