@@ -3,19 +3,19 @@
 use crate::clock::SystemClock;
 use crate::fault::{Fault, Outcome};
 use crate::paper::{Paper, say};
+use crate::render::Render;
 use crate::stores;
 use crate::trust::{About, Consents, sessions};
 use crate::verb::trust;
 use komado_config::{Config, ConfigError, InFolder, Sources};
 use komado_core::notation::tamed;
 use komado_core::session::MetaConfig;
-use komado_core::session::Session;
-use komado_core::{Address, SessionId};
-use komado_engine::engine::Found;
-use komado_engine::{Engine, Thread};
-use komado_store::{FileStore, MemoryStore, Mode};
+use komado_engine::Engine;
+use komado_ops::{Context, Operation};
+use komado_store::{FileStore, MemoryStore};
+use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Options that every verb takes.
 #[derive(clap::Args, Clone, Debug)]
@@ -34,15 +34,18 @@ pub(crate) struct Options {
     pub(crate) set: Vec<String>,
 }
 
-/// Settings, store, engine, paper.
+/// What operations run in, and where their results are printed.
 pub(crate) struct App {
-    pub(crate) config: Config,
-    pub(crate) engine: Engine,
+    pub(crate) context: Context,
     pub(crate) paper: Paper,
-    /// The file store, when that is the one in use.
-    pub(crate) files: Option<Arc<FileStore>>,
-    /// The thread that was last opened to be changed, for whoever has to say how it is opened again.
-    changing: Mutex<Option<Found>>,
+}
+
+impl Deref for App {
+    type Target = Context;
+
+    fn deref(&self) -> &Context {
+        &self.context
+    }
 }
 
 impl App {
@@ -54,8 +57,7 @@ impl App {
         }
         let (store, files) = stores::configured(&config)?;
         let engine = Engine::new(store, Arc::new(SystemClock));
-        let paper = Paper::new(options.json);
-        Ok(Self { config, engine, paper, files, changing: Mutex::default() })
+        Ok(Self::over(engine, config, files, Paper::new(options.json)))
     }
 
     /// For a verb that looks into no store: one that is away does not matter to it.
@@ -63,24 +65,18 @@ impl App {
         let config = load_config(options, in_folder)?;
         config.notes.iter().for_each(|note| say(format!("komado: {}", tamed(note))));
         let engine = Engine::new(Arc::new(MemoryStore::default()), Arc::new(SystemClock));
-        Ok(Self { config, engine, paper: Paper::new(options.json), files: None, changing: Mutex::default() })
+        Ok(Self::over(engine, config, None, Paper::new(options.json)))
     }
 
-    /// Over an engine of a test's own.
-    #[cfg(test)]
-    pub(crate) fn over(engine: Engine, config: Config) -> Self {
-        Self { config, engine, paper: Paper::new(false), files: None, changing: Mutex::default() }
+    /// Over an engine.
+    pub(crate) fn over(engine: Engine, config: Config, files: Option<Arc<FileStore>>, paper: Paper) -> Self {
+        let note = |text: &str| say(format!("komado: {text}"));
+        Self { context: Context::new(engine, Arc::new(config), files, note), paper }
     }
 
     /// The same, with other paper.
     pub(crate) fn onto(&self, paper: Paper) -> Self {
-        Self {
-            config: self.config.clone(),
-            engine: self.engine.clone(),
-            paper,
-            files: self.files.clone(),
-            changing: Mutex::default(),
-        }
+        Self { context: self.context.clone(), paper }
     }
 
     /// The same for threads of its own, which serve many at once.
@@ -88,14 +84,24 @@ impl App {
         Arc::new(self.onto(Paper::new(self.paper.json)))
     }
 
-    /// The same over another engine on the same store.
-    pub(crate) fn with_engine(&self, engine: Engine) -> Self {
-        Self { engine, ..self.onto(Paper::new(self.paper.json)) }
+    /// The same for a server: over another engine on the same store, and what people should know goes to the log.
+    pub(crate) fn for_server(&self, engine: Engine) -> Self {
+        let context = self.context.over(engine).noting(|note| tracing::warn!("{note}"));
+        Self { context, paper: Paper::new(self.paper.json) }
     }
 
     /// The same for one call through another door: what its verbs print is kept.
     pub(crate) fn desk(&self) -> Self {
         self.onto(Paper::kept())
+    }
+
+    /// Runs an operation and prints its result.
+    pub(crate) fn show<O: Operation<Output: Render>>(&mut self, operation: O) -> Outcome {
+        let output = self.context.run(operation)?;
+        match self.paper.json {
+            true => output.json(&mut self.paper),
+            false => output.text(&mut self.paper),
+        }
     }
 
     /// Makes the usual folder of sessions the user's own before something is put into it. One that was named is theirs.
@@ -113,71 +119,9 @@ impl App {
             .ok_or_else(|| Fault::usage("this works on the file store only; set store.url to file:"))
     }
 
-    /// What an address leads to.
-    pub(crate) fn find(&self, address: &Address) -> Outcome<Found> {
-        Ok(self.engine.find(address)?)
-    }
-
-    /// Opens the thread an address leads to, and tells what had to be put right.
-    pub(crate) fn open(&self, found: &Found, mode: Mode) -> Outcome<Thread<'_>> {
-        if mode == Mode::Write {
-            self.tell_recovered(&found.session);
-        }
-        let mut thread = self.engine.open(&found.session, &found.thread, mode)?;
-        if mode != Mode::Read {
-            *self.changing.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.clone());
-            let limits = self.models().output_limits(&thread)?;
-            thread = thread.clipping(limits);
-        }
-        for note in thread.notes() {
-            say(format!("komado: {}/{}: {note}", found.session, found.thread));
-        }
-        Ok(thread)
-    }
-
-    /// Puts right the child threads that a process left when it ended, and tells. What cannot be put right now is told by
-    /// whoever opens the session.
-    fn tell_recovered(&self, id: &SessionId) {
-        for recovered in self.engine.recover(id).unwrap_or_default() {
-            let name = format!("{id}/{}", recovered.thread);
-            let why = match recovered.held_by {
-                Some(_) => format!("the process that worked in {name} ended"),
-                None => format!("the thread above {name} ended"),
-            };
-            say(format!("komado: {why}; the thread is aborted, with what can be told of it"));
-        }
-    }
-
-    /// What went wrong; where it is that a thread was closed, with the command that opens it again.
-    pub(crate) fn explained(&self, fault: Fault) -> Fault {
-        match &*self.changing.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(found) if fault.is_closed() => {
-                let verb = if found.thread.is_root() { "resume" } else { "thread resume" };
-                fault.and(format!("`komado {verb} {}` opens it again", crate::verb::name(found)))
-            }
-            _ => fault,
-        }
-    }
-
-    /// What an address leads to, for a verb that changes what is now: a moment in the past cannot be meant.
-    pub(crate) fn find_now(&self, address: &Address) -> Outcome<Found> {
-        let found = self.find(address)?;
-        if let Some(seq) = found.seq {
-            return Err(Fault::usage(format!(
-                "this changes what is now: leave out @{seq}, or `komado rewind` there first"
-            )));
-        }
-        Ok(found)
-    }
-
     /// Why a child of a session made with `own` was not started.
     pub(crate) fn too_deep(&self, own: &MetaConfig, error: komado_engine::Error, flag: Option<u32>) -> Fault {
         self.config.too_deep(own, &error, flag).map_or_else(|| error.into(), Fault::from)
-    }
-
-    /// A session's row.
-    pub(crate) fn session(&self, id: &SessionId) -> Outcome<Session> {
-        Ok(self.engine.session(id)?)
     }
 
     /// Tells what the store had to put right on the way.

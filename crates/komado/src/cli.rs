@@ -5,6 +5,7 @@ use crate::fault::{Fault, Outcome};
 use crate::verb;
 use clap::{Parser, Subcommand};
 use komado_config::InFolder;
+use komado_ops::edit;
 
 /// Keeps an LLM agent's conversation inside its window, on disk, and never loses a word.
 ///
@@ -18,16 +19,22 @@ pub(crate) struct Cli {
     verb: Verb,
 }
 
+/// Lists the verbs: an operation, whose result is printed; or a module with `Args` and `run`.
 macro_rules! verbs {
-    ($($(#[$doc:meta])* $name:ident => $module:ident),+ $(,)?) => {
+    (
+        operations { $($(#[$op_doc:meta])* $op:ident => $request:ty),+ $(,)? }
+        modules { $($(#[$doc:meta])* $name:ident => $module:ident),+ $(,)? }
+    ) => {
         #[derive(Subcommand, Debug)]
         enum Verb {
+            $($(#[$op_doc])* $op($request),)+
             $($(#[$doc])* $name(verb::$module::Args),)+
         }
 
         impl Verb {
             fn run(self, app: &mut App) -> Outcome {
                 match self {
+                    $(Self::$op(request) => app.show(request),)+
                     $(Self::$name(args) => verb::$module::run(app, args),)+
                 }
             }
@@ -36,111 +43,115 @@ macro_rules! verbs {
 }
 
 verbs! {
-    /// Make a session
-    New => new,
-    /// Set system prompt, tools and parameters
-    Setup => setup,
-    /// Add messages: text, standard input, or JSON lines
-    Append => append,
-    /// Ask a model one question in a session, or in a new one
-    Ask => ask,
-    /// Talk with a model at the terminal
-    Chat => chat,
-    /// Serve agents: the gateway, the HTTP API and MCP
-    Serve => serve,
-    /// Make, list and revoke the keys of whoever may reach `komado serve`
-    Key => key,
-    /// Be an MCP server on standard input and output
-    Mcp => mcp,
-    /// Give tasks to an agent: add, fetch, list, show, pause, resume, stop, retry
-    Task => task,
-    /// Take tasks from the queue and work on them
-    Work => work,
-    /// List the entries of a journal
-    Log => log,
-    /// Print what the model sees
-    Show => show,
-    /// Read, search or list the outputs that are too long to be shown
-    Output => output,
-    /// Draw the window and what fills it
-    Context => context,
-    /// Find again what was said, seen by the model or not
-    Recall => recall,
-    /// Compare what the model saw at two moments
-    Diff => diff,
-    /// Go back to a moment, as if nothing after it had happened
-    Rewind => rewind,
-    /// Undo one edit and keep everything said since
-    Revert => revert,
-    /// Go on from a moment in another thread
-    Fork => fork,
-    /// Work in child threads: windows inside the window
-    Thread => thread,
-    /// Check, draw and follow playbooks: the course of a task as a graph
-    Playbook => playbook,
-    /// Keep a message in the view through every edit
-    Pin => pin,
-    /// Take a pin back
-    Unpin => unpin,
-    /// Make the view fit its window, or say what would be done
-    Fit => fit,
-    /// Show a summary in place of a span
-    Condense => condense,
-    /// Show a marker in place of a span
-    Truncate => truncate,
-    /// Show a placeholder in place of what an entry says
-    Trim => trim,
-    /// Take a secret out for good
-    Redact => redact,
-    /// List sessions, or one session's threads
-    Sessions => sessions,
-    /// End a session well
-    Complete => complete,
-    /// End a session with a reason
-    Fail => fail,
-    /// End a session because you want it so
-    Stop => stop,
-    /// Let a session wait
-    Pause => pause,
-    /// Let a session go on
-    Resume => resume,
-    /// Write a session to a file or to standard output
-    Export => export,
-    /// Read a session that was exported
-    Import => import,
-    /// Copy sessions from one store into another, and check them
-    Migrate => migrate,
-    /// A user's standing session, messages and habits; forget a user
-    User => user,
-    /// Remove sessions that ended long ago
-    Cleanup => cleanup,
-    /// Check everything, and make again what can be made again
-    Doctor => doctor,
-    /// Count sessions, tokens and time
-    Stats => stats,
-    /// Tell what happened in many sessions: usage, common questions, performance
-    Report => report,
-    /// Show each setting and where it came from
-    Config => config,
-    /// Consent to the settings and sessions that are found in a folder
-    Trust => trust,
-    /// Replay past conversations under a budget: tokens, price, and whether anything is lost
-    Replay => replay,
-    /// Say what a provider's error is taken for
-    ExplainError => explain_error,
-    /// List what is known about models, or find one
-    Models => models,
-    /// Run a model that follows a script: for tests and demonstrations, without a provider
-    ModelServer => model_server,
-    /// Measure appends and opening
-    Bench => bench,
-    /// Watch a long session run in a small window
-    Demo => demo,
-    /// Print a completion script for a shell
-    Completions => completions,
-    /// Run a command that reaches one folder only
-    #[command(hide = true)]
-    Confine => confine,
+    operations {
+        /// Go back to a moment, as if nothing after it had happened
+        Rewind => edit::Rewind,
+        /// Undo one edit and keep everything said since
+        Revert => edit::Revert,
+        /// Keep a message in the view through every edit
+        Pin => edit::Pin,
+        /// Take a pin back
+        Unpin => edit::Unpin,
+        /// Show a marker in place of a span
+        Truncate => edit::Truncate,
+        /// Show a placeholder in place of what an entry says
+        Trim => edit::Trim,
+    }
+    modules {
+        /// Make a session
+        New => new,
+        /// Set system prompt, tools and parameters
+        Setup => setup,
+        /// Add messages: text, standard input, or JSON lines
+        Append => append,
+        /// Ask a model one question in a session, or in a new one
+        Ask => ask,
+        /// Talk with a model at the terminal
+        Chat => chat,
+        /// Serve agents: the gateway, the HTTP API and MCP
+        Serve => serve,
+        /// Make, list and revoke the keys of whoever may reach `komado serve`
+        Key => key,
+        /// Be an MCP server on standard input and output
+        Mcp => mcp,
+        /// Give tasks to an agent: add, fetch, list, show, pause, resume, stop, retry
+        Task => task,
+        /// Take tasks from the queue and work on them
+        Work => work,
+        /// List the entries of a journal
+        Log => log,
+        /// Print what the model sees
+        Show => show,
+        /// Read, search or list the outputs that are too long to be shown
+        Output => output,
+        /// Draw the window and what fills it
+        Context => context,
+        /// Find again what was said, seen by the model or not
+        Recall => recall,
+        /// Compare what the model saw at two moments
+        Diff => diff,
+        /// Go on from a moment in another thread
+        Fork => fork,
+        /// Work in child threads: windows inside the window
+        Thread => thread,
+        /// Check, draw and follow playbooks: the course of a task as a graph
+        Playbook => playbook,
+        /// Make the view fit its window, or say what would be done
+        Fit => fit,
+        /// Show a summary in place of a span
+        Condense => condense,
+        /// Take a secret out for good
+        Redact => redact,
+        /// List sessions, or one session's threads
+        Sessions => sessions,
+        /// End a session well
+        Complete => complete,
+        /// End a session with a reason
+        Fail => fail,
+        /// End a session because you want it so
+        Stop => stop,
+        /// Let a session wait
+        Pause => pause,
+        /// Let a session go on
+        Resume => resume,
+        /// Write a session to a file or to standard output
+        Export => export,
+        /// Read a session that was exported
+        Import => import,
+        /// Copy sessions from one store into another, and check them
+        Migrate => migrate,
+        /// A user's standing session, messages and habits; forget a user
+        User => user,
+        /// Remove sessions that ended long ago
+        Cleanup => cleanup,
+        /// Check everything, and make again what can be made again
+        Doctor => doctor,
+        /// Count sessions, tokens and time
+        Stats => stats,
+        /// Tell what happened in many sessions: usage, common questions, performance
+        Report => report,
+        /// Show each setting and where it came from
+        Config => config,
+        /// Consent to the settings and sessions that are found in a folder
+        Trust => trust,
+        /// Replay past conversations under a budget: tokens, price, and whether anything is lost
+        Replay => replay,
+        /// Say what a provider's error is taken for
+        ExplainError => explain_error,
+        /// List what is known about models, or find one
+        Models => models,
+        /// Run a model that follows a script: for tests and demonstrations, without a provider
+        ModelServer => model_server,
+        /// Measure appends and opening
+        Bench => bench,
+        /// Watch a long session run in a small window
+        Demo => demo,
+        /// Print a completion script for a shell
+        Completions => completions,
+        /// Run a command that reaches one folder only
+        #[command(hide = true)]
+        Confine => confine,
+    }
 }
 
 impl Verb {

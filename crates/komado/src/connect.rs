@@ -1,11 +1,10 @@
 //! Which model is asked: what the command line says of it, and how the application resolves it.
 
 use crate::app::App;
-use crate::paper::say;
 use clap::Args as ClapArgs;
 use komado_agent::mind::{ModelMind, SpawnSettings, of};
 use komado_core::session::MetaConfig;
-use komado_engine::model::{ModelChoice, ModelResolver, Note, ResolvedModel};
+use komado_engine::model::{ModelChoice, ResolvedModel};
 use komado_engine::stelis::Spawn;
 use komado_provider::Form;
 
@@ -47,11 +46,6 @@ impl From<ModelArgs> for ModelChoice {
 }
 
 impl App {
-    /// Resolves models as the settings say.
-    pub(crate) fn models(&self) -> ModelResolver<'_> {
-        ModelResolver { engine: &self.engine, settings: &self.config.models, note: &tell }
-    }
-
     /// What a child thread of a session made with `own` is spawned with.
     pub(crate) fn spawn_settings(&self, own: &MetaConfig, window: u64) -> komado_agent::Result<Spawn> {
         let threads = self.config.threads(own);
@@ -76,9 +70,4 @@ impl App {
     ) -> ModelMind<'a> {
         ModelMind::new(self.models(), model, choice, spawn)
     }
-}
-
-/// Tells a person what a resolved model is worth knowing for.
-fn tell(note: Note) {
-    say(format!("komado: {note}"));
 }

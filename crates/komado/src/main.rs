@@ -14,6 +14,7 @@ mod kit;
 mod paper;
 mod private;
 mod progress;
+mod render;
 mod server;
 mod share;
 mod stores;
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help and version are answers, everything else is a mistake; clap knows which and where to print.
             if error.use_stderr() && std::env::args_os().any(|arg| arg == "--json") {
-                return fault::Fault::usage(error.to_string().trim()).report(true);
+                return fault::report(&fault::Fault::usage(error.to_string().trim()), true);
             }
             if !error.use_stderr() {
                 let _ = error.print();
@@ -45,6 +46,6 @@ fn main() -> ExitCode {
     let json = cli.options.json;
     match cli::run(cli) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(fault) => fault.report(json),
+        Err(fault) => fault::report(&fault, json),
     }
 }

@@ -147,7 +147,7 @@ impl Paper {
     }
 
     /// Prints one JSON value on a line.
-    pub(crate) fn json<T: Serialize>(&mut self, value: &T) -> Outcome {
+    pub(crate) fn json<T: Serialize + ?Sized>(&mut self, value: &T) -> Outcome {
         let mut out = self.safe();
         serde_json::to_writer(&mut out, value)?;
         Ok(out.write_all(b"\n")?)

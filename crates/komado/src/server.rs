@@ -22,6 +22,6 @@ mod speaker;
 #[cfg_attr(not(feature = "otel"), path = "server/no_traces.rs")]
 pub(crate) mod traces;
 
-pub(crate) use access::Guest;
+pub(crate) use access::Caller;
 pub(crate) use house::House;
 pub(crate) use speaker::Speaker;

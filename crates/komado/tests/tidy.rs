@@ -22,13 +22,52 @@ const EDGES: &[(&str, &[&str])] = &[
     // Its tests use the crate itself, with more features.
     ("sdk", &["core", "store", "provider", "engine", "sdk"]),
     ("config", &["core", "store", "provider", "engine", "agent"]),
-    ("komado", &["core", "store", "provider", "engine", "agent", "config"]),
+    ("ops", &["core", "store", "provider", "engine", "agent", "config"]),
+    ("komado", &["core", "store", "provider", "engine", "agent", "config", "ops"]),
 ];
 
 /// How many packages the engine may be built from, itself included: without any feature, and with those named.
 const PACKAGES: &[(&str, usize)] = &[("", 75), ("client", 140)];
 
-const SAFE_CRATES: &[&str] = &["core", "engine", "agent", "sdk"];
+const SAFE_CRATES: &[&str] = &["core", "engine", "agent", "ops", "sdk"];
+
+/// What an operation never sees: a command line, a terminal, a printed line, an HTTP request, a protocol.
+const OF_INTERFACES: &[&str] = &[
+    "env::args",
+    "args_os",
+    "println!",
+    "eprintln!",
+    "print!",
+    "eprint!",
+    "stdin",
+    "stdout",
+    "stderr",
+    "clap::Parser",
+    "clap::Command",
+    "try_parse",
+    "axum",
+    "http::",
+    "rmcp",
+    "indicatif",
+];
+
+/// What an interface never calls: the modules of the others. Folder, then what may not be named in it.
+const APART: &[(&str, &[&str])] = &[
+    (
+        "komado/src/server/api",
+        &["crate::verb", "crate::cli", "crate::render", "crate::paper", "super::mcp", "server::mcp"],
+    ),
+    (
+        "komado/src/server/mcp",
+        &["crate::verb", "crate::cli", "crate::render", "crate::paper", "super::api", "server::api"],
+    ),
+    (
+        "komado/src/server/gateway",
+        &["crate::verb", "crate::cli", "crate::render", "crate::paper", "server::api", "server::mcp"],
+    ),
+    ("komado/src/render", &["crate::server", "crate::verb"]),
+    ("komado/src/verb", &["server::api", "server::mcp::tool", "server::gateway::exchange"]),
+];
 
 /// Words that name a drawer instead of a thing.
 const EMPTY_WORDS: &[&str] = &["manager", "service", "helper", "util", "common", "info"];
@@ -109,6 +148,51 @@ fn crates_depend_on_each_other_only_as_drawn() {
 }
 
 #[test]
+fn operations_see_no_command_line_and_no_printed_text() {
+    let mut faults = Vec::new();
+    for source in sources().iter().filter(|source| source.name.contains("crates/ops/src/")) {
+        for (number, line) in numbered(&without_tests(&source.code)) {
+            for needle in OF_INTERFACES.iter().filter(|needle| line.contains(**needle)) {
+                faults.push(format!("{}:{number}: of an interface: {needle}", source.name));
+            }
+        }
+    }
+    report("an operation knows no interface", faults);
+}
+
+#[test]
+fn no_interface_calls_another() {
+    let mut faults = Vec::new();
+    for (folder, others) in APART {
+        let inside = |source: &&Source| source.name.contains(folder) && !source.is_test();
+        for source in sources().iter().filter(inside) {
+            for (number, line) in numbered(&without_tests(&source.code)) {
+                for other in others.iter().filter(|other| line.contains(**other)) {
+                    faults.push(format!("{}:{number}: of another interface: {other}", source.name));
+                }
+            }
+        }
+    }
+    report("an interface calls operations, never another interface", faults);
+}
+
+#[test]
+fn servers_speak_through_the_log_alone() {
+    let mut faults = Vec::new();
+    let inside = |source: &&Source| source.name.contains("komado/src/server/") && !source.is_test();
+    for source in sources().iter().filter(inside) {
+        for (number, line) in numbered(&without_tests(&source.code)) {
+            for needle in
+                ["println!", "eprintln!", "paper::say"].iter().filter(|needle| line.contains(**needle))
+            {
+                faults.push(format!("{}:{number}: prints: {needle}", source.name));
+            }
+        }
+    }
+    report("what operators should know goes through tracing", faults);
+}
+
+#[test]
 fn pure_crates_forbid_unsafe_code() {
     let faults = crates()
         .into_iter()
@@ -117,7 +201,7 @@ fn pure_crates_forbid_unsafe_code() {
         .filter(|lib| lib.exists() && !mask(&read(lib)).contains("#![forbid(unsafe_code)]"))
         .map(|lib| format!("{}:1: `#![forbid(unsafe_code)]` is missing", display(&lib)))
         .collect();
-    report("core, engine, agent and sdk need no unsafe code, and say so", faults);
+    report("core, engine, agent, ops and sdk need no unsafe code, and say so", faults);
 }
 
 #[test]

@@ -17,10 +17,7 @@ use axum::response::Response;
 use door::Away;
 use http::HeaderMap;
 use keys::{Key, Keys, PREFIX, Stamp};
-use komado_core::SessionId;
-use komado_core::session::Session;
-use komado_engine::place::Sight;
-use komado_engine::user::{is_standing, standing};
+pub(crate) use komado_ops::Caller;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -45,55 +42,15 @@ struct Held {
     wrong: Option<String>,
 }
 
-/// Who is at the door.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Guest {
-    /// The name of the key; `None` where none is asked for.
-    pub(crate) key: Option<String>,
-    /// Whose sessions are made.
-    pub(crate) user: Option<String>,
-    /// True when all sessions may be seen, not only the user's own.
-    pub(crate) sees_all: bool,
-    /// Sessions that may be seen beside the user's own.
-    pub(crate) sessions: Vec<String>,
-    /// Requests a second, at most.
-    pub(crate) rate: Option<u32>,
-    /// Requests at a time, at most.
-    pub(crate) concurrency: Option<u32>,
-}
-
-impl Guest {
-    /// Whoever may do everything: the owner of the machine.
-    pub(crate) fn owner() -> Self {
-        Self { sees_all: true, ..Self::default() }
-    }
-
-    /// True when this session may be seen and changed.
-    pub(crate) fn may_see(&self, session: &Session) -> bool {
-        self.sight().is_none_or(|sight| sight.sees(session))
-    }
-
-    /// True when a session of this name may be made: the names of standing sessions are kept for those whose they are.
-    pub(crate) fn may_name(&self, id: &SessionId) -> bool {
-        let own = || self.user.as_deref().is_some_and(|user| standing(user).is_ok_and(|own| own == *id));
-        self.sees_all || !is_standing(id) || own()
-    }
-
-    /// Which sessions may be seen and changed; `None` for all.
-    pub(crate) fn sight(&self) -> Option<Sight> {
-        let own = || Sight { user: self.user.clone(), sessions: self.sessions.clone() };
-        (!self.sees_all).then(own)
-    }
-
-    fn of(key: &Key) -> Self {
-        Self {
-            key: Some(key.name.clone()),
-            user: key.user.clone(),
-            sees_all: key.sees == keys::Sees::All,
-            sessions: key.sessions.clone(),
-            rate: key.rate,
-            concurrency: key.concurrency,
-        }
+/// The caller with a key.
+fn caller(key: &Key) -> Caller {
+    Caller {
+        key: Some(key.name.clone()),
+        user: key.user.clone(),
+        sees_all: key.sees == keys::Sees::All,
+        sessions: key.sessions.clone(),
+        rate: key.rate,
+        concurrency: key.concurrency,
     }
 }
 
@@ -149,7 +106,7 @@ impl Access {
         headers: &mut HeaderMap,
         path: &str,
         peer: Option<SocketAddr>,
-    ) -> Result<Guest, Away> {
+    ) -> Result<Caller, Away> {
         self.refresh();
         let given = door::take_key(headers);
         let held = self.read();
@@ -160,7 +117,7 @@ impl Access {
             let now = crate::clock::stamp(jiff::Timestamp::now());
             return match held.keys.find(&given) {
                 Some(key) if key.is_expired(&now) => Err(Away::expired(&key.name)),
-                Some(key) => Ok(Guest::of(key)),
+                Some(key) => Ok(caller(key)),
                 None => Err(Away::unknown()),
             };
         }
@@ -171,11 +128,11 @@ impl Access {
             return Err(Away::stranger());
         }
         door::check_browser(headers, path)?;
-        Ok(Guest::owner())
+        Ok(Caller::owner())
     }
 }
 
-/// Lets in who may come in; a [`Guest`] is among the request's extensions from here on.
+/// Lets in who may come in; a [`Caller`] is among the request's extensions from here on.
 pub(crate) async fn gate(State(house): State<Arc<House>>, mut request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
     let path = request.uri().path().to_owned();

@@ -10,6 +10,7 @@ mod document;
 mod events;
 mod journal;
 mod model;
+mod operation;
 mod output;
 mod page;
 pub(crate) mod problem;
@@ -41,6 +42,7 @@ use document::{Table, Top, finish, known};
 use http::header::CONTENT_TYPE;
 use http::{Method, StatusCode};
 use komado_core::SessionId;
+use komado_ops::ALL;
 use problem::Problem;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -55,14 +57,14 @@ const BODY: usize = 32 << 20;
 /// Its routes.
 pub(crate) fn routes(house: &Arc<House>) -> Router<Arc<House>> {
     let (router, document) = routed().split_for_parts();
-    let document = Arc::new(finish(&document));
+    let document = Arc::new(finish(&document, ALL));
     let table = Arc::new(Table::of(&document));
     // On this machine, wherever the sessions are: whoever repeats a call repeats it here.
     let config = &house.app.config;
     let answers = crate::stores::is_kept(config).then(|| Answers::at(&config.base_dir));
     let shared = Arc::new(Shared::new(answers.unwrap_or_default()));
     let text = document.to_string();
-    router
+    operation::routed(router, ALL)
         .route(
             "/api/v1/openapi.json",
             get(move || async move { ([(CONTENT_TYPE, "application/json")], text) }),
@@ -114,12 +116,6 @@ fn routed() -> OpenApiRouter<Arc<House>> {
         .routes(routes!(view::plan))
         .routes(routes!(view::fit))
         .routes(routes!(view::condense))
-        .routes(routes!(view::truncate))
-        .routes(routes!(view::trim))
-        .routes(routes!(view::revert))
-        .routes(routes!(view::rewind))
-        .routes(routes!(view::pin))
-        .routes(routes!(view::unpin))
         .routes(routes!(view::set_up))
         .routes(routes!(output::list))
         .routes(routes!(output::read))

@@ -29,7 +29,7 @@ pub(crate) use upstream::Upstream;
 
 use super::limits::{Limits, Permit};
 use super::metrics::Meters;
-use super::{Guest, House};
+use super::{Caller, House};
 use crate::app::App;
 use crate::stores;
 use axum::Router;
@@ -103,7 +103,7 @@ const LEEWAY: Duration = Duration::from_secs(2);
 /// A request at the door.
 struct Visit {
     gateway: Arc<Gateway>,
-    guest: Guest,
+    guest: Caller,
     aim: Aim,
     method: Method,
     /// The path as the client asked for it.
@@ -125,7 +125,7 @@ async fn answer(State(gateway): State<Arc<Gateway>>, request: Request) -> Respon
     let is_upstream = |name: &str| gateway.upstreams.get(name).is_some();
     let aim = path::aim(&parts.method, parts.uri.path(), &is_upstream);
     let dialect = aim.dialect;
-    let guest = parts.extensions.get::<Guest>().cloned().unwrap_or_default();
+    let guest = parts.extensions.get::<Caller>().cloned().unwrap_or_default();
     let Some(permit) = gateway.limits.enter(&guest) else {
         gateway.meters.turned_away("concurrency");
         let busy = "too many requests are under way; server.concurrency sets how many may be";

@@ -34,7 +34,7 @@ impl House {
         let (meters, circuit) = (Arc::new(Meters::new()), Arc::new(Circuit::default()));
         let engine =
             app.engine.over(|store| Arc::new(Metered::new(store, Arc::clone(&meters), Arc::clone(&circuit))));
-        let app = Arc::new(app.with_engine(engine));
+        let app = Arc::new(app.for_server(engine));
         Arc::new(Self {
             app,
             access,

@@ -3,7 +3,7 @@
 //! A key has limits of its own or those of the server; without keys an address stands for whoever comes from it. Who comes
 //! too often is told when to come again, and nothing is queued: a queue would only hide it.
 
-use super::Guest;
+use super::Caller;
 use super::api::problem::Problem;
 use super::gateway::too_often;
 use axum::body::{Body, HttpBody};
@@ -77,7 +77,7 @@ impl Limits {
     }
 
     /// A place, unless all are taken.
-    pub(super) fn enter(&self, guest: &Guest) -> Option<Permit> {
+    pub(super) fn enter(&self, guest: &Caller) -> Option<Permit> {
         let own = match (&guest.key, guest.concurrency) {
             (Some(key), Some(_)) => match &self.lane(&format!("key {key}"), guest).slots {
                 Some(slots) => Some(Arc::clone(slots).try_acquire_owned().ok()?),
@@ -96,7 +96,7 @@ impl Limits {
     }
 
     /// True when one more may come now.
-    fn may_come(&self, guest: &Guest, peer: Option<SocketAddr>) -> bool {
+    fn may_come(&self, guest: &Caller, peer: Option<SocketAddr>) -> bool {
         let name = match (&guest.key, peer) {
             (Some(key), _) => format!("key {key}"),
             (None, Some(peer)) => peer.ip().to_string(),
@@ -108,7 +108,7 @@ impl Limits {
         self.lane(&name, guest).pace.as_ref().is_none_or(|pace| pace.check().is_ok())
     }
 
-    fn lane(&self, name: &str, guest: &Guest) -> Arc<Lane> {
+    fn lane(&self, name: &str, guest: &Caller) -> Arc<Lane> {
         let (rate, concurrency) = (guest.rate.unwrap_or(self.rate), guest.concurrency.unwrap_or_default());
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         if lanes.len() >= MOST {
@@ -130,7 +130,7 @@ pub(crate) async fn pace(
     request: Request,
     next: Next,
 ) -> Response {
-    let guest = request.extensions().get::<Guest>().cloned().unwrap_or_default();
+    let guest = request.extensions().get::<Caller>().cloned().unwrap_or_default();
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
     if gateway.limits.may_come(&guest, peer) {
         return next.run(request).await;
@@ -193,8 +193,8 @@ mod tests {
         Limits::new(&ServerWishes { concurrency, rate, ..ServerWishes::default() })
     }
 
-    fn key(name: &str, rate: Option<u32>, concurrency: Option<u32>) -> Guest {
-        Guest { key: Some(name.to_owned()), rate, concurrency, ..Guest::default() }
+    fn key(name: &str, rate: Option<u32>, concurrency: Option<u32>) -> Caller {
+        Caller { key: Some(name.to_owned()), rate, concurrency, ..Caller::default() }
     }
 
     #[test]
@@ -203,8 +203,8 @@ mod tests {
         let own = key("a", None, Some(1));
         let first = limits.enter(&own);
         assert!(first.is_some() && limits.enter(&own).is_none());
-        let other = limits.enter(&Guest::default());
-        assert!(other.is_some() && limits.enter(&Guest::default()).is_none());
+        let other = limits.enter(&Caller::default());
+        assert!(other.is_some() && limits.enter(&Caller::default()).is_none());
         drop(first);
         assert!(limits.enter(&own).is_some());
     }
@@ -226,7 +226,7 @@ mod tests {
     fn who_comes_too_often_is_turned_away_and_nobody_else_is() {
         let limits = limits(9, 2);
         let peer = |n: u8| Some(SocketAddr::from(([10, 0, 0, n], 1)));
-        let guest = Guest::default();
+        let guest = Caller::default();
         assert!(limits.may_come(&guest, peer(1)) && limits.may_come(&guest, peer(1)));
         assert!(!limits.may_come(&guest, peer(1)) && limits.may_come(&guest, peer(2)));
         let slow = key("slow", Some(1), None);

@@ -59,7 +59,7 @@ pub(crate) struct Args {
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = app.find_now(&args.address)?;
     let choice = if args.strict { OnOpenCalls::Refuse } else { OnOpenCalls::Answer };
-    let thread = app.open(&found, Mode::Write)?.on_open_calls(choice);
+    let thread = app.context.open(&found, Mode::Write)?.on_open_calls(choice);
     match &args.jsonl {
         Some(path) => append_lines(app, thread, path, args.skip_bad),
         None => append_text(app, thread, &found, &args),
@@ -82,9 +82,9 @@ fn append_text(app: &App, mut thread: Thread<'_>, found: &Found, args: &Args) ->
         Some(path) => append_output(&mut thread, args, &mut open_file(path)?)?,
         None => append_output(&mut thread, args, &mut piped()?)?,
     };
-    change::settle(&mut thread);
+    app.settle(&mut thread);
     let tokens = thread.record(seq)?.tokens;
-    let given = app.session(thread.session())?.meta.config.context_length;
+    let given = app.context.session(thread.session())?.meta.config.context_length;
     let window = share::window(&thread, given)?;
     // Calls that were answered for it go back, too.
     let undo = change::rewind_to(found, before);
@@ -268,7 +268,7 @@ fn append_lines(app: &App, mut thread: Thread<'_>, path: &Path, skip_bad: bool) 
         }
     };
     bar.finish_and_clear();
-    change::settle(&mut thread);
+    app.settle(&mut thread);
     if skipped > 0 {
         say(format!("komado: {skipped} lines were passed over"));
     }

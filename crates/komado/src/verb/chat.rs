@@ -42,7 +42,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         return Err(Fault::usage("chat is for people; `komado ask --json` is for programs"));
     }
     let mut talk = Talk::open(app, args.address.as_ref(), args.model.into(), args.beginning)?;
-    let mut input = Input::new(app.files.as_ref().map(|_| app.config.base_dir.clone()));
+    let mut input = Input::new(app.context.files.as_ref().map(|_| app.context.config.base_dir.clone()));
     say(format!("{} · {}", talk.name(), talk.model));
     if input.is_terminal() {
         say("/help lists the commands; Ctrl-C stops an answer, Ctrl-D ends");
@@ -64,7 +64,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
             }
             Ok(Next::End) => break,
             Err(fault) if fault.is_gone() => return Err(fault),
-            Err(fault) => drop(fault.report(false)),
+            Err(fault) => drop(crate::fault::report(&fault, false)),
         }
         app.paper.flush()?;
     }
@@ -98,7 +98,7 @@ fn ask(app: &App, talk: &Talk, interrupt: &Interrupt, question: Option<String>) 
         Err(fault) if fault.is_gone() => Err(fault),
         Err(fault) => {
             answer.end()?;
-            let _ = fault.report(false);
+            let _ = crate::fault::report(&fault, false);
             if answer.is_kept {
                 say("komado: what you said is kept; /again asks once more, /rewind takes it back");
             }
@@ -123,7 +123,7 @@ pub(super) fn tell_open(talk: &Talk, open: &[Call]) {
 
 /// The prompt: how full the window is. Plain, and in colour.
 fn prompt(app: &App, talk: &Talk) -> Outcome<(String, String)> {
-    let thread = app.engine.open(&talk.found().session, &talk.found().thread, Mode::Read)?;
+    let thread = app.context.engine.open(&talk.found().session, &talk.found().thread, Mode::Read)?;
     let budget = app.models().budget(&thread, &talk.model)?;
     let tokens = thread.view().tokens();
     let raw = gauge::short(tokens, budget.room + budget.above, CELLS);

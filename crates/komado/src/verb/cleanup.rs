@@ -19,9 +19,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
-    let days = args.days.unwrap_or(app.config.cleanup_days);
+    let days = args.days.unwrap_or(app.context.config.cleanup_days);
     let run = if args.dry_run { Run::Dry } else { Run::Real };
-    let cleaned = app.engine.cleanup(&days_ago(days), run, |_| {})?;
+    let cleaned = app.context.engine.cleanup(&days_ago(days), run, |_| {})?;
     let verb = if args.dry_run { "would remove" } else { "removed" };
     for session in &cleaned.sessions {
         let (id, status) = (&session.meta.uuid, session.status.name());

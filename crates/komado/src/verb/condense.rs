@@ -2,12 +2,12 @@
 
 use super::change::{self, Change};
 use super::fit::{Room, condense_now};
-use super::span::Spans;
 use crate::app::App;
 use crate::fault::Outcome;
 use clap::Args as ClapArgs;
 use komado_core::Address;
 use komado_engine::model::ModelChoice;
+use komado_ops::span::Spans;
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {

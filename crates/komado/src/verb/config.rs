@@ -21,12 +21,12 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         return app.paper.line(komado_config::reference().trim_end());
     }
     let prefix = args.prefix.unwrap_or_default();
-    match (&app.config.file, &app.config.unconsented) {
+    match (&app.context.config.file, &app.context.config.unconsented) {
         (Some(path), _) => say(format!("settings file: {}", path.display())),
         (None, Some(left_out)) => say(format!("settings file: none is used below; {left_out}")),
         (None, None) => say("settings file: none; ./komado.yaml would be read"),
     }
-    for row in app.config.rows().into_iter().filter(|row| row.key.starts_with(&prefix)) {
+    for row in app.context.config.rows().into_iter().filter(|row| row.key.starts_with(&prefix)) {
         if app.paper.json {
             app.paper.json(&json!({ "key": row.key, "value": row.value, "origin": row.origin.to_string(), "about": row.about }))?;
             continue;

@@ -24,8 +24,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = app.find(&args.address)?;
-    let session = app.session(&found.session)?;
-    let thread = app.engine.open(&found.session, &found.thread, Mode::Read)?;
+    let session = app.context.session(&found.session)?;
+    let thread = app.context.engine.open(&found.session, &found.thread, Mode::Read)?;
     let view = match found.seq {
         Some(seq) => thread.view_at(seq)?,
         None => thread.view().clone(),

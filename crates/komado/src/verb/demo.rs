@@ -54,7 +54,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     if kept.is_none() {
         app.claim()?;
     }
-    let App { config, engine, paper, files, .. } = app;
+    let App { context: komado_ops::Context { config, engine, files, .. }, paper } = app;
     let (engine, files) = match &kept {
         Some((engine, files)) => (engine, &**files),
         None => (

@@ -27,8 +27,8 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         return Err(Fault::usage("two sessions share nothing to compare; name two moments of one"));
     }
     let (old, new) = (
-        app.engine.open(&a.session, &a.thread, Mode::Read)?,
-        app.engine.open(&b.session, &b.thread, Mode::Read)?,
+        app.context.engine.open(&a.session, &a.thread, Mode::Read)?,
+        app.context.engine.open(&b.session, &b.thread, Mode::Read)?,
     );
     let (before, after) =
         (old.view_at(a.seq.unwrap_or(old.last()))?, new.view_at(b.seq.unwrap_or(new.last()))?);

@@ -25,7 +25,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
-    match &app.files {
+    match &app.context.files {
         Some(files) => {
             if args.rebuild {
                 let done = files.rebuild()?;
@@ -36,7 +36,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         None => pulse::tell(app)?,
     }
     let (sessions, broken) = check_all(app, &args)?;
-    let findings = app.files.as_ref().map(|files| files.take_findings()).unwrap_or_default();
+    let findings = app.context.files.as_ref().map(|files| files.take_findings()).unwrap_or_default();
     for finding in &findings {
         if app.paper.json {
             app.paper.json(&json!({ "finding": finding.to_string() }))?;
@@ -92,7 +92,7 @@ fn check_all(app: &App, args: &Args) -> Outcome<(u64, Vec<(SessionId, String)>)>
         bar.inc(1);
         Ok(())
     };
-    match (&args.address, &app.files) {
+    match (&args.address, &app.context.files) {
         (Some(address), _) => one(&app.find(address)?.session)?,
         // Also folders that the table does not know.
         (None, Some(files)) => {
@@ -110,11 +110,11 @@ fn check_all(app: &App, args: &Args) -> Outcome<(u64, Vec<(SessionId, String)>)>
 
 /// Checks a session against its journals, a folder also against the table, then brings what is derived up to date.
 fn check(app: &App, id: &SessionId, rebuild: bool) -> Result<(), Error> {
-    if let Some(files) = &app.files {
+    if let Some(files) = &app.context.files {
         files.check(id)?;
     }
-    for header in app.engine.store().threads(id)? {
-        let mut thread = match app.engine.open(id, &header.thread, Mode::Amend) {
+    for header in app.context.engine.store().threads(id)? {
+        let mut thread = match app.context.engine.open(id, &header.thread, Mode::Amend) {
             Ok(thread) => thread,
             // Someone writes it now; whoever does keeps it right.
             Err(Error::Store(komado_store::Error::Busy { .. })) => continue,
@@ -126,8 +126,8 @@ fn check(app: &App, id: &SessionId, rebuild: bool) -> Result<(), Error> {
         }
     }
     if rebuild {
-        app.engine.reindex(id, &mut |_, _| {})?;
+        app.context.engine.reindex(id, &mut |_, _| {})?;
     }
-    sessions::tell_unfinished(&app.engine.session(id)?);
+    sessions::tell_unfinished(&app.context.engine.session(id)?);
     Ok(())
 }

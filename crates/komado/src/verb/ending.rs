@@ -22,12 +22,12 @@ pub(super) fn make(
         return Err(Fault::usage(format!("name a session, without thread or moment: {}", found.session)));
     }
     let before = open_children(app, &found.session)?;
-    let session = op(&app.engine, &found.session)?;
+    let session = op(&app.context.engine, &found.session)?;
     let after = open_children(app, &found.session)?;
     let aborted: Vec<&ThreadId> = before.iter().filter(|thread| !after.contains(thread)).collect();
     let again = ended::again(&found.session, aborted.iter().copied());
     let aborted: Vec<&str> = aborted.into_iter().map(ThreadId::as_str).collect();
-    let folder = app.files.as_ref().and_then(|files| files.folder(&found.session).ok());
+    let folder = app.context.files.as_ref().and_then(|files| files.folder(&found.session).ok());
     let undo = format!("komado {undo} {}", found.session);
     if app.paper.json {
         return app.paper.json(&json!({
@@ -53,7 +53,7 @@ pub(super) fn make(
 
 /// The child threads that have not ended, those further up first.
 fn open_children(app: &App, id: &SessionId) -> Outcome<Vec<ThreadId>> {
-    let mut branches = app.engine.store().branches(id, Which::All)?;
+    let mut branches = app.context.engine.store().branches(id, Which::All)?;
     branches.sort_by_key(|branch| branch.depth);
     let open = branches.into_iter().filter(|branch| branch.parent.is_some() && branch.status.is_open());
     Ok(open.map(|branch| branch.thread).collect())

@@ -22,7 +22,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = app.find(&args.address)?;
     let bar = progress::spinner("entries");
     let Some(path) = args.output else {
-        app.engine.export(&found.session, &mut app.paper.safe(), |n| bar.set_position(n))?;
+        app.context.engine.export(&found.session, &mut app.paper.safe(), |n| bar.set_position(n))?;
         bar.finish_and_clear();
         return Ok(());
     };
@@ -32,7 +32,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let mut file = tempfile::NamedTempFile::new_in(&folder)?;
     {
         let mut out = BufWriter::new(file.as_file_mut());
-        app.engine.export(&found.session, &mut out, |n| bar.set_position(n))?;
+        app.context.engine.export(&found.session, &mut out, |n| bar.set_position(n))?;
         out.flush()?;
     }
     file.as_file().sync_all()?;

@@ -65,9 +65,9 @@ pub(super) fn preset(name: &str) -> Result<Preset, String> {
 impl Room {
     /// The budget of a thread. A window that nobody knows is never guessed.
     pub(super) fn budget(&self, app: &App, thread: &Thread<'_>) -> Outcome<Budget> {
-        let session = app.session(thread.session())?;
+        let session = app.context.session(thread.session())?;
         let window = window(app, &session, self.window)?;
-        let policy = app.config.policy(self.preset);
+        let policy = app.context.config.policy(self.preset);
         Ok(app.models().own_budget(thread, policy, window, &session.meta.config)?)
     }
 }
@@ -75,7 +75,7 @@ impl Room {
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = app.find_now(&args.address)?;
     let mode = if args.dry_run { Mode::Read } else { Mode::Write };
-    let mut thread = app.open(&found, mode)?;
+    let mut thread = app.context.open(&found, mode)?;
     let budget = args.room.budget(app, &thread)?;
     let mut writer = app.models().summariser(
         &found.session,
@@ -84,11 +84,11 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         None,
         &Cancel::default(),
     )?;
-    let mut ladder = app.config.models.summaries.ladder(budget, writer.by());
+    let mut ladder = app.context.config.models.summaries.ladder(budget, writer.by());
     let done = climb(&mut thread, &mut ladder, &args);
     if !args.dry_run {
         // Also after a failure: an edit before it is durable.
-        change::settle(&mut thread);
+        app.settle(&mut thread);
     }
     let (back, fitted) = done?;
     drop((thread, writer));
@@ -222,13 +222,13 @@ pub(super) fn condense_now(
     budget: impl FnOnce(&App, &Thread<'_>) -> Outcome<Budget>,
     choice: &ModelChoice,
 ) -> Outcome {
-    let mut thread: Thread<'_> = app.open(found, Mode::Write)?;
+    let mut thread: Thread<'_> = app.context.open(found, Mode::Write)?;
     let budget = budget(app, &thread)?;
     let mut writer =
         app.models().summariser(&found.session, thread.meter(), choice, None, &Cancel::default())?;
-    let condensed = thread.condense_now(&mut app.config.models.summaries.ladder(budget, writer.by()));
+    let condensed = thread.condense_now(&mut app.context.config.models.summaries.ladder(budget, writer.by()));
     // Also after a failure: that a model was asked is in the journal.
-    change::settle(&mut thread);
+    app.settle(&mut thread);
     drop((thread, writer));
     let fitted = condensed?;
     if fitted.done.is_empty() {

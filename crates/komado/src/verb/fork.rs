@@ -21,7 +21,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = app.find(&args.address)?;
-    let thread = app.open(&found, Mode::Read)?;
+    let thread = app.context.open(&found, Mode::Read)?;
     let at = found.seq.unwrap_or(thread.last());
     let name = match args.name {
         Some(name) => ThreadId::new(name)?,
@@ -47,7 +47,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 
 /// `fork-SEQ`, or the first of `fork-SEQ-2`, `fork-SEQ-3`, … that is free.
 fn free_name(app: &App, session: &komado_core::SessionId, at: u32) -> Outcome<ThreadId> {
-    let taken = app.engine.store().threads(session)?;
+    let taken = app.context.engine.store().threads(session)?;
     let free = |name: &String| !taken.iter().any(|header| header.thread.as_str() == name);
     let names = std::iter::once(format!("fork-{at}")).chain((2u32..).map(|n| format!("fork-{at}-{n}")));
     Ok(ThreadId::new(names.into_iter().find(free).unwrap_or_default())?)

@@ -30,10 +30,10 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         }
     };
     let bar = progress::spinner("lines");
-    let id = app.engine.import(&mut *from, name, |n| bar.set_position(n))?;
+    let id = app.context.engine.import(&mut *from, name, |n| bar.set_position(n))?;
     bar.finish_and_clear();
     if app.paper.json {
-        let status = app.session(&id)?.status.name();
+        let status = app.context.session(&id)?.status.name();
         return app.paper.json(&serde_json::json!({ "session": id.as_str(), "status": status }));
     }
     app.paper.line(id.as_str())?;

@@ -73,10 +73,10 @@ fn add(app: &mut App, args: Add) -> Outcome {
         rate: args.rate,
         concurrency: args.concurrency,
         expires: args.expires,
-        created_at: app.engine.now(),
+        created_at: app.context.engine.now(),
     };
     app.claim()?;
-    keys::add(&app.config.base_dir, key.clone())?;
+    keys::add(&app.context.config.base_dir, key.clone())?;
     if app.paper.json {
         let mut row = row(&key);
         row["key"] = json!(secret);
@@ -91,7 +91,7 @@ fn add(app: &mut App, args: Add) -> Outcome {
 }
 
 fn list(app: &mut App) -> Outcome {
-    let keys = Keys::read(&keys::place(&app.config.base_dir))?;
+    let keys = Keys::read(&keys::place(&app.context.config.base_dir))?;
     if app.paper.json {
         return keys.iter().try_for_each(|key| app.paper.json(&row(key)));
     }
@@ -105,8 +105,8 @@ fn list(app: &mut App) -> Outcome {
 }
 
 fn revoke(app: &mut App, name: &str) -> Outcome {
-    keys::revoke(&app.config.base_dir, name)?;
-    let left = Keys::read(&keys::place(&app.config.base_dir))?;
+    keys::revoke(&app.context.config.base_dir, name)?;
+    let left = Keys::read(&keys::place(&app.context.config.base_dir))?;
     if app.paper.json {
         return app.paper.json(&json!({ "name": name, "revoked": true, "undo": null }));
     }

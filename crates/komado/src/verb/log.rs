@@ -25,7 +25,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = app.find(&args.address)?;
-    let thread = app.engine.open(&found.session, &found.thread, Mode::Read)?;
+    let thread = app.context.engine.open(&found.session, &found.thread, Mode::Read)?;
     let end = found.seq.unwrap_or(thread.last());
     let now = thread.view_at(end)?;
     let from = args.last.map_or(args.from, |n| end.saturating_sub(n) + 1).max(1);

@@ -24,7 +24,7 @@ pub(crate) struct Args {
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let named = args.session.or_else(|| std::env::var(SESSION).ok()).filter(|text| !text.is_empty());
     if let Some(text) = &named {
-        app.find(&text.parse()?)?;
+        app.find(&text.parse::<komado_core::Address>()?)?;
     }
     let door = Door::owned(app.shared(), named);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

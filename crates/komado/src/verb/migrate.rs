@@ -73,7 +73,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         return Err(Fault::usage("source and target are the same store; give two different ones"));
     }
     check_lasting(app, &args)?;
-    let (from, files) = stores::at(&args.from, "--from", &app.config)?;
+    let (from, files) = stores::at(&args.from, "--from", &app.context.config)?;
     if let Some(files) = files.filter(|files| !files.base_dir().is_dir()) {
         let folder = files.base_dir().display();
         return Err(Fault::new(Exit::NotFound, format!("there is no folder {folder} to read sessions from")));
@@ -81,7 +81,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     if args.to == "file:" {
         app.claim()?;
     }
-    let (to, _) = stores::at(&args.to, "--to", &app.config)?;
+    let (to, _) = stores::at(&args.to, "--to", &app.context.config)?;
     let live = match args.live {
         OnLive::Refuse => Live::Refuse,
         OnLive::CatchUp => Live::CatchUp { rounds: ROUNDS },
@@ -118,7 +118,7 @@ fn check_lasting(app: &App, args: &Args) -> Outcome {
         ));
     }
     let is_redis = args.to.starts_with("redis:") || args.to.starts_with("rediss:");
-    if let Some(ttl) = app.config.store.ttl.filter(|_| is_redis) {
+    if let Some(ttl) = app.context.config.store.ttl.filter(|_| is_redis) {
         let days = count(ttl.as_secs().div_ceil(24 * 3600), "day");
         say(format!(
             "komado: the target forgets a session {days} after it last changed (store.ttl_days; 0 for never), and it is \

@@ -47,7 +47,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 
 /// Where the user's own rows are.
 fn place(app: &App) -> PathBuf {
-    app.config.base_dir.join("models.jsonl")
+    app.context.config.base_dir.join("models.jsonl")
 }
 
 fn one(app: &mut App, name: &str) -> Outcome {

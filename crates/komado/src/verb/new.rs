@@ -57,13 +57,13 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         check_persona(app, persona)?;
     }
     let meta = meta(app, &args, &id)?;
-    app.engine.create(&meta)?;
+    app.context.engine.create(&meta)?;
     if let Some(system) = args.system {
-        let mut root = app.engine.open(&id, &ThreadId::root(), Mode::Write)?;
+        let mut root = app.context.engine.open(&id, &ThreadId::root(), Mode::Write)?;
         root.set_up(Setup { system: Some(system), ..Setup::default() })?;
         root.settle()?;
     }
-    let folder = app.files.as_ref().and_then(|files| files.folder(&id).ok());
+    let folder = app.context.files.as_ref().and_then(|files| files.folder(&id).ok());
     if app.paper.json {
         return app.paper.json(&json!({
             "session": id.as_str(),
@@ -106,13 +106,13 @@ pub(crate) fn make(
     window: Option<u32>,
 ) -> Outcome {
     let args = Args { model, window, user: Some(user.to_owned()), ..Args::default() };
-    app.engine.create(&meta(app, &args, id)?)?;
+    app.context.engine.create(&meta(app, &args, id)?)?;
     Ok(())
 }
 
 fn meta(app: &App, args: &Args, id: &SessionId) -> Outcome<Meta> {
-    let provider = args.provider.clone().unwrap_or_else(|| app.config.models.provider.clone());
-    let of = app.config.models.of(&provider);
+    let provider = args.provider.clone().unwrap_or_else(|| app.context.config.models.provider.clone());
+    let of = app.context.config.models.of(&provider);
     let model = args.model.clone().or_else(|| of.and_then(|of| of.model.clone()));
     let known = of.filter(|of| of.model == model).and_then(|of| of.context_length);
     let (window, told) = match (args.window.or(known), &model) {
@@ -127,7 +127,7 @@ fn meta(app: &App, args: &Args, id: &SessionId) -> Outcome<Meta> {
             model,
             context_length: window,
             window_from: told.map(|told| told.name().to_owned()),
-            compression_threshold: Some(app.config.compression_threshold),
+            compression_threshold: Some(app.context.config.compression_threshold),
             persona: args.persona.clone(),
             stelis_config: args.stelis,
             alias: None,
@@ -144,8 +144,8 @@ fn check_persona(app: &App, name: &str) -> Outcome {
     if name.trim().is_empty() {
         return Err(Fault::usage("--persona takes a name, not an empty text"));
     }
-    if app.config.persona(name).is_none() {
-        let hint = match app.config.near_persona(name) {
+    if app.context.config.persona(name).is_none() {
+        let hint = match app.context.config.near_persona(name) {
             Some(near) => format!("did you mean {near}?"),
             None => format!("personas.{name}.stelis_config gives it some"),
         };
@@ -175,11 +175,11 @@ impl Made<'_> {
                 Some(key) => TaskKey::parse(key).map_err(Fault::usage)?,
                 None => TaskKey::local(id),
             },
-            created_at: app.engine.now(),
+            created_at: app.context.engine.now(),
             process_id: std::process::id(),
             hostname: hostname(),
             config: self.config,
-            user: self.user.or_else(|| app.config.user.clone()),
+            user: self.user.or_else(|| app.context.config.user.clone()),
             queued: self.queued,
         })
     }
@@ -187,7 +187,7 @@ impl Made<'_> {
 
 /// The meter asked for; the model's own where the default was left as it is.
 pub(super) fn meter(app: &App, asked: Option<&str>, model: Option<&str>) -> Outcome<Meter> {
-    let name = asked.unwrap_or(&app.config.meter);
+    let name = asked.unwrap_or(&app.context.config.meter);
     let Some(meter) = Meter::named(name) else {
         let known = Meter::ALL.map(Meter::name).join(", ");
         return Err(Fault::new(Exit::Usage, format!("unknown meter: {name:?}; known are {known}")));

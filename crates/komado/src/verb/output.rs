@@ -66,7 +66,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = app.find(&args.address)?;
-    let engine = app.engine.clone();
+    let engine = app.context.engine.clone();
     let thread = engine.open(&found.session, &found.thread, Mode::Read)?;
     let Some(given) = &args.reference else {
         if args.raw || args.ask() != Ask::Read(Page::default()) {
@@ -127,10 +127,10 @@ fn next(call: Call) -> Outcome<Value> {
 /// The whole id of an output, of which a beginning may have been given.
 pub(crate) fn complete(app: &App, found: &Found, reference: Reference) -> Outcome<Reference> {
     let Reference::Blob(given) = &reference else { return Ok(reference) };
-    if app.engine.store().blob(&found.session, given).is_ok() {
+    if app.context.engine.store().blob(&found.session, given).is_ok() {
         return Ok(reference);
     }
-    let named = app.engine.named_blobs(&found.session)?;
+    let named = app.context.engine.named_blobs(&found.session)?;
     let mut fits: Vec<&String> = named.iter().filter(|id| id.starts_with(given.as_str())).collect();
     fits.sort();
     match fits[..] {

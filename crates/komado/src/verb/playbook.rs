@@ -42,7 +42,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 
 /// How deep child threads may nest in a session that says nothing of it.
 pub(crate) fn most_depth(app: &App) -> u32 {
-    app.config.threads(&MetaConfig::default()).max_depth
+    app.context.config.threads(&MetaConfig::default()).max_depth
 }
 
 /// Reads one; everything that is wrong with it where child threads may be at most `most` deep.

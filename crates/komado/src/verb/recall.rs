@@ -63,7 +63,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let (scope, query) = scope(app, &args)?;
     let ask = ask(args, query)?;
     catch_up(app, &scope)?;
-    let found = app.engine.recall(&scope, &ask)?;
+    let found = app.context.engine.recall(&scope, &ask)?;
     if app.paper.json {
         return found.iter().try_for_each(|one| app.paper.json(&line(one)));
     }
@@ -157,7 +157,7 @@ fn time(option: &str, text: &str, into: SignedDuration) -> Outcome<String> {
 /// Brings the index up to date, and shows how far that has come.
 fn catch_up(app: &App, scope: &Scope) -> Outcome {
     let mut bar: Option<indicatif::ProgressBar> = None;
-    let done = app.engine.index(scope, &mut |done, total| {
+    let done = app.context.engine.index(scope, &mut |done, total| {
         // A bar for what is over at once would only flicker.
         if total > 2000 && done % 100 == 0 {
             let bar = bar.get_or_insert_with(|| progress::bar("indexing", total));

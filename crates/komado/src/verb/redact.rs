@@ -60,9 +60,9 @@ pub(crate) fn take_out(app: &App, args: Args) -> Outcome<(Value, Vec<String>)> {
             "what is redacted cannot be brought back; say --yes to do it (`komado export` first, to keep a copy)",
         ));
     }
-    let done = app.engine.redact(&found.session, &what, &args.reason)?;
+    let done = app.context.engine.redact(&found.session, &what, &args.reason)?;
     let left = match &what {
-        What::Matching(pattern) => app.engine.redact_leaves(&found.session, pattern)?,
+        What::Matching(pattern) => app.context.engine.redact_leaves(&found.session, pattern)?,
         What::Entry(..) => Vec::new(),
     };
     let row = json!({

@@ -32,10 +32,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let files = talks::list(&args.files)?;
-    let meter = Meter::named(&app.config.meter).unwrap_or(Meter::O200k);
-    let budget = app.config.budget(args.preset, args.window, None);
+    let meter = Meter::named(&app.context.config.meter).unwrap_or(Meter::O200k);
+    let budget = app.context.config.budget(args.preset, args.window, None);
     let (mut reports, mut faults) = (Vec::new(), Vec::new());
-    for (path, report) in replay_all(&app.config, &files, &budget, meter) {
+    for (path, report) in replay_all(&app.context.config, &files, &budget, meter) {
         match report {
             Ok(report) => reports.push((path, report)),
             Err(fault) => faults.push(fault),

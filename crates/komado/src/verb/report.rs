@@ -153,7 +153,7 @@ impl Wish {
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
-    let ask = args.wish.clone().ask(args.what, &app.engine.now())?;
+    let ask = args.wish.clone().ask(args.what, &app.context.engine.now())?;
     let look = Look { format: format(app, &args)?, by: args.by, lang: args.lang };
     let told = read(app, &ask, args.progress)?;
     for id in &told.unreadable_sessions {
@@ -188,7 +188,7 @@ fn read(app: &App, ask: &Ask, lines: bool) -> Outcome<Report> {
     let bar = progress::spinner("sessions");
     let everyone = |_: &Session| true;
     let mut last = 0;
-    let told = report::report(&app.engine, ask, &everyone, &mut |at: Progress| {
+    let told = report::report(&app.context.engine, ask, &everyone, &mut |at: Progress| {
         bar.set_position(at.sessions);
         // It ticks within a session, too; each number is told once.
         if lines && at.sessions.is_multiple_of(STRIDE) && at.sessions != last && bar.is_hidden() {

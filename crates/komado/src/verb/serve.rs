@@ -47,18 +47,18 @@ fn on_fault(name: &str) -> Result<OnFault, String> {
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     thrift::few_arenas();
     // To the end: what is left of the spans goes out with it.
-    let traces = Traces::begin(&app.config.traces)?;
+    let traces = Traces::begin(&app.context.config.traces)?;
     let lines = if args.log_json { Lines::Json } else { Lines::Text };
     log::begin(args.log.as_deref(), lines, traces.as_ref())?;
-    if let Some(files) = &app.files {
+    if let Some(files) = &app.context.files {
         files.set_table_patience(PATIENCE);
     }
     warn_of_store(app);
-    let server = app.config.server.clone();
-    if stores::is_kept(&app.config) {
+    let server = app.context.config.server.clone();
+    if stores::is_kept(&app.context.config) {
         app.claim()?;
     }
-    let access = Access::open(&app.config.base_dir)?;
+    let access = Access::open(&app.context.config.base_dir)?;
     let house = House::new(app, access);
     thrift::unpack(Meter::O200k);
     // A thread for each request and each call that is handled at once, and some for everything else.
@@ -81,8 +81,8 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 
 /// Says what is to be put right in the settings of a store on a server; a folder has none.
 fn warn_of_store(app: &App) {
-    if app.files.is_none() {
-        let warnings = app.engine.store().vitals().map(|vitals| vitals.warnings).unwrap_or_default();
+    if app.context.files.is_none() {
+        let warnings = app.context.engine.store().vitals().map(|vitals| vitals.warnings).unwrap_or_default();
         warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     }
 }

@@ -56,7 +56,7 @@ pub(crate) fn newest(
     sees: impl Fn(&Session) -> bool,
 ) -> Outcome<Vec<Session>> {
     let mut newest = std::collections::VecDeque::new();
-    app.engine.each_session(query, |session| {
+    app.context.engine.each_session(query, |session| {
         if sees(session) {
             newest.push_back(session.clone());
         }
@@ -119,8 +119,8 @@ fn threads(app: &mut App, address: &Address) -> Outcome {
             .map(str::to_owned)
             .to_vec(),
     ];
-    for header in app.engine.store().threads(&found.session)? {
-        let thread = app.engine.open(&found.session, &header.thread, Mode::Read)?;
+    for header in app.context.engine.store().threads(&found.session)? {
+        let thread = app.context.engine.open(&found.session, &header.thread, Mode::Read)?;
         let base = header.base.as_ref().map(|base| format!("{}@{}", base.thread, base.seq));
         let parent = header.parent.as_ref().map(|parent| format!("{}@{}", parent.thread, parent.seq));
         let status = thread.status()?.name();

@@ -20,13 +20,13 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = app.find(&args.address)?;
-    let thread = app.engine.open(&found.session, &found.thread, Mode::Read)?;
+    let thread = app.context.engine.open(&found.session, &found.thread, Mode::Read)?;
     let view = match found.seq {
         Some(seq) => thread.view_at(seq)?,
         None => thread.view().clone(),
     };
     if app.paper.json {
-        let mut blobs = Inline { store: app.engine.store(), session: &found.session };
+        let mut blobs = Inline { store: app.context.engine.store(), session: &found.session };
         let out = &mut app.paper.safe();
         return view.pour(thread.source(), &mut |seq: Seq, message: &Message| -> Outcome {
             write!(out, "{{\"seq\":{seq},\"message\":")?;

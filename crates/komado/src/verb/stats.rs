@@ -73,7 +73,7 @@ fn keep_last(list: &mut VecDeque<Session>, session: &Session, limit: usize) {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let mut stats = Stats::default();
-    app.engine.each_session(Query { user: args.user, ..Query::default() }, |session| {
+    app.context.engine.each_session(Query { user: args.user, ..Query::default() }, |session| {
         stats.add(session, args.limit);
         Ok(())
     })?;

@@ -88,7 +88,7 @@ fn tell(app: &mut App, session: &SessionId, state: &str, words: &str, undo: Opti
 /// Refuses to open the session of a task by hand: nobody would work on it, and the next worker would end it. One that is
 /// completed is nobody's any more. The queue is read for sessions of tasks only: a damaged one keeps no other from going on.
 pub(crate) fn check_by_hand(app: &App, id: &SessionId) -> Outcome {
-    let row = app.engine.session(id)?;
+    let row = app.context.engine.session(id)?;
     if !is_task(&row) || row.status == State::Completed {
         return Ok(());
     }

@@ -89,14 +89,14 @@ pub(crate) fn open(
     model: Option<String>,
     window: Option<u32>,
 ) -> Outcome<(Session, bool)> {
-    let (id, found) = app.engine.standing(user)?;
+    let (id, found) = app.context.engine.standing(user)?;
     if let Some(session) = found {
         return Ok((session, false));
     }
     match new::make(app, &id, user, model, window) {
-        Ok(()) => Ok((app.session(&id)?, true)),
+        Ok(()) => Ok((app.context.session(&id)?, true)),
         // Somebody was faster.
-        Err(fault) => match app.engine.standing(user)? {
+        Err(fault) => match app.context.engine.standing(user)? {
             (_, Some(session)) => Ok((session, false)),
             (_, None) => Err(fault),
         },
@@ -120,7 +120,7 @@ fn session(app: &mut App, args: Standing) -> Outcome {
 }
 
 fn list(app: &mut App, args: &List) -> Outcome {
-    let users = app.engine.users(args.after.as_deref(), args.limit as usize)?;
+    let users = app.context.engine.users(args.after.as_deref(), args.limit as usize)?;
     if app.paper.json {
         return users.iter().try_for_each(|user| app.paper.json(user));
     }
@@ -145,9 +145,9 @@ fn list(app: &mut App, args: &List) -> Outcome {
 
 fn recent(app: &mut App, args: &Recent) -> Outcome {
     let before = args.before.as_deref().map(cursor).transpose()?;
-    for place in app.engine.recent(&args.user, before.as_ref(), args.limit as usize)? {
+    for place in app.context.engine.recent(&args.user, before.as_ref(), args.limit as usize)? {
         let cursor = json!(place).to_string();
-        let spoken = app.engine.spoken(place)?;
+        let spoken = app.context.engine.spoken(place)?;
         if app.paper.json {
             let mut row = json!(spoken);
             row["cursor"] = json!(cursor);

@@ -59,7 +59,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     }
     // What is wrong with the settings would cost every task a try.
     app.models().resolve(&MetaConfig::default(), &choice)?;
-    for orphan in orphans(&app.engine).map_err(super::task::fault)? {
+    for orphan in orphans(&app.context.engine).map_err(super::task::fault)? {
         say(format!("komado: {} ({}): nobody works on it any more; stopped", orphan.session, orphan.key));
         stop::tell_tracker_of(app, &orphan.key);
     }
@@ -88,8 +88,8 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 }
 
 fn take_tasks(app: &mut App, args: &Args, launch: &dyn Launch) -> Outcome {
-    let engine = app.engine.clone();
-    let concurrency = args.concurrency.unwrap_or(app.config.agent.work.concurrency);
+    let engine = app.context.engine.clone();
+    let concurrency = args.concurrency.unwrap_or(app.context.config.agent.work.concurrency);
     let worker = Worker::new(&engine, launch, holder(app), pace(app), concurrency);
     let bell = worker.bell();
     signals::each(move || bell.stop())?;
@@ -128,7 +128,7 @@ fn fetch_told(app: &App, cancel: &Cancel) {
 
 /// How jobs are taken, as the settings say.
 fn pace(app: &App) -> Pace {
-    let work = &app.config.agent.work;
+    let work = &app.context.config.agent.work;
     Pace { tries: work.tries, hidden: work.hidden, pause: work.pause, grace: work.grace, poll: work.poll }
 }
 
@@ -137,6 +137,6 @@ fn holder(app: &App) -> Holder {
         pid: std::process::id(),
         host: hostname(),
         program: "komado work".to_owned(),
-        since: app.engine.now(),
+        since: app.context.engine.now(),
     }
 }

@@ -31,7 +31,7 @@ fn here() -> Option<SocketAddr> {
 fn without_keys_only_this_machine_comes_in() {
     let access = Access::default();
     let admit = |peer| access.admit(&mut headers(&[("host", "127.0.0.1:4141")]), "/api/v1/sessions", peer);
-    assert_eq!(admit(here()), Ok(Guest::owner()));
+    assert_eq!(admit(here()), Ok(Caller::owner()));
     assert!(admit(Some("[::ffff:127.0.0.1]:9".parse().unwrap())).is_ok());
     for peer in [None, Some("10.0.0.7:9".parse().unwrap())] {
         assert_eq!(admit(peer).unwrap_err().status, StatusCode::FORBIDDEN);
@@ -219,7 +219,7 @@ fn keys_whose_file_is_away_stay_good_and_let_no_stranger_in() {
     check("it is back");
     keys::revoke(&base, "one").unwrap();
     assert!(!access.has_keys());
-    assert_eq!(admit(&[]), Ok(Guest::owner()));
+    assert_eq!(admit(&[]), Ok(Caller::owner()));
     assert!(admit(&[("x-api-key", "kmd_one")]).is_err());
 }
 

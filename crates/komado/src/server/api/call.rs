@@ -7,8 +7,8 @@ use super::answers::Answers;
 use super::problem::{Answer, Problem};
 use super::tag;
 use crate::app::App;
-use crate::fault::Outcome;
-use crate::server::{Guest, House};
+use crate::fault::{Exit, Fault, Outcome};
+use crate::server::{Caller, House};
 use axum::Json;
 use axum::extract::FromRequestParts;
 use http::HeaderMap;
@@ -16,6 +16,7 @@ use http::request::Parts;
 use komado_core::session::Session;
 use komado_core::{Address, Seq, SessionId, ThreadId};
 use komado_engine::engine::Found;
+use komado_ops::Route;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -90,7 +91,7 @@ pub(super) struct In {
 #[derive(Clone)]
 pub(super) struct Call {
     pub(super) house: Arc<House>,
-    pub(super) guest: Guest,
+    pub(super) guest: Caller,
     pub(super) shared: Arc<Shared>,
     pub(super) headers: HeaderMap,
 }
@@ -100,7 +101,7 @@ impl FromRequestParts<Arc<House>> for Call {
 
     async fn from_request_parts(parts: &mut Parts, house: &Arc<House>) -> Answer<Self> {
         let shared = parts.extensions.get::<Arc<Shared>>().cloned();
-        let guest = parts.extensions.get::<Guest>().cloned();
+        let guest = parts.extensions.get::<Caller>().cloned();
         let (Some(shared), Some(guest)) = (shared, guest) else {
             return Err(Problem::ours(
                 "nobody was asked who this is; this is a fault in komado, please report it",
@@ -149,7 +150,7 @@ impl Call {
 pub(super) struct Desk {
     /// Verbs print into its paper.
     pub(super) app: App,
-    pub(super) guest: Guest,
+    pub(super) guest: Caller,
     pub(super) shared: Arc<Shared>,
     pub(super) headers: HeaderMap,
 }
@@ -232,6 +233,16 @@ impl Desk {
         let journal =
             self.app.engine.store().open(&found.session, &found.thread, komado_store::Mode::Read)?;
         tag::check(&self.headers, &format!("{}@{}", found.thread, journal.last()))
+    }
+
+    /// Refuses a writer who has seen another moment of what a route is about.
+    pub(super) fn check(&self, found: &Found, route: &Route) -> Outcome {
+        let about_thread = route.path.contains("{thread}");
+        let checked = match about_thread {
+            true => self.check_thread(found),
+            false => super::session::check_session(self, &self.app.engine.session(&found.session)?),
+        };
+        checked.map_err(|problem| Fault::new(Exit::Changed, problem.detail))
     }
 
     /// What a verb prints, row by row.

@@ -9,6 +9,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::ACCEPT;
+use komado_ops::{Method, Route as Path, Row};
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -35,12 +38,18 @@ use utoipa::OpenApi;
 )]
 pub(super) struct Top;
 
+/// The path under which all routes are.
+pub(super) const ROOT: &str = "/api/v1";
+/// Where schemas are in the document.
+const COMPONENTS: &str = "#/components/schemas";
+
 /// The methods an operation may have.
 const METHODS: [&str; 4] = ["get", "post", "put", "delete"];
 
 /// The document as it is served.
-pub(super) fn finish(document: &utoipa::openapi::OpenApi) -> Value {
+pub(super) fn finish(document: &utoipa::openapi::OpenApi, rows: &[Row]) -> Value {
     let mut document = serde_json::to_value(document).unwrap_or_default();
+    describe(&mut document, rows);
     if let Some(paths) = document["paths"].as_object_mut() {
         for (path, item) in paths {
             for method in METHODS {
@@ -57,6 +66,90 @@ pub(super) fn finish(document: &utoipa::openapi::OpenApi) -> Value {
     });
     document["security"] = json!([{}, { "bearer": [] }, { "key": [] }]);
     document
+}
+
+/// Adds the routes of operations, with the schemas of their types.
+fn describe(document: &mut Value, rows: &[Row]) {
+    let settings =
+        SchemaSettings::draft2020_12().with(|settings| settings.definitions_path = COMPONENTS.into());
+    let mut generator = settings.into_generator();
+    for row in rows {
+        if let Some(route) = row.interfaces.http.get() {
+            let path = format!("{ROOT}{}", route.path);
+            document["paths"][path][route.method.name()] = operation(row, &route, &mut generator);
+        }
+    }
+    for (name, schema) in generator.take_definitions(true) {
+        document["components"]["schemas"][name] = schema;
+    }
+}
+
+/// An operation: names in its path, the rest of its request as parameters or as a body, and what it answers.
+fn operation(row: &Row, route: &Path, generator: &mut SchemaGenerator) -> Value {
+    let mut request = (row.request)(generator).to_value();
+    let about = request["description"].as_str().unwrap_or(row.title).replace('\n', " ");
+    let mut required: Vec<String> = serde_json::from_value(request["required"].take()).unwrap_or_default();
+    let Value::Object(mut fields) = request["properties"].take() else { return Value::Null };
+    let names: Vec<String> = fields.keys().filter(|name| is_in_path(route, name)).cloned().collect();
+    required.retain(|name| !names.contains(name));
+    let mut parameters: Vec<Value> = Vec::new();
+    for name in &names {
+        parameters.push(parameter("path", name, true, fields.remove(name).unwrap_or_default()));
+    }
+    let mut said = json!({
+        "operationId": row.name,
+        "summary": row.title,
+        "description": about,
+        "tags": [route.group],
+        "responses": { route.status.to_string(): {
+            "description": row.title,
+            "content": { "application/json": { "schema": (row.output)(generator).to_value() } },
+        } },
+    });
+    let has_body = matches!(route.method, Method::Post | Method::Put) && !fields.is_empty();
+    if has_body {
+        let is_needed = !required.is_empty();
+        let example: Map<String, Value> = required
+            .iter()
+            .filter_map(|name| Some((name.clone(), fields.get(name)?.pointer("/examples/0")?.clone())))
+            .collect();
+        let example = request.pointer("/examples/0").cloned().unwrap_or(Value::Object(example));
+        let mut body = json!({ "type": "object", "properties": fields, "additionalProperties": false });
+        if is_needed {
+            body["required"] = json!(required);
+        }
+        said["requestBody"] = json!({ "required": is_needed, "content": { "application/json": { "schema": body, "example": example } } });
+    } else {
+        let rest = fields.into_iter().map(|(name, schema)| {
+            let is_needed = required.contains(&name);
+            parameter("query", &name, is_needed, schema)
+        });
+        parameters.extend(rest);
+    }
+    if route.has_tag {
+        let header = json!({ "description": "Which moment it is of", "schema": { "type": "string" } });
+        said["responses"][route.status.to_string()]["headers"] = json!({ "etag": header });
+    }
+    said["parameters"] = json!(parameters);
+    said
+}
+
+/// True for a field that stands in the path.
+pub(super) fn is_in_path(route: &Path, name: &str) -> bool {
+    route
+        .path
+        .split('/')
+        .any(|part| part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) == Some(name))
+}
+
+fn parameter(place: &str, name: &str, is_needed: bool, mut schema: Value) -> Value {
+    let about = schema.as_object_mut().and_then(|schema| schema.remove("description")).unwrap_or_default();
+    let mut parameter =
+        json!({ "name": name, "in": place, "required": is_needed, "description": about, "schema": schema });
+    if place == "path" {
+        say_once(&mut parameter);
+    }
+    parameter
 }
 
 /// What holds for every operation.

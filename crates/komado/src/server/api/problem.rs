@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use komado_core::BadId;
+use komado_ops::Missing;
 use serde_json::json;
 
 /// What handlers give back.
@@ -123,8 +124,26 @@ impl IntoResponse for Problem {
 
 impl From<Fault> for Problem {
     fn from(fault: Fault) -> Self {
+        match fault.what_is_missing() {
+            Some(Missing::Session(id)) => return Self::no_session(id),
+            Some(Missing::Thread(session, _)) => {
+                let detail =
+                    format!("{}; GET /api/v1/sessions/{session}/threads lists them", fault.message());
+                return Self::missing(detail);
+            }
+            Some(Missing::User(user)) => {
+                let detail =
+                    format!("there is no user {user:?} that you may see; GET /api/v1/users lists yours");
+                return Self::missing(detail);
+            }
+            None => {}
+        }
         let detail = fault.message().to_owned();
         match fault.exit() {
+            Exit::Malformed => Self::bad(detail),
+            Exit::Changed => Self::new(StatusCode::PRECONDITION_FAILED, detail),
+            Exit::Forbidden => Self::forbidden(detail),
+            Exit::TooMany => Self::too_many(detail, 5),
             Exit::NotFound => Self::missing(detail),
             Exit::Busy => Self::busy(detail),
             Exit::Refused => Self::new(StatusCode::CONFLICT, detail),

@@ -7,7 +7,7 @@ use super::call::{Call, Desk};
 use super::problem::{Answer, Problem};
 use super::take::Params;
 use super::{shape, stream};
-use crate::server::Guest;
+use crate::server::Caller;
 use crate::verb::report::{By, Format, Lang, Look, POLICY, What, Wish, write};
 use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
@@ -109,7 +109,7 @@ fn asked(desk: &mut Desk, wanted: Wanted) -> Answer<Ask> {
 }
 
 /// One who sees only their own is not made to wait for everyone else's.
-fn whose(guest: &Guest, asked: Option<String>) -> Answer<Option<String>> {
+fn whose(guest: &Caller, asked: Option<String>) -> Answer<Option<String>> {
     match asked {
         Some(user) if !guest.sees_all && guest.user.as_ref() != Some(&user) => Err(Problem::forbidden(
             format!("this key does not see the sessions of user {user:?}; leave user out"),

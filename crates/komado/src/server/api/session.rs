@@ -194,7 +194,7 @@ pub(super) async fn remove(call: Call, Named(at): Named<At>) -> Answer<StatusCod
 }
 
 /// Refuses a writer who has seen another moment of the session.
-fn check_session(desk: &Desk, session: &Session) -> Answer<()> {
+pub(super) fn check_session(desk: &Desk, session: &Session) -> Answer<()> {
     let now = tag::of("session", row(session).to_string().as_bytes());
     tag::check(&desk.headers, now.trim_matches('"'))
 }

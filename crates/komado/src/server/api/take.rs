@@ -11,8 +11,8 @@ use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -73,6 +73,22 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for Maybe<T> 
         }
         typed?;
         parse(&bytes).map(Self)
+    }
+}
+
+/// The fields of a JSON body, which may be left out where nothing is to be said.
+pub(super) async fn object(request: Request) -> Answer<Map<String, Value>> {
+    let typed = check_type(&request);
+    let bytes = bytes(request, &()).await?;
+    if bytes.is_empty() || typed.is_ok() && bytes.trim_ascii() == b"null" {
+        return Ok(Map::new());
+    }
+    typed?;
+    let mut given: Value = parse(&bytes)?;
+    settle(&mut given);
+    match given {
+        Value::Object(fields) => Ok(fields),
+        _ => Err(Problem::bad("the body does not fit: it is not a JSON object")),
     }
 }
 

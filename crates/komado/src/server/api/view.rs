@@ -9,15 +9,15 @@ use crate::fault::Outcome;
 use crate::verb;
 use crate::verb::fit::Room;
 use crate::verb::show::Inline;
-use crate::verb::span::Spans;
 use axum::Json;
 use axum::response::Response;
 use komado_core::budget::Preset;
 use komado_core::journal::Setup;
 use komado_core::message::Message;
-use komado_core::{Address, Seq, Span, View, notation, openai};
+use komado_core::{Seq, Span, View, notation, openai};
 use komado_engine::Thread;
 use komado_engine::engine::Found;
+use komado_ops::span::Spans;
 use komado_store::Mode;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -330,89 +330,6 @@ pub(super) async fn condense(
         done.0["seq"] = seq;
     }
     Ok(done)
-}
-
-/// A marker in place of entries.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(example = json!({"spans": [{"from": 1, "to": 2}]}))]
-pub(super) struct Hide {
-    /// The entries.
-    #[schema(min_items = 1)]
-    spans: Vec<Stretch>,
-    /// What is shown instead; one that counts or names the entries when left out.
-    text: Option<String>,
-}
-
-/// Show a marker in place of entries
-#[utoipa::path(post, path = "/api/v1/sessions/{session}/threads/{thread}/truncate", tag = "view", params(In),
-    request_body = Hide, responses((status = 200, body = shape::Change)))]
-pub(super) async fn truncate(
-    call: Call,
-    Named(at): Named<In>,
-    Body(body): Body<Hide>,
-) -> Answer<Json<Value>> {
-    let (span, text) = (spans(&body.spans)?, body.text);
-    call.change(at, |app, address| verb::truncate::run(app, verb::truncate::Args { address, span, text }))
-        .await
-}
-
-/// Entries that one call may trim: each is named in the edit.
-const TRIMMED: u64 = 10_000;
-
-/// Show a placeholder in place of what entries say
-#[utoipa::path(post, path = "/api/v1/sessions/{session}/threads/{thread}/trim", tag = "view", params(In),
-    request_body = Hide, responses((status = 200, body = shape::Change)))]
-pub(super) async fn trim(call: Call, Named(at): Named<In>, Body(body): Body<Hide>) -> Answer<Json<Value>> {
-    let (span, text) = (spans(&body.spans)?, body.text);
-    if span.len() > TRIMMED {
-        return Err(Problem::unusable(format!(
-            "{} entries are named, and {TRIMMED} is the most at a time",
-            span.len()
-        )));
-    }
-    call.change(at, |app, address| verb::trim::run(app, verb::trim::Args { address, span, text })).await
-}
-
-/// Which entry.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(example = json!({"seq": 1}))]
-pub(super) struct Which {
-    /// The entry's number.
-    seq: u32,
-}
-
-macro_rules! on_entry {
-    ($(#[$doc:meta])* $name:ident, $path:literal) => {
-        $(#[$doc])*
-        #[utoipa::path(post, path = $path, tag = "view", params(In), request_body = Which,
-            responses((status = 200, body = shape::Change)))]
-        pub(super) async fn $name(call: Call, Named(at): Named<In>, Body(body): Body<Which>) -> Answer<Json<Value>> {
-            call.change(at, move |app, address| {
-                let address = Address { seq: Some(body.seq), ..address };
-                verb::$name::run(app, verb::$name::Args { address })
-            })
-            .await
-        }
-    };
-}
-
-on_entry! {
-    /// Undo one edit and keep everything said since
-    revert, "/api/v1/sessions/{session}/threads/{thread}/revert"
-}
-on_entry! {
-    /// Go back to a moment, as if nothing after it had happened
-    rewind, "/api/v1/sessions/{session}/threads/{thread}/rewind"
-}
-on_entry! {
-    /// Keep a message in the view through every edit
-    pin, "/api/v1/sessions/{session}/threads/{thread}/pin"
-}
-on_entry! {
-    /// Take a pin back
-    unpin, "/api/v1/sessions/{session}/threads/{thread}/unpin"
 }
 
 /// What stands before the conversation; what is left out stays.

@@ -14,7 +14,7 @@ use super::scribe::Scribe;
 use super::spool::{self, Spooled, Unread};
 use super::{Gateway, Upstream, Visit};
 use crate::server::metrics::Told;
-use crate::server::{Guest, traces};
+use crate::server::{Caller as ApiCaller, traces};
 use axum::body::Body;
 use axum::response::Response;
 use http::StatusCode;
@@ -385,7 +385,7 @@ impl Visit {
 }
 
 /// A fault as a guest hears it: what it says may name folders of this machine, which only those who see all may know.
-fn said(guest: &Guest, why: String) -> String {
+fn said(guest: &ApiCaller, why: String) -> String {
     if guest.sees_all { why } else { "the log of komado tells why".to_owned() }
 }
 
@@ -402,7 +402,7 @@ mod tests {
     #[test]
     fn only_who_sees_all_hears_where_a_fault_was() {
         let why = || "cannot open /home/ann/komado".to_owned();
-        assert_eq!(said(&Guest::owner(), why()), why());
-        assert!(!said(&Guest::default(), why()).contains("/home"));
+        assert_eq!(said(&ApiCaller::owner(), why()), why());
+        assert!(!said(&ApiCaller::default(), why()).contains("/home"));
     }
 }

@@ -3,7 +3,7 @@
 //! All of the client's go to the provider but those of the connection and our own. Its credentials go, too, where they can
 //! only be meant for this provider, unless the settings hold a key for it. A key of ours never leaves, in whichever header it came.
 
-use super::super::Guest;
+use super::super::Caller as ApiCaller;
 use super::choose::Choice;
 use super::upstream::Upstream;
 use crate::server::access::is_ours;
@@ -151,7 +151,7 @@ fn credential(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Who sent a request. An error for a session's name that can be none.
-pub(super) fn caller(headers: &HeaderMap, guest: &Guest) -> Result<Caller, BadId> {
+pub(super) fn caller(headers: &HeaderMap, guest: &ApiCaller) -> Result<Caller, BadId> {
     let text = |name: &str| headers.get(name).and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
     let session = text("x-komado-session").map(SessionId::new).transpose()?;
     let named = SESSIONS.iter().find_map(|name| Some((*name, text(name).filter(|text| !text.is_empty())?)));
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn callers_are_told_apart_by_key_credentials_agent_and_the_name_of_their_session() {
         let salt = |pairs: &[(&str, &str)], key: Option<&str>| {
-            let guest = Guest { key: key.map(str::to_owned), ..Guest::default() };
+            let guest = ApiCaller { key: key.map(str::to_owned), ..ApiCaller::default() };
             caller(&map(pairs), &guest).unwrap().salt
         };
         let salts = [
@@ -345,7 +345,7 @@ mod tests {
         let apart: std::collections::BTreeSet<&String> = salts.iter().collect();
         assert_eq!(apart.len(), salts.len(), "{salts:?}");
         assert!(!salts.concat().contains("two\n\n"), "a credential is not kept: {salts:?}");
-        assert!(caller(&map(&[("x-komado-session", "a/b")]), &Guest::default()).is_err());
+        assert!(caller(&map(&[("x-komado-session", "a/b")]), &ApiCaller::default()).is_err());
     }
 
     #[test]

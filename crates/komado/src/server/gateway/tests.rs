@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::app::App;
+use crate::paper::Paper;
 use crate::server::access::Access;
 use crate::server::listen::Peer;
 use crate::server::run::{Reach, router};
@@ -51,7 +52,7 @@ fn opened(
     on_fault: OnFault,
 ) -> (Arc<Gateway>, Router) {
     let engine = Engine::new(Arc::new(MemoryStore::default()), Arc::clone(clock) as Arc<dyn Clock>);
-    let app = App::over(engine, config());
+    let app = App::over(engine, config(), None, Paper::new(false));
     let upstreams = Upstreams::open(&app, Some("scripted"), runtime.handle()).unwrap();
     let house = House::new(&app, Access::default());
     let gateway = Arc::new(Gateway::new(&house, upstreams, on_fault));

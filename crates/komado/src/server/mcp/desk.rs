@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::cli;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::{Page, Paper};
-use crate::server::Guest;
+use crate::server::Caller;
 use komado_core::session::Session;
 use komado_core::{Address, Seq, SessionId, ThreadId};
 use komado_store::Query;
@@ -23,7 +23,7 @@ pub(super) struct Desk {
     /// Settings, store and engine.
     pub(super) app: Arc<App>,
     /// Who asks.
-    pub(super) guest: Guest,
+    pub(super) guest: Caller,
     /// The session that is meant when none is named.
     pub(super) named: Option<String>,
 }

@@ -4,7 +4,7 @@ use super::desk::Desk;
 use super::{prompt, resource, tool};
 use crate::app::App;
 use crate::fault::Fault;
-use crate::server::Guest;
+use crate::server::Caller;
 use http::request::Parts;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, GetPromptRequestParams,
@@ -29,14 +29,14 @@ full the window is, and `pin`, `condense`, `rewind` and `revert` to change what 
 pub(crate) struct Door {
     app: Arc<App>,
     /// Who asks, where no gate says so for each request.
-    owner: Option<Guest>,
+    owner: Option<Caller>,
     named: Option<String>,
 }
 
 impl Door {
     /// For whoever started the process: everything may be seen. `named` is the session when a call names none.
     pub(crate) fn owned(app: Arc<App>, named: Option<String>) -> Self {
-        Self { app, owner: Some(Guest::owner()), named }
+        Self { app, owner: Some(Caller::owner()), named }
     }
 
     /// For requests that came through the gate, each with its guest.
@@ -46,7 +46,7 @@ impl Door {
 
     fn desk(&self, context: &RequestContext<RoleServer>) -> Result<Desk, ErrorData> {
         let parts = context.extensions.get::<Parts>();
-        let guest = self.owner.clone().or_else(|| parts?.extensions.get::<Guest>().cloned());
+        let guest = self.owner.clone().or_else(|| parts?.extensions.get::<Caller>().cloned());
         // A request that no gate has looked at is nobody's.
         let guest = guest.ok_or_else(|| ErrorData::invalid_request("who is asking is not known", None))?;
         let header = parts.and_then(|parts| parts.headers.get(HEADER)?.to_str().ok().map(str::to_owned));
@@ -82,7 +82,8 @@ impl ServerHandler for Door {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools: Vec<Tool> = tool::ALL.iter().map(|row| (row.tool)()).collect();
+        let tools = tool::ALL.iter().map(|row| (row.tool)());
+        let tools: Vec<Tool> = tools.chain(tool::operations().map(tool::described)).collect();
         Ok(ListToolsResult::with_all_items(tools))
     }
 
@@ -91,12 +92,16 @@ impl ServerHandler for Door {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(row) = tool::ALL.iter().find(|row| row.name == request.name) else {
+        let given = request.arguments.unwrap_or_default();
+        let operation = tool::operations().find(|row| row.name == request.name);
+        let answer = if let Some(row) = operation {
+            self.at_desk(&context, move |desk| tool::operate(row, given, desk)).await?
+        } else if let Some(row) = tool::ALL.iter().find(|row| row.name == request.name) {
+            self.at_desk(&context, move |desk| (row.call)(given, desk)).await?
+        } else {
             let why = format!("there is no tool {:?}; tools/list has them all", request.name);
             return Err(ErrorData::new(ErrorCode::INVALID_PARAMS, why, None));
         };
-        let given = request.arguments.unwrap_or_default();
-        let answer = self.at_desk(&context, move |desk| (row.call)(given, desk)).await?;
         let result = match answer {
             Ok(answer) => {
                 let mut result = CallToolResult::success(vec![ContentBlock::text(answer.text)]);

@@ -1,11 +1,11 @@
 //! Tools that read: outputs, what was said, what is seen, which sessions there are.
 
 use super::desk::{Desk, Words};
-use super::effect::Effect;
 use super::tool::{Answer, Errand};
 use crate::fault::Outcome;
 use crate::verb::sessions;
 use komado_core::SessionId;
+use komado_ops::Effect;
 use komado_store::{Mode, Query};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -40,7 +40,7 @@ impl Errand for ToolOutputCache {
     const TITLE: &'static str = "Read an output";
     const ABOUT: &'static str =
         "Read lines of a tool output that was too long to be shown whole, or of any entry of the journal.";
-    const EFFECT: Effect = Effect::Reads;
+    const EFFECT: Effect = Effect::Read;
 
     fn run(self, desk: &Desk) -> Outcome<Answer> {
         let address = desk.at(self.session.as_deref(), self.thread.as_deref(), None)?;
@@ -80,7 +80,7 @@ impl Errand for ToolOutputCacheGrep {
     const NAME: &'static str = "tool_output_cache_grep";
     const TITLE: &'static str = "Search in an output";
     const ABOUT: &'static str = "Search a tool output, or any entry of the journal, for a text or a regular expression; gives numbered lines.";
-    const EFFECT: Effect = Effect::Reads;
+    const EFFECT: Effect = Effect::Read;
 
     fn run(self, desk: &Desk) -> Outcome<Answer> {
         let address = desk.at(self.session.as_deref(), self.thread.as_deref(), None)?;
@@ -114,7 +114,7 @@ impl Errand for ToolOutputCacheLine {
     const NAME: &'static str = "tool_output_cache_line";
     const TITLE: &'static str = "Read a long line";
     const ABOUT: &'static str = "Read a part of one long line of a tool output, by characters.";
-    const EFFECT: Effect = Effect::Reads;
+    const EFFECT: Effect = Effect::Read;
 
     fn run(self, desk: &Desk) -> Outcome<Answer> {
         let address = desk.at(self.session.as_deref(), self.thread.as_deref(), None)?;
@@ -172,7 +172,7 @@ impl Errand for Recall {
     const NAME: &'static str = "recall";
     const TITLE: &'static str = "Find again what was said";
     const ABOUT: &'static str = "Search everything that was ever said in a session, or in all of them, also what no longer is in the model's window: messages, calls and whole outputs. Each result has an address to read on at.";
-    const EFFECT: Effect = Effect::Reads;
+    const EFFECT: Effect = Effect::Read;
 
     fn run(self, desk: &Desk) -> Outcome<Answer> {
         let words = Words::of("recall").option("limit", Some(self.k.unwrap_or(RESULTS)));
@@ -245,7 +245,7 @@ impl Errand for Context {
     const NAME: &'static str = "context";
     const TITLE: &'static str = "The window and what fills it";
     const ABOUT: &'static str = "Say how full the model's window is: tokens by kind, what is free, edits in force, pins and open calls.";
-    const EFFECT: Effect = Effect::Reads;
+    const EFFECT: Effect = Effect::Read;
 
     fn run(self, desk: &Desk) -> Outcome<Answer> {
         let address = desk.at(self.session.as_deref(), self.thread.as_deref(), self.seq)?;
@@ -275,7 +275,7 @@ impl Errand for Log {
     const NAME: &'static str = "log";
     const TITLE: &'static str = "Entries of the journal";
     const ABOUT: &'static str = "List what happened in a thread, one line for each entry, with its number. Entries that a rewind left behind begin with #.";
-    const EFFECT: Effect = Effect::Reads;
+    const EFFECT: Effect = Effect::Read;
 
     fn run(self, desk: &Desk) -> Outcome<Answer> {
         let mut address = desk.at(self.session.as_deref(), self.thread.as_deref(), None)?;
@@ -318,7 +318,7 @@ impl Errand for Show {
     const NAME: &'static str = "show";
     const TITLE: &'static str = "What the model sees";
     const ABOUT: &'static str = "Print the view of a thread: exactly what the model sees, now or at any moment, one line for each item.";
-    const EFFECT: Effect = Effect::Reads;
+    const EFFECT: Effect = Effect::Read;
 
     fn run(self, desk: &Desk) -> Outcome<Answer> {
         let address = desk.at(self.session.as_deref(), self.thread.as_deref(), self.seq)?;
@@ -352,7 +352,7 @@ impl Errand for Sessions {
     const TITLE: &'static str = "List sessions";
     const ABOUT: &'static str =
         "List the sessions that may be seen, the newest last, with state and counters.";
-    const EFFECT: Effect = Effect::Reads;
+    const EFFECT: Effect = Effect::Read;
 
     fn run(self, desk: &Desk) -> Outcome<Answer> {
         let status = self.status.as_deref().map(sessions::state).transpose()?;

@@ -1,10 +1,10 @@
 //! Tools for threads: forks, and windows inside the window.
 
 use super::desk::{Desk, Words};
-use super::effect::Effect;
 use super::tool::{Answer, Errand};
 use crate::fault::{Fault, Outcome};
 use komado_core::ThreadId;
+use komado_ops::Effect;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -24,7 +24,7 @@ impl Errand for Threads {
     const TITLE: &'static str = "The tree of threads";
     const ABOUT: &'static str =
         "Draw a session's threads: who has how much of the window, what became of each, and what it tells.";
-    const EFFECT: Effect = Effect::Reads;
+    const EFFECT: Effect = Effect::Read;
 
     fn run(self, desk: &Desk) -> Outcome<Answer> {
         let address = desk.at(self.session.as_deref(), None, None)?;
@@ -52,7 +52,7 @@ impl Errand for Fork {
     const NAME: &'static str = "fork";
     const TITLE: &'static str = "Go on elsewhere from a moment";
     const ABOUT: &'static str = "Go on from a moment in another thread that shares everything up to there. The thread it left stays as it is.";
-    const EFFECT: Effect = Effect::Adds;
+    const EFFECT: Effect = Effect::Add;
 
     fn run(self, desk: &Desk) -> Outcome<Answer> {
         let address = desk.at(self.session.as_deref(), self.thread.as_deref(), self.seq)?;
@@ -88,7 +88,7 @@ impl Errand for ThreadStart {
     const TITLE: &'static str = "Start a child thread";
     const ABOUT: &'static str =
         "Start a child thread: a share of the window to work in. Its parent keeps one short entry of it.";
-    const EFFECT: Effect = Effect::Adds;
+    const EFFECT: Effect = Effect::Add;
 
     fn run(self, desk: &Desk) -> Outcome<Answer> {
         let address = desk.at(self.session.as_deref(), self.thread.as_deref(), None)?;
@@ -116,7 +116,7 @@ impl Errand for ThreadTell {
     const NAME: &'static str = "thread_tell";
     const TITLE: &'static str = "Tell another thread";
     const ABOUT: &'static str = "Send words from one thread to another of the same session, which hears them before its next request.";
-    const EFFECT: Effect = Effect::Adds;
+    const EFFECT: Effect = Effect::Add;
 
     fn run(self, desk: &Desk) -> Outcome<Answer> {
         // On a command line that word means standard input.
@@ -158,7 +158,7 @@ impl Errand for ThreadEnd {
     const TITLE: &'static str = "End a child thread";
     const ABOUT: &'static str =
         "End a child thread well, and tell its parent what was done. `thread_resume` opens it again.";
-    const EFFECT: Effect = Effect::Edits;
+    const EFFECT: Effect = Effect::Edit;
 
     fn run(self, desk: &Desk) -> Outcome<Answer> {
         let address = desk.at(self.session.as_deref(), self.thread.as_deref(), None)?;
@@ -188,7 +188,7 @@ impl Errand for ThreadAbort {
     const TITLE: &'static str = "Break a child thread off";
     const ABOUT: &'static str =
         "Break a child thread off, with as much of a chronicle as there is. `thread_resume` opens it again.";
-    const EFFECT: Effect = Effect::Edits;
+    const EFFECT: Effect = Effect::Edit;
 
     fn run(self, desk: &Desk) -> Outcome<Answer> {
         let address = desk.at(self.session.as_deref(), self.thread.as_deref(), None)?;
@@ -218,7 +218,7 @@ impl Errand for ThreadResume {
     const TITLE: &'static str = "Let a child thread go on";
     const ABOUT: &'static str =
         "Let a child thread go on that was ended, aborted or paused, also days later.";
-    const EFFECT: Effect = Effect::Adds;
+    const EFFECT: Effect = Effect::Add;
 
     fn run(self, desk: &Desk) -> Outcome<Answer> {
         let address = desk.at(self.session.as_deref(), self.thread.as_deref(), None)?;

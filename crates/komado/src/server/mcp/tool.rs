@@ -4,12 +4,14 @@
 //! refused by name.
 
 use super::desk::Desk;
-use super::effect::Effect;
+use super::effect::hints;
 use super::{reading, threads, writing};
-use crate::fault::{Fault, Outcome};
+use crate::fault::{Exit, Fault, Outcome};
+use komado_ops::{Effect, Missing, Naming};
 use rmcp::handler::server::common::schema_for_type;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -62,7 +64,7 @@ impl Row {
 }
 
 /// Every tool, in the order in which they are listed.
-pub(super) const ALL: [Row; 23] = [
+pub(super) const ALL: [Row; 19] = [
     Row::of::<reading::ToolOutputCache>(),
     Row::of::<reading::ToolOutputCacheGrep>(),
     Row::of::<reading::ToolOutputCacheLine>(),
@@ -74,10 +76,6 @@ pub(super) const ALL: [Row; 23] = [
     Row::of::<threads::Threads>(),
     Row::of::<writing::New>(),
     Row::of::<writing::Append>(),
-    Row::of::<writing::Pin>(),
-    Row::of::<writing::Unpin>(),
-    Row::of::<writing::Rewind>(),
-    Row::of::<writing::Revert>(),
     Row::of::<writing::Condense>(),
     Row::of::<writing::Fit>(),
     Row::of::<threads::Fork>(),
@@ -93,7 +91,7 @@ fn define<E: Errand>() -> Tool {
     // The type's own name and comment say nothing that the tool's do not.
     schema.remove("title");
     schema.remove("description");
-    Tool::new(E::NAME, E::ABOUT, schema).with_title(E::TITLE).with_annotations(E::EFFECT.hints(E::TITLE))
+    Tool::new(E::NAME, E::ABOUT, schema).with_title(E::TITLE).with_annotations(hints(E::EFFECT, E::TITLE))
 }
 
 fn call<E: Errand>(given: JsonObject, desk: &Desk) -> Outcome<Answer> {
@@ -104,12 +102,51 @@ fn call<E: Errand>(given: JsonObject, desk: &Desk) -> Outcome<Answer> {
     errand.run(desk)
 }
 
+/// The operations that are offered as tools.
+pub(super) fn operations() -> impl Iterator<Item = &'static komado_ops::Row> {
+    komado_ops::ALL.iter().filter(|row| row.interfaces.mcp.get().is_some())
+}
+
+/// An operation as a tool: its schema is that of its type.
+pub(super) fn described(row: &komado_ops::Row) -> Tool {
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let mut schema = (row.request)(&mut settings.into_generator()).to_value();
+    let Some(fields) = schema.as_object_mut() else { return Tool::default() };
+    fields.remove("title");
+    fields.remove("description");
+    fields.insert("additionalProperties".to_owned(), Value::Bool(false));
+    let schema = fields.clone();
+    Tool::new(row.name, row.about(), schema)
+        .with_title(row.title)
+        .with_annotations(hints(row.effect, row.title))
+}
+
+/// Runs an operation for a client.
+pub(super) fn operate(row: &komado_ops::Row, given: JsonObject, desk: &Desk) -> Outcome<Answer> {
+    let naming = Naming::Prefix { default: desk.named.clone() };
+    let context = desk.app.context.of(desk.guest.clone(), naming);
+    let answer = row.call(given, &context, |_| Ok(())).map_err(|fault| told(row, fault))?;
+    let value: Value = serde_json::from_str(&answer.json)?;
+    Ok(Answer { text: answer.text.unwrap_or(answer.json), value })
+}
+
+/// A failure in the words of this interface.
+fn told(row: &komado_ops::Row, fault: Fault) -> Fault {
+    match (fault.what_is_missing(), fault.exit()) {
+        (Some(Missing::Session(_)), _) => fault.and("`sessions` lists them".to_owned()),
+        (_, Exit::Malformed) => {
+            Fault::input(format!("the arguments of {} cannot be taken: {}", row.name, fault.message()))
+        }
+        _ => fault,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{prompt, resource};
     use super::*;
     use crate::app::{App, Options};
-    use crate::server::Guest;
+    use crate::server::Caller;
     use serde_json::json;
     use std::collections::HashSet;
 
@@ -144,7 +181,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let desk = |user: &str| Desk {
             app: app(dir.path()).shared(),
-            guest: Guest { key: Some(user.into()), user: Some(user.into()), ..Guest::default() },
+            guest: Caller { key: Some(user.into()), user: Some(user.into()), ..Caller::default() },
             named: None,
         };
         let (ann, bob) = (desk("ann"), desk("bob"));
@@ -179,7 +216,7 @@ mod tests {
         assert_eq!(run(&ann, "recall", json!({ "query": "secret" })).unwrap().value["results"][0]["seq"], 1);
         // A session that the key lists is searched, too, with a user of one's own or without.
         for user in [Some("bob".to_owned()), None] {
-            let guest = Guest { user, sessions: vec!["gone".into(), hers.clone()], ..bob.guest.clone() };
+            let guest = Caller { user, sessions: vec!["gone".into(), hers.clone()], ..bob.guest.clone() };
             let listed = Desk { guest, app: app(dir.path()).shared(), named: None };
             let wide = run(&listed, "recall", json!({ "query": "secret" })).unwrap();
             assert_eq!(wide.value["results"].as_array().unwrap().len(), 1);

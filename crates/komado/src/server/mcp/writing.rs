@@ -1,10 +1,10 @@
 //! Tools that write: words, pins, edits, and the way back.
 
 use super::desk::{Desk, Words};
-use super::effect::Effect;
 use super::tool::{Answer, Errand};
 use crate::fault::{Fault, Outcome};
 use crate::server::Speaker;
+use komado_ops::Effect;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::io::Write;
@@ -31,7 +31,7 @@ impl Errand for New {
     const TITLE: &'static str = "Make a session";
     const ABOUT: &'static str =
         "Make a session: a journal of its own, in which messages can be kept and found again.";
-    const EFFECT: Effect = Effect::Adds;
+    const EFFECT: Effect = Effect::Add;
 
     fn run(self, desk: &Desk) -> Outcome<Answer> {
         let user = match (&desk.guest.user, desk.guest.sees_all) {
@@ -70,7 +70,7 @@ impl Errand for Append {
     const TITLE: &'static str = "Add a message";
     const ABOUT: &'static str =
         "Add a message to a thread, durably. A tool output that is too long is kept whole and shown in part.";
-    const EFFECT: Effect = Effect::Adds;
+    const EFFECT: Effect = Effect::Add;
 
     fn run(self, desk: &Desk) -> Outcome<Answer> {
         let address = desk.at(self.session.as_deref(), self.thread.as_deref(), None)?;
@@ -84,104 +84,6 @@ impl Errand for Append {
         let mut file = tempfile::NamedTempFile::new()?;
         file.write_all(self.text.as_bytes())?;
         desk.change(&words.option("file", Some(file.path().display())).word(address).all())
-    }
-}
-
-/// Pins a message.
-#[derive(Deserialize, JsonSchema, Debug)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Pin {
-    /// The message's number.
-    seq: u32,
-    /// The session or its address; not needed when only one can be meant.
-    session: Option<String>,
-    /// The thread; the root when left out.
-    thread: Option<String>,
-}
-
-impl Errand for Pin {
-    const NAME: &'static str = "pin";
-    const TITLE: &'static str = "Pin a message";
-    const ABOUT: &'static str =
-        "Keep a message in the view through every edit, word for word. A call is pinned with its results.";
-    const EFFECT: Effect = Effect::Adds;
-
-    fn run(self, desk: &Desk) -> Outcome<Answer> {
-        let address = desk.at(self.session.as_deref(), self.thread.as_deref(), Some(self.seq))?;
-        desk.change(&Words::of("pin").word(address).all())
-    }
-}
-
-/// Takes a pin back.
-#[derive(Deserialize, JsonSchema, Debug)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Unpin {
-    /// The pinned message's number.
-    seq: u32,
-    /// The session or its address; not needed when only one can be meant.
-    session: Option<String>,
-    /// The thread; the root when left out.
-    thread: Option<String>,
-}
-
-impl Errand for Unpin {
-    const NAME: &'static str = "unpin";
-    const TITLE: &'static str = "Take a pin back";
-    const ABOUT: &'static str = "Take a pin back: edits may hide the message again.";
-    const EFFECT: Effect = Effect::Adds;
-
-    fn run(self, desk: &Desk) -> Outcome<Answer> {
-        let address = desk.at(self.session.as_deref(), self.thread.as_deref(), Some(self.seq))?;
-        desk.change(&Words::of("unpin").word(address).all())
-    }
-}
-
-/// Goes back to a moment.
-#[derive(Deserialize, JsonSchema, Debug)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Rewind {
-    /// The entry to go back to; `log` lists them.
-    seq: u32,
-    /// The session or its address; not needed when only one can be meant.
-    session: Option<String>,
-    /// The thread; the root when left out.
-    thread: Option<String>,
-}
-
-impl Errand for Rewind {
-    const NAME: &'static str = "rewind";
-    const TITLE: &'static str = "Go back to a moment";
-    const ABOUT: &'static str =
-        "Go on as if nothing after this entry had happened. Nothing is removed, and a rewind can be rewound.";
-    const EFFECT: Effect = Effect::Edits;
-
-    fn run(self, desk: &Desk) -> Outcome<Answer> {
-        let address = desk.at(self.session.as_deref(), self.thread.as_deref(), Some(self.seq))?;
-        desk.change(&Words::of("rewind").word(address).all())
-    }
-}
-
-/// Undoes an edit.
-#[derive(Deserialize, JsonSchema, Debug)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Revert {
-    /// The edit's number, or that of a revert; `context` lists them.
-    seq: u32,
-    /// The session or its address; not needed when only one can be meant.
-    session: Option<String>,
-    /// The thread; the root when left out.
-    thread: Option<String>,
-}
-
-impl Errand for Revert {
-    const NAME: &'static str = "revert";
-    const TITLE: &'static str = "Undo an edit";
-    const ABOUT: &'static str = "Undo one edit of the view, and keep everything that was said since.";
-    const EFFECT: Effect = Effect::Edits;
-
-    fn run(self, desk: &Desk) -> Outcome<Answer> {
-        let address = desk.at(self.session.as_deref(), self.thread.as_deref(), Some(self.seq))?;
-        desk.change(&Words::of("revert").word(address).all())
     }
 }
 
@@ -206,7 +108,7 @@ impl Errand for Condense {
     const NAME: &'static str = "condense";
     const TITLE: &'static str = "Show a summary in place of a span";
     const ABOUT: &'static str = "Show a summary in place of entries: yours, with span and text, or one that is written now. The entries stay in the journal; revert brings them back.";
-    const EFFECT: Effect = Effect::Edits;
+    const EFFECT: Effect = Effect::Edit;
 
     fn run(self, desk: &Desk) -> Outcome<Answer> {
         // Half of the pair would make the verb look for the other half on standard input.
@@ -241,7 +143,7 @@ impl Errand for Fit {
     const NAME: &'static str = "fit";
     const TITLE: &'static str = "Make the view fit its window";
     const ABOUT: &'static str = "Make the view fit its window: trim old outputs, condense, truncate, as far as is needed. Says what was done and how to undo it.";
-    const EFFECT: Effect = Effect::Settles;
+    const EFFECT: Effect = Effect::Settle;
 
     fn run(self, desk: &Desk) -> Outcome<Answer> {
         let address = desk.at(self.session.as_deref(), self.thread.as_deref(), None)?;

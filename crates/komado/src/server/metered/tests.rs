@@ -4,6 +4,7 @@ use super::super::House;
 use super::super::access::Access;
 use crate::app::App;
 use crate::clock::SystemClock;
+use crate::paper::Paper;
 use komado_config::{Config, Sources};
 use komado_core::session::{Meta, MetaConfig, State, TaskKey};
 use komado_core::{SessionId, ThreadId};
@@ -24,7 +25,7 @@ fn house(store: Arc<dyn Store>) -> Arc<House> {
         in_folder: komado_config::InFolder::Ignored,
         has_consent: &|_, _| false,
     });
-    let app = App::over(Engine::new(store, Arc::new(SystemClock)), config.unwrap());
+    let app = App::over(Engine::new(store, Arc::new(SystemClock)), config.unwrap(), None, Paper::new(false));
     House::new(&app, Access::default())
 }
 

@@ -124,7 +124,7 @@ impl Command {
         if let Some(seq) = self.rest.strip_prefix('@') {
             return seq.parse().map_err(|_| wrong());
         }
-        let thread = app.engine.open(&talk.found().session, &talk.found().thread, Mode::Read)?;
+        let thread = app.context.engine.open(&talk.found().session, &talk.found().thread, Mode::Read)?;
         let (count, is_bare) = match self.rest.as_str() {
             "" => (1, true),
             number => (number.parse::<usize>().map_err(|_| wrong())?, false),
@@ -150,7 +150,7 @@ impl Command {
 
     fn model(&self, app: &App, talk: &mut Talk) -> Outcome {
         if !self.rest.is_empty() {
-            let own = app.session(&talk.found().session)?.meta.config;
+            let own = app.context.session(&talk.found().session)?.meta.config;
             // A window that was given was given for the model before.
             let choice = ModelChoice { model: Some(self.rest.clone()), window: None, ..talk.choice.clone() };
             let provider = talk.choice.provider.clone();

@@ -52,7 +52,7 @@ impl Talk {
                 "--system and --tools are for a new session; `komado setup {address}` changes what stands before this one"
             )));
         }
-        let own = app.session(&found.session)?.meta.config;
+        let own = app.context.session(&found.session)?.meta.config;
         Ok(Self { found, model: app.models().resolve(&own, &choice)?, choice })
     }
 
@@ -78,7 +78,7 @@ impl Talk {
         interrupt: &Interrupt,
         answer: &mut Answer,
     ) -> Outcome<Conversed> {
-        let mut thread = app.open(&self.found, Mode::Write)?;
+        let mut thread = app.context.open(&self.found, Mode::Write)?;
         self.ask_in(app, &mut thread, question, interrupt, answer)
     }
 
@@ -113,10 +113,10 @@ impl Talk {
             talk,
             &asking.cancel,
         )?;
-        let mut ladder = app.config.models.summaries.ladder(budget, writer.by());
+        let mut ladder = app.context.config.models.summaries.ladder(budget, writer.by());
         let conversed = thread.converse(&asking, &mut ladder, &mut Library, &mut |news| answer.take(news));
         drop(watch);
-        change::settle(thread);
+        app.settle(thread);
         answer.tokens = thread.view().tokens();
         conversed.map_err(|error| self.fault(error, before))
     }
@@ -139,13 +139,13 @@ fn make(app: &App, model: &ResolvedModel, beginning: Beginning) -> Outcome<Found
     let mut config = model.config();
     let named = config.model.as_deref().filter(|name| *name != SCRIPTED);
     config.meter = new::meter(app, None, named)?.name().to_owned();
-    config.compression_threshold = Some(app.config.compression_threshold);
+    config.compression_threshold = Some(app.context.config.compression_threshold);
     let made = new::Made { config, user: None, task: None, queued: false };
-    app.engine.create(&made.meta(app, &session)?)?;
+    app.context.engine.create(&made.meta(app, &session)?)?;
     let setup = Setup { system: beginning.system, ..Setup::default() };
     let setup = if beginning.tools { Library::offered(setup) } else { setup };
     if setup != Setup::default() {
-        let mut root = app.engine.open(&session, &ThreadId::root(), Mode::Write)?;
+        let mut root = app.context.engine.open(&session, &ThreadId::root(), Mode::Write)?;
         root.set_up(setup)?;
         root.settle()?;
     }

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 /// Asks the store, and prints what it says. The second answer is timed: the first may have to connect.
 pub(super) fn tell(app: &mut App) -> Outcome {
-    app.engine.store().vitals()?;
+    app.context.engine.store().vitals()?;
     let begun = Instant::now();
-    let vitals = app.engine.store().vitals()?;
+    let vitals = app.context.engine.store().vitals()?;
     let took = begun.elapsed();
     if app.paper.json {
         return app.paper.json(&row(&vitals, took));

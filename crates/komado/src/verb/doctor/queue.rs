@@ -34,7 +34,7 @@ pub(super) fn check(app: &mut App, only: Option<&SessionId>) -> Outcome<Looked> 
     let (mut looked, mut after) = (Looked::default(), None);
     let long_ago = days_ago(LONG);
     loop {
-        let page = match app.engine.store().jobs(after.as_ref(), PAGE) {
+        let page = match app.context.engine.store().jobs(after.as_ref(), PAGE) {
             Ok(page) => page,
             Err(error) if error.is_away() => return Err(error.into()),
             Err(error) => {
@@ -61,7 +61,7 @@ fn look(app: &mut App, queued: &Queued, long_ago: &str, looked: &mut Looked) -> 
         return tell(app, queued, "error", &why);
     }
     let query = Query { id: Some(queued.job.session.clone()), ..Query::default() };
-    let row = app.engine.store().sessions(&query)?.pop();
+    let row = app.context.engine.store().sessions(&query)?.pop();
     match row.and_then(|row| stale(queued, &row, long_ago)) {
         Some(why) => {
             looked.stale += 1;

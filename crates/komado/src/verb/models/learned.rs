@@ -38,7 +38,7 @@ pub(super) fn forget(app: &mut App, name: &str) -> Outcome {
     for (about, _) in all(app)? {
         // An address holds no space; a model's name may.
         let model = about.split_once(' ').map_or(about.as_str(), |(_, model)| model);
-        if (about == name || model == name) && app.engine.store().forget(&about)? {
+        if (about == name || model == name) && app.context.engine.store().forget(&about)? {
             forgotten += 1;
             match app.paper.json {
                 true => app.paper.json(&json!({ "forgotten": about }))?,
@@ -55,6 +55,6 @@ pub(super) fn forget(app: &mut App, name: &str) -> Outcome {
 
 /// What cannot be read teaches nothing, and can be forgotten all the same.
 fn all(app: &App) -> Outcome<Vec<(String, Lesson)>> {
-    let lessons = app.engine.store().lessons()?.into_iter();
+    let lessons = app.context.engine.store().lessons()?.into_iter();
     Ok(lessons.map(|(about, text)| (about, serde_json::from_str(&text).unwrap_or_default())).collect())
 }

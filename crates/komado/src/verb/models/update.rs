@@ -68,7 +68,7 @@ pub(super) fn run(app: &mut App, args: &Args) -> Outcome {
 fn put(app: &App, new: &Registry) -> Outcome {
     app.claim()?;
     let path = place(app);
-    let folder = &app.config.base_dir;
+    let folder = &app.context.config.base_dir;
     let tell =
         |e: std::io::Error| Fault::new(Exit::Failed, format!("{}: {e}; nothing was changed", path.display()));
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(tell)?;

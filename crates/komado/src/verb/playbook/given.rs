@@ -50,7 +50,7 @@ impl Given {
 
     /// What a session notes; `None` when no playbook began in it.
     pub(super) fn of_session(app: &App, address: &Address) -> Outcome<Option<Self>> {
-        Self::of(&app.open(&app.find_now(address)?, Mode::Read)?)
+        Self::of(&app.context.open(&app.find_now(address)?, Mode::Read)?)
     }
 
     /// What a root thread notes.

@@ -12,7 +12,6 @@ use crate::connect::ModelArgs;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::kit;
 use crate::paper::{number, say};
-use crate::verb::change;
 use crate::verb::chat::answer::{Answer as Printed, Undo};
 use crate::verb::chat::interrupt::Interrupt;
 use crate::verb::chat::talk::{Beginning, Talk};
@@ -103,7 +102,7 @@ fn in_own_folder(app: &App, talk: &Talk, cancel: &Cancel) -> Outcome<(PathBuf, T
 /// Says the first words and notes what was given, in one write, unless that was done; gives all variables, also those that
 /// were given to the process that began.
 fn begin(app: &App, talk: &Talk, setup: &Setup, text: &str, given: Given) -> Outcome<Map<String, Value>> {
-    let mut root = app.open(talk.found(), Mode::Write)?;
+    let mut root = app.context.open(talk.found(), Mode::Write)?;
     let before = Given::of(&root)?;
     let is_silent = text.trim().is_empty();
     if before.is_some() && !is_silent {
@@ -113,7 +112,7 @@ fn begin(app: &App, talk: &Talk, setup: &Setup, text: &str, given: Given) -> Out
         root.set_up(setup.clone())?;
     } else {
         // Whoever worked on it may have been killed before it could say what it took.
-        app.engine.recount(&talk.found().session)?;
+        app.context.engine.recount(&talk.found().session)?;
     }
     let mut now = given.after(before.clone().unwrap_or_default());
     let title = text.lines().next().unwrap_or_default();
@@ -122,7 +121,7 @@ fn begin(app: &App, talk: &Talk, setup: &Setup, text: &str, given: Given) -> Out
         let (about, note) = now.note()?;
         let first = (!is_silent).then(|| Message::text(Role::User, text));
         root.say_noting(about, note, first.into_iter().collect())?;
-        change::settle(&mut root);
+        app.settle(&mut root);
     }
     Ok(now.vars)
 }
@@ -142,7 +141,7 @@ fn follow(
         false => Printed::new(talk.found(), Undo::Shell),
     };
     let mut screen = Screen { printed, is_quiet: app.paper.json };
-    let limits = app.config.agent.limits;
+    let limits = app.context.config.agent.limits;
     let mut hands = Solo::new(&mut mind, tools, limits, cancel.clone(), &mut screen);
     let ended = playbook::run(playbook, &talk.found().session, vars, &mut hands);
     screen.printed.end()?;
@@ -164,8 +163,8 @@ fn with_way_out(error: Error, talk: &Talk) -> Fault {
 fn end(app: &App, talk: &Talk, ended: &Ended) -> Outcome {
     let session = &talk.found().session;
     match ended.is_good {
-        true => app.engine.complete(session, Some(ended.result.clone()))?,
-        false => app.engine.fail(session, &ended.result)?,
+        true => app.context.engine.complete(session, Some(ended.result.clone()))?,
+        false => app.context.engine.fail(session, &ended.result)?,
     };
     Ok(())
 }

@@ -73,7 +73,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 
 /// Fetches from every tracker of the settings, or from one, until `cancel` is said.
 pub(crate) fn all(app: &App, only: Option<&str>, cancel: &Cancel) -> Outcome<Fetched> {
-    let trackers = &app.config.agent.trackers;
+    let trackers = &app.context.config.agent.trackers;
     let wanted: Vec<_> =
         trackers.iter().filter(|tracker| only.is_none_or(|name| tracker.kind.name() == name)).collect();
     if wanted.is_empty() {
@@ -111,7 +111,7 @@ fn take_in(app: &App, task: Task, fetched: &mut Fetched) -> Outcome {
     if matches!(put_in, Put::Known)
         && let Some(failed) = job_of(app, &key)?.filter(is_failed)
     {
-        app.engine.store().withdraw(&failed.job.session)?;
+        app.context.engine.store().withdraw(&failed.job.session)?;
         put_in = put(app, fresh()?, task)?;
     }
     match put_in {

@@ -43,7 +43,7 @@ fn sessions(app: &App, given: &str) -> Outcome<Vec<Standing>> {
 fn among(app: &App, given: &str, prefix: Option<String>) -> Outcome<Vec<Standing>> {
     let local = format!("local:{given}");
     let (mut by_id, mut by_key) = (Vec::new(), None);
-    app.engine.each_session(Query { prefix, ..Query::default() }, |row| {
+    app.context.engine.each_session(Query { prefix, ..Query::default() }, |row| {
         if is_task(row) && row.meta.uuid.starts_with(given) && by_id.len() <= MOST {
             by_id.push(row.clone());
         }

@@ -38,36 +38,37 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
         (Some(_), _) => {}
     }
     if task.is_held() || task.row.is_none() {
-        let change = Change::State { to: State::Paused, at: app.engine.now(), why: None };
-        app.engine.store().change(id, &change)?;
+        let change = Change::State { to: State::Paused, at: app.context.engine.now(), why: None };
+        app.context.engine.store().change(id, &change)?;
         let is_held = task.is_held();
         let (state, words) =
             if is_held { ("pausing", "comes to rest when its step is done") } else { ("paused", "rests") };
         return tell(app, id, state, words, Some("resume"));
     }
     if let Some(about) = task.task() {
-        keep(&app.engine, id, &about).map_err(super::fault)?;
+        keep(&app.context.engine, id, &about).map_err(super::fault)?;
     }
-    app.engine.pause(id, Some("somebody paused it".to_owned()))?;
+    app.context.engine.pause(id, Some("somebody paused it".to_owned()))?;
     tell(app, id, "paused", "rests", Some("resume"))
 }
 
 /// Its session, made as whoever begins it would; the model is chosen by whoever does.
 pub(super) fn make(app: &App, task: &Standing) -> Outcome {
     let Some(about) = task.for_tracker() else { return Ok(()) };
-    let model = app.config.models.of(&app.config.models.provider).and_then(|of| of.model.clone());
+    let model =
+        app.context.config.models.of(&app.context.config.models.provider).and_then(|of| of.model.clone());
     let meter = new::meter(app, None, model.as_deref())?.name().to_owned();
     let meta = Meta {
         uuid: task.session.to_string(),
         task_key: about.key,
-        created_at: app.engine.now(),
+        created_at: app.context.engine.now(),
         process_id: std::process::id(),
         hostname: hostname(),
         config: MetaConfig { meter, ..MetaConfig::default() },
         user: about.user,
         queued: true,
     };
-    match app.engine.create(&meta) {
+    match app.context.engine.create(&meta) {
         // Whoever took it was quicker.
         Ok(_) | Err(Engine::Store(Store::SessionExists(_))) => Ok(()),
         Err(other) => Err(other.into()),

@@ -59,24 +59,24 @@ pub(super) fn name(key: &TaskKey) -> String {
 /// Puts it at the end of the queue.
 pub(super) fn put(app: &App, session: SessionId, task: Task) -> Outcome<Put> {
     let job = job(app, session, task)?;
-    Ok(if app.engine.store().enqueue(&job)? { Put::Queued(job.session) } else { Put::Known })
+    Ok(if app.context.engine.store().enqueue(&job)? { Put::Queued(job.session) } else { Put::Known })
 }
 
 /// Puts it into the queue as one that rests: nobody takes it before it is let go. False when one with its key is there.
 pub(super) fn put_at_rest(app: &App, session: SessionId, task: Task) -> Outcome<bool> {
     let job = job(app, session, task)?;
     let at_rest = Queued { job, stage: Stage::Dead, tries: 0, why: Some(PAUSED.to_owned()) };
-    Ok(app.engine.store().adopt(&at_rest)?)
+    Ok(app.context.engine.store().adopt(&at_rest)?)
 }
 
 fn job(app: &App, session: SessionId, mut task: Task) -> Outcome<Job> {
-    task.user = task.user.or_else(|| app.config.user.clone());
+    task.user = task.user.or_else(|| app.context.config.user.clone());
     Ok(Job {
         session,
         key: task.name.clone(),
         user: task.user.clone(),
         body: serde_json::to_string(&task)?,
-        at: app.engine.now(),
+        at: app.context.engine.now(),
     })
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
     if task.state() == "pausing" {
         say(format!("komado: {} comes to rest first; it goes on after that", task.session));
     }
-    let work = &app.config.agent.work;
+    let work = &app.context.config.agent.work;
     let until = Instant::now() + work.grace + work.hidden + SLACK;
     let mut is_let_go = false;
     loop {
@@ -76,8 +76,9 @@ fn went_on(state: &str) -> Option<(&'static str, &'static str, Option<&'static s
 
 /// True also for one that is open and has neither a job nor anybody who writes it: nobody would ever go on with it.
 fn rests(app: &App, task: &Standing) -> Outcome<bool> {
-    let is_lost =
-        task.queued.is_none() && task.is_open() && app.engine.store().writer(&task.session)?.is_none();
+    let is_lost = task.queued.is_none()
+        && task.is_open()
+        && app.context.engine.store().writer(&task.session)?.is_none();
     Ok(task.state() == "paused" || is_lost)
 }
 
@@ -88,7 +89,7 @@ fn let_go(app: &App, task: Standing) -> Outcome {
         return queue_again(app, &task.remembered(app)?);
     }
     reopen(app, &id)?;
-    if !app.engine.store().requeue(&id)? {
+    if !app.context.engine.store().requeue(&id)? {
         // Somebody has it by now: to work on it, or to lay it aside.
         std::thread::sleep(LOOK);
     }
@@ -98,7 +99,7 @@ fn let_go(app: &App, task: Standing) -> Outcome {
 /// Makes a job again from what the journal remembers, and opens the session for it. The job is there first, at rest: a
 /// worker that starts meanwhile finds no open session without one.
 pub(super) fn queue_again(app: &App, task: &Standing) -> Outcome {
-    let (id, store) = (&task.session, app.engine.store());
+    let (id, store) = (&task.session, app.context.engine.store());
     let Some(about) = task.remembered_task() else {
         let why = "has no job in the queue any more, and was never begun: what it was to do is not known; add it again";
         let end = if task.is_open() {
@@ -131,7 +132,7 @@ fn check_is_its_own(app: &App, task: &Standing) -> Outcome {
 
 /// Opens the session again; one that is open needs no opening.
 pub(super) fn reopen(app: &App, id: &SessionId) -> Outcome {
-    match app.engine.resume(id) {
+    match app.context.engine.resume(id) {
         Ok(_) | Err(Engine::WrongState { .. }) => Ok(()),
         Err(other) => Err(other.into()),
     }

@@ -32,7 +32,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
     if !is_untold && task.row.as_ref().is_some_and(|row| row.status.is_ended()) {
         reopen(app, id)?;
     }
-    if !app.engine.store().requeue(id)? {
+    if !app.context.engine.store().requeue(id)? {
         return tell(app, id, "running", "is worked on by now", Some("stop"));
     }
     let words = if is_untold { "waits to be told at its tracker" } else { "waits to be tried again" };
@@ -44,7 +44,7 @@ fn take_up(app: &mut App, task: Standing) -> Outcome {
     let id = task.session.clone();
     match task.state() {
         "stopped" | "failed" => {}
-        "running" if app.engine.store().writer(&id)?.is_some() => {
+        "running" if app.context.engine.store().writer(&id)?.is_some() => {
             return Err(refused(&id, "is still being stopped: try again when it has come to its end"));
         }
         "running" => {

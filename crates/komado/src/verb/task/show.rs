@@ -39,7 +39,7 @@ struct Told {
 pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
     let task = find(app, &args.named)?.remembered(app)?;
     let told = if task.row.is_some() { told(app, &task)? } else { Told::default() };
-    let files = app.files.as_ref().and_then(|files| files.folder(&task.session).ok());
+    let files = app.context.files.as_ref().and_then(|files| files.folder(&task.session).ok());
     let (named, playbook) = task.named_paths();
     let folder = folder::there(app, named, &task.session);
     let text = task.task().map(|task| task.text).or(told.first_words.clone());
@@ -97,7 +97,7 @@ fn lines(task: &Standing, told: &Told) -> Vec<(&'static str, String)> {
 }
 
 fn told(app: &App, task: &Standing) -> Outcome<Told> {
-    let root = app.engine.open(&task.session, &ThreadId::root(), Mode::Read)?;
+    let root = app.context.engine.open(&task.session, &ThreadId::root(), Mode::Read)?;
     let node = root.noted("playbook")?.and_then(|(_, note)| {
         let note: Value = serde_json::from_str(note.get()).ok()?;
         note["node"].as_str().map(str::to_owned)
@@ -111,7 +111,7 @@ fn told(app: &App, task: &Standing) -> Outcome<Told> {
         .filter(|words| result.as_deref().is_none_or(|text| !text.contains(words.as_str())));
     Ok(Told {
         node,
-        threads: app.engine.store().threads(&task.session)?.len(),
+        threads: app.context.engine.store().threads(&task.session)?.len(),
         first_words: first_words(&root)?,
         last_words,
         result,

@@ -31,7 +31,7 @@ pub(super) struct Standing {
 impl Standing {
     pub(super) fn of_job(app: &App, queued: Queued) -> Outcome<Self> {
         let query = Query { id: Some(queued.job.session.clone()), ..Query::default() };
-        let row = app.engine.store().sessions(&query)?.pop();
+        let row = app.context.engine.store().sessions(&query)?.pop();
         let (session, key) = (queued.job.session.clone(), queued.job.key.clone());
         Ok(Self { session, key, queued: Some(queued), row, mark: None, kept: None })
     }
@@ -51,7 +51,7 @@ impl Standing {
         })?;
         match found {
             Some(queued) => Self::of_job(app, queued),
-            None => Self::of_row(app.engine.session(id)?)?.remembered(app),
+            None => Self::of_row(app.context.engine.session(id)?)?.remembered(app),
         }
     }
 
@@ -63,7 +63,7 @@ impl Standing {
     /// With what its journal says of it, when no job says it.
     pub(super) fn remembered(mut self, app: &App) -> Outcome<Self> {
         if self.queued.is_none() {
-            let root = app.engine.open(&self.session, &ThreadId::root(), Mode::Read)?;
+            let root = app.context.engine.open(&self.session, &ThreadId::root(), Mode::Read)?;
             self.mark = Mark::of(&root).map_err(super::fault)?;
             self.kept = kept(&root).map_err(super::fault)?;
         }
@@ -201,7 +201,7 @@ pub(super) fn is_task(row: &Session) -> bool {
 pub(crate) fn each_job(app: &App, mut each: impl FnMut(Queued) -> Outcome<bool>) -> Outcome {
     let mut after: Option<SessionId> = None;
     loop {
-        let page = app.engine.store().jobs(after.as_ref(), PAGE)?;
+        let page = app.context.engine.store().jobs(after.as_ref(), PAGE)?;
         after = page.last().map(|last| last.job.session.clone());
         let is_last = page.len() < PAGE;
         for queued in page {

@@ -38,19 +38,19 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
     }
     if task.for_tracker().is_none() {
         // Its job is no task and was never begun: there is nothing to keep, and nobody to tell.
-        app.engine.store().withdraw(id)?;
+        app.context.engine.store().withdraw(id)?;
         return tell(app, id, "stopped", "is out of the queue", None);
     }
     if task.row.is_none() {
         pause::make(app, &task)?;
     }
     let is_written = keep_words(app, &task)?;
-    app.engine.store().withdraw(id)?;
+    app.context.engine.store().withdraw(id)?;
     let undo = Some("retry");
     if is_written || (is_open(app, id)? && !end(app, id)?) {
         return tell(app, id, "stopping", "is out of the queue; whoever works on it stops", undo);
     }
-    let status = app.engine.session(id)?.status;
+    let status = app.context.engine.session(id)?.status;
     task.for_tracker().iter().for_each(|task| tell_tracker(app, task, label_of(status)));
     match status {
         State::Stopped => tell(app, id, "stopped", "is stopped", undo),
@@ -65,8 +65,8 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
 /// Notes what its job says; true when somebody writes the session, who does so when they find the job gone.
 fn keep_words(app: &App, task: &Standing) -> Outcome<bool> {
     let id = &task.session;
-    let Some(about) = task.task() else { return Ok(app.engine.store().writer(id)?.is_some()) };
-    match keep(&app.engine, id, &about) {
+    let Some(about) = task.task() else { return Ok(app.context.engine.store().writer(id)?.is_some()) };
+    match keep(&app.context.engine, id, &about) {
         Ok(true) => Ok(false),
         Ok(false) => keep_in_closed(app, id, &about).map(|()| false),
         Err(AgentError::Engine(Engine::Store(Store::Busy { .. }))) => Ok(true),
@@ -77,27 +77,27 @@ fn keep_words(app: &App, task: &Standing) -> Outcome<bool> {
 /// Closed without a word of it: it is opened to take them in, and ends as it had. One that is completed is not taken up
 /// again, and needs none.
 fn keep_in_closed(app: &App, id: &SessionId, about: &Task) -> Outcome {
-    let before = app.engine.session(id)?;
+    let before = app.context.engine.session(id)?;
     if before.status == State::Completed {
         return Ok(());
     }
     reopen(app, id)?;
-    keep(&app.engine, id, about).map_err(super::fault)?;
+    keep(&app.context.engine, id, about).map_err(super::fault)?;
     match before.status {
-        State::Failed => app.engine.fail(id, before.error_message.as_deref().unwrap_or_default())?,
-        State::Stopped => app.engine.stop(id, before.error_message)?,
+        State::Failed => app.context.engine.fail(id, before.error_message.as_deref().unwrap_or_default())?,
+        State::Stopped => app.context.engine.stop(id, before.error_message)?,
         _ => return Ok(()),
     };
     Ok(())
 }
 
 fn is_open(app: &App, id: &SessionId) -> Outcome<bool> {
-    Ok(!app.engine.session(id)?.status.is_ended())
+    Ok(!app.context.engine.session(id)?.status.is_ended())
 }
 
 /// Ends its session; false when somebody writes it by now.
 fn end(app: &App, id: &SessionId) -> Outcome<bool> {
-    match app.engine.stop(id, Some("somebody stopped it".to_owned())) {
+    match app.context.engine.stop(id, Some("somebody stopped it".to_owned())) {
         Ok(_) => Ok(true),
         Err(Engine::Store(Store::Busy { .. })) => Ok(false),
         Err(other) => Err(other.into()),

@@ -36,13 +36,13 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     if args.ratio.is_none() && !args.refresh && args.window.is_none() {
         return Err(Fault::usage("nothing would change: give --ratio RATIO, --refresh or --window TOKENS"));
     }
-    let window = u64::from(fit::window(app, &app.session(&found.session)?, args.window)?);
+    let window = u64::from(fit::window(app, &app.context.session(&found.session)?, args.window)?);
     let before = current(app, &found)?;
     let slices = if args.refresh { Recut::Refresh } else { Recut::Keep };
-    let buffer = app.config.policy(None).buffer;
+    let buffer = app.context.config.policy(None).buffer;
     let balance = Balance { ratio: args.ratio, window, buffer, slices };
-    let said = app.engine.balance_below(&found.session, &found.thread, balance)?;
-    let thread = app.engine.open(&found.session, &found.thread, Mode::Read)?;
+    let said = app.context.engine.balance_below(&found.session, &found.thread, balance)?;
+    let thread = app.context.engine.open(&found.session, &found.thread, Mode::Read)?;
     let portion = thread.portion(Some(window))?;
     drop(thread);
     // What a slice showed before can be read in the journal, but is not shown again.
@@ -53,7 +53,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 
 /// The ratio in force.
 fn current(app: &App, found: &Found) -> Outcome<Option<Ratio>> {
-    let thread = app.engine.open(&found.session, &found.thread, Mode::Read)?;
+    let thread = app.context.engine.open(&found.session, &found.thread, Mode::Read)?;
     Ok(thread.share()?.and_then(|share| share.slices.last().map(|slice| slice.ratio)))
 }
 

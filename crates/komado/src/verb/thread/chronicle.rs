@@ -48,7 +48,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         return Err(Fault::usage("a chronicle tells what was done; it cannot be empty"));
     }
     let write = |app: &App, telling: Telling<'_>| {
-        Ok(app.engine.write_chronicle(&found.session, &found.thread, telling)?)
+        Ok(app.context.engine.write_chronicle(&found.session, &found.thread, telling)?)
     };
     let declined = match words {
         Some(words) => write(app, Telling::Words(words))?.declined,
@@ -101,7 +101,7 @@ fn row(found: &Found, seq: Seq, chronicle: &Chronicle) -> serde_json::Value {
 
 /// The chronicle in force, and the entry that says it.
 fn latest(app: &App, found: &Found) -> Outcome<Option<(Seq, Chronicle)>> {
-    let thread = app.engine.open(&found.session, &found.thread, Mode::Read)?;
+    let thread = app.context.engine.open(&found.session, &found.thread, Mode::Read)?;
     let Some(seq) = thread.view().chronicle() else { return Ok(None) };
     match thread.record(seq)?.entry {
         Entry::Chronicle(chronicle) => Ok(Some((seq, chronicle))),
@@ -111,7 +111,7 @@ fn latest(app: &App, found: &Found) -> Outcome<Option<(Seq, Chronicle)>> {
 
 /// What an earlier chronicle said.
 fn earlier(app: &App, found: &Found, seq: Seq) -> Outcome<String> {
-    let thread = app.engine.open(&found.session, &found.thread, Mode::Read)?;
+    let thread = app.context.engine.open(&found.session, &found.thread, Mode::Read)?;
     match thread.record(seq)?.entry {
         Entry::Chronicle(chronicle) => Ok(chronicle.text),
         _ => Err(Fault::new(Exit::NotFound, format!("@{seq} of {} is no chronicle", found.thread))),

@@ -44,7 +44,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = child(app, &args.address)?;
     let finished = args.teller.tell(app, &found, |app, telling| {
         let finish = Finish { ending: Ending::Completed, result: args.result, telling };
-        Ok(app.engine.finish_child(&found.session, &found.thread, finish)?)
+        Ok(app.context.engine.finish_child(&found.session, &found.thread, finish)?)
     })?;
     ended::tell(app, &found, Status::Completed, &finished)
 }
@@ -67,20 +67,25 @@ impl Teller {
             return op(app, Telling::Words(text));
         }
         let by_model = self.by.as_deref() == Some("model");
-        if self.by.as_deref() == Some("digest") || (!by_model && !app.config.models.summaries.has_writer()) {
+        if self.by.as_deref() == Some("digest")
+            || (!by_model && !app.context.config.models.summaries.has_writer())
+        {
             return op(app, Telling::Digest);
         }
-        let meter = app.engine.open(&found.session, &found.thread, Mode::Read)?.meter();
+        let meter = app.context.engine.open(&found.session, &found.thread, Mode::Read)?.meter();
         let (choice, cancel) = (ModelChoice::from(self.model), Cancel::default());
         let mut writer = match by_model {
             true => app.models().model_summariser(&found.session, meter, &choice, None, &cancel)?,
             false => app.models().summariser(&found.session, meter, &choice, None, &cancel)?,
         };
-        op(app, Telling::By { by: writer.by(), settings: app.config.models.summaries.settings.clone() })
+        op(
+            app,
+            Telling::By { by: writer.by(), settings: app.context.config.models.summaries.settings.clone() },
+        )
     }
 }
 
 /// Breaks a thread off, with what can be told without a model.
 pub(super) fn abort(app: &App, found: &Found, why: Option<String>) -> Outcome<Finished> {
-    Ok(app.engine.finish_child(&found.session, &found.thread, Finish::aborted(why))?)
+    Ok(app.context.engine.finish_child(&found.session, &found.thread, Finish::aborted(why))?)
 }

@@ -17,6 +17,6 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = child(app, &args.address)?;
-    let finished = app.engine.pause_child(&found.session, &found.thread, args.why)?;
+    let finished = app.context.engine.pause_child(&found.session, &found.thread, args.why)?;
     ended::tell(app, &found, Status::Paused, &finished)
 }

@@ -30,11 +30,11 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = child(app, &args.address)?;
-    let window = u64::from(fit::window(app, &app.session(&found.session)?, args.window)?);
+    let window = u64::from(fit::window(app, &app.context.session(&found.session)?, args.window)?);
     let undo = undo(app, &found)?;
-    let resume = Resume { window, buffer: app.config.policy(None).buffer, ratio: args.ratio };
-    let seq = app.engine.resume_child(&found.session, &found.thread, &resume)?;
-    let thread = app.engine.open(&found.session, &found.thread, Mode::Read)?;
+    let resume = Resume { window, buffer: app.context.config.policy(None).buffer, ratio: args.ratio };
+    let seq = app.context.engine.resume_child(&found.session, &found.thread, &resume)?;
+    let thread = app.context.engine.open(&found.session, &found.thread, Mode::Read)?;
     let portion = thread.portion(Some(window))?;
     drop(thread);
     let name = change::name(&found);
@@ -61,7 +61,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 
 /// The command that makes of a thread what it is now, with the same result or reason; its chronicle stays where it can.
 fn undo(app: &App, found: &Found) -> Outcome<String> {
-    let thread = app.engine.open(&found.session, &found.thread, Mode::Read)?;
+    let thread = app.context.engine.open(&found.session, &found.thread, Mode::Read)?;
     let (verb, more) = match thread.status()? {
         Status::Completed => ("end", " --no-chronicle"),
         Status::Aborted => ("abort", ""),

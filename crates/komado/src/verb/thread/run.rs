@@ -10,10 +10,10 @@ use crate::connect::ModelArgs;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::say;
 use crate::verb::append::read_stdin;
+use crate::verb::ask;
 use crate::verb::chat::answer::{Answer, Undo};
 use crate::verb::chat::interrupt::Interrupt;
 use crate::verb::chat::talk::Talk;
-use crate::verb::{ask, change};
 use clap::Args as ClapArgs;
 use komado_core::Address;
 use komado_core::journal::Ending;
@@ -51,17 +51,17 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     if task.trim().is_empty() {
         return Err(Fault::usage("there is nothing to do: write the task, or pipe it in with -"));
     }
-    let own = app.session(&found.session)?.meta.config;
-    app.config.threads(&own).check()?;
+    let own = app.context.session(&found.session)?.meta.config;
+    app.context.config.threads(&own).check()?;
     let choice = ModelChoice::from(args.model);
     let model = app.models().resolve(&own, &choice)?;
     let setup = Library::offered(args.wanted.setup()?.unwrap_or_default());
     let label = args.label.unwrap_or_else(|| label(&task));
     let spawn = args.wanted.spawn(app, &own, app.models().our_window(&model)?, Some(label), Some(setup))?;
-    let mut parent = app.open(&found, Mode::Write)?;
+    let mut parent = app.context.open(&found, Mode::Write)?;
     let refused = |error| app.too_deep(&own, error, args.wanted.max_depth);
     let mut child = parent.spawn(&spawn).map_err(refused)?;
-    change::settle(&mut parent);
+    app.settle(&mut parent);
     let here = Found { thread: child.header().thread.clone(), ..found };
     let talk = Talk::with(here, choice, model);
     say(format!("thread: {}", talk.name()));
@@ -76,14 +76,14 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         Ok(conversed) => conversed,
         Err(fault) => {
             answer.end()?;
-            return Err(broken_off(&talk, child, &mut parent, fault));
+            return Err(broken_off(app, &talk, child, &mut parent, fault));
         }
     };
     answer.own_words(&conversed.turned);
     // A reader that went away does not undo the work.
     let printed = answer.end();
     let finished = finish(app, &talk, child, &mut parent, &interrupt)?;
-    change::settle(&mut parent);
+    app.settle(&mut parent);
     drop(parent);
     printed?;
     tell(app, &talk, &conversed, &answer, &finished)
@@ -129,21 +129,22 @@ fn finish(
     interrupt: &Interrupt,
 ) -> Outcome<Finished> {
     let result = None;
-    if !app.config.models.summaries.has_writer() {
+    if !app.context.config.models.summaries.has_writer() {
         let finish = Finish { ending: Ending::Completed, result, telling: Telling::Digest };
         return Ok(child.end(parent, finish)?);
     }
     let (session, watch) = (&talk.found().session, interrupt.watch());
     let with = Some(&talk.model);
     let mut writer = app.models().summariser(session, child.meter(), &talk.choice, with, &watch.cancel())?;
-    let telling = Telling::By { by: writer.by(), settings: app.config.models.summaries.settings.clone() };
+    let telling =
+        Telling::By { by: writer.by(), settings: app.context.config.models.summaries.settings.clone() };
     Ok(child.end(parent, Finish { ending: Ending::Completed, result, telling })?)
 }
 
 /// Ends the child as aborted; what went wrong, and what became of it.
-fn broken_off(talk: &Talk, child: Child<'_>, parent: &mut Thread<'_>, fault: Fault) -> Fault {
+fn broken_off(app: &App, talk: &Talk, child: Child<'_>, parent: &mut Thread<'_>, fault: Fault) -> Fault {
     let aborted = child.abort(parent, Some(fault.message().to_owned()));
-    change::settle(parent);
+    app.settle(parent);
     let name = talk.name();
     let what = match aborted {
         Ok(_) => format!("{name} is aborted, with a partial chronicle"),

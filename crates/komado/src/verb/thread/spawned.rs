@@ -60,14 +60,14 @@ impl Wanted {
         label: Option<String>,
         setup: Option<Setup>,
     ) -> Outcome<Spawn> {
-        let threads = app.config.threads(own);
+        let threads = app.context.config.threads(own);
         threads.check()?;
         Ok(Spawn {
             name: self.name.clone().map(ThreadId::new).transpose()?,
             label,
             ratio: self.ratio.map_or_else(|| threads.ratio(), Ok)?,
             max_depth: self.max_depth.unwrap_or(threads.max_depth),
-            buffer: app.config.policy(None).buffer,
+            buffer: app.context.config.policy(None).buffer,
             lends: threads.lends && !self.no_lending,
             setup,
             chronicle_prompt: self.chronicle_prompt.clone(),

@@ -5,7 +5,7 @@ use crate::app::App;
 use crate::fault::Outcome;
 use crate::paper::{number, say};
 use crate::share;
-use crate::verb::{change, fit};
+use crate::verb::fit;
 use clap::Args as ClapArgs;
 use komado_core::Address;
 use komado_core::journal::Setup;
@@ -33,17 +33,17 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 /// The same with a setup that was read elsewhere.
 pub(crate) fn begin(app: &mut App, args: Args, setup: Option<Setup>) -> Outcome {
     let found = app.find_now(&args.address)?;
-    let session = app.session(&found.session)?;
+    let session = app.context.session(&found.session)?;
     let own = &session.meta.config;
     // Whether it may be started at all is said before a missing window is.
-    app.config.threads(own).check()?;
+    app.context.config.threads(own).check()?;
     let window = u64::from(fit::window(app, &session, args.window)?);
     let spawn = args.wanted.spawn(app, own, window, args.label.clone(), setup)?;
-    let mut parent = app.open(&found, Mode::Write)?;
+    let mut parent = app.context.open(&found, Mode::Write)?;
     let refused = |error| app.too_deep(own, error, args.wanted.max_depth);
     let mut child = parent.spawn_free(&spawn).map_err(refused)?;
-    change::settle(&mut parent);
-    change::settle(&mut child);
+    app.settle(&mut parent);
+    app.settle(&mut child);
     let portion = child.portion(Some(window))?;
     let depth = child.share()?.map_or(0, |share| share.depth());
     let thread = child.header().thread.clone();

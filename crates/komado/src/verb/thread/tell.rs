@@ -29,9 +29,9 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     if words.trim().is_empty() {
         return Err(Fault::usage("nothing is told: write the words, or pipe them in"));
     }
-    let mut thread = app.open(&from, Mode::Write)?;
+    let mut thread = app.context.open(&from, Mode::Write)?;
     let seq = thread.tell(&to.thread, &words)?;
-    change::settle(&mut thread);
+    app.settle(&mut thread);
     drop(thread);
     if app.paper.json {
         return app.paper.json(&json!({
@@ -51,7 +51,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 /// Who is to hear: a name stands for a thread of the speaker's session, an address must lead there.
 fn listener(app: &App, from: &Found, to: &str) -> Outcome<Found> {
     let address = if to.contains('/') { to.to_owned() } else { format!("{}/{to}", from.session) };
-    let found = app.find_now(&address.parse()?)?;
+    let found = app.find_now(&address.parse::<komado_core::Address>()?)?;
     if found.session != from.session {
         return Err(Fault::usage(format!(
             "threads of one session tell each other; {} is of session {}, not of {}",

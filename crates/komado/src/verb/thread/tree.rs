@@ -25,8 +25,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let id = app.find(&args.address)?.session;
-    let window = app.models().own_window(&app.session(&id)?.meta.config, args.window).map(u64::from);
-    let tree = app.engine.tree(&id, window)?;
+    let window = app.models().own_window(&app.context.session(&id)?.meta.config, args.window).map(u64::from);
+    let tree = app.context.engine.tree(&id, window)?;
     if app.paper.json {
         let mut threads = Vec::new();
         tree.nodes.iter().try_for_each(|node| list(app, node, window, &mut threads))?;
@@ -43,7 +43,7 @@ struct Leaf {
 
 impl Leaf {
     fn of(app: &App, id: &SessionId, node: &Node, window: Option<u64>) -> Outcome<Self> {
-        let thread = app.engine.open(id, &node.header.thread, Mode::Read)?;
+        let thread = app.context.engine.open(id, &node.header.thread, Mode::Read)?;
         let portion = thread.portion(window)?;
         Ok(Self { portion, weight: *thread.view().weight() })
     }

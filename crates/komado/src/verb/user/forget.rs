@@ -53,7 +53,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     check_live(&found, args.force, "--force")?;
     agree(&args, &found)?;
     let folder = folder(app, args.export)?;
-    let base_dir = app.config.base_dir.clone();
+    let base_dir = app.context.config.base_dir.clone();
     let answers = |id: &SessionId| api::forget_session(&base_dir, id);
     let mut erasing = Erasing::new(app, &args.user, &found, by(), &answers)?;
     let exported = erasing.forget(app, &args.user, &folder)?;
@@ -104,14 +104,14 @@ fn check_live(found: &Found, force: bool, way: &str) -> Outcome {
 /// Counts a user's sessions and jobs; whoever writes one, or works on its job, is named.
 fn look(app: &App, user: &str) -> Outcome<Found> {
     let mut found = Found { sessions: 0, jobs: 0, live: Vec::new() };
-    app.engine.each_of_user(user, |id| {
+    app.context.engine.each_of_user(user, |id| {
         found.sessions += 1;
-        if let Some(holder) = app.engine.store().writer(id)? {
+        if let Some(holder) = app.context.engine.store().writer(id)? {
             found.live.push((id.clone(), holder.to_string()));
         }
         Ok(())
     })?;
-    app.engine.each_job_of(user, |queued| {
+    app.context.engine.each_job_of(user, |queued| {
         found.jobs += 1;
         if let Stage::Held(holder) = &queued.stage
             && !found.live.iter().any(|(id, _)| *id == queued.job.session)
@@ -174,11 +174,11 @@ fn agree(args: &Args, found: &Found) -> Outcome {
 
 /// An empty folder: what an earlier export left is never written over.
 fn folder(app: &App, asked: Option<PathBuf>) -> Outcome<PathBuf> {
-    let now: String = app.engine.now().chars().filter(|c| *c != ':').collect();
+    let now: String = app.context.engine.now().chars().filter(|c| *c != ':').collect();
     let folder = asked.unwrap_or_else(|| PathBuf::from(format!("forgotten-{now}")));
     private::folder(&folder)?;
-    let (inside, base) = (folder.canonicalize()?, app.config.base_dir.canonicalize());
-    if app.files.is_some() && base.is_ok_and(|base| inside.starts_with(base)) {
+    let (inside, base) = (folder.canonicalize()?, app.context.config.base_dir.canonicalize());
+    if app.context.files.is_some() && base.is_ok_and(|base| inside.starts_with(base)) {
         return Err(Fault::usage(format!(
             "{} is inside the folder that is to forget; give --export another one",
             folder.display()
@@ -222,7 +222,7 @@ impl<'a> Erasing<'a> {
         answers: &'a dyn Fn(&SessionId) -> Outcome,
     ) -> Outcome<Self> {
         app.claim()?;
-        let record = Erasures::open(&app.config.base_dir)?;
+        let record = Erasures::open(&app.context.config.base_dir)?;
         Ok(Self {
             user: record.digest(user),
             record,
@@ -250,11 +250,11 @@ impl<'a> Erasing<'a> {
     fn export(&self, app: &App, user: &str, folder: &Path) -> Outcome<u64> {
         let mut exported = 0;
         let mut failed = None;
-        app.engine.each_of_user(user, |id| {
+        app.context.engine.each_of_user(user, |id| {
             if self.live.contains(id) || failed.is_some() {
                 return Ok(());
             }
-            let kept = app.engine.keep(id, folder)?;
+            let kept = app.context.engine.keep(id, folder)?;
             exported += 1;
             failed = self.note(app, &json!({ "export": kept.digest, "bytes": kept.bytes })).err();
             Ok(())
@@ -264,12 +264,12 @@ impl<'a> Erasing<'a> {
 
     /// Erases what was exported, and withdraws jobs.
     fn erase(&mut self, app: &App, user: &str, folder: &Path) -> Outcome {
-        app.engine.each_of_user(user, |id| {
+        app.context.engine.each_of_user(user, |id| {
             if self.live.contains(id) {
                 self.left.push((id.clone(), "somebody writes it or works on it".to_owned()));
                 return Ok(());
             }
-            match app.engine.erase(id, folder) {
+            match app.context.engine.erase(id, folder) {
                 Ok(true) => self.gone(app, id),
                 Ok(false) => self.left.push((id.clone(), "it changed since it was exported".to_owned())),
                 Err(error) => self.left.push((id.clone(), error.to_string())),
@@ -277,7 +277,7 @@ impl<'a> Erasing<'a> {
             Ok(())
         })?;
         let left = &mut self.left;
-        self.jobs += app.engine.withdraw_jobs(user, |id| {
+        self.jobs += app.context.engine.withdraw_jobs(user, |id| {
             if !left.iter().any(|(known, _)| known == id) {
                 left.push((id.clone(), "somebody works on its job".to_owned()));
             }
@@ -288,7 +288,7 @@ impl<'a> Erasing<'a> {
     /// Counts a session that is gone, and takes away what stands beside it.
     fn gone(&mut self, app: &App, id: &SessionId) {
         self.erased += 1;
-        match app.engine.store().withdraw(id) {
+        match app.context.engine.store().withdraw(id) {
             Ok(was_there) => self.jobs += u64::from(was_there),
             Err(error) => self.remains.push((id.clone(), format!("its job: {error}"))),
         }
@@ -320,7 +320,7 @@ impl<'a> Erasing<'a> {
     /// Adds a line to the record of erasures; durable when it returns.
     fn note(&self, app: &App, what: &Value) -> Outcome {
         let mut line =
-            json!({ "at": app.engine.now(), "by": self.by, "user_digest": self.user, "keyed": true });
+            json!({ "at": app.context.engine.now(), "by": self.by, "user_digest": self.user, "keyed": true });
         if let (Some(line), Some(what)) = (line.as_object_mut(), what.as_object()) {
             line.extend(what.clone());
         }
@@ -337,7 +337,7 @@ fn by() -> String {
 
 /// The names of the keys that still name the user.
 fn keys_of(app: &App, user: &str) -> Outcome<Vec<String>> {
-    let all = Keys::read(&keys::place(&app.config.base_dir))?;
+    let all = Keys::read(&keys::place(&app.context.config.base_dir))?;
     let theirs = all.iter().filter(|key| key.user.as_deref() == Some(user));
     Ok(theirs.map(|key| key.name.clone()).collect())
 }

@@ -10,7 +10,7 @@ use komado_engine::user::{Habits, Share};
 const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 pub(super) fn run(app: &mut App, user: &str) -> Outcome {
-    let habits = app.engine.habits(user)?;
+    let habits = app.context.engine.habits(user)?;
     if app.paper.json {
         return app.paper.json(&habits);
     }

@@ -48,7 +48,7 @@ pub(super) fn run(
 /// Gives a job up whose processes all died, and says so where people wait for it. Nothing of what the task works with is
 /// touched. Where it cannot even be told, the worker's own lines say why.
 pub(super) fn give_up(app: &App, taken: &Taken, why: &str, tell: Tell<'_>) {
-    let orders = Orders::new(app.config.agent.work.grace);
+    let orders = Orders::new(app.context.config.agent.work.grace);
     let taken = Taken { why: Some(why.to_owned()), ..taken.clone() };
     let given_up = attend(app, &taken, &orders, tell, |_, kit| {
         over(app, kit).unwrap_or_else(|| Verdict::Again(why.to_owned()))
@@ -72,7 +72,7 @@ fn attend(
     let source = Mutex::new(source_of(app, &task, orders.cancel())?);
     let pace = pace(app);
     let vigil = Vigil {
-        engine: &app.engine,
+        engine: &app.context.engine,
         taken,
         task: &task,
         source: &source,
@@ -99,14 +99,14 @@ fn empty_kit<'k>(
     Kit {
         task,
         session: &taken.job.session,
-        config: MetaConfig { meter: app.config.meter.clone(), ..MetaConfig::default() },
+        config: MetaConfig { meter: app.context.config.meter.clone(), ..MetaConfig::default() },
         host: hostname(),
         brief: Brief::default(),
         folder: None,
         playbook,
         tools,
         source,
-        limits: app.config.agent.limits,
+        limits: app.context.config.agent.limits,
         tries: (taken.tries, pace.tries),
         why: taken.why.clone(),
         patience: pace.hidden,
@@ -124,9 +124,9 @@ fn work(app: &App, choice: &ModelChoice, vigil: &Vigil<'_>, kit: &mut Kit<'_>) -
         Ok(ready) => ready,
         // What the task or the settings name is not there, and will not be next time either.
         Err(why) if matches!(why.exit(), Exit::BadInput | Exit::NotFound) => {
-            return handler::give_up(&app.engine, kit, why.message());
+            return handler::give_up(&app.context.engine, kit, why.message());
         }
-        Err(why) => return handler::unable(&app.engine, kit, why.message()),
+        Err(why) => return handler::unable(&app.context.engine, kit, why.message()),
     };
     let spawn = |own: &_, window| app.spawn_settings(own, window);
     let mut mind = app.mind(&ready.model, choice.clone(), &spawn);
@@ -145,7 +145,7 @@ fn work(app: &App, choice: &ModelChoice, vigil: &Vigil<'_>, kit: &mut Kit<'_>) -
 
 /// What is left to do for a task that has ended, or that was tried too often; `None` when it is to be worked on.
 fn over(app: &App, kit: &mut Kit<'_>) -> Option<Verdict> {
-    handler::told(&app.engine, kit).or_else(|| handler::tried_out(&app.engine, kit))
+    handler::told(&app.context.engine, kit).or_else(|| handler::tried_out(&app.context.engine, kit))
 }
 
 fn ready(app: &App, choice: &ModelChoice, task: &Task, taken: &Taken, cancel: &Cancel) -> Outcome<Ready> {
@@ -156,7 +156,7 @@ fn ready(app: &App, choice: &ModelChoice, task: &Task, taken: &Taken, cancel: &C
     let meter = new::meter(app, None, named)?;
     config.meter = meter.name().to_owned();
     thrift::unpack(meter);
-    config.compression_threshold = Some(app.config.compression_threshold);
+    config.compression_threshold = Some(app.context.config.compression_threshold);
     Ok(Ready {
         config,
         brief: brief(app, &folder)?,
@@ -169,12 +169,12 @@ fn ready(app: &App, choice: &ModelChoice, task: &Task, taken: &Taken, cancel: &C
 
 /// What the session was made with, when it is there: who worked on it before is asked again.
 fn own(app: &App, taken: &Taken) -> MetaConfig {
-    app.engine.session(&taken.job.session).map(|session| session.meta.config).unwrap_or_default()
+    app.context.engine.session(&taken.job.session).map(|session| session.meta.config).unwrap_or_default()
 }
 
 /// Whoever brought the task, and hears how it ends; `cancel` breaks off what is asked of them.
 pub(crate) fn source_of(app: &App, task: &Task, cancel: &Cancel) -> Outcome<Box<dyn Source>> {
-    let trackers = &app.config.agent.trackers;
+    let trackers = &app.context.config.agent.trackers;
     let Some(tracker) = trackers.iter().find(|tracker| tracker.kind.name() == task.key.task_source) else {
         return Ok(Box::new(Nobody));
     };
@@ -184,7 +184,7 @@ pub(crate) fn source_of(app: &App, task: &Task, cancel: &Cancel) -> Outcome<Box<
 }
 
 fn playbook(app: &App, task: &Task) -> Outcome<Playbook> {
-    let named = task.playbook.as_ref().or(app.config.agent.playbook.as_ref());
+    let named = task.playbook.as_ref().or(app.context.config.agent.playbook.as_ref());
     // Its session has a say in how deep its threads may nest: it is asked when the course begins.
     right(named.map(PathBuf::as_path), u32::MAX)
 }

@@ -28,7 +28,7 @@ impl<'a> Lines<'a> {
     }
 
     pub(super) fn tell(&mut self, happened: &Happened<'_>) {
-        let now = self.app.engine.now();
+        let now = self.app.context.engine.now();
         if self.unread.is_ok() {
             let paper = &mut self.app.paper;
             let printed =

@@ -33,7 +33,7 @@ async fn whatever_does_not_fit_is_named() {
     let pin = "/sessions/s/threads/root/pin";
     place.post(pin, json!({ "seq": 1.5 })).await.problem(400);
     place.post(pin, json!({ "seq": 1.0 })).await.ok(200);
-    let cut = |spans: Value| json!({ "spans": spans });
+    let cut = |spans: Value| json!({ "span": spans });
     for spans in [json!([[1, 2]]), json!([{ "from": 1 }]), json!([{ "from": 1, "to": 2, "x": 3 }]), json!([])]
     {
         place.post("/sessions/s/threads/root/truncate", cut(spans)).await.problem(400);

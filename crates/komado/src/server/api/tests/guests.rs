@@ -41,7 +41,11 @@ async fn furnished() -> (Place, String, String) {
 /// A body that the operation would take: the example of its schema.
 fn example(document: &Value, operation: &Value) -> Option<Value> {
     let content = operation["requestBody"]["content"].as_object()?;
-    let schema = content.values().next()?.get("schema")?;
+    let body = content.values().next()?;
+    if let Some(example) = body.get("example") {
+        return Some(example.clone());
+    }
+    let schema = body.get("schema")?;
     let name = |schema: &Value| schema["$ref"].as_str().map(|name| name.trim_start_matches('#').to_owned());
     let choices = schema["oneOf"].as_array().into_iter().flatten();
     let reference = name(schema).or_else(|| choices.filter_map(name).next())?;

@@ -1,7 +1,7 @@
 //! Reports over HTTP: their forms, who sees what, and one at a time.
 
 use super::*;
-use crate::server::Guest;
+use crate::server::Caller;
 use crate::server::api::answers::Answers;
 use crate::server::api::call::{Call, Shared};
 use crate::server::api::report::{Wanted, report};
@@ -104,7 +104,7 @@ async fn one_report_is_made_at_a_time() {
     let shared = Arc::new(Shared::new(Answers::default()));
     let call = || Call {
         house: Arc::clone(&place.house),
-        guest: Guest::owner(),
+        guest: Caller::owner(),
         shared: Arc::clone(&shared),
         headers: HeaderMap::new(),
     };
@@ -128,7 +128,7 @@ async fn one_who_reads_slowly_keeps_nobody_waiting() {
     let place = Place::new();
     let shared = Arc::new(Shared::new(Answers::default()));
     let (house, headers) = (Arc::clone(&place.house), HeaderMap::new());
-    let call = Call { house, guest: Guest::owner(), shared: Arc::clone(&shared), headers };
+    let call = Call { house, guest: Caller::owner(), shared: Arc::clone(&shared), headers };
     // A row for each day of nine years: more than is sent ahead of a reader.
     let wanted = serde_json::from_value(json!({ "from": "3300d" })).unwrap();
     let unread = report(call, Params(wanted)).await.unwrap();

@@ -123,13 +123,13 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         }
         Deed::Open => {
             let lookups = looked_up(app, |engine| open(engine, &id).map(drop))?;
-            let figures = take(1, args.sample, || Ok(made(&open(&app.engine, &id)?)))?;
+            let figures = take(1, args.sample, || Ok(made(&open(&app.context.engine, &id)?)))?;
             Figures { lookups, ..figures }
         }
         Deed::Judge | Deed::Plan | Deed::Render => {
             let all = looked_up(app, |engine| act(args.what, &open(engine, &id)?, args.window).map(drop))?;
             let opening = looked_up(app, |engine| open(engine, &id).map(drop))?;
-            let thread = open(&app.engine, &id)?;
+            let thread = open(&app.context.engine, &id)?;
             let often = if args.what == Deed::Judge { OFTEN } else { 1 };
             let figures = take(often, args.sample, || act(args.what, &thread, args.window))?;
             Figures { lookups: all - opening, ..figures }

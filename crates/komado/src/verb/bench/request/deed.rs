@@ -81,7 +81,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let (turned, heap) = watch(|| turn(app, &id, provider));
     let turned = turned?;
     let after = Process::now()?;
-    let thread = app.engine.open(&id, &ThreadId::root(), Mode::Read)?;
+    let thread = app.context.engine.open(&id, &ThreadId::root(), Mode::Read)?;
     let digest = match thread.record(turned.seq)?.entry {
         Entry::Sent(sent) => sent.digest,
         _ => return Err(Fault::input(format!("entry {} is no request", turned.seq))),
@@ -107,7 +107,7 @@ struct Turned {
 }
 
 fn turn(app: &App, id: &SessionId, provider: Provider) -> Outcome<Turned> {
-    let mut thread = app.engine.open(id, &ThreadId::root(), Mode::Write)?.clipping(None);
+    let mut thread = app.context.engine.open(id, &ThreadId::root(), Mode::Write)?.clipping(None);
     let client = Client::new(Patience::default()).map_err(|why| Fault::input(why.to_string()))?;
     let asking = Asking { form: Form::Whole, ..Asking::new(client, provider, "sink", WINDOW) };
     let (seq, bytes, rendered) = ask(&mut thread, &asking)?;

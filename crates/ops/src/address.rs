@@ -1,0 +1,135 @@
+//! Which session, thread and entry does a request mean?
+//!
+//! On a command line it is one word, `SESSION/THREAD@SEQ`; elsewhere up to three fields. What may be left out, and whether the
+//! beginning of a name will do, depends on the interface ([`crate::Naming`]).
+
+use komado_core::{Address, Seq};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::str::FromStr;
+
+/// A request's words for what it means.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Target {
+    /// The session, its beginning, or a whole address.
+    pub session: Option<String>,
+    /// The thread.
+    pub thread: Option<String>,
+    /// The entry.
+    pub seq: Option<Seq>,
+}
+
+/// Declares a type of address: its fields in a request, and one word of a command line.
+macro_rules! address {
+    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty),+ }, $parse:expr, $target:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, Serialize, JsonSchema)]
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: $type,)+
+        }
+
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                let address: Address = text.parse().map_err(|error: komado_core::BadId| error.to_string())?;
+                let parse: fn(Address) -> Result<Self, String> = $parse;
+                parse(address)
+            }
+        }
+
+        impl From<&$name> for Target {
+            fn from(given: &$name) -> Self {
+                let target: fn($name) -> Self = $target;
+                target(given.clone())
+            }
+        }
+    };
+}
+
+address! {
+    /// A session: `SESSION`.
+    AtSession {
+        /// The session; not needed when only one can be meant.
+        #[schemars(length(max = 300), example = &"demo")]
+        session: Option<String>
+    },
+    |Address { session, thread, seq }| match (thread, seq) {
+        (None, None) => Ok(AtSession { session: Some(session.to_string()) }),
+        _ => Err(format!("name a session, without thread or moment: {session}")),
+    },
+    |AtSession { session }| Target { session, ..Target::default() }
+}
+
+address! {
+    /// A thread as it is now: `SESSION` or `SESSION/THREAD`.
+    AtThread {
+        /// The session or its address; not needed when only one can be meant.
+        #[schemars(length(max = 300), example = &"demo")]
+        session: Option<String>,
+        /// The thread; the root when left out.
+        #[schemars(length(max = 128), example = &"root")]
+        thread: Option<String>
+    },
+    |Address { session, thread, seq }| match seq {
+        None => Ok(AtThread { session: Some(session.to_string()), thread: thread.map(|id| id.to_string()) }),
+        Some(seq) => Err(past(seq)),
+    },
+    |AtThread { session, thread }| Target { session, thread, seq: None }
+}
+
+address! {
+    /// A moment of a thread: `SESSION`, `SESSION/THREAD`, or either with `@SEQ`.
+    AtMoment {
+        /// The session or its address; not needed when only one can be meant.
+        #[schemars(length(max = 300), example = &"demo")]
+        session: Option<String>,
+        /// The thread; the root when left out.
+        #[schemars(length(max = 128), example = &"root")]
+        thread: Option<String>,
+        /// At the moment of this entry; now when left out.
+        seq: Option<Seq>
+    },
+    |Address { session, thread, seq }| {
+        Ok(AtMoment { session: Some(session.to_string()), thread: thread.map(|id| id.to_string()), seq })
+    },
+    |AtMoment { session, thread, seq }| Target { session, thread, seq }
+}
+
+address! {
+    /// An entry of a thread: `SESSION@SEQ` or `SESSION/THREAD@SEQ`.
+    AtEntry {
+        /// The session or its address; not needed when only one can be meant.
+        #[schemars(length(max = 300), example = &"demo")]
+        session: Option<String>,
+        /// The thread; the root when left out.
+        #[schemars(length(max = 128), example = &"root")]
+        thread: Option<String>,
+        /// The entry's number; `log` lists them.
+        #[schemars(range(min = 1), example = 1)]
+        seq: Seq
+    },
+    |Address { session, thread, seq }| match seq {
+        Some(seq) => {
+            Ok(AtEntry { session: Some(session.to_string()), thread: thread.map(|id| id.to_string()), seq })
+        }
+        None => Err(format!("name the entry: {session}@SEQ; `komado log {session}` lists them")),
+    },
+    |AtEntry { session, thread, seq }| Target { session, thread, seq: Some(seq) }
+}
+
+/// Why a moment in the past cannot be meant.
+pub(crate) fn past(seq: Seq) -> String {
+    format!("this changes what is now: leave out @{seq}, or `komado rewind` there first")
+}
+
+impl From<&Address> for Target {
+    fn from(given: &Address) -> Self {
+        let Address { session, thread, seq } = given;
+        Self {
+            session: Some(session.to_string()),
+            thread: thread.as_ref().map(ToString::to_string),
+            seq: *seq,
+        }
+    }
+}

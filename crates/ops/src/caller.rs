@@ -1,0 +1,47 @@
+//! Who calls, and which sessions they may see.
+
+use komado_core::SessionId;
+use komado_core::session::Session;
+use komado_engine::place::Sight;
+use komado_engine::user::{is_standing, standing};
+
+/// Who calls.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Caller {
+    /// The name of the key; `None` where none is asked for.
+    pub key: Option<String>,
+    /// Whose sessions are made.
+    pub user: Option<String>,
+    /// True when all sessions may be seen, not only the user's own.
+    pub sees_all: bool,
+    /// Sessions that may be seen beside the user's own.
+    pub sessions: Vec<String>,
+    /// Requests a second, at most.
+    pub rate: Option<u32>,
+    /// Requests at a time, at most.
+    pub concurrency: Option<u32>,
+}
+
+impl Caller {
+    /// The owner of the machine, who may do everything.
+    pub fn owner() -> Self {
+        Self { sees_all: true, ..Self::default() }
+    }
+
+    /// True when this session may be seen and changed.
+    pub fn may_see(&self, session: &Session) -> bool {
+        self.sight().is_none_or(|sight| sight.sees(session))
+    }
+
+    /// True when a session of this name may be made: the names of standing sessions are kept for those whose they are.
+    pub fn may_name(&self, id: &SessionId) -> bool {
+        let own = || self.user.as_deref().is_some_and(|user| standing(user).is_ok_and(|own| own == *id));
+        self.sees_all || !is_standing(id) || own()
+    }
+
+    /// Which sessions may be seen and changed; `None` for all.
+    pub fn sight(&self) -> Option<Sight> {
+        let own = || Sight { user: self.user.clone(), sessions: self.sessions.clone() };
+        (!self.sees_all).then(own)
+    }
+}

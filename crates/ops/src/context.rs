@@ -1,0 +1,305 @@
+//! What every operation needs: settings, store and engine, who calls, and what is changed at the same time.
+
+use crate::address::Target;
+use crate::caller::Caller;
+use crate::fault::{Exit, Fault, Missing, Outcome};
+use crate::operation::Operation;
+use komado_config::Config;
+use komado_core::session::Session;
+use komado_core::{Address, SessionId, ThreadId};
+use komado_engine::engine::Found;
+use komado_engine::model::{ModelResolver, Note};
+use komado_engine::{Engine, Thread};
+use komado_store::{FileStore, Mode, Query};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// Sessions that are looked through at once.
+const PAGE: usize = 200;
+
+/// How sessions may be named.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Naming {
+    /// In full.
+    Exact,
+    /// In full or by a beginning that only one has; a request that names none means `default`, or the only one there is.
+    Prefix {
+        /// The session when a request names none.
+        default: Option<String>,
+    },
+}
+
+/// What a call is run in. One is made for each call; they share what outlives it.
+#[derive(Clone)]
+pub struct Context {
+    /// The engine over the store.
+    pub engine: Engine,
+    /// The settings.
+    pub config: Arc<Config>,
+    /// The file store, when that is the one in use.
+    pub files: Option<Arc<FileStore>>,
+    /// Who calls.
+    pub caller: Caller,
+    /// How sessions may be named.
+    pub naming: Naming,
+    shared: Arc<Shared>,
+    notes: Arc<dyn Fn(&str) + Send + Sync>,
+    model_notes: Arc<dyn Fn(Note) + Send + Sync>,
+    /// The thread that was last opened to be changed.
+    changing: Arc<Mutex<Option<Found>>>,
+}
+
+/// What all calls of a process share.
+#[derive(Default)]
+struct Shared {
+    /// Sessions that are being changed by a call.
+    locks: Mutex<HashMap<SessionId, Weak<Mutex<()>>>>,
+    /// Held while a report is made: it reads every session there is.
+    report: Arc<Mutex<()>>,
+}
+
+impl Context {
+    /// For the owner of the machine. What people should know meanwhile goes to `notes`, line by line.
+    pub fn new(
+        engine: Engine,
+        config: Arc<Config>,
+        files: Option<Arc<FileStore>>,
+        notes: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            engine,
+            config,
+            files,
+            caller: Caller::owner(),
+            naming: Naming::Prefix { default: None },
+            shared: Arc::default(),
+            notes: Arc::new(|_| {}),
+            model_notes: Arc::new(|_| {}),
+            changing: Arc::default(),
+        }
+        .noting(notes)
+    }
+
+    /// The same, where `notes` is told what people should know.
+    #[must_use]
+    pub fn noting(&self, notes: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        let notes: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(notes);
+        let said = Arc::clone(&notes);
+        Self { notes, model_notes: Arc::new(move |note| said(&note.to_string())), ..self.clone() }
+    }
+
+    /// The same for another caller.
+    #[must_use]
+    pub fn of(&self, caller: Caller, naming: Naming) -> Self {
+        Self { caller, naming, changing: Arc::default(), ..self.clone() }
+    }
+
+    /// The same over another engine on the same store.
+    #[must_use]
+    pub fn over(&self, engine: Engine) -> Self {
+        Self { engine, ..self.clone() }
+    }
+
+    /// Runs an operation. Where it fails because a thread is closed, the failure says how to open it again.
+    pub fn run<O: Operation>(&self, operation: O) -> Outcome<O::Output> {
+        operation.run(self).map_err(|fault| self.explained(fault))
+    }
+
+    /// Tells people something that is no part of the result.
+    pub fn note(&self, text: impl AsRef<str>) {
+        (self.notes)(text.as_ref());
+    }
+
+    /// Resolves models as the settings say.
+    pub fn models(&self) -> ModelResolver<'_> {
+        ModelResolver { engine: &self.engine, settings: &self.config.models, note: &*self.model_notes }
+    }
+
+    /// The thread or entry that a request means, among what the caller may see.
+    pub fn find(&self, given: impl Into<Target>) -> Outcome<Found> {
+        let Target { session, thread, seq } = given.into();
+        let whole = |session| Address { session, thread: None, seq: None };
+        let address = match (session, &self.naming) {
+            (Some(text), Naming::Exact) => whole(SessionId::new(text)?),
+            (Some(text), _) => text.parse()?,
+            (None, Naming::Prefix { default: Some(text) }) => text.parse()?,
+            (None, _) => whole(self.only_session()?),
+        };
+        let thread = thread.map(ThreadId::new).transpose()?.or(address.thread);
+        let session = self.find_session(&address.session)?;
+        let thread = self.find_thread(&session, thread)?;
+        Ok(Found { session, thread, seq: seq.or(address.seq) })
+    }
+
+    /// The same for an operation that changes what is now: a moment in the past cannot be meant.
+    pub fn find_now(&self, given: impl Into<Target>) -> Outcome<Found> {
+        let found = self.find(given)?;
+        match found.seq {
+            Some(seq) => Err(Fault::usage(crate::address::past(seq))),
+            None => Ok(found),
+        }
+    }
+
+    /// The one session there is.
+    fn only_session(&self) -> Outcome<SessionId> {
+        match &self.visible_sessions(None, 2)?[..] {
+            [session] => Ok(SessionId::new(session.meta.uuid.as_str())?),
+            [] => Err(Fault::new(Exit::NotFound, "there is no session yet; `new` makes one")),
+            _ => Err(Fault::usage("say which session is meant: `sessions` lists them")),
+        }
+    }
+
+    /// Sessions that the caller may see, in the order they were made, from after `after` on.
+    pub fn visible_sessions(
+        &self,
+        mut after: Option<(String, SessionId)>,
+        most: usize,
+    ) -> Outcome<Vec<Session>> {
+        let mut seen = Vec::new();
+        loop {
+            let query = Query { after: after.take(), limit: PAGE, ..Query::default() };
+            let page = self.engine.store().sessions(&query)?;
+            let is_last = page.len() < PAGE;
+            after = page.last().map(place).transpose()?;
+            seen.extend(page.into_iter().filter(|session| self.caller.may_see(session)));
+            if is_last || seen.len() >= most {
+                seen.truncate(most);
+                return Ok(seen);
+            }
+        }
+    }
+
+    /// A session by its name. One that may not be seen and one that is not there are told alike.
+    pub fn find_session(&self, given: &SessionId) -> Outcome<SessionId> {
+        if self.naming == Naming::Exact {
+            return self.session(given).map(|_| given.clone());
+        }
+        if self.caller.sees_all {
+            let address = Address { session: given.clone(), thread: None, seq: None };
+            return Ok(self.engine.find(&address)?.session);
+        }
+        let query = Query { prefix: Some(given.to_string()), ..Query::default() };
+        let mut fits = self.engine.store().sessions(&query)?;
+        fits.retain(|session| self.caller.may_see(session));
+        let exact = fits.iter().find(|session| session.meta.uuid == given.as_str());
+        match (exact, &fits[..]) {
+            (Some(session), _) | (None, [session]) => Ok(SessionId::new(session.meta.uuid.as_str())?),
+            (None, []) => Err(Fault::missing(Missing::Session(given.to_string()))),
+            (None, _) => {
+                Err(Fault::new(Exit::NotFound, format!("{given} fits several sessions; write more of it")))
+            }
+        }
+    }
+
+    fn find_thread(&self, session: &SessionId, given: Option<ThreadId>) -> Outcome<ThreadId> {
+        let Some(given) = given else { return Ok(ThreadId::root()) };
+        if self.naming != Naming::Exact {
+            let address = Address { session: session.clone(), thread: Some(given), seq: None };
+            return Ok(self.engine.find(&address)?.thread);
+        }
+        let all = self.engine.store().threads(session)?;
+        match all.iter().any(|header| header.thread == given) {
+            true => Ok(given),
+            false => Err(Fault::missing(Missing::Thread(session.to_string(), given.to_string()))),
+        }
+    }
+
+    /// A session's row, if the caller may see it.
+    pub fn session(&self, id: &SessionId) -> Outcome<Session> {
+        let missing = || Fault::missing(Missing::Session(id.to_string()));
+        match self.engine.session(id) {
+            Ok(session) if self.caller.may_see(&session) => Ok(session),
+            Ok(_) => Err(missing()),
+            Err(komado_engine::Error::Store(komado_store::Error::NoSession(_))) if !self.caller.sees_all => {
+                Err(missing())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Opens a thread, and notes what had to be put right.
+    pub fn open(&self, found: &Found, mode: Mode) -> Outcome<Thread<'_>> {
+        if mode == Mode::Write {
+            self.note_recovered(&found.session);
+        }
+        let mut thread = self.engine.open(&found.session, &found.thread, mode)?;
+        if mode != Mode::Read {
+            *self.changing.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.clone());
+            let limits = self.models().output_limits(&thread)?;
+            thread = thread.clipping(limits);
+        }
+        for note in thread.notes() {
+            self.note(format!("{}/{}: {note}", found.session, found.thread));
+        }
+        Ok(thread)
+    }
+
+    /// Puts right the child threads that a process left when it ended, and notes it. What cannot be put right now is told
+    /// when the session is opened.
+    fn note_recovered(&self, id: &SessionId) {
+        for recovered in self.engine.recover(id).unwrap_or_default() {
+            let name = format!("{id}/{}", recovered.thread);
+            let why = match recovered.held_by {
+                Some(_) => format!("the process that worked in {name} ended"),
+                None => format!("the thread above {name} ended"),
+            };
+            self.note(format!("{why}; the thread is aborted, with what can be told of it"));
+        }
+    }
+
+    /// Brings what is derived up to date. The entry is durable already, so a failure here is noted and is no failure.
+    pub fn settle(&self, thread: &mut Thread<'_>) {
+        if let Err(error) = thread.settle() {
+            self.note(format!("what was said is safe, but what is derived from it is behind: {error}"));
+            self.note("the next change, or `komado doctor`, brings it up to date");
+        }
+    }
+
+    /// The lock of a session: calls that change it go one after another, so that what one of them checked still holds.
+    pub fn lock(&self, id: &SessionId) -> Arc<Mutex<()>> {
+        let mut locks = self.shared.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lock) = locks.get(id).and_then(Weak::upgrade) {
+            return lock;
+        }
+        locks.retain(|_, lock| lock.strong_count() > 0);
+        let lock = Arc::new(Mutex::new(()));
+        locks.insert(id.clone(), Arc::downgrade(&lock));
+        lock
+    }
+
+    /// Runs what reads every session there is; one such call runs at a time.
+    pub fn report<T>(&self, make: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
+        let Ok(_held) = self.shared.report.try_lock() else {
+            let why = "a report is being made, and one is made at a time; ask again in a moment";
+            return Err(Fault::new(Exit::TooMany, why));
+        };
+        make()
+    }
+
+    /// Refuses what only a caller who sees all sessions may do.
+    pub fn check_sees_all(&self) -> Outcome {
+        match self.caller.sees_all {
+            true => Ok(()),
+            false => Err(Fault::new(
+                Exit::Forbidden,
+                "this is about all sessions, and this key does not see all; `komado key add --sees all` makes one that does",
+            )),
+        }
+    }
+
+    /// What went wrong; where it is that a thread was closed, with the command that opens it again.
+    pub fn explained(&self, fault: Fault) -> Fault {
+        match &*self.changing.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(found) if fault.is_closed() => {
+                let verb = if found.thread.is_root() { "resume" } else { "thread resume" };
+                fault.and(format!("`komado {verb} {}` opens it again", crate::change::name(found)))
+            }
+            _ => fault,
+        }
+    }
+}
+
+/// Where a session stands in the order they were made.
+fn place(session: &Session) -> Outcome<(String, SessionId)> {
+    Ok((session.meta.created_at.clone(), SessionId::new(session.meta.uuid.as_str())?))
+}

@@ -1,0 +1,30 @@
+//! Operations that change what the model sees. None of them removes anything: each is an entry, and each can be undone.
+
+mod pin;
+mod revert;
+mod rewind;
+mod trim;
+mod truncate;
+mod unpin;
+
+pub use pin::Pin;
+pub use revert::Revert;
+pub use rewind::Rewind;
+pub use trim::Trim;
+pub use truncate::Truncate;
+pub use unpin::Unpin;
+
+use crate::operation::{Interfaces, Offer, Route};
+
+/// An edit of a thread: a verb, a route of the same name, a tool.
+const fn everywhere(verb: &'static str, path: &'static str) -> Interfaces {
+    Interfaces { cli: Offer::As(verb), http: Offer::As(Route::post("view", path)), mcp: Offer::As(()) }
+}
+
+/// The same for edits that a model makes better with `condense`.
+const fn not_for_models(verb: &'static str, path: &'static str) -> Interfaces {
+    Interfaces {
+        mcp: Offer::Not("a model has `condense`, which says what it hides"),
+        ..everywhere(verb, path)
+    }
+}

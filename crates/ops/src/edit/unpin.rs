@@ -1,0 +1,39 @@
+//! Unpin: take a pin back.
+
+use super::everywhere;
+use crate::address::AtEntry;
+use crate::change::{self, Change, Changed};
+use crate::{Context, Effect, Interfaces, Operation, Outcome};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Take a pin back: edits may hide the message again.
+#[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
+pub struct Unpin {
+    /// The pinned message, SESSION@SEQ
+    #[arg(value_name = "SESSION@SEQ")]
+    #[serde(flatten)]
+    pub at: AtEntry,
+}
+
+impl Operation for Unpin {
+    const NAME: &'static str = "unpin";
+    const TITLE: &'static str = "Take a pin back";
+    const EFFECT: Effect = Effect::Add;
+    const INTERFACES: Interfaces = everywhere("unpin", "/sessions/{session}/threads/{thread}/unpin");
+    type Output = Changed;
+
+    fn run(self, context: &Context) -> Outcome<Changed> {
+        let (found, seq) = (context.find(&self.at)?, self.at.seq);
+        change::make(
+            context,
+            &found,
+            |thread| thread.unpin(seq),
+            |_| Change {
+                op: Self::NAME,
+                what: format!("unpinned @{seq}: edits may hide it again"),
+                undo: Some(format!("komado pin {}@{seq}", change::name(&found))),
+            },
+        )
+    }
+}

@@ -1,0 +1,230 @@
+//! What went wrong, of which kind, and what to do next.
+//!
+//! An interface turns the kind into its own: an exit code, an HTTP status, an error of a tool call. It never has to read
+//! the text.
+
+use komado_config::ConfigError;
+use komado_core::BadId;
+use komado_core::admit::Refusal;
+use komado_core::notation::tamed;
+use komado_engine::Error as Engine;
+use komado_engine::error::{ErrorKind, kind_of_store};
+use komado_store::Error as Store;
+
+/// Kinds of failure; their numbers are the exit codes of the command line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Exit {
+    /// Something failed.
+    Failed = 1,
+    /// The command line is wrong.
+    Usage = 2,
+    /// What was named is not there.
+    NotFound = 3,
+    /// Someone else is writing.
+    Busy = 4,
+    /// It would leave a view that cannot be sent, or change nothing.
+    Refused = 5,
+    /// The input is not what it should be.
+    BadInput = 6,
+    /// The server that holds the sessions does not answer.
+    Away = 7,
+    /// The caller may not do this.
+    Forbidden = 8,
+    /// As many as may do this at a time are doing it.
+    TooMany = 9,
+    /// The request does not fit the schema of its operation.
+    Malformed = 10,
+    /// What the caller has seen is no longer so.
+    Changed = 11,
+}
+
+impl Exit {
+    /// Its name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Usage => "usage",
+            Self::NotFound => "not_found",
+            Self::Busy => "busy",
+            Self::Refused => "refused",
+            Self::BadInput => "bad_input",
+            Self::Away => "away",
+            Self::Forbidden => "forbidden",
+            Self::TooMany => "too_many",
+            Self::Malformed => "malformed",
+            Self::Changed => "changed",
+        }
+    }
+}
+
+/// A failure on its way to the person.
+#[derive(Debug)]
+pub struct Fault {
+    exit: Exit,
+    message: String,
+    /// True when a thread was closed, and nothing else is wrong.
+    closed: bool,
+    /// True when the place where things are kept could not be used.
+    away: bool,
+    /// What was named and is not there, or not for this caller.
+    missing: Option<Missing>,
+}
+
+/// Something that was named and is not there. An interface says how to list what is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Missing {
+    /// A session.
+    Session(String),
+    /// A thread of a session.
+    Thread(String, String),
+    /// A user.
+    User(String),
+}
+
+/// What verbs give back.
+pub type Outcome<T = ()> = Result<T, Fault>;
+
+impl Fault {
+    /// A failure of a kind.
+    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into(), closed: false, away: false, missing: None }
+    }
+
+    /// Something that was named and is not there, or not for this caller.
+    pub fn missing(what: Missing) -> Self {
+        let message = match &what {
+            Missing::Session(id) => format!("there is no session {id}"),
+            Missing::Thread(session, thread) => format!("session {session} has no thread {thread}"),
+            Missing::User(user) => format!("there is no user {user:?}"),
+        };
+        Self { missing: Some(what), ..Self::new(Exit::NotFound, message) }
+    }
+
+    /// What was named and is not there.
+    pub fn what_is_missing(&self) -> Option<&Missing> {
+        self.missing.as_ref()
+    }
+
+    /// A request that cannot be meant.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+
+    /// Input that is not what it should be.
+    pub fn input(message: impl Into<String>) -> Self {
+        Self::new(Exit::BadInput, message)
+    }
+
+    /// True when whoever read the output went away.
+    pub fn is_gone(&self) -> bool {
+        self.message == GONE
+    }
+
+    /// What kind of failure it is.
+    pub fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    /// True when the place where things are kept could not be used; the same call may work later.
+    pub fn is_away(&self) -> bool {
+        self.away
+    }
+
+    /// The words.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// True when what was to be changed is closed.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Adds what else is to be known.
+    pub fn and(mut self, more: String) -> Self {
+        self.message = format!("{}; {more}", self.message);
+        self
+    }
+}
+
+/// The message of a closed pipe.
+const GONE: &str = "the reader has gone";
+
+impl From<ErrorKind> for Exit {
+    fn from(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::Setting => Self::Usage,
+            ErrorKind::NotFound => Self::NotFound,
+            ErrorKind::Busy => Self::Busy,
+            ErrorKind::Refused => Self::Refused,
+            ErrorKind::Input => Self::BadInput,
+            ErrorKind::Away => Self::Away,
+            _ => Self::Failed,
+        }
+    }
+}
+
+impl From<std::io::Error> for Fault {
+    fn from(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            return Self::new(Exit::Failed, GONE);
+        }
+        Self::new(Exit::Failed, error.to_string())
+    }
+}
+
+impl From<Engine> for Fault {
+    fn from(error: Engine) -> Self {
+        match error {
+            Engine::Store(store) => store.into(),
+            Engine::Io(io) => io.into(),
+            error => Self {
+                closed: matches!(error, Engine::Refused(Refusal::Closed { .. })),
+                ..Self::new(error.kind().into(), error.to_string())
+            },
+        }
+    }
+}
+
+impl From<Store> for Fault {
+    fn from(error: Store) -> Self {
+        let away = matches!(
+            error,
+            Store::Io { .. }
+                | Store::Table(_)
+                | Store::Shelf(_)
+                | Store::Poisoned
+                | Store::Away { .. }
+                | Store::Injected(_)
+        );
+        Self { away, ..Self::new(kind_of_store(&error).into(), error.to_string()) }
+    }
+}
+
+impl From<BadId> for Fault {
+    fn from(error: BadId) -> Self {
+        Self::new(Exit::BadInput, error.to_string())
+    }
+}
+
+impl From<ConfigError> for Fault {
+    fn from(error: ConfigError) -> Self {
+        let exit = match error {
+            ConfigError::ThreadsOff(_) | ConfigError::TooDeep(_) => Exit::Refused,
+            ConfigError::Ratio(_) => Exit::BadInput,
+            _ => Exit::Usage,
+        };
+        // It quotes a file that may have come from elsewhere.
+        Self::new(exit, tamed(&error.to_string()))
+    }
+}
+
+impl From<serde_json::Error> for Fault {
+    fn from(error: serde_json::Error) -> Self {
+        match error.io_error_kind() {
+            Some(kind) => std::io::Error::from(kind).into(),
+            None => Self::new(Exit::Failed, error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Every operation of Komado, each as a type: its fields are the request, its doc comment the description, one function gives
+//! a typed result.
+//!
+//! The command line, the HTTP API and the MCP server are three interfaces to what stands here. They decode a request, run the
+//! operation and encode its result; what a caller may see, which session a name means and how changes wait for each other is
+//! decided here, once. From the one list in [`ALL`] come the routes, the OpenAPI document, the tools of MCP and the table in
+//! `docs/operations.md`. Nothing here knows a terminal, an argument vector, an HTTP request or a line of printed text.
+
+#![forbid(unsafe_code)]
+
+pub mod address;
+pub mod caller;
+pub mod change;
+pub mod context;
+pub mod fault;
+pub mod operation;
+pub mod page;
+pub mod span;
+
+mod list;
+
+pub mod edit;
+
+pub use caller::Caller;
+pub use change::Changed;
+pub use context::{Context, Naming};
+pub use fault::{Exit, Fault, Missing, Outcome};
+pub use list::{ALL, table};
+pub use operation::{Answer, Effect, Interfaces, Method, Offer, Operation, Route, Row};

@@ -1,0 +1,107 @@
+//! Spans of entries: `3..50`, `7`, `3..10,12..50`; as JSON also a list of `{"from": 3, "to": 50}`.
+
+use crate::fault::{Fault, Outcome};
+use komado_core::Span;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::fmt;
+use std::str::FromStr;
+
+/// One or more spans.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "Written")]
+pub struct Spans(pub Vec<Span>);
+
+impl Spans {
+    /// Refuses spans that no journal can have.
+    pub fn check(&self) -> Outcome {
+        match self.0.iter().position(|span| span.from == 0 || span.to < span.from) {
+            None => Ok(()),
+            Some(i) => Err(Fault::usage(format!(
+                "span[{i}] goes from {} to {}; entries count from 1, and the last comes last",
+                self.0[i].from, self.0[i].to
+            ))),
+        }
+    }
+
+    /// Entries in all of them.
+    pub fn len(&self) -> u64 {
+        self.0.iter().map(|span| u64::from(span.to.saturating_sub(span.from)) + 1).sum()
+    }
+}
+
+impl FromStr for Spans {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is no span; write 3..50, 7 or 3..10,12..50");
+        let one = |part: &str| {
+            let (from, to) = part.split_once("..").unwrap_or((part, part));
+            let (from, to) =
+                (from.trim().parse().map_err(|_| wrong())?, to.trim().parse().map_err(|_| wrong())?);
+            if from == 0 || to < from { Err(wrong()) } else { Ok(Span::new(from, to)) }
+        };
+        text.split(',').map(one).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl fmt::Display for Spans {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, span) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str(",")?;
+            }
+            write!(f, "{span}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Spans as they are written in JSON.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+enum Written {
+    /// Such as 3..50 or 3..10,12..50.
+    Text(#[schemars(length(min = 1, max = 10_000), example = &"1..2")] String),
+    /// From one entry to another, both included.
+    List(#[schemars(length(min = 1))] Vec<FromTo>),
+}
+
+/// Entries from one to another, both included.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+struct FromTo {
+    /// The first.
+    #[schemars(range(min = 1))]
+    from: u32,
+    /// The last.
+    #[schemars(range(min = 1))]
+    to: u32,
+}
+
+impl TryFrom<Written> for Spans {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        let list = match written {
+            Written::Text(text) => return text.parse(),
+            Written::List(list) => list,
+        };
+        match list.is_empty() {
+            true => Err("span is empty; name the entries".to_owned()),
+            false => Ok(Self(list.into_iter().map(|FromTo { from, to }| Span { from, to }).collect())),
+        }
+    }
+}
+
+impl JsonSchema for Spans {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Spans".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Written::json_schema(generator)
+    }
+}
