@@ -6,6 +6,8 @@ SHELL := bash
 
 # The tools that make builds for itself live in target/, so `make clean` takes them along.
 TOOLS := $(CURDIR)/target/tools
+# It finds the komado that was built with it beside itself.
+BENCH := $(or $(CARGO_TARGET_DIR),target)/release/komado-bench
 DENY := PATH="$$PATH:$(TOOLS)/bin" cargo deny
 
 .PHONY: help run demo test test-features test-api test-model test-clients lint deny audit deny-tool bench doc check-data setup clean
@@ -56,15 +58,15 @@ audit: deny-tool ## the same, and known vulnerabilities: downloads the advisory 
 	$(DENY) check
 
 bench: setup ## how fast a session takes an entry, how fast it opens, what a plan costs, what a request takes, what the gateway adds, what a store adds, what a task holds
-	cargo build --release -p komado
-	cargo run --release -q -p komado -- bench append
-	cargo run --release -q -p komado -- bench open
-	cargo run --release -q -p komado -- bench plan
-	cargo run --release -q -p komado -- bench request --mb 500
-	cargo run --release -q -p komado -- bench gateway
-	cargo run --release -q -p komado -- bench store --servers
-	cargo run --release -q -p komado -- bench task
-	cargo run --release -q -p komado -- bench task --calls 2000
+	cargo build --release -p komado -p komado-bench
+	$(BENCH) append
+	$(BENCH) open
+	$(BENCH) plan
+	$(BENCH) request --mb 500
+	$(BENCH) gateway
+	$(BENCH) store --servers
+	$(BENCH) task
+	$(BENCH) task --calls 2000
 
 doc: ## the library's documentation, in target/doc
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace

@@ -20,7 +20,6 @@ pub mod playbook;
 pub mod progress;
 pub mod sandbox;
 pub mod source;
-pub mod stand_in;
 pub mod task;
 pub mod tools;
 pub mod worker;

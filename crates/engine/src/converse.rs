@@ -11,7 +11,7 @@ use crate::recall::{self, Scope};
 use crate::thread::Thread;
 use crate::turn::{Asking, News, Turned, When};
 use komado_core::head::Kind;
-use komado_core::journal::Setup;
+use komado_core::journal::{Reply, Setup};
 use komado_core::message::{Call, Message, Outcome, Part};
 use komado_core::raw::Raw;
 use komado_core::view::What;
@@ -142,11 +142,9 @@ impl Thread<'_> {
             attempts += turned.attempts;
             let (own, open): (Vec<Call>, Vec<Call>) =
                 turned.message.calls().cloned().partition(|call| tools.knows(&call.name));
-            for call in &own {
-                let told = if turns > MOST_ROUNDS { enough() } else { tools.call(self, call)? };
-                self.say(result(call, told))?;
-            }
             if !own.is_empty() {
+                let answers = answers(self, tools, &own, turns)?;
+                self.say_all(answers)?;
                 news(News::Hint(self.hint(When::AfterTools, &budget)));
             }
             if own.is_empty() || !open.is_empty() || turns > MOST_ROUNDS + 1 {
@@ -158,14 +156,18 @@ impl Thread<'_> {
     }
 }
 
-pub(crate) fn enough() -> Told {
-    Told { text: ENOUGH.to_owned(), is_error: true }
-}
-
-pub(crate) fn result(call: &Call, told: Told) -> Message {
-    Message::of(
-        Role::Tool,
-        vec![Part::Result(Outcome {
+/// The answers to calls of the round `round`, counted from 1.
+pub(crate) fn answers(
+    thread: &Thread<'_>,
+    tools: &mut dyn Toolbox,
+    calls: &[Call],
+    round: u32,
+) -> Result<Vec<(Message, Option<Reply>)>> {
+    let enough = || Told { text: ENOUGH.to_owned(), is_error: true };
+    let mut answers = Vec::with_capacity(calls.len());
+    for call in calls {
+        let told = if round > MOST_ROUNDS { enough() } else { tools.call(thread, call)? };
+        let outcome = Outcome {
             call_id: call.id.clone(),
             name: Some(call.name.clone()),
             content: vec![Part::text(told.text)],
@@ -173,8 +175,10 @@ pub(crate) fn result(call: &Call, told: Told) -> Message {
             output_ref: None,
             duration_ms: None,
             interrupted: false,
-        })],
-    )
+        };
+        answers.push((Message::of(Role::Tool, vec![Part::Result(outcome)]), None));
+    }
+    Ok(answers)
 }
 
 #[cfg(test)]

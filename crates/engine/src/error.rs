@@ -318,3 +318,10 @@ pub fn kind_of_store(error: &komado_store::Error) -> ErrorKind {
         _ => ErrorKind::Failed,
     }
 }
+
+impl Error {
+    /// True when what must be shown is more than there is room for.
+    pub(crate) const fn is_no_room(&self) -> bool {
+        matches!(self, Self::Floor(_) | Self::NoRoom(_) | Self::TooMuch(_))
+    }
+}

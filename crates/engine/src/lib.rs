@@ -20,6 +20,8 @@ pub mod converse;
 pub mod diff;
 pub mod engine;
 pub mod error;
+#[cfg(feature = "client")]
+mod exchange;
 pub mod export;
 pub mod fit;
 pub mod import;
@@ -39,6 +41,7 @@ pub mod redact;
 pub mod relay;
 pub mod replay;
 pub mod report;
+mod request_entries;
 pub mod share;
 pub mod staged;
 pub mod stelis;

@@ -1,6 +1,7 @@
 //! The one clock of the program.
 
 use komado_engine::Clock;
+pub(crate) use komado_ops::clock::{days_ago, seconds_between, stamp};
 
 /// The system's clock, in UTC with microseconds.
 pub(crate) struct SystemClock;
@@ -9,21 +10,4 @@ impl Clock for SystemClock {
     fn now(&self) -> String {
         stamp(jiff::Timestamp::now())
     }
-}
-
-/// A time as every file of ours writes it: all of one length, so that they sort as text.
-pub(crate) fn stamp(time: jiff::Timestamp) -> String {
-    format!("{time:.6}")
-}
-
-/// The time so many days ago.
-pub(crate) fn days_ago(days: u32) -> String {
-    let ago = jiff::SignedDuration::from_hours(24 * i64::from(days));
-    stamp(jiff::Timestamp::now().checked_sub(ago).unwrap_or(jiff::Timestamp::MIN))
-}
-
-/// Seconds between two stamps, when both are times.
-pub(crate) fn seconds_between(from: &str, to: &str) -> Option<f64> {
-    let (from, to) = (from.parse::<jiff::Timestamp>().ok()?, to.parse::<jiff::Timestamp>().ok()?);
-    Some(to.duration_since(from).as_secs_f64())
 }

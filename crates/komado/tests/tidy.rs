@@ -24,7 +24,12 @@ const EDGES: &[(&str, &[&str])] = &[
     ("config", &["core", "store", "provider", "engine", "agent"]),
     ("ops", &["core", "store", "provider", "engine", "agent", "config"]),
     ("komado", &["core", "store", "provider", "engine", "agent", "config", "ops"]),
+    ("testkit", &["core", "store", "provider", "engine", "agent"]),
+    ("bench", &["core", "store", "provider", "engine", "agent", "testkit"]),
 ];
+
+/// Crates that no user gets: those that ship may have the test kit as a dev-dependency, and nothing else of them.
+const TOOLS: &[&str] = &["testkit", "bench"];
 
 /// How many packages the library and its engine may be built from, themselves included: without any feature, and with those named.
 const PACKAGES: &[(&str, usize)] = &[("", 75), ("client", 140)];
@@ -120,7 +125,9 @@ fn the_library_needs_few_packages() {
         .map(|(krate, features, most)| (krate, features, most, packages(krate, features)))
         .filter(|(_, _, most, found)| found > *most)
         .map(|(krate, features, most, found)| {
-            format!("Cargo.toml:1: `{krate}` with features {features:?}: {found} packages, {most} are the most")
+            format!(
+                "Cargo.toml:1: `{krate}` with features {features:?}: {found} packages, {most} are the most"
+            )
         })
         .collect();
     report(
@@ -139,8 +146,9 @@ fn crates_depend_on_each_other_only_as_drawn() {
             faults.push(format!("{name}:1: a crate that the drawing does not have: {krate}"));
             continue;
         };
-        for (line, target) in edges(&read(&manifest)) {
-            if !allowed.contains(&target.as_str()) {
+        for Edge { line, target, is_dev } in edges(&read(&manifest)) {
+            let for_tests = is_dev && target == "testkit" && krate != "testkit";
+            if !for_tests && !allowed.contains(&target.as_str()) {
                 faults.push(format!("{name}:{line}: `{krate}` must not depend on: {target}"));
             }
         }
@@ -191,6 +199,26 @@ fn servers_speak_through_the_log_alone() {
         }
     }
     report("what operators should know goes through tracing", faults);
+}
+
+#[test]
+fn no_tool_is_part_of_what_ships() {
+    let is_tool = |name: &str| TOOLS.iter().any(|tool| *tool == name);
+    let mut faults = Vec::new();
+    for (krate, dir) in crates().into_iter().filter(|(krate, _)| !is_tool(krate)) {
+        let manifest = dir.join("Cargo.toml");
+        let shipped =
+            edges(&read(&manifest)).into_iter().filter(|edge| !edge.is_dev && is_tool(&edge.target));
+        faults.extend(shipped.map(|Edge { line, target, .. }| {
+            format!("{}:{line}: `{krate}` ships, and must not depend on: {target}", display(&manifest))
+        }));
+    }
+    let ships = |source: &&Source| !source.is_test() && !source.name.split('/').nth(1).is_some_and(is_tool);
+    for source in sources().iter().filter(ships) {
+        let lines = numbered(&source.code).filter(|(_, line)| line.contains("#[global_allocator]"));
+        faults.extend(lines.map(|(number, _)| format!("{}:{number}: an allocator that ships", source.name)));
+    }
+    report("benchmarks, test doubles and allocators that count stay out of what users get", faults);
 }
 
 #[test]
@@ -342,8 +370,9 @@ fn the_manifest_reader_sees_every_way_to_write_a_dependency() {
                 own = { package = \"komado-store\" } # not komado-agent\n[dev-dependencies.komado-provider]\n\
                 path = \"x\"\n[target.'cfg(unix)'.dependencies]\nkomado = \"1\"\n\
                 [features]\nx = [\"komado-agent/y\"]\n";
-    let expect = [(4, "core"), (5, "store"), (6, "provider"), (9, "komado")];
-    assert_eq!(edges(text), expect.map(|(line, name)| (line, name.to_string())));
+    let expect = [(4, "core", false), (5, "store", false), (6, "provider", true), (9, "komado", false)];
+    let found: Vec<_> = edges(text).into_iter().map(|edge| (edge.line, edge.target, edge.is_dev)).collect();
+    assert_eq!(found, expect.map(|(line, name, is_dev)| (line, name.to_string(), is_dev)));
 }
 
 // ---- the tree ----
@@ -429,14 +458,22 @@ fn is_empty_word(word: &str) -> bool {
 
 // ---- manifests and pages ----
 
-/// Our own crates that a manifest depends on, in any section, with the line that says so.
-fn edges(manifest: &str) -> Vec<(usize, String)> {
+/// One of our own crates that a manifest depends on, and the line that says so.
+struct Edge {
+    line: usize,
+    target: String,
+    is_dev: bool,
+}
+
+/// What a manifest depends on of ours, in any section.
+fn edges(manifest: &str) -> Vec<Edge> {
     let mut found = Vec::new();
-    let mut inside = false;
+    let (mut inside, mut is_dev) = (false, false);
     for (number, line) in numbered(manifest) {
         let line = line.split('#').next().unwrap_or_default();
         if line.trim_start().starts_with('[') {
             inside = line.contains("dependencies");
+            is_dev = line.contains("dev-dependencies");
         }
         if inside {
             let words = line.split(|c: char| !c.is_alphanumeric() && c != '-' && c != '_');
@@ -445,7 +482,7 @@ fn edges(manifest: &str) -> Vec<(usize, String)> {
                 Some(rest) => rest.strip_prefix(['-', '_']).map(str::to_string),
                 None => None,
             });
-            found.extend(ours.map(|name| (number, name)));
+            found.extend(ours.map(|target| Edge { line: number, target, is_dev }));
         }
     }
     found

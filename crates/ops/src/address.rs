@@ -54,9 +54,9 @@ address! {
         #[schemars(length(max = 300), example = &"demo")]
         session: Option<String>
     },
-    |Address { session, thread, seq }| match (thread, seq) {
-        (None, None) => Ok(AtSession { session: Some(session.to_string()) }),
-        _ => Err(format!("name a session, without thread or moment: {session}")),
+    |Address { session, thread, seq }| match thread.is_none_or(|thread| thread.is_root()) && seq.is_none() {
+        true => Ok(AtSession { session: Some(session.to_string()) }),
+        false => Err(format!("name a session, without thread or moment: {session}")),
     },
     |AtSession { session }| Target { session, ..Target::default() }
 }

@@ -4,9 +4,10 @@ use crate::address::Target;
 use crate::caller::Caller;
 use crate::fault::{Exit, Fault, Missing, Outcome};
 use crate::operation::Operation;
+use crate::progress::Progress;
 use komado_config::Config;
 use komado_core::session::Session;
-use komado_core::{Address, SessionId, ThreadId};
+use komado_core::{Address, BadId, SessionId, ThreadId};
 use komado_engine::engine::Found;
 use komado_engine::model::{ModelResolver, Note};
 use komado_engine::{Engine, Thread};
@@ -45,6 +46,7 @@ pub struct Context {
     shared: Arc<Shared>,
     notes: Arc<dyn Fn(&str) + Send + Sync>,
     model_notes: Arc<dyn Fn(Note) + Send + Sync>,
+    progress: Arc<dyn Fn(Progress) -> Outcome + Send + Sync>,
     /// The thread that was last opened to be changed.
     changing: Arc<Mutex<Option<Found>>>,
 }
@@ -75,6 +77,7 @@ impl Context {
             shared: Arc::default(),
             notes: Arc::new(|_| {}),
             model_notes: Arc::new(|_| {}),
+            progress: Arc::new(|_| Ok(())),
             changing: Arc::default(),
         }
         .noting(notes)
@@ -91,7 +94,7 @@ impl Context {
     /// The same for another caller.
     #[must_use]
     pub fn of(&self, caller: Caller, naming: Naming) -> Self {
-        Self { caller, naming, changing: Arc::default(), ..self.clone() }
+        Self { caller, naming, changing: Arc::default(), progress: Arc::new(|_| Ok(())), ..self.clone() }
     }
 
     /// The same over another engine on the same store.
@@ -110,6 +113,17 @@ impl Context {
         (self.notes)(text.as_ref());
     }
 
+    /// The same where `show` hears how far a long operation has come; what it refuses ends the operation.
+    #[must_use]
+    pub fn showing(self, show: impl Fn(Progress) -> Outcome + Send + Sync + 'static) -> Self {
+        Self { progress: Arc::new(show), ..self }
+    }
+
+    /// Tells how far a long operation has come. A failure means that its result is no longer wanted.
+    pub fn progress(&self, at: Progress) -> Outcome {
+        (self.progress)(at)
+    }
+
     /// Resolves models as the settings say.
     pub fn models(&self) -> ModelResolver<'_> {
         ModelResolver { engine: &self.engine, settings: &self.config.models, note: &*self.model_notes }
@@ -120,15 +134,48 @@ impl Context {
         let Target { session, thread, seq } = given.into();
         let whole = |session| Address { session, thread: None, seq: None };
         let address = match (session, &self.naming) {
-            (Some(text), Naming::Exact) => whole(SessionId::new(text)?),
+            (Some(text), Naming::Exact) => whole(self.named(SessionId::new(text))?),
             (Some(text), _) => text.parse()?,
             (None, Naming::Prefix { default: Some(text) }) => text.parse()?,
             (None, _) => whole(self.only_session()?),
         };
-        let thread = thread.map(ThreadId::new).transpose()?.or(address.thread);
+        let thread = thread.map(|id| self.named(ThreadId::new(id))).transpose()?.or(address.thread);
         let session = self.find_session(&address.session)?;
         let thread = self.find_thread(&session, thread)?;
         Ok(Found { session, thread, seq: seq.or(address.seq) })
+    }
+
+    /// A name that was given. Where names are given in full, one that cannot be a name does not fit the schema.
+    fn named<T>(&self, name: Result<T, BadId>) -> Outcome<T> {
+        name.map_err(|error| match self.naming {
+            Naming::Exact => Fault::new(Exit::Malformed, error.to_string()),
+            Naming::Prefix { .. } => error.into(),
+        })
+    }
+
+    /// A name for a session that is to be made: refused where it is taken by one that the caller may not see, or kept for
+    /// another user.
+    pub fn free_name(&self, id: &str) -> Outcome<SessionId> {
+        let name = self.named(SessionId::new(id))?;
+        let is_free = match self.engine.session(&name) {
+            Ok(session) => self.caller.may_see(&session),
+            Err(_) => self.caller.may_name(&name),
+        };
+        match is_free {
+            true => Ok(name),
+            false => Err(Fault::new(
+                Exit::Forbidden,
+                format!("the name {id:?} cannot be used; choose another one, or leave it out"),
+            )),
+        }
+    }
+
+    /// The folder of a session, for a caller on this machine. Where things lie on a server's disk is told to no key, and
+    /// not over HTTP.
+    pub fn folder(&self, id: &SessionId) -> Option<String> {
+        let is_here = self.naming != Naming::Exact && self.caller.key.is_none();
+        let files = self.files.as_ref().filter(|_| is_here)?;
+        files.folder(id).ok().map(|folder| folder.display().to_string())
     }
 
     /// The same for an operation that changes what is now: a moment in the past cannot be meant.

@@ -187,16 +187,47 @@ impl From<Engine> for Fault {
     }
 }
 
+impl From<komado_engine::output::Error> for Fault {
+    fn from(error: komado_engine::output::Error) -> Self {
+        use komado_engine::output::Error;
+        let exit = match error {
+            Error::Engine(error) => return error.into(),
+            Error::Io(error) => return error.into(),
+            Error::NoOutput { .. } | Error::NoLine { .. } | Error::NoChars { .. } => Exit::NotFound,
+            Error::NoWords { .. } => Exit::Refused,
+            Error::BadPattern(_) | Error::BadReference { .. } => Exit::BadInput,
+            _ => Exit::Usage,
+        };
+        Self::new(exit, error.to_string())
+    }
+}
+
+impl From<komado_engine::model::ModelError> for Fault {
+    fn from(error: komado_engine::model::ModelError) -> Self {
+        Engine::from(error).into()
+    }
+}
+
+impl From<komado_agent::Error> for Fault {
+    fn from(error: komado_agent::Error) -> Self {
+        use komado_agent::Error;
+        use komado_agent::source;
+        match error {
+            Error::Engine(error) => error.into(),
+            Error::Io(error) => error.into(),
+            Error::Source(source::Error::Away { .. }) => Self::new(Exit::Away, error.to_string()),
+            Error::Source(source::Error::Refused { .. }) => Self::new(Exit::Refused, error.to_string()),
+            Error::Source(_) | Error::Playbook(_) | Error::Builtin(_) => Self::input(error.to_string()),
+            other => Self::new(Exit::Failed, other.to_string()),
+        }
+    }
+}
+
 impl From<Store> for Fault {
     fn from(error: Store) -> Self {
         let away = matches!(
             error,
-            Store::Io { .. }
-                | Store::Table(_)
-                | Store::Shelf(_)
-                | Store::Poisoned
-                | Store::Away { .. }
-                | Store::Injected(_)
+            Store::Io { .. } | Store::Table(_) | Store::Shelf(_) | Store::Poisoned | Store::Away { .. }
         );
         Self { away, ..Self::new(kind_of_store(&error).into(), error.to_string()) }
     }

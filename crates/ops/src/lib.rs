@@ -11,19 +11,32 @@
 pub mod address;
 pub mod caller;
 pub mod change;
+pub mod choice;
+pub mod clock;
 pub mod context;
 pub mod fault;
 pub mod operation;
 pub mod page;
+pub mod progress;
 pub mod span;
+pub mod usage;
 
 mod list;
 
+pub mod ask;
 pub mod edit;
+pub mod model;
+pub mod output;
+pub mod recall;
+pub mod session;
+pub mod thread;
+pub mod window;
 
 pub use caller::Caller;
 pub use change::Changed;
 pub use context::{Context, Naming};
 pub use fault::{Exit, Fault, Missing, Outcome};
 pub use list::{ALL, table};
-pub use operation::{Answer, Effect, Interfaces, Method, Offer, Operation, Route, Row};
+pub use operation::{Answer, Effect, Interfaces, Method, Offer, Operation, Reader, Route, Row};
+pub use page::Page;
+pub use progress::Progress;

@@ -29,6 +29,12 @@ pub trait Operation: DeserializeOwned + JsonSchema + 'static {
     /// Runs it.
     fn run(self, context: &Context) -> Outcome<Self::Output>;
 
+    /// The request with what a model means where it leaves something out.
+    #[must_use]
+    fn for_model(self) -> Self {
+        self
+    }
+
     /// The result as text for a model, where its JSON would be hard to read.
     fn text(_output: &Self::Output) -> Option<String> {
         None
@@ -131,6 +137,11 @@ impl Route {
         Self { has_tag: true, ..self }
     }
 
+    /// A route that removes something, after which nothing is left to be told.
+    pub const fn remove(group: &'static str, path: &'static str) -> Self {
+        Self { method: Method::Delete, path, status: 204, group, has_tag: false }
+    }
+
     /// A route that removes something, and says what.
     pub const fn delete(group: &'static str, path: &'static str) -> Self {
         Self { method: Method::Delete, path, status: 200, group, has_tag: false }
@@ -192,7 +203,16 @@ pub struct Row {
     pub request: fn(&mut SchemaGenerator) -> Schema,
     /// The schema of a result.
     pub output: fn(&mut SchemaGenerator) -> Schema,
-    run: fn(Value, &Context) -> Outcome<Answer>,
+    run: fn(Value, &Context, Reader) -> Outcome<Answer>,
+}
+
+/// Who reads a result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reader {
+    /// A program.
+    Program,
+    /// A model, which pays for each word.
+    Model,
 }
 
 impl Row {
@@ -222,13 +242,14 @@ impl Row {
         &self,
         given: Map<String, Value>,
         context: &Context,
+        reader: Reader,
         before: impl FnOnce(&Found) -> Outcome,
     ) -> Outcome<Answer> {
         // An argument that is null is one that was left out.
         let given: Map<String, Value> = given.into_iter().filter(|(_, value)| !value.is_null()).collect();
         check(&(self.request)(&mut SchemaGenerator::default()), &given)?;
         if self.effect == Effect::Read || !given.contains_key("session") {
-            return (self.run)(Value::Object(given), context);
+            return (self.run)(Value::Object(given), context, reader);
         }
         // What `before` finds must still hold when the change is made.
         let text = |name: &str| given.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -236,16 +257,17 @@ impl Row {
         let lock = context.lock(&found.session);
         let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
         before(&found)?;
-        (self.run)(Value::Object(given), context)
+        (self.run)(Value::Object(given), context, reader)
     }
 }
 
-fn run<O: Operation>(given: Value, context: &Context) -> Outcome<Answer> {
+fn run<O: Operation>(given: Value, context: &Context, reader: Reader) -> Outcome<Answer> {
     let request: O = serde_json::from_value(given).map_err(|error| malformed(error.to_string()))?;
+    let request = if reader == Reader::Model { request.for_model() } else { request };
     let output = context.run(request)?;
     Ok(Answer {
         json: serde_json::to_string(&output)?,
-        text: O::text(&output),
+        text: (reader == Reader::Model).then(|| O::text(&output)).flatten(),
         moment: O::moment(&output),
         location: O::location(&output),
     })
@@ -263,8 +285,8 @@ fn check(schema: &Schema, given: &Map<String, Value>) -> Outcome {
         let Some(property) = known.get(name) else {
             let known: Vec<&str> = known.keys().map(String::as_str).collect();
             return Err(malformed(match &known[..] {
-                [] => format!("unknown field: {name:?}; this takes none"),
-                known => format!("unknown field: {name:?}; known are {}", known.join(", ")),
+                [] => format!("unknown field `{name}`; this takes none"),
+                known => format!("unknown field `{name}`; known are {}", known.join(", ")),
             }));
         };
         check_bounds(name, value, property)?;

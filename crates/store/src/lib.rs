@@ -6,7 +6,6 @@
 
 pub mod connect;
 pub mod error;
-pub mod faulty;
 pub mod files;
 pub mod lesson;
 pub mod letter;
@@ -28,7 +27,6 @@ mod wire;
 
 pub use connect::{Connecting, connect};
 pub use error::{Error, Holder};
-pub use faulty::Faulty;
 pub use files::FileStore;
 pub use lesson::Lessons;
 pub use letter::Letter;

@@ -9,21 +9,18 @@ mod call;
 mod document;
 mod events;
 mod journal;
-mod model;
 mod operation;
 mod output;
 mod page;
 pub(crate) mod problem;
 mod report;
 mod search;
-mod session;
 mod shape;
 mod stream;
 mod tag;
 mod take;
 #[cfg(test)]
 mod tests;
-mod thread;
 mod transfer;
 mod user;
 mod view;
@@ -88,41 +85,12 @@ pub(crate) fn forget_session(base_dir: &Path, id: &SessionId) -> Outcome {
 /// Every route that is in the document.
 fn routed() -> OpenApiRouter<Arc<House>> {
     OpenApiRouter::with_openapi(Top::openapi())
-        .routes(routes!(session::list, session::create))
-        .routes(routes!(session::one, session::remove))
-        .routes(routes!(session::complete))
-        .routes(routes!(session::fail))
-        .routes(routes!(session::stop))
-        .routes(routes!(session::pause))
-        .routes(routes!(session::resume))
-        .routes(routes!(session::stats))
-        .routes(routes!(session::cleanup))
         .routes(routes!(report::report))
-        .routes(routes!(thread::list))
-        .routes(routes!(thread::tree))
-        .routes(routes!(thread::start))
-        .routes(routes!(thread::end))
-        .routes(routes!(thread::abort))
-        .routes(routes!(thread::pause))
-        .routes(routes!(thread::resume))
-        .routes(routes!(thread::tell))
-        .routes(routes!(thread::balance))
-        .routes(routes!(thread::chronicle, thread::write_chronicle))
-        .routes(routes!(thread::fork))
         .routes(routes!(journal::list, journal::append))
         .routes(routes!(journal::one))
         .routes(routes!(view::view))
-        .routes(routes!(view::context))
-        .routes(routes!(view::plan))
-        .routes(routes!(view::fit))
-        .routes(routes!(view::condense))
         .routes(routes!(view::set_up))
-        .routes(routes!(output::list))
-        .routes(routes!(output::read))
         .routes(routes!(output::whole))
-        .routes(routes!(search::recall))
-        .routes(routes!(search::recall_all))
-        .routes(routes!(search::diff))
         .routes(routes!(search::redact))
         .routes(routes!(transfer::export))
         .routes(routes!(transfer::import))
@@ -130,8 +98,6 @@ fn routed() -> OpenApiRouter<Arc<House>> {
         .routes(routes!(user::one, user::forget))
         .routes(routes!(user::recent))
         .routes(routes!(user::session))
-        .routes(routes!(model::list))
-        .routes(routes!(model::lesson))
         .routes(routes!(events::of_session))
         .routes(routes!(events::of_all))
 }

@@ -11,7 +11,6 @@ mod effect;
 mod prompt;
 mod reading;
 mod resource;
-mod threads;
 mod tool;
 mod writing;
 

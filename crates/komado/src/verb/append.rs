@@ -107,7 +107,7 @@ fn append_text(app: &App, mut thread: Thread<'_>, found: &Found, args: &Args) ->
         "@{seq} {}: {} tokens  {}",
         args.role,
         number(u64::from(tokens)),
-        gauge::line(&paper, thread.view().weight(), window, 24)
+        gauge::line(&paper, &thread.view().weight().into(), window, 24)
     ));
     say(format!("undo: {undo}"));
     Ok(())

@@ -8,10 +8,10 @@ use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::{count, say};
 use crate::progress;
-use crate::verb::sessions;
 use clap::Args as ClapArgs;
 use komado_core::{Address, SessionId};
 use komado_engine::Error;
+use komado_engine::import::unfinished;
 use komado_store::{Mode, Query};
 use serde_json::json;
 
@@ -128,6 +128,8 @@ fn check(app: &App, id: &SessionId, rebuild: bool) -> Result<(), Error> {
     if rebuild {
         app.context.engine.reindex(id, &mut |_, _| {})?;
     }
-    sessions::tell_unfinished(&app.context.engine.session(id)?);
+    if let Some(why) = unfinished(&app.context.engine.session(id)?) {
+        say(format!("komado: session {id}: {why}"));
+    }
     Ok(())
 }

@@ -22,11 +22,8 @@ use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::say;
 use clap::{Args as ClapArgs, Subcommand};
 use komado_agent::Error;
-use komado_agent::source;
 use komado_core::SessionId;
-use komado_core::session::State;
 use serde_json::json;
-use standing::{Standing, is_task};
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
@@ -85,20 +82,6 @@ fn tell(app: &mut App, session: &SessionId, state: &str, words: &str, undo: Opti
     Ok(())
 }
 
-/// Refuses to open the session of a task by hand: nobody would work on it, and the next worker would end it. One that is
-/// completed is nobody's any more. The queue is read for sessions of tasks only: a damaged one keeps no other from going on.
-pub(crate) fn check_by_hand(app: &App, id: &SessionId) -> Outcome {
-    let row = app.context.engine.session(id)?;
-    if !is_task(&row) || row.status == State::Completed {
-        return Ok(());
-    }
-    let verb = if row.status.is_ended() { "retry" } else { "resume" };
-    match Standing::of_session(app, id)?.is_of_a_worker() {
-        true => Err(refused(id, format!("goes on in the queue: `komado task {verb} {id}`"))),
-        false => Ok(()),
-    }
-}
-
 /// A task in a state in which this makes no sense.
 fn refused(session: &SessionId, why: impl std::fmt::Display) -> Fault {
     Fault::new(Exit::Refused, format!("task {session} {why}"))
@@ -106,12 +89,5 @@ fn refused(session: &SessionId, why: impl std::fmt::Display) -> Fault {
 
 /// What went wrong below, with its exit code.
 pub(crate) fn fault(error: Error) -> Fault {
-    match error {
-        Error::Engine(error) => error.into(),
-        Error::Io(error) => error.into(),
-        Error::Source(source::Error::Away { .. }) => Fault::new(Exit::Away, error.to_string()),
-        Error::Source(source::Error::Refused { .. }) => Fault::new(Exit::Refused, error.to_string()),
-        Error::Source(_) | Error::Playbook(_) | Error::Builtin(_) => Fault::input(error.to_string()),
-        other => Fault::new(Exit::Failed, other.to_string()),
-    }
+    error.into()
 }

@@ -8,11 +8,11 @@ use crate::app::App;
 use crate::fault::{Fault, Outcome};
 use crate::paper::{number, say};
 use crate::table::table;
-use crate::verb::{new, sessions};
 use clap::{Args as ClapArgs, Subcommand};
 use komado_core::notation::tamed;
 use komado_core::session::Session;
 use komado_engine::user::Place;
+use komado_ops::session::SessionRow;
 use serde_json::json;
 
 #[derive(ClapArgs, Debug)]
@@ -93,7 +93,7 @@ pub(crate) fn open(
     if let Some(session) = found {
         return Ok((session, false));
     }
-    match new::make(app, &id, user, model, window) {
+    match komado_ops::session::make(app, &id, user, model, window) {
         Ok(()) => Ok((app.context.session(&id)?, true)),
         // Somebody was faster.
         Err(fault) => match app.context.engine.standing(user)? {
@@ -106,7 +106,7 @@ pub(crate) fn open(
 fn session(app: &mut App, args: Standing) -> Outcome {
     let (session, is_new) = open(app, &args.user, args.model, args.window)?;
     if app.paper.json {
-        let mut row = sessions::as_json(&session);
+        let mut row = json!(SessionRow::from(session));
         row["made"] = json!(is_new);
         return app.paper.json(&row);
     }

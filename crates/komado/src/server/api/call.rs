@@ -17,10 +17,10 @@ use komado_core::session::Session;
 use komado_core::{Address, Seq, SessionId, ThreadId};
 use komado_engine::engine::Found;
 use komado_ops::Route;
+use komado_ops::session::SessionRow;
 use serde::Deserialize;
 use serde_json::Value;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use utoipa::IntoParams;
 
@@ -29,8 +29,6 @@ const RETRY: u32 = 5;
 
 /// What the calls of one server share.
 pub(super) struct Shared {
-    /// Sessions that are being changed by a call.
-    rooms: Mutex<HashMap<SessionId, Weak<Mutex<()>>>>,
     /// What calls with an idempotency key were answered.
     pub(super) answers: Answers,
     /// One report is made at a time, of all users or of one: it reads every session there is.
@@ -40,7 +38,7 @@ pub(super) struct Shared {
 impl Shared {
     /// With the answers that are kept in `answers`.
     pub(super) fn new(answers: Answers) -> Self {
-        Self { rooms: Mutex::default(), answers, reporting: Arc::new(Semaphore::new(1)) }
+        Self { answers, reporting: Arc::new(Semaphore::new(1)) }
     }
 
     /// The place of whoever makes a report; others are told to come again.
@@ -51,18 +49,6 @@ impl Shared {
                 RETRY,
             )
         })
-    }
-
-    /// The lock of a session: calls that change it go one after another, so that what one of them checked still holds.
-    pub(super) fn room(&self, id: &SessionId) -> Arc<Mutex<()>> {
-        let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(room) = rooms.get(id).and_then(Weak::upgrade) {
-            return room;
-        }
-        rooms.retain(|_, room| room.strong_count() > 0);
-        let room = Arc::new(Mutex::new(()));
-        rooms.insert(id.clone(), Arc::downgrade(&room));
-        room
     }
 }
 
@@ -136,7 +122,7 @@ impl Call {
     ) -> Answer<Json<Value>> {
         self.run(move |desk| {
             let found = desk.thread(&at)?;
-            let room = desk.shared.room(&found.session);
+            let room = desk.app.lock(&found.session);
             let _held = room.lock().unwrap_or_else(PoisonError::into_inner);
             desk.check_thread(&found)?;
             desk.row(|app| op(app, address(&found, None)))
@@ -204,27 +190,6 @@ impl Desk {
         )))
     }
 
-    /// Whose session is made: the guest's own, unless the guest sees all.
-    pub(super) fn owner(&self, asked: Option<String>) -> Answer<Option<String>> {
-        match asked {
-            Some(user) if !self.guest.sees_all && self.guest.user.as_ref() != Some(&user) => Err(
-                Problem::forbidden(format!("this key makes no sessions for user {user:?}; leave user out")),
-            ),
-            Some(user) => Ok(Some(user)),
-            None => Ok(self.guest.user.clone()),
-        }
-    }
-
-    /// Refuses what only a guest who sees all may do.
-    pub(super) fn check_all(&self) -> Answer<()> {
-        if self.guest.sees_all {
-            return Ok(());
-        }
-        Err(Problem::forbidden(
-            "this is about all sessions, and this key does not see all; `komado key add --sees all` makes one that does",
-        ))
-    }
-
     /// Refuses a writer who has seen another moment of the thread.
     pub(super) fn check_thread(&self, found: &Found) -> Answer<()> {
         if !self.headers.contains_key(http::header::IF_MATCH) {
@@ -235,12 +200,18 @@ impl Desk {
         tag::check(&self.headers, &format!("{}@{}", found.thread, journal.last()))
     }
 
+    /// Refuses a writer who has seen another moment of the session.
+    fn check_session(&self, session: Session) -> Answer<()> {
+        let now = tag::of("session", &serde_json::to_vec(&SessionRow::from(session))?);
+        tag::check(&self.headers, now.trim_matches('"'))
+    }
+
     /// Refuses a writer who has seen another moment of what a route is about.
     pub(super) fn check(&self, found: &Found, route: &Route) -> Outcome {
         let about_thread = route.path.contains("{thread}");
         let checked = match about_thread {
             true => self.check_thread(found),
-            false => super::session::check_session(self, &self.app.engine.session(&found.session)?),
+            false => self.check_session(self.app.engine.session(&found.session)?),
         };
         checked.map_err(|problem| Fault::new(Exit::Changed, problem.detail))
     }

@@ -89,22 +89,27 @@ fn operation(row: &Row, route: &Path, generator: &mut SchemaGenerator) -> Value 
     let mut request = (row.request)(generator).to_value();
     let about = request["description"].as_str().unwrap_or(row.title).replace('\n', " ");
     let mut required: Vec<String> = serde_json::from_value(request["required"].take()).unwrap_or_default();
-    let Value::Object(mut fields) = request["properties"].take() else { return Value::Null };
+    let mut fields = match request["properties"].take() {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
     let names: Vec<String> = fields.keys().filter(|name| is_in_path(route, name)).cloned().collect();
     required.retain(|name| !names.contains(name));
     let mut parameters: Vec<Value> = Vec::new();
     for name in &names {
         parameters.push(parameter("path", name, true, fields.remove(name).unwrap_or_default()));
     }
+    let mut response = json!({ "description": row.title });
+    if route.status != 204 {
+        let schema = (row.output)(generator).to_value();
+        response["content"] = json!({ "application/json": { "schema": schema } });
+    }
     let mut said = json!({
         "operationId": row.name,
         "summary": row.title,
         "description": about,
         "tags": [route.group],
-        "responses": { route.status.to_string(): {
-            "description": row.title,
-            "content": { "application/json": { "schema": (row.output)(generator).to_value() } },
-        } },
+        "responses": { route.status.to_string(): response },
     });
     let has_body = matches!(route.method, Method::Post | Method::Put) && !fields.is_empty();
     if has_body {
@@ -126,9 +131,14 @@ fn operation(row: &Row, route: &Path, generator: &mut SchemaGenerator) -> Value 
         });
         parameters.extend(rest);
     }
-    if route.has_tag {
-        let header = json!({ "description": "Which moment it is of", "schema": { "type": "string" } });
-        said["responses"][route.status.to_string()]["headers"] = json!({ "etag": header });
+    let header = |about: &str| json!({ "description": about, "schema": { "type": "string" } });
+    let headers = match (route.has_tag, route.status) {
+        (true, _) => json!({ "etag": header("Which moment it is of") }),
+        (_, 201) => json!({ "location": header("What was made") }),
+        _ => Value::Null,
+    };
+    if !headers.is_null() {
+        said["responses"][route.status.to_string()]["headers"] = headers;
     }
     said["parameters"] = json!(parameters);
     said

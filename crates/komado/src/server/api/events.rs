@@ -8,7 +8,6 @@
 
 use super::call::{At, Call, Desk};
 use super::problem::{Answer, Problem};
-use super::session;
 use super::take::{Named, Params};
 use crate::server::House;
 use crate::server::news::Listener;
@@ -17,6 +16,7 @@ use axum::response::sse::{Event, KeepAlive};
 use futures_util::Stream;
 use futures_util::stream;
 use komado_core::{Seq, SessionId, ThreadId};
+use komado_ops::session::SessionRow;
 use komado_store::{Mode, Query};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -259,7 +259,7 @@ fn look_at_all(desk: &mut Desk, known: Known, heard: Heard) -> Looked<Known> {
             let state = (session.updated_at.clone(), session.status.name());
             let kind = known.as_ref().and_then(|known| changed(known.get(&id), &state));
             if let Some(kind) = kind {
-                events.push(told(kind, &session::row(session)));
+                events.push(told(kind, &json!(SessionRow::from(session.clone()))));
             }
             now.insert(id, state);
         }
@@ -286,7 +286,7 @@ fn look_at_some(
         };
         let state = (session.updated_at.clone(), session.status.name());
         if let Some(kind) = changed(known.get(id.as_str()), &state) {
-            events.push(told(kind, &session::row(&session)));
+            events.push(told(kind, &json!(SessionRow::from(session))));
         }
         known.insert(id.to_string(), state);
     }

@@ -166,7 +166,7 @@ pub(super) async fn append(call: Call, Named(at): Named<In>, request: Request) -
     let said = call.run(move |desk| {
         let given: Append = take::parse(&bytes)?;
         let found = desk.thread(&at)?;
-        let room = desk.shared.room(&found.session);
+        let room = desk.app.lock(&found.session);
         let shared = std::sync::Arc::clone(&desk.shared);
         let Some(key) = key else {
             let _held = room.lock().unwrap_or_else(PoisonError::into_inner);
@@ -253,11 +253,4 @@ fn read(given: &[Box<RawValue>]) -> Answer<Vec<Message>> {
         openai::read(text).map_err(|error| Problem::unusable(error.to_string()).of(&format!("messages[{i}]")))
     };
     given.iter().map(|text| text.get()).enumerate().map(one).collect()
-}
-
-/// Which moment of which thread.
-pub(super) fn moment(desk: &Desk, at: &In, seq: Option<Seq>) -> Answer<(Found, komado_core::Address)> {
-    let found = desk.thread(at)?;
-    let address = address(&found, seq);
-    Ok((found, address))
 }

@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, delete, get, post, put};
 use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderValue, StatusCode};
-use komado_ops::{Method, Naming, Route, Row};
+use komado_ops::{Method, Naming, Reader, Route, Row};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -54,9 +54,13 @@ async fn answer(
     let answer = call
         .run(move |desk| {
             let context = desk.app.context.of(desk.guest.clone(), Naming::Exact);
-            row.call(given, &context, |found| desk.check(found, &route)).map_err(Problem::from)
+            row.call(given, &context, Reader::Program, |found| desk.check(found, &route))
+                .map_err(Problem::from)
         })
         .await?;
+    if route.status == StatusCode::NO_CONTENT {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
     let mut response = match answer.moment.filter(|_| route.has_tag) {
         Some(moment) => tag::answer(&headers, &tag::of(&moment, answer.json.as_bytes()), answer.json),
         None => answer.json.into_response(),

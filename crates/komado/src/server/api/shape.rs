@@ -86,53 +86,6 @@ pub(super) enum State {
     Stopped,
 }
 
-/// A page of sessions, in the order they were made.
-#[derive(ToSchema)]
-pub(super) struct Sessions {
-    items: Vec<Session>,
-    /// The cursor of the next page; null at the end.
-    next: Option<String>,
-}
-
-/// A session that was made.
-#[derive(ToSchema)]
-pub(super) struct Made {
-    session: String,
-    user: Option<String>,
-    task: String,
-    model: Option<String>,
-    window: Option<u32>,
-    window_from: Option<String>,
-    meter: String,
-    persona: Option<String>,
-    status: State,
-}
-
-/// A session's new state.
-#[derive(ToSchema)]
-pub(super) struct Entered {
-    session: String,
-    status: State,
-    completed_at: Option<String>,
-    error_message: Option<String>,
-    /// Child threads that ended with it.
-    aborted: Vec<String>,
-    /// The command that undoes it.
-    undo: String,
-}
-
-/// Sums over sessions.
-#[derive(ToSchema)]
-pub(super) struct Stats {
-    by_status: Value,
-    by_user: Vec<Value>,
-    running: Vec<Value>,
-    failed: Vec<Value>,
-    avg_minutes: Option<f64>,
-    total_tokens: u64,
-    average_tokens: Option<f64>,
-}
-
 /// What happened in many sessions, as `komado report --json` prints it; docs/report.md has every field.
 #[derive(ToSchema)]
 pub(super) struct Report {
@@ -164,59 +117,6 @@ pub(super) struct List {
     items: Vec<Value>,
 }
 
-/// A thread in a list.
-#[derive(ToSchema)]
-pub(super) struct Thread {
-    session: String,
-    thread: String,
-    status: String,
-    /// The moment it was started at.
-    parent: Option<String>,
-    /// The moment it goes on from.
-    base: Option<String>,
-    /// Its own entries.
-    entries: u32,
-    /// Its last entry.
-    last: u32,
-    /// Tokens of what the model sees in it.
-    context_tokens: u64,
-    label: Option<String>,
-    #[schema(format = DateTime)]
-    created_at: String,
-}
-
-/// A session's threads, the root first.
-#[derive(ToSchema)]
-pub(super) struct Threads {
-    items: Vec<Thread>,
-}
-
-/// A session's threads as a tree, each under the one it came from.
-#[derive(ToSchema)]
-pub(super) struct Tree {
-    session: String,
-    window: Option<u64>,
-    threads: Vec<Value>,
-}
-
-/// A thread that was made.
-#[derive(ToSchema)]
-pub(super) struct Begun {
-    session: String,
-    thread: String,
-    /// `session/thread`.
-    address: String,
-}
-
-/// A child thread that has ended or waits.
-#[derive(ToSchema)]
-pub(super) struct Ended {
-    session: String,
-    thread: String,
-    status: String,
-    undo: String,
-}
-
 /// A change of a thread that is in the journal now.
 #[derive(ToSchema)]
 pub(super) struct Change {
@@ -232,51 +132,6 @@ pub(super) struct Change {
     tokens_after: u64,
     /// The command that undoes it.
     undo: Option<String>,
-}
-
-/// Something said in a thread.
-#[derive(ToSchema)]
-pub(super) struct Said {
-    session: String,
-    thread: String,
-    seq: u32,
-}
-
-/// What was said of shares.
-#[derive(ToSchema)]
-pub(super) struct Balanced {
-    session: String,
-    thread: String,
-    entries: Vec<Value>,
-    window: u64,
-}
-
-/// What was done in a child thread.
-#[derive(ToSchema)]
-pub(super) struct Chronicle {
-    session: String,
-    thread: String,
-    seq: u32,
-    text: String,
-    /// The first and the last entry it tells of.
-    covers: Vec<u32>,
-    partial: bool,
-    /// The model that wrote it.
-    by: Option<String>,
-}
-
-/// What was done to make a view fit, or would be.
-#[derive(ToSchema)]
-pub(super) struct Fitted {
-    session: String,
-    thread: String,
-    /// The rule that decided, with its numbers.
-    verdict: Value,
-    /// The edits, each with what undoes it.
-    edits: Vec<Value>,
-    declined: Vec<String>,
-    tokens_before: u64,
-    tokens_after: u64,
 }
 
 /// What was taken out.
@@ -331,74 +186,11 @@ pub(super) struct View {
     items: Vec<Value>,
 }
 
-/// The window and what fills it.
-#[derive(ToSchema)]
-pub(super) struct Context {
-    session: String,
-    thread: String,
-    seq: u32,
-    status: State,
-    model: Option<String>,
-    meter: String,
-    window: Option<u32>,
-    context_tokens: u64,
-    free_tokens: Option<u64>,
-    items: u64,
-    parts: Value,
-    edits: Vec<u32>,
-    pins: Vec<Vec<u32>>,
-    open_calls: Vec<String>,
-}
-
-/// A part of an output.
-#[derive(ToSchema)]
-pub(super) struct Reading {
-    session: String,
-    thread: String,
-    /// The output.
-    r#ref: String,
-    /// What was read, with a note at its end.
-    text: String,
-    /// The call that reads on; null at the end.
-    next: Option<Value>,
-}
-
-/// A result of a search.
-#[derive(ToSchema)]
-pub(super) struct Found {
-    session: String,
-    thread: String,
-    seq: u32,
-    address: String,
-    score: f64,
-    role: String,
-    tools: Vec<String>,
-    timestamp: String,
-    snippet: String,
-    matches: Vec<String>,
-    in_output: bool,
-    hidden: bool,
-    around: Vec<Value>,
-}
-
-/// Results, the best first.
-#[derive(ToSchema)]
-pub(super) struct Recalled {
-    items: Vec<Found>,
-}
-
 /// A session that was read from its export.
 #[derive(ToSchema)]
 pub(super) struct Imported {
     session: String,
     status: State,
-}
-
-/// What was learned about a model by talking to it; empty when nothing was.
-#[derive(ToSchema)]
-pub(super) struct Learned {
-    about: String,
-    lesson: Option<Value>,
 }
 
 /// A user, and what their sessions add up to.

@@ -16,6 +16,7 @@ use http::StatusCode;
 use http::header::LOCATION;
 use komado_core::SessionId;
 use komado_engine::user::Place;
+use komado_ops::session::SessionRow;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
@@ -200,5 +201,5 @@ pub(super) async fn session(
     let (session, is_new) = opened.await?;
     let place = format!("/api/v1/sessions/{}", session.meta.uuid);
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, [(LOCATION, place)], Json(super::session::row(&session))).into_response())
+    Ok((status, [(LOCATION, place)], Json(SessionRow::from(session))).into_response())
 }

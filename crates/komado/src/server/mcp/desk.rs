@@ -116,11 +116,6 @@ impl Desk {
         Ok(Answer::of(self.value(words)?))
     }
 
-    /// Runs a verb that changes nothing, for people and for programs.
-    pub(super) fn both(&self, words: &[String]) -> Outcome<Answer> {
-        Ok(Answer { text: self.text(words)?, value: self.value(words)? })
-    }
-
     fn print(&self, words: &[String], json: bool) -> Outcome<String> {
         let page = Page::default();
         let mut app = self.app.onto(Paper::onto(&page, json));

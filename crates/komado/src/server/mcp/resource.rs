@@ -5,12 +5,13 @@
 
 use super::desk::{Desk, Place, Words, place};
 use crate::fault::{Exit, Fault, Outcome};
-use crate::verb::sessions;
 use komado_core::session::Session;
 use komado_core::{Seq, SessionId};
+use komado_ops::Naming;
+use komado_ops::session::{SessionRow, newest};
 use komado_store::{Mode, Query};
 use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Sessions on one page of the list.
 const PAGE: usize = 50;
@@ -78,8 +79,9 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 /// What a resource says.
 pub(super) fn read(desk: &Desk, uri: &str) -> Outcome<ResourceContents> {
     if uri == SESSIONS {
-        let newest = sessions::newest(&desk.app, Query::default(), NEWEST, |one| desk.guest.may_see(one))?;
-        let rows: Vec<Value> = newest.iter().map(sessions::as_json).collect();
+        let context = desk.app.context.of(desk.guest.clone(), Naming::Prefix { default: None });
+        let newest = newest(&context, Query::default(), NEWEST, |_| true)?;
+        let rows: Vec<SessionRow> = newest.into_iter().map(SessionRow::from).collect();
         return Ok(ResourceContents::text(json!(rows).to_string(), uri).with_mime_type(JSON));
     }
     let (path, query) = uri.split_once('?').unwrap_or((uri, ""));

@@ -5,9 +5,9 @@
 
 use super::desk::Desk;
 use super::effect::hints;
-use super::{reading, threads, writing};
+use super::{reading, writing};
 use crate::fault::{Exit, Fault, Outcome};
-use komado_ops::{Effect, Missing, Naming};
+use komado_ops::{Effect, Missing, Naming, Reader};
 use rmcp::handler::server::common::schema_for_type;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
@@ -64,27 +64,8 @@ impl Row {
 }
 
 /// Every tool, in the order in which they are listed.
-pub(super) const ALL: [Row; 19] = [
-    Row::of::<reading::ToolOutputCache>(),
-    Row::of::<reading::ToolOutputCacheGrep>(),
-    Row::of::<reading::ToolOutputCacheLine>(),
-    Row::of::<reading::Recall>(),
-    Row::of::<reading::Context>(),
-    Row::of::<reading::Log>(),
-    Row::of::<reading::Show>(),
-    Row::of::<reading::Sessions>(),
-    Row::of::<threads::Threads>(),
-    Row::of::<writing::New>(),
-    Row::of::<writing::Append>(),
-    Row::of::<writing::Condense>(),
-    Row::of::<writing::Fit>(),
-    Row::of::<threads::Fork>(),
-    Row::of::<threads::ThreadStart>(),
-    Row::of::<threads::ThreadTell>(),
-    Row::of::<threads::ThreadEnd>(),
-    Row::of::<threads::ThreadAbort>(),
-    Row::of::<threads::ThreadResume>(),
-];
+pub(super) const ALL: [Row; 3] =
+    [Row::of::<reading::Log>(), Row::of::<reading::Show>(), Row::of::<writing::Append>()];
 
 fn define<E: Errand>() -> Tool {
     let mut schema = schema_for_type::<E>().as_ref().clone();
@@ -102,13 +83,31 @@ fn call<E: Errand>(given: JsonObject, desk: &Desk) -> Outcome<Answer> {
     errand.run(desk)
 }
 
+/// Every tool.
+pub(super) fn all() -> Vec<Tool> {
+    ALL.iter().map(|row| (row.tool)()).chain(operations().map(described)).collect()
+}
+
+/// Finds a tool; it is called with arguments.
+pub(super) fn find(name: &str) -> Option<impl FnOnce(JsonObject, &Desk) -> Outcome<Answer> + Send + use<>> {
+    let operation = operations().find(|row| row.name == name);
+    let errand = ALL.iter().find(|row| row.name == name);
+    (operation.is_some() || errand.is_some()).then_some(move |given: JsonObject, desk: &Desk| {
+        match (operation, errand) {
+            (Some(row), _) => operate(row, given, desk),
+            (None, Some(row)) => (row.call)(given, desk),
+            (None, None) => Err(Fault::usage("there is no such tool")),
+        }
+    })
+}
+
 /// The operations that are offered as tools.
-pub(super) fn operations() -> impl Iterator<Item = &'static komado_ops::Row> {
+fn operations() -> impl Iterator<Item = &'static komado_ops::Row> {
     komado_ops::ALL.iter().filter(|row| row.interfaces.mcp.get().is_some())
 }
 
 /// An operation as a tool: its schema is that of its type.
-pub(super) fn described(row: &komado_ops::Row) -> Tool {
+fn described(row: &komado_ops::Row) -> Tool {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let mut schema = (row.request)(&mut settings.into_generator()).to_value();
     let Some(fields) = schema.as_object_mut() else { return Tool::default() };
@@ -122,10 +121,10 @@ pub(super) fn described(row: &komado_ops::Row) -> Tool {
 }
 
 /// Runs an operation for a client.
-pub(super) fn operate(row: &komado_ops::Row, given: JsonObject, desk: &Desk) -> Outcome<Answer> {
+fn operate(row: &komado_ops::Row, given: JsonObject, desk: &Desk) -> Outcome<Answer> {
     let naming = Naming::Prefix { default: desk.named.clone() };
     let context = desk.app.context.of(desk.guest.clone(), naming);
-    let answer = row.call(given, &context, |_| Ok(())).map_err(|fault| told(row, fault))?;
+    let answer = row.call(given, &context, Reader::Model, |_| Ok(())).map_err(|fault| told(row, fault))?;
     let value: Value = serde_json::from_str(&answer.json)?;
     Ok(Answer { text: answer.text.unwrap_or(answer.json), value })
 }
@@ -148,15 +147,14 @@ mod tests {
     use crate::app::{App, Options};
     use crate::server::Caller;
     use serde_json::json;
-    use std::collections::HashSet;
+    use std::collections::{BTreeSet, HashSet};
 
     #[test]
     fn every_schema_is_strict_and_every_argument_is_explained() {
         let mut names = HashSet::new();
-        for row in ALL {
-            let tool = (row.tool)();
+        for tool in all() {
             assert!(names.insert(tool.name.clone()), "{} is there twice", tool.name);
-            assert_eq!(tool.name, row.name);
+            assert!(find(&tool.name).is_some());
             assert_eq!(tool.input_schema["type"], "object", "{}", tool.name);
             assert_eq!(tool.input_schema["additionalProperties"], false, "{}", tool.name);
             let about = tool.description.as_deref().unwrap_or_default();
@@ -170,10 +168,14 @@ mod tests {
 
     #[test]
     fn what_changes_nothing_says_so_and_nothing_else_does() {
-        let reads: Vec<&str> =
-            ALL.iter().filter(|row| hints(row).read_only_hint == Some(true)).map(|row| row.name).collect();
-        assert_eq!(reads, ALL[..9].iter().map(|row| row.name).collect::<Vec<_>>());
-        assert!(ALL.iter().all(|row| hints(row).open_world_hint == Some(false)));
+        let hints = |tool: &Tool| tool.annotations.clone().unwrap();
+        let tools = all();
+        let reads = tools.iter().filter(|tool| hints(tool).read_only_hint == Some(true));
+        let reads: BTreeSet<&str> = reads.map(|tool| tool.name.as_ref()).collect();
+        let outputs = ["tool_output_cache", "tool_output_cache_grep", "tool_output_cache_line"];
+        let others = ["recall", "context", "log", "show", "sessions", "threads"];
+        assert_eq!(reads, outputs.into_iter().chain(others).collect());
+        assert!(tools.iter().all(|tool| hints(tool).open_world_hint == Some(false)));
     }
 
     #[test]
@@ -186,41 +188,38 @@ mod tests {
         };
         let (ann, bob) = (desk("ann"), desk("bob"));
         let run = |desk: &Desk, name: &str, given: Value| {
-            let row = ALL.iter().find(|row| row.name == name).unwrap();
-            (row.call)(given.as_object().unwrap().clone(), desk)
+            find(name).unwrap()(given.as_object().unwrap().clone(), desk)
         };
-        let made = run(&ann, "new", json!({ "user": "bob", "window": 4000 })).unwrap();
+        assert!(run(&ann, "new", json!({ "user": "bob", "window": 4000 })).is_err());
+        let made = run(&ann, "new", json!({ "window": 4000 })).unwrap();
         let hers = made.value["session"].as_str().unwrap().to_owned();
         run(&ann, "append", json!({ "session": hers, "text": "the secret is 合言葉" })).unwrap();
-        for row in ALL {
-            let mut given = plausible(&(row.tool)());
-            let said = match given.contains_key("session") {
-                true => {
-                    given.insert("session".into(), json!(hers));
-                    (row.call)(given, &bob)
-                }
-                false => (row.call)(given, &bob),
-            };
+        for tool in all() {
+            let mut given = plausible(&tool);
+            if given.contains_key("session") {
+                given.insert("session".into(), json!(hers));
+            }
+            let said = find(&tool.name).unwrap()(given, &bob);
             let text = match &said {
                 Ok(answer) => format!("{} {}", answer.text, answer.value),
                 Err(fault) => fault.message().to_owned(),
             };
-            assert!(!text.contains("合言葉"), "{}: {text}", row.name);
-            match row.name {
-                "new" | "sessions" => assert!(!text.contains(&hers), "{}: {text}", row.name),
-                _ => assert!(said.is_err() && text.contains("there is no session"), "{}: {text}", row.name),
+            assert!(!text.contains("合言葉"), "{}: {text}", tool.name);
+            match tool.name.as_ref() {
+                "new" | "sessions" => assert!(!text.contains(&hers), "{}: {text}", tool.name),
+                _ => assert!(said.is_err() && text.contains("there is no session"), "{}: {text}", tool.name),
             }
         }
         let wide = run(&bob, "recall", json!({ "query": "secret" })).unwrap();
-        assert_eq!(wide.value["results"], json!([]));
-        assert_eq!(run(&ann, "recall", json!({ "query": "secret" })).unwrap().value["results"][0]["seq"], 1);
+        assert_eq!(wide.value["items"], json!([]));
+        assert_eq!(run(&ann, "recall", json!({ "query": "secret" })).unwrap().value["items"][0]["seq"], 1);
         // A session that the key lists is searched, too, with a user of one's own or without.
         for user in [Some("bob".to_owned()), None] {
             let guest = Caller { user, sessions: vec!["gone".into(), hers.clone()], ..bob.guest.clone() };
             let listed = Desk { guest, app: app(dir.path()).shared(), named: None };
             let wide = run(&listed, "recall", json!({ "query": "secret" })).unwrap();
-            assert_eq!(wide.value["results"].as_array().unwrap().len(), 1);
-            assert_eq!(wide.value["results"][0]["session"], hers);
+            assert_eq!(wide.value["items"].as_array().unwrap().len(), 1);
+            assert_eq!(wide.value["items"][0]["session"], hers);
         }
         for uri in ["", "/journal", "/thread/root"] {
             assert!(resource::read(&bob, &format!("komado://session/{hers}{uri}")).is_err(), "{uri}");
@@ -254,9 +253,5 @@ mod tests {
             given.insert("session".into(), Value::Null);
         }
         given
-    }
-
-    fn hints(row: &Row) -> rmcp::model::ToolAnnotations {
-        (row.tool)().annotations.unwrap()
     }
 }

@@ -5,9 +5,9 @@ use crate::app::App;
 use crate::fault::Outcome;
 use crate::paper::number;
 use crate::table::table;
-use crate::verb::sessions::newest;
 use clap::Args as ClapArgs;
 use komado_core::notation::{tamed, width};
+use komado_ops::session::newest;
 use komado_store::Query;
 use std::collections::HashSet;
 
@@ -57,7 +57,7 @@ fn tasks(app: &App, args: &Args) -> Outcome<Vec<Standing>> {
     let sees = |row: &komado_core::session::Session| {
         is_task(row) && !queued.contains(&row.meta.uuid) && (args.all || !row.status.is_ended())
     };
-    for row in newest(app, Query::default(), args.limit, sees)? {
+    for row in newest(&app.context, Query::default(), args.limit, sees)? {
         tasks.push(Standing::of_row(row)?.remembered(app)?);
     }
     Ok(tasks)

@@ -8,7 +8,6 @@ use super::standing::Standing;
 use super::{Named, refused, tell};
 use crate::app::{App, hostname};
 use crate::fault::Outcome;
-use crate::verb::new;
 use clap::Args as ClapArgs;
 use komado_agent::handler::keep;
 use komado_core::session::{Meta, MetaConfig, State};
@@ -57,7 +56,7 @@ pub(super) fn make(app: &App, task: &Standing) -> Outcome {
     let Some(about) = task.for_tracker() else { return Ok(()) };
     let model =
         app.context.config.models.of(&app.context.config.models.provider).and_then(|of| of.model.clone());
-    let meter = new::meter(app, None, model.as_deref())?.name().to_owned();
+    let meter = komado_ops::session::meter(app, None, model.as_deref())?.name().to_owned();
     let meta = Meta {
         uuid: task.session.to_string(),
         task_key: about.key,

@@ -42,24 +42,6 @@ impl Standing {
         Ok(Self { session, key, queued: None, row: Some(row), mark: None, kept: None })
     }
 
-    /// Of a session, with its job where it has one, and what its journal says where it has none.
-    pub(super) fn of_session(app: &App, id: &SessionId) -> Outcome<Self> {
-        let mut found = None;
-        each_job(app, |queued| {
-            found = Some(queued).filter(|queued| queued.job.session == *id);
-            Ok(found.is_none())
-        })?;
-        match found {
-            Some(queued) => Self::of_job(app, queued),
-            None => Self::of_row(app.context.engine.session(id)?)?.remembered(app),
-        }
-    }
-
-    /// True when it came from the queue. A session that somebody made by hand for an issue is theirs.
-    pub(super) fn is_of_a_worker(&self) -> bool {
-        self.queued.is_some() || self.mark.is_some() || self.kept.is_some()
-    }
-
     /// With what its journal says of it, when no job says it.
     pub(super) fn remembered(mut self, app: &App) -> Outcome<Self> {
         if self.queued.is_none() {

@@ -5,10 +5,10 @@ use crate::app::{App, hostname};
 use crate::fault::{Exit, Fault, Outcome};
 use crate::kit::{brief, folder, tools};
 use crate::thrift;
-use crate::verb::new;
 use crate::verb::playbook::right;
 use crate::verb::task::fault;
 use komado_agent::handler::{self, Brief, Kit, Orders, Verdict, Vigil};
+use komado_agent::mind::of;
 use komado_agent::playbook::Playbook;
 use komado_agent::progress::Progress;
 use komado_agent::source::{self, Nobody, Source};
@@ -17,6 +17,7 @@ use komado_agent::tools::Toolbox;
 use komado_agent::worker::{self, Pace};
 use komado_core::session::MetaConfig;
 use komado_engine::model::{ModelChoice, ResolvedModel};
+use komado_ops::thread::spawn_settings;
 use komado_provider::{Cancel, Client};
 use komado_store::Taken;
 use std::path::PathBuf;
@@ -128,7 +129,9 @@ fn work(app: &App, choice: &ModelChoice, vigil: &Vigil<'_>, kit: &mut Kit<'_>) -
         }
         Err(why) => return handler::unable(&app.context.engine, kit, why.message()),
     };
-    let spawn = |own: &_, window| app.spawn_settings(own, window);
+    let spawn = |own: &_, window| {
+        spawn_settings(&app.context, own, window).map_err(of("the settings of child threads"))
+    };
     let mut mind = app.mind(&ready.model, choice.clone(), &spawn);
     let mut kit = Kit {
         config: ready.config,
@@ -153,7 +156,7 @@ fn ready(app: &App, choice: &ModelChoice, task: &Task, taken: &Taken, cancel: &C
     let folder = folder::of(app, task, &taken.job.session, cancel)?;
     let mut config = model.config();
     let named = config.model.as_deref().filter(|_| !model.is_scripted());
-    let meter = new::meter(app, None, named)?;
+    let meter = komado_ops::session::meter(app, None, named)?;
     config.meter = meter.name().to_owned();
     thrift::unpack(meter);
     config.compression_threshold = Some(app.context.config.compression_threshold);

@@ -1,0 +1,129 @@
+//! Which sessions are there?
+
+use super::{SessionRow, Status};
+use crate::page::{self, MOST, Page, USUAL};
+use crate::{Context, Effect, Interfaces, Offer, Operation, Outcome, Route};
+use komado_core::SessionId;
+use komado_core::session::Session;
+use komado_store::Query;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::VecDeque;
+
+/// Sessions that a model is told of, unless it asks for more.
+const FOR_A_MODEL: u32 = 50;
+
+/// List the sessions that may be seen, in the order they were made, with state and counters.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+pub struct ListSessions {
+    /// Only this user's.
+    pub user: Option<String>,
+    /// Only sessions in this state.
+    pub status: Option<Status>,
+    /// Only those whose id begins so.
+    pub prefix: Option<String>,
+    /// At most so many.
+    #[schemars(range(min = 1, max = 1000))]
+    pub limit: Option<u32>,
+    /// True for the newest ones; a model gets those unless it says false.
+    pub newest: Option<bool>,
+    /// `next` of the page before; pages begin with the oldest.
+    pub cursor: Option<String>,
+}
+
+impl Operation for ListSessions {
+    const NAME: &'static str = "sessions";
+    const TITLE: &'static str = "List sessions";
+    const EFFECT: Effect = Effect::Read;
+    const INTERFACES: Interfaces = Interfaces {
+        cli: Offer::As("sessions"),
+        http: Offer::As(Route::get("sessions", "/sessions")),
+        mcp: Offer::As(()),
+    };
+    type Output = Page<SessionRow>;
+
+    fn for_model(mut self) -> Self {
+        self.newest = self.newest.or(Some(self.cursor.is_none()));
+        self.limit = self.limit.or(Some(FOR_A_MODEL));
+        self
+    }
+
+    fn run(self, context: &Context) -> Outcome<Page<SessionRow>> {
+        let limit = self.limit.unwrap_or(USUAL) as usize;
+        let after: Option<(String, String)> = page::after("sessions", self.cursor.as_deref())?;
+        let after = after.map(|(at, id)| Ok::<_, crate::Fault>((at, SessionId::new(id)?))).transpose()?;
+        // A caller who sees only their own is not made to wait for all others.
+        let caller = &context.caller;
+        let own = (!caller.sees_all && caller.sessions.is_empty()).then(|| caller.user.clone()).flatten();
+        let (status, user) = (self.status.map(Into::into), self.user.or(own));
+        let query = Query { prefix: self.prefix, status, user, after, ..Query::default() };
+        if self.newest == Some(true) {
+            let newest = newest(context, query, limit, |_| true)?;
+            return Ok(Page::whole(newest.into_iter().map(SessionRow::from).collect()));
+        }
+        page_of(context, query, limit)
+    }
+
+    fn text(page: &Page<SessionRow>) -> Option<String> {
+        if page.items.is_empty() {
+            return Some("no sessions".to_owned());
+        }
+        Some(page.items.iter().map(line).collect::<Vec<_>>().join("\n"))
+    }
+}
+
+/// The newest sessions of a query that the caller may see and that are `wanted`, in the order they were made.
+pub fn newest(
+    context: &Context,
+    query: Query,
+    limit: usize,
+    wanted: impl Fn(&Session) -> bool,
+) -> Outcome<Vec<Session>> {
+    let mut newest = VecDeque::new();
+    context.engine.each_session(query, |session| {
+        if context.caller.may_see(session) && wanted(session) {
+            newest.push_back(session.clone());
+        }
+        if newest.len() > limit {
+            newest.pop_front();
+        }
+        Ok(())
+    })?;
+    Ok(newest.into())
+}
+
+fn page_of(context: &Context, query: Query, limit: usize) -> Outcome<Page<SessionRow>> {
+    let mut query = Query { limit: MOST as usize, ..query };
+    let mut items: Vec<SessionRow> = Vec::new();
+    loop {
+        let page = context.engine.store().sessions(&query)?;
+        let Some(last) = page.last() else { break };
+        query.after = Some((last.meta.created_at.clone(), SessionId::new(last.meta.uuid.as_str())?));
+        let is_last = page.len() < query.limit;
+        for session in page.into_iter().filter(|session| context.caller.may_see(session)) {
+            if let Some(last) = items.last().filter(|_| items.len() == limit) {
+                let next = page::cursor("sessions", &(&last.created_at, &last.session))?;
+                return Ok(Page { items, next: Some(next) });
+            }
+            items.push(session.into());
+        }
+        if is_last {
+            break;
+        }
+    }
+    Ok(Page::whole(items))
+}
+
+fn line(session: &SessionRow) -> String {
+    let user = session.user.as_deref().unwrap_or("-");
+    let model = session.config.model.as_deref().unwrap_or("-");
+    let task = session.task_key.written();
+    format!(
+        "{} {}, user {user}, task {task}, model {model}, {} calls, {} tokens, made {}",
+        session.session,
+        session.status.name(),
+        session.llm_call_count,
+        session.total_tokens,
+        session.created_at
+    )
+}
