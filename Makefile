@@ -29,7 +29,7 @@ test: setup lint test-features ## everything that must pass: lint, each Cargo fe
 # The libraries with each of their features alone; lint builds all of them together.
 test-features: ## the libraries with each Cargo feature alone, without a warning
 	@for build in \
-		"komado-engine" "komado-engine --features client" \
+		"komado-sdk" "komado-sdk --features client" \
 		"komado-store --features postgres" "komado-store --features redis" \
 		"komado-provider --features server"; do \
 		echo "cargo clippy --no-default-features -p $$build"; \

@@ -66,7 +66,10 @@ fn a_pin_stays_and_a_rewind_and_a_fork_go_back() {
     let komado = Komado::in_memory();
     let mut chat = said(&komado);
     chat.pin(2).unwrap();
-    assert_eq!(chat.condense(2..=3, "Read.").unwrap_err().kind(), ErrorKind::Refused);
+    let edit = chat.condense(2..=3, "Read.").unwrap();
+    assert_eq!((seen(&chat)[1].starts_with("@2 user: Please"), seen(&chat).len()), (true, 3));
+    assert_eq!(seen(&chat)[2], format!("@{edit} user: Read."));
+    chat.revert(edit).unwrap();
     chat.unpin(2).unwrap();
     chat.rewind(2).unwrap();
     assert_eq!(seen(&chat).len(), 2);
