@@ -2,6 +2,9 @@
 
 mod ask;
 mod change;
+mod model;
+mod output;
+pub(crate) mod recall;
 mod session;
 pub(crate) mod thread;
 pub(crate) mod window;
@@ -24,4 +27,9 @@ pub(crate) trait Render: Serialize {
 /// `session` or `session/thread`, as a command line takes it.
 fn address(session: &str, thread: &str) -> String {
     if thread == "root" { session.to_owned() } else { format!("{session}/{thread}") }
+}
+
+/// One line of JSON for each item of a list.
+fn each<T: Serialize>(paper: &mut Paper, items: &[T]) -> Outcome {
+    items.iter().try_for_each(|item| paper.json(item))
 }

@@ -4,6 +4,7 @@ use crate::address::Target;
 use crate::caller::Caller;
 use crate::fault::{Exit, Fault, Missing, Outcome};
 use crate::operation::Operation;
+use crate::progress::Progress;
 use komado_config::Config;
 use komado_core::session::Session;
 use komado_core::{Address, BadId, SessionId, ThreadId};
@@ -45,6 +46,7 @@ pub struct Context {
     shared: Arc<Shared>,
     notes: Arc<dyn Fn(&str) + Send + Sync>,
     model_notes: Arc<dyn Fn(Note) + Send + Sync>,
+    progress: Arc<dyn Fn(Progress) -> Outcome + Send + Sync>,
     /// The thread that was last opened to be changed.
     changing: Arc<Mutex<Option<Found>>>,
 }
@@ -75,6 +77,7 @@ impl Context {
             shared: Arc::default(),
             notes: Arc::new(|_| {}),
             model_notes: Arc::new(|_| {}),
+            progress: Arc::new(|_| Ok(())),
             changing: Arc::default(),
         }
         .noting(notes)
@@ -91,7 +94,7 @@ impl Context {
     /// The same for another caller.
     #[must_use]
     pub fn of(&self, caller: Caller, naming: Naming) -> Self {
-        Self { caller, naming, changing: Arc::default(), ..self.clone() }
+        Self { caller, naming, changing: Arc::default(), progress: Arc::new(|_| Ok(())), ..self.clone() }
     }
 
     /// The same over another engine on the same store.
@@ -108,6 +111,17 @@ impl Context {
     /// Tells people something that is no part of the result.
     pub fn note(&self, text: impl AsRef<str>) {
         (self.notes)(text.as_ref());
+    }
+
+    /// The same where `show` hears how far a long operation has come; what it refuses ends the operation.
+    #[must_use]
+    pub fn showing(self, show: impl Fn(Progress) -> Outcome + Send + Sync + 'static) -> Self {
+        Self { progress: Arc::new(show), ..self }
+    }
+
+    /// Tells how far a long operation has come. A failure means that its result is no longer wanted.
+    pub fn progress(&self, at: Progress) -> Outcome {
+        (self.progress)(at)
     }
 
     /// Resolves models as the settings say.

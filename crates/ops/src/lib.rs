@@ -17,6 +17,7 @@ pub mod context;
 pub mod fault;
 pub mod operation;
 pub mod page;
+pub mod progress;
 pub mod span;
 pub mod usage;
 
@@ -24,6 +25,9 @@ mod list;
 
 pub mod ask;
 pub mod edit;
+pub mod model;
+pub mod output;
+pub mod recall;
 pub mod session;
 pub mod thread;
 pub mod window;
@@ -34,3 +38,5 @@ pub use context::{Context, Naming};
 pub use fault::{Exit, Fault, Missing, Outcome};
 pub use list::{ALL, table};
 pub use operation::{Answer, Effect, Interfaces, Method, Offer, Operation, Reader, Route, Row};
+pub use page::Page;
+pub use progress::Progress;

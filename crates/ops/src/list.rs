@@ -1,9 +1,8 @@
 //! The one list of operations.
 
 use crate::ask::Ask;
-use crate::edit;
 use crate::operation::{Interfaces, Offer, Row};
-use crate::{session, thread, window};
+use crate::{edit, model, output, recall, session, thread, window};
 
 /// Every operation, in the order in which interfaces list them.
 pub const ALL: &[Row] = &[
@@ -43,6 +42,19 @@ pub const ALL: &[Row] = &[
     Row::of::<thread::WriteChronicle>(),
     Row::of::<thread::RunThread>(),
     Row::of::<Ask>(),
+    Row::of::<output::ListOutputs>(),
+    Row::of::<output::ReadOutput>(),
+    Row::of::<output::ToolOutputCache>(),
+    Row::of::<output::ToolOutputCacheGrep>(),
+    Row::of::<output::ToolOutputCacheLine>(),
+    Row::of::<recall::Recall>(),
+    Row::of::<recall::RecallSession>(),
+    Row::of::<model::ListModels>(),
+    Row::of::<model::ListLessons>(),
+    Row::of::<model::ForgetLesson>(),
+    Row::of::<model::ModelOfSession>(),
+    Row::of::<model::UpdateModels>(),
+    Row::of::<model::ExplainError>(),
 ];
 
 /// The list as a Markdown table: what `docs/operations.md` shows.

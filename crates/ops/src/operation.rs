@@ -285,8 +285,8 @@ fn check(schema: &Schema, given: &Map<String, Value>) -> Outcome {
         let Some(property) = known.get(name) else {
             let known: Vec<&str> = known.keys().map(String::as_str).collect();
             return Err(malformed(match &known[..] {
-                [] => format!("unknown field: {name:?}; this takes none"),
-                known => format!("unknown field: {name:?}; known are {}", known.join(", ")),
+                [] => format!("unknown field `{name}`; this takes none"),
+                known => format!("unknown field `{name}`; known are {}", known.join(", ")),
             }));
         };
         check_bounds(name, value, property)?;

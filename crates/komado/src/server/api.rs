@@ -9,7 +9,6 @@ mod call;
 mod document;
 mod events;
 mod journal;
-mod model;
 mod operation;
 mod output;
 mod page;
@@ -91,11 +90,7 @@ fn routed() -> OpenApiRouter<Arc<House>> {
         .routes(routes!(journal::one))
         .routes(routes!(view::view))
         .routes(routes!(view::set_up))
-        .routes(routes!(output::list))
-        .routes(routes!(output::read))
         .routes(routes!(output::whole))
-        .routes(routes!(search::recall))
-        .routes(routes!(search::recall_all))
         .routes(routes!(search::redact))
         .routes(routes!(transfer::export))
         .routes(routes!(transfer::import))
@@ -103,8 +98,6 @@ fn routed() -> OpenApiRouter<Arc<House>> {
         .routes(routes!(user::one, user::forget))
         .routes(routes!(user::recent))
         .routes(routes!(user::session))
-        .routes(routes!(model::list))
-        .routes(routes!(model::lesson))
         .routes(routes!(events::of_session))
         .routes(routes!(events::of_all))
 }

@@ -254,10 +254,3 @@ fn read(given: &[Box<RawValue>]) -> Answer<Vec<Message>> {
     };
     given.iter().map(|text| text.get()).enumerate().map(one).collect()
 }
-
-/// Which moment of which thread.
-pub(super) fn moment(desk: &Desk, at: &In, seq: Option<Seq>) -> Answer<(Found, komado_core::Address)> {
-    let found = desk.thread(at)?;
-    let address = address(&found, seq);
-    Ok((found, address))
-}

@@ -186,55 +186,11 @@ pub(super) struct View {
     items: Vec<Value>,
 }
 
-/// A part of an output.
-#[derive(ToSchema)]
-pub(super) struct Reading {
-    session: String,
-    thread: String,
-    /// The output.
-    r#ref: String,
-    /// What was read, with a note at its end.
-    text: String,
-    /// The call that reads on; null at the end.
-    next: Option<Value>,
-}
-
-/// A result of a search.
-#[derive(ToSchema)]
-pub(super) struct Found {
-    session: String,
-    thread: String,
-    seq: u32,
-    address: String,
-    score: f64,
-    role: String,
-    tools: Vec<String>,
-    timestamp: String,
-    snippet: String,
-    matches: Vec<String>,
-    in_output: bool,
-    hidden: bool,
-    around: Vec<Value>,
-}
-
-/// Results, the best first.
-#[derive(ToSchema)]
-pub(super) struct Recalled {
-    items: Vec<Found>,
-}
-
 /// A session that was read from its export.
 #[derive(ToSchema)]
 pub(super) struct Imported {
     session: String,
     status: State,
-}
-
-/// What was learned about a model by talking to it; empty when nothing was.
-#[derive(ToSchema)]
-pub(super) struct Learned {
-    about: String,
-    lesson: Option<Value>,
 }
 
 /// A user, and what their sessions add up to.
