@@ -4,9 +4,10 @@ use crate::address::Target;
 use crate::caller::Caller;
 use crate::fault::{Exit, Fault, Missing, Outcome};
 use crate::operation::Operation;
+use crate::stream::{Sink, Streamed};
 use komado_config::Config;
 use komado_core::session::Session;
-use komado_core::{Address, BadId, SessionId, ThreadId};
+use komado_core::{Address, BadId, Seq, SessionId, ThreadId};
 use komado_engine::engine::Found;
 use komado_engine::model::{ModelResolver, Note};
 use komado_engine::{Engine, Thread};
@@ -45,8 +46,21 @@ pub struct Context {
     shared: Arc<Shared>,
     notes: Arc<dyn Fn(&str) + Send + Sync>,
     model_notes: Arc<dyn Fn(Note) + Send + Sync>,
+    /// Hears of entries before they are durable.
+    plan: Arc<dyn Fn(&Planned) -> Outcome + Send + Sync>,
     /// The thread that was last opened to be changed.
     changing: Arc<Mutex<Option<Found>>>,
+}
+
+/// What an operation will journal, and what it will answer then.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Planned {
+    /// The first entry that says what was sent.
+    pub seq: Seq,
+    /// The digest of its line.
+    pub line: String,
+    /// The answer, as JSON.
+    pub answer: String,
 }
 
 /// What all calls of a process share.
@@ -75,6 +89,7 @@ impl Context {
             shared: Arc::default(),
             notes: Arc::new(|_| {}),
             model_notes: Arc::new(|_| {}),
+            plan: Arc::new(|_| Ok(())),
             changing: Arc::default(),
         }
         .noting(notes)
@@ -105,9 +120,25 @@ impl Context {
         operation.run(self).map_err(|fault| self.explained(fault))
     }
 
+    /// Runs an operation whose result is streamed.
+    pub fn stream<S: Streamed>(&self, operation: S, to: &mut dyn Sink<S>) -> Outcome {
+        operation.run(self, to).map_err(|fault| self.explained(fault))
+    }
+
     /// Tells people something that is no part of the result.
     pub fn note(&self, text: impl AsRef<str>) {
         (self.notes)(text.as_ref());
+    }
+
+    /// The same, where `plan` hears of entries before they are made durable; what it refuses is not done.
+    #[must_use]
+    pub fn planning(self, plan: impl Fn(&Planned) -> Outcome + Send + Sync + 'static) -> Self {
+        Self { plan: Arc::new(plan), ..self }
+    }
+
+    /// Tells of entries that will be made durable now.
+    pub(crate) fn plan(&self, planned: &Planned) -> Outcome {
+        (self.plan)(planned)
     }
 
     /// Resolves models as the settings say.

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+pub mod arguments;
 pub mod caller;
 pub mod change;
 pub mod clock;
@@ -17,15 +18,19 @@ pub mod fault;
 pub mod operation;
 pub mod page;
 pub mod span;
+pub mod stream;
 
 mod list;
 
 pub mod edit;
+pub mod journal;
 pub mod session;
 
+pub use arguments::Arguments;
 pub use caller::Caller;
 pub use change::Changed;
-pub use context::{Context, Naming};
+pub use context::{Context, Naming, Planned};
 pub use fault::{Exit, Fault, Missing, Outcome};
 pub use list::{ALL, table};
 pub use operation::{Answer, Effect, Interfaces, Method, Offer, Operation, Reader, Route, Row};
+pub use stream::Streamed;

@@ -1,6 +1,7 @@
 //! The one list of operations.
 
 use crate::edit;
+use crate::journal;
 use crate::operation::{Interfaces, Offer, Row};
 use crate::session;
 
@@ -17,6 +18,14 @@ pub const ALL: &[Row] = &[
     Row::of::<session::RemoveSession>(),
     Row::of::<session::Cleanup>(),
     Row::of::<session::StatsOf>(),
+    Row::streamed::<session::Export>(),
+    Row::of::<journal::Append>(),
+    Row::of::<journal::EntriesOf>(),
+    Row::of::<journal::GetEntry>(),
+    Row::of::<journal::Log>(),
+    Row::streamed::<journal::Show>(),
+    Row::of::<journal::SetUp>(),
+    Row::of::<journal::Redact>(),
     Row::of::<edit::Pin>(),
     Row::of::<edit::Unpin>(),
     Row::of::<edit::Rewind>(),

@@ -1,7 +1,6 @@
 //! Outputs that were too long to be shown: listed, read, searched, taken whole.
 
-use super::call::{Call, In};
-use super::journal;
+use super::call::{Call, In, moment};
 use super::problem::{Answer, Problem};
 use super::take::{Named, Params};
 use super::{shape, stream};
@@ -141,7 +140,7 @@ pub(super) async fn read(
     call.run(move |desk| {
         reads.check()?;
         let at = In { session: of.session, thread: of.thread };
-        let (_, address) = journal::moment(desk, &at, None)?;
+        let (_, address) = moment(desk, &at, None)?;
         let args = Args {
             address,
             reference: Some(of.reference),

@@ -1,7 +1,7 @@
 //! The prompt that takes up an old thread.
 
 use super::desk::Desk;
-use super::tool::{ALL, Answer};
+use super::tool::{ALL, Answer, operate, operations};
 use crate::fault::{Exit, Fault, Outcome};
 use rmcp::model::{JsonObject, Prompt, PromptArgument};
 use serde_json::{Value, json};
@@ -44,6 +44,9 @@ pub(super) fn say(desk: &Desk, name: &str, given: &JsonObject) -> Outcome<String
 }
 
 fn run(desk: &Desk, name: &str, given: JsonObject) -> Outcome<Answer> {
+    if let Some(row) = operations().find(|row| row.name == name) {
+        return operate(row, given, desk);
+    }
     match ALL.iter().find(|row| row.name == name) {
         Some(row) => (row.call)(given, desk),
         None => Ok(Answer::of(Value::Null)),

@@ -64,16 +64,13 @@ impl Row {
 }
 
 /// Every tool, in the order in which they are listed.
-pub(super) const ALL: [Row; 17] = [
+pub(super) const ALL: [Row; 14] = [
     Row::of::<reading::ToolOutputCache>(),
     Row::of::<reading::ToolOutputCacheGrep>(),
     Row::of::<reading::ToolOutputCacheLine>(),
     Row::of::<reading::Recall>(),
     Row::of::<reading::Context>(),
-    Row::of::<reading::Log>(),
-    Row::of::<reading::Show>(),
     Row::of::<threads::Threads>(),
-    Row::of::<writing::Append>(),
     Row::of::<writing::Condense>(),
     Row::of::<writing::Fit>(),
     Row::of::<threads::Fork>(),
@@ -123,7 +120,8 @@ pub(super) fn described(row: &komado_ops::Row) -> Tool {
 pub(super) fn operate(row: &komado_ops::Row, given: JsonObject, desk: &Desk) -> Outcome<Answer> {
     let naming = Naming::Prefix { default: desk.named.clone() };
     let context = desk.app.context.of(desk.guest.clone(), naming);
-    let answer = row.call(given, &context, Reader::Model, |_| Ok(())).map_err(|fault| told(row, fault))?;
+    let answer =
+        row.call(given.into(), &context, Reader::Model, |_| Ok(None)).map_err(|fault| told(row, fault))?;
     let value: Value = serde_json::from_str(&answer.json)?;
     Ok(Answer { text: answer.text.unwrap_or(answer.json), value })
 }
