@@ -65,8 +65,8 @@ impl Arguments {
             let Some(property) = known.get(name) else {
                 let known: Vec<&str> = known.keys().map(String::as_str).collect();
                 return Err(malformed(match &known[..] {
-                    [] => format!("unknown field: {name:?}; this takes none"),
-                    known => format!("unknown field: {name:?}; known are {}", known.join(", ")),
+                    [] => format!("unknown field `{name}`; this takes none"),
+                    known => format!("unknown field `{name}`; known are {}", known.join(", ")),
                 }));
             };
             if !value.get().starts_with(['{', '[']) {

@@ -187,12 +187,12 @@ impl Context {
         }
     }
 
-    /// The folder of a session, for a caller on this machine. Where things lie on a server's disk is told to no key, and
-    /// not over HTTP.
-    pub fn folder(&self, id: &SessionId) -> Option<String> {
+    /// The folder of a session, if it has one, for a caller on this machine. Where things lie on a server's disk is told to
+    /// no key, and not over HTTP.
+    pub fn folder(&self, id: &SessionId) -> Option<Option<String>> {
         let is_here = self.naming != Naming::Exact && self.caller.key.is_none();
-        let files = self.files.as_ref().filter(|_| is_here)?;
-        files.folder(id).ok().map(|folder| folder.display().to_string())
+        let folder = || Some(self.files.as_ref()?.folder(id).ok()?.display().to_string());
+        is_here.then(folder)
     }
 
     /// The same for an operation that changes what is now: a moment in the past cannot be meant.

@@ -18,7 +18,7 @@ impl Render for Made {
             }
             None => say("window: not set; `komado new --window TOKENS` sets it"),
         }
-        self.folder.iter().for_each(|folder| say(format!("folder: {folder}")));
+        self.folder.iter().flatten().for_each(|folder| say(format!("folder: {folder}")));
         say(format!("next: komado append {} \"…\"", self.session));
         Ok(())
     }
@@ -76,7 +76,7 @@ impl Render for Entered {
         if !self.aborted.is_empty() {
             say(format!("child threads aborted with it: {}", self.aborted.join(", ")));
         }
-        self.folder.iter().for_each(|folder| say(format!("folder: {folder}")));
+        self.folder.iter().flatten().for_each(|folder| say(format!("folder: {folder}")));
         say(format!("undo: {}", self.undo));
         self.undo_aborted.iter().for_each(|undo| say(format!("      {undo}")));
         Ok(())
