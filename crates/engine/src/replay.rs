@@ -15,6 +15,7 @@ use komado_core::message::{Message, Role};
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{Meter, Seq, SessionId, ThreadId};
 use komado_store::{MemoryStore, Mode};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ const CACHED: f64 = 0.1;
 const WRITTEN: f64 = 1.25;
 
 /// What came of a conversation, or of many.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Report {
     /// Requests made.
     pub calls: u64,

@@ -23,6 +23,7 @@ pub use usage::{Usage, Used};
 use crate::error::Result;
 use komado_core::session::Session;
 use scan::{Counter, Seen, Told, scan};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A part of a report.
@@ -91,7 +92,7 @@ impl Ask {
 }
 
 /// A report.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Report {
     /// Its first moment.
     pub from: String,

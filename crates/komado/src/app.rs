@@ -3,13 +3,13 @@
 use crate::clock::SystemClock;
 use crate::fault::{Fault, Outcome};
 use crate::paper::{Paper, say};
+use crate::progress::Shown;
 use crate::render::Render;
 use crate::stores;
 use crate::trust::{About, Consents, sessions};
 use crate::verb::trust;
 use komado_config::{Config, ConfigError, InFolder, Sources};
 use komado_core::notation::tamed;
-use komado_core::session::MetaConfig;
 use komado_engine::Engine;
 use komado_ops::{Context, Operation};
 use komado_store::{FileStore, MemoryStore};
@@ -38,6 +38,7 @@ pub(crate) struct Options {
 pub(crate) struct App {
     pub(crate) context: Context,
     pub(crate) paper: Paper,
+    progress: Shown,
 }
 
 impl Deref for App {
@@ -71,12 +72,18 @@ impl App {
     /// Over an engine.
     pub(crate) fn over(engine: Engine, config: Config, files: Option<Arc<FileStore>>, paper: Paper) -> Self {
         let note = |text: &str| say(format!("komado: {text}"));
-        Self { context: Context::new(engine, Arc::new(config), files, note), paper }
+        let progress = Shown::default();
+        let shown = progress.clone();
+        let context = Context::new(engine, Arc::new(config), files, note).showing(move |at| {
+            shown.show(at);
+            Ok(())
+        });
+        Self { context, paper, progress }
     }
 
     /// The same, with other paper.
     pub(crate) fn onto(&self, paper: Paper) -> Self {
-        Self { context: self.context.clone(), paper }
+        Self { context: self.context.clone(), paper, progress: self.progress.clone() }
     }
 
     /// The same for threads of its own, which serve many at once.
@@ -87,7 +94,7 @@ impl App {
     /// The same for a server: over another engine on the same store, and what people should know goes to the log.
     pub(crate) fn for_server(&self, engine: Engine) -> Self {
         let context = self.context.over(engine).noting(|note| tracing::warn!("{note}"));
-        Self { context, paper: Paper::new(self.paper.json) }
+        Self { context, ..self.onto(Paper::new(self.paper.json)) }
     }
 
     /// The same for one call through another door: what its verbs print is kept.
@@ -95,13 +102,20 @@ impl App {
         self.onto(Paper::kept())
     }
 
+    /// Runs an operation, and shows how far it has come.
+    pub(crate) fn run<O: Operation>(&self, operation: O) -> Outcome<O::Output> {
+        let output = self.context.run(operation);
+        self.progress.clear();
+        output
+    }
+
     /// Runs an operation and prints its result.
     pub(crate) fn show<O: Operation<Output: Render>>(&mut self, operation: O) -> Outcome {
-        let output = self.context.run(operation)?;
+        let output = self.run(operation)?;
         self.print(&output)
     }
 
-    /// Prints the result of an operation.
+    /// Prints a result.
     pub(crate) fn print(&mut self, output: &impl Render) -> Outcome {
         match self.paper.json {
             true => output.json(&mut self.paper),
@@ -115,18 +129,6 @@ impl App {
             true => sessions::claim(&self.config.base_dir, &Consents::of_user()),
             false => Ok(()),
         }
-    }
-
-    /// The file store; verbs about folders need it.
-    pub(crate) fn files(&self) -> Outcome<&FileStore> {
-        self.files
-            .as_deref()
-            .ok_or_else(|| Fault::usage("this works on the file store only; set store.url to file:"))
-    }
-
-    /// Why a child of a session made with `own` was not started.
-    pub(crate) fn too_deep(&self, own: &MetaConfig, error: komado_engine::Error, flag: Option<u32>) -> Fault {
-        self.config.too_deep(own, &error, flag).map_or_else(|| error.into(), Fault::from)
     }
 
     /// Tells what the store had to put right on the way.

@@ -125,10 +125,10 @@ async fn walk(client: &Client, session: &str, output: &str) {
     let line =
         tool("tool_output_cache_line", json!({ "ref_id": output, "line_number": 7, "char_offset": 2 })).await;
     assert!(line["text"].as_str().unwrap().contains("小窓のログ"), "{line}");
-    let recalled = tool("recall", json!({ "query": "バグを直して", "k": 3 })).await;
-    assert_eq!(recalled["results"][0]["seq"], 1, "{recalled}");
+    let recalled = tool("recall", json!({ "query": "バグを直して", "limit": 3 })).await;
+    assert_eq!(recalled["items"][0]["seq"], 1, "{recalled}");
     let everywhere = done(client, "recall", json!({ "query": "main.py", "mode": "exact" })).await;
-    assert!(!everywhere["results"].as_array().unwrap().is_empty());
+    assert!(!everywhere["items"].as_array().unwrap().is_empty());
     let context = tool("context", json!({})).await;
     assert_eq!(context["window"], 8000);
     let log = tool("log", json!({ "from": 2, "limit": 3 })).await;
@@ -166,7 +166,7 @@ async fn walk(client: &Client, session: &str, output: &str) {
         tool("thread_end", json!({ "thread": thread, "result": "ok", "chronicle": "調べ終えた" })).await;
     assert_eq!(ended["chronicle"]["text"], "調べ終えた");
     tool("thread_resume", json!({ "thread": thread })).await;
-    tool("thread_abort", json!({ "thread": thread, "why": "もういい" })).await;
+    tool("thread_abort", json!({ "thread": thread, "reason": "もういい" })).await;
     let tree = tool("threads", json!({})).await;
     assert!(tree["threads"].as_array().unwrap().iter().any(|one| one["status"] == "aborted"), "{tree}");
     let back = tool("rewind", json!({ "seq": 6 })).await;

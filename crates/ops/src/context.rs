@@ -5,6 +5,7 @@ use crate::caller::Caller;
 use crate::fault::{Exit, Fault, Missing, Outcome};
 use crate::operation::Operation;
 use crate::stream::{Sink, Streamed};
+use crate::progress::Progress;
 use komado_config::Config;
 use komado_core::session::Session;
 use komado_core::{Address, BadId, Seq, SessionId, ThreadId};
@@ -48,6 +49,7 @@ pub struct Context {
     model_notes: Arc<dyn Fn(Note) + Send + Sync>,
     /// Hears of entries before they are durable.
     plan: Arc<dyn Fn(&Planned) -> Outcome + Send + Sync>,
+    progress: Arc<dyn Fn(Progress) -> Outcome + Send + Sync>,
     /// The thread that was last opened to be changed.
     changing: Arc<Mutex<Option<Found>>>,
 }
@@ -90,6 +92,7 @@ impl Context {
             notes: Arc::new(|_| {}),
             model_notes: Arc::new(|_| {}),
             plan: Arc::new(|_| Ok(())),
+            progress: Arc::new(|_| Ok(())),
             changing: Arc::default(),
         }
         .noting(notes)
@@ -106,7 +109,7 @@ impl Context {
     /// The same for another caller.
     #[must_use]
     pub fn of(&self, caller: Caller, naming: Naming) -> Self {
-        Self { caller, naming, changing: Arc::default(), ..self.clone() }
+        Self { caller, naming, changing: Arc::default(), progress: Arc::new(|_| Ok(())), ..self.clone() }
     }
 
     /// The same over another engine on the same store.
@@ -139,6 +142,17 @@ impl Context {
     /// Tells of entries that will be made durable now.
     pub(crate) fn plan(&self, planned: &Planned) -> Outcome {
         (self.plan)(planned)
+    }
+
+    /// The same where `show` hears how far a long operation has come; what it refuses ends the operation.
+    #[must_use]
+    pub fn showing(self, show: impl Fn(Progress) -> Outcome + Send + Sync + 'static) -> Self {
+        Self { progress: Arc::new(show), ..self }
+    }
+
+    /// Tells how far a long operation has come. A failure means that its result is no longer wanted.
+    pub fn progress(&self, at: Progress) -> Outcome {
+        (self.progress)(at)
     }
 
     /// Resolves models as the settings say.

@@ -12,19 +12,28 @@ pub mod address;
 pub mod arguments;
 pub mod caller;
 pub mod change;
+pub mod choice;
 pub mod clock;
 pub mod context;
 pub mod fault;
 pub mod operation;
 pub mod page;
+pub mod progress;
 pub mod span;
 pub mod stream;
+pub mod usage;
 
 mod list;
 
+pub mod ask;
 pub mod edit;
 pub mod journal;
+pub mod model;
+pub mod output;
+pub mod recall;
 pub mod session;
+pub mod thread;
+pub mod window;
 
 pub use arguments::Arguments;
 pub use caller::Caller;
@@ -34,3 +43,5 @@ pub use fault::{Exit, Fault, Missing, Outcome};
 pub use list::{ALL, table};
 pub use operation::{Answer, Effect, Interfaces, Method, Offer, Operation, Reader, Route, Row};
 pub use stream::Streamed;
+pub use page::Page;
+pub use progress::Progress;

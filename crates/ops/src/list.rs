@@ -1,9 +1,8 @@
 //! The one list of operations.
 
-use crate::edit;
-use crate::journal;
+use crate::ask::Ask;
 use crate::operation::{Interfaces, Offer, Row};
-use crate::session;
+use crate::{edit, journal, model, output, recall, session, thread, window};
 
 /// Every operation, in the order in which interfaces list them.
 pub const ALL: &[Row] = &[
@@ -32,6 +31,38 @@ pub const ALL: &[Row] = &[
     Row::of::<edit::Revert>(),
     Row::of::<edit::Truncate>(),
     Row::of::<edit::Trim>(),
+    Row::of::<window::ReadContext>(),
+    Row::of::<window::Fit>(),
+    Row::of::<window::Plan>(),
+    Row::of::<window::Condense>(),
+    Row::of::<window::Diff>(),
+    Row::of::<thread::ListThreads>(),
+    Row::of::<thread::DrawThreads>(),
+    Row::of::<thread::Fork>(),
+    Row::of::<thread::StartThread>(),
+    Row::of::<thread::TellThread>(),
+    Row::of::<thread::EndThread>(),
+    Row::of::<thread::AbortThread>(),
+    Row::of::<thread::PauseThread>(),
+    Row::of::<thread::ResumeThread>(),
+    Row::of::<thread::BalanceThread>(),
+    Row::of::<thread::ReadChronicle>(),
+    Row::of::<thread::WriteChronicle>(),
+    Row::of::<thread::RunThread>(),
+    Row::of::<Ask>(),
+    Row::of::<output::ListOutputs>(),
+    Row::of::<output::ReadOutput>(),
+    Row::of::<output::ToolOutputCache>(),
+    Row::of::<output::ToolOutputCacheGrep>(),
+    Row::of::<output::ToolOutputCacheLine>(),
+    Row::of::<recall::Recall>(),
+    Row::of::<recall::RecallSession>(),
+    Row::of::<model::ListModels>(),
+    Row::of::<model::ListLessons>(),
+    Row::of::<model::ForgetLesson>(),
+    Row::of::<model::ModelOfSession>(),
+    Row::of::<model::UpdateModels>(),
+    Row::of::<model::ExplainError>(),
 ];
 
 /// The list as a Markdown table: what `docs/operations.md` shows.

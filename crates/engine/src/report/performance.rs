@@ -13,6 +13,7 @@ use komado_core::journal::{Edit, EditKind, Entry, Reply};
 use komado_core::message::{Message, Role};
 use komado_core::session::{Session, State};
 use komado_core::{Seq, ThreadId};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -68,7 +69,7 @@ impl Row for Deeds {
 }
 
 /// What is told of a model. A rate without anything to count is absent, and so is a time that nobody journaled.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Performed {
     /// The model; `all` for all of them.
     pub model: String,
@@ -180,7 +181,7 @@ impl Row for ToolDeeds {
 }
 
 /// What is told of a tool.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct ToolUsed {
     /// Its name.
     pub tool: String,
@@ -210,7 +211,7 @@ impl ToolDeeds {
 }
 
 /// The part of a report about performance.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Performance {
     /// All models together.
     pub overall: Performed,

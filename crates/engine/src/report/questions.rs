@@ -9,6 +9,7 @@ use super::scan::{Counter, NOBODY, Seen, Told, is_asked_by_a_person};
 use super::sketch::round;
 use komado_core::journal::Entry;
 use komado_core::session::Session;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Bytes of a question; what is longer is something that was pasted.
@@ -17,7 +18,7 @@ const LONGEST: usize = 4_000;
 const LINES: usize = 30;
 
 /// A common question.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Question {
     /// As it was first asked.
     pub question: String,
@@ -36,7 +37,7 @@ pub struct Question {
 }
 
 /// The part of a report about questions.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Questions {
     /// Questions in all.
     pub asked: u64,

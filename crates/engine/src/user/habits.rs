@@ -12,6 +12,7 @@ use komado_core::head::Source;
 use komado_core::journal::{Entry, Record, Reply};
 use komado_core::session::{Counters, Session};
 use komado_store::{Journal, Mode, Query};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -23,7 +24,7 @@ const REMEMBERED: usize = 2_000;
 const QUESTION: usize = 80;
 
 /// A name and how often it came.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 pub struct Share {
     /// The name.
     pub name: String,
@@ -32,7 +33,7 @@ pub struct Share {
 }
 
 /// What is known of a user's conversations.
-#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, JsonSchema)]
 pub struct Habits {
     /// The name.
     pub user: String,

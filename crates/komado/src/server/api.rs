@@ -8,23 +8,19 @@ mod answers;
 mod call;
 mod document;
 mod events;
-mod model;
 mod operation;
 mod output;
 mod page;
 pub(crate) mod problem;
 mod report;
-mod search;
 mod shape;
 mod stream;
 mod tag;
 mod take;
 #[cfg(test)]
 mod tests;
-mod thread;
 mod transfer;
 mod user;
-mod view;
 
 use super::House;
 use crate::fault::Outcome;
@@ -86,34 +82,12 @@ pub(crate) fn forget_session(base_dir: &Path, id: &SessionId) -> Outcome {
 fn routed() -> OpenApiRouter<Arc<House>> {
     OpenApiRouter::with_openapi(Top::openapi())
         .routes(routes!(report::report))
-        .routes(routes!(thread::list))
-        .routes(routes!(thread::tree))
-        .routes(routes!(thread::start))
-        .routes(routes!(thread::end))
-        .routes(routes!(thread::abort))
-        .routes(routes!(thread::pause))
-        .routes(routes!(thread::resume))
-        .routes(routes!(thread::tell))
-        .routes(routes!(thread::balance))
-        .routes(routes!(thread::chronicle, thread::write_chronicle))
-        .routes(routes!(thread::fork))
-        .routes(routes!(view::context))
-        .routes(routes!(view::plan))
-        .routes(routes!(view::fit))
-        .routes(routes!(view::condense))
-        .routes(routes!(output::list))
-        .routes(routes!(output::read))
         .routes(routes!(output::whole))
-        .routes(routes!(search::recall))
-        .routes(routes!(search::recall_all))
-        .routes(routes!(search::diff))
         .routes(routes!(transfer::import))
         .routes(routes!(user::list))
         .routes(routes!(user::one, user::forget))
         .routes(routes!(user::recent))
         .routes(routes!(user::session))
-        .routes(routes!(model::list))
-        .routes(routes!(model::lesson))
         .routes(routes!(events::of_session))
         .routes(routes!(events::of_all))
 }

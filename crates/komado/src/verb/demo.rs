@@ -4,6 +4,7 @@
 //! of the program. Everything else is real: the journal, the requests and the server that counts and refuses them, the
 //! edits, the folder that is left behind.
 
+mod dice;
 mod errand;
 mod hand;
 mod ladder;
@@ -54,7 +55,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     if kept.is_none() {
         app.claim()?;
     }
-    let App { context: komado_ops::Context { config, engine, files, .. }, paper } = app;
+    let App { context: komado_ops::Context { config, engine, files, .. }, paper, .. } = app;
     let (engine, files) = match &kept {
         Some((engine, files)) => (engine, &**files),
         None => (

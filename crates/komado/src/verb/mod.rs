@@ -2,21 +2,17 @@
 
 pub(crate) mod append;
 pub(crate) mod ask;
-pub(crate) mod bench;
 pub(crate) mod chat;
 pub(crate) mod cleanup;
 pub(crate) mod completions;
 pub(crate) mod condense;
 pub(crate) mod config;
 pub(crate) mod confine;
-pub(crate) mod context;
 pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod explain_error;
 pub(crate) mod export;
-pub(crate) mod fit;
-pub(crate) mod fork;
 pub(crate) mod import;
 pub(crate) mod key;
 pub(crate) mod log;
@@ -40,5 +36,4 @@ pub(crate) mod trust;
 pub(crate) mod user;
 pub(crate) mod work;
 
-mod change;
 mod talks;

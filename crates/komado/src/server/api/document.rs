@@ -90,7 +90,10 @@ fn operation(row: &Row, route: &Path, generator: &mut SchemaGenerator) -> Value 
     let mut request = (row.request)(generator).to_value();
     let about = request["description"].as_str().unwrap_or(row.title).replace('\n', " ");
     let mut required: Vec<String> = serde_json::from_value(request["required"].take()).unwrap_or_default();
-    let Value::Object(mut fields) = request["properties"].take() else { return Value::Null };
+    let mut fields = match request["properties"].take() {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
     let names: Vec<String> = fields.keys().filter(|name| is_in_path(route, name)).cloned().collect();
     required.retain(|name| !names.contains(name));
     let mut parameters: Vec<Value> = Vec::new();

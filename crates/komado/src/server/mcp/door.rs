@@ -10,7 +10,7 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, GetPromptRequestParams,
     GetPromptResponse, GetPromptResult, Implementation, ListPromptsResult, ListResourceTemplatesResult,
     ListResourcesResult, ListToolsResult, PaginatedRequestParams, PromptMessage, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, Role, ServerCapabilities, ServerConfig, Tool,
+    ReadResourceResponse, ReadResourceResult, Role, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -82,9 +82,7 @@ impl ServerHandler for Door {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = tool::ALL.iter().map(|row| (row.tool)());
-        let tools: Vec<Tool> = tools.chain(tool::operations().map(tool::described)).collect();
-        Ok(ListToolsResult::with_all_items(tools))
+        Ok(ListToolsResult::with_all_items(tool::all()))
     }
 
     async fn call_tool(
@@ -93,15 +91,11 @@ impl ServerHandler for Door {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let given = request.arguments.unwrap_or_default();
-        let operation = tool::operations().find(|row| row.name == request.name);
-        let answer = if let Some(row) = operation {
-            self.at_desk(&context, move |desk| tool::operate(row, given, desk)).await?
-        } else if let Some(row) = tool::ALL.iter().find(|row| row.name == request.name) {
-            self.at_desk(&context, move |desk| (row.call)(given, desk)).await?
-        } else {
+        let Some(row) = tool::find(&request.name) else {
             let why = format!("there is no tool {:?}; tools/list has them all", request.name);
             return Err(ErrorData::new(ErrorCode::INVALID_PARAMS, why, None));
         };
+        let answer = self.at_desk(&context, move |desk| tool::operate(row, given, desk)).await?;
         let result = match answer {
             Ok(answer) => {
                 let mut result = CallToolResult::success(vec![ContentBlock::text(answer.text)]);

@@ -1,34 +1,12 @@
-//! The list of tools, and what each of them is made of.
-//!
-//! A tool is a type: its fields are the arguments, their doc comments the words in the schema. Fields that are not there are
-//! refused by name.
+//! Operations as tools: their schemas are those of their types, and arguments that are not in them are refused by name.
 
 use super::desk::Desk;
 use super::effect::hints;
-use super::{reading, threads, writing};
 use crate::fault::{Exit, Fault, Outcome};
-use komado_ops::{Effect, Missing, Naming, Reader};
-use rmcp::handler::server::common::schema_for_type;
+use komado_ops::{Missing, Reader, Row};
 use rmcp::model::{JsonObject, Tool};
-use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
-
-/// What a client may ask for.
-pub(super) trait Errand: DeserializeOwned + JsonSchema + 'static {
-    /// The verb's name.
-    const NAME: &'static str;
-    /// The same, for people.
-    const TITLE: &'static str;
-    /// What it does, for the model that chooses.
-    const ABOUT: &'static str;
-    /// What it does to a session.
-    const EFFECT: Effect;
-
-    /// Does it.
-    fn run(self, desk: &Desk) -> Outcome<Answer>;
-}
 
 /// What a tool gives back: words, and the same for programs.
 #[derive(Clone, PartialEq, Debug)]
@@ -39,71 +17,23 @@ pub(super) struct Answer {
     pub(super) value: Value,
 }
 
-impl Answer {
-    /// What says the same to both.
-    pub(super) fn of(value: Value) -> Self {
-        Self { text: value.to_string(), value }
-    }
+/// Every tool.
+pub(super) fn all() -> Vec<Tool> {
+    operations().map(described).collect()
 }
 
-/// A tool, ready to be listed and called.
-#[derive(Clone, Copy)]
-pub(super) struct Row {
-    /// Its name.
-    pub(super) name: &'static str,
-    /// Its definition.
-    pub(super) tool: fn() -> Tool,
-    /// Calls it.
-    pub(super) call: fn(JsonObject, &Desk) -> Outcome<Answer>,
-}
-
-impl Row {
-    const fn of<E: Errand>() -> Self {
-        Self { name: E::NAME, tool: define::<E>, call: call::<E> }
-    }
-}
-
-/// Every tool, in the order in which they are listed.
-pub(super) const ALL: [Row; 14] = [
-    Row::of::<reading::ToolOutputCache>(),
-    Row::of::<reading::ToolOutputCacheGrep>(),
-    Row::of::<reading::ToolOutputCacheLine>(),
-    Row::of::<reading::Recall>(),
-    Row::of::<reading::Context>(),
-    Row::of::<threads::Threads>(),
-    Row::of::<writing::Condense>(),
-    Row::of::<writing::Fit>(),
-    Row::of::<threads::Fork>(),
-    Row::of::<threads::ThreadStart>(),
-    Row::of::<threads::ThreadTell>(),
-    Row::of::<threads::ThreadEnd>(),
-    Row::of::<threads::ThreadAbort>(),
-    Row::of::<threads::ThreadResume>(),
-];
-
-fn define<E: Errand>() -> Tool {
-    let mut schema = schema_for_type::<E>().as_ref().clone();
-    // The type's own name and comment say nothing that the tool's do not.
-    schema.remove("title");
-    schema.remove("description");
-    Tool::new(E::NAME, E::ABOUT, schema).with_title(E::TITLE).with_annotations(hints(E::EFFECT, E::TITLE))
-}
-
-fn call<E: Errand>(given: JsonObject, desk: &Desk) -> Outcome<Answer> {
-    // An argument that is null is one that was left out.
-    let given: JsonObject = given.into_iter().filter(|(_, value)| !value.is_null()).collect();
-    let errand: E = serde_json::from_value(Value::Object(given))
-        .map_err(|error| Fault::input(format!("the arguments of {} cannot be taken: {error}", E::NAME)))?;
-    errand.run(desk)
+/// Finds a tool.
+pub(super) fn find(name: &str) -> Option<&'static Row> {
+    operations().find(|row| row.name == name)
 }
 
 /// The operations that are offered as tools.
-pub(super) fn operations() -> impl Iterator<Item = &'static komado_ops::Row> {
+fn operations() -> impl Iterator<Item = &'static Row> {
     komado_ops::ALL.iter().filter(|row| row.interfaces.mcp.get().is_some())
 }
 
 /// An operation as a tool: its schema is that of its type.
-pub(super) fn described(row: &komado_ops::Row) -> Tool {
+fn described(row: &Row) -> Tool {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let mut schema = (row.request)(&mut settings.into_generator()).to_value();
     let Some(fields) = schema.as_object_mut() else { return Tool::default() };
@@ -117,17 +47,14 @@ pub(super) fn described(row: &komado_ops::Row) -> Tool {
 }
 
 /// Runs an operation for a client.
-pub(super) fn operate(row: &komado_ops::Row, given: JsonObject, desk: &Desk) -> Outcome<Answer> {
-    let naming = Naming::Prefix { default: desk.named.clone() };
-    let context = desk.app.context.of(desk.guest.clone(), naming);
-    let answer =
-        row.call(given.into(), &context, Reader::Model, |_| Ok(None)).map_err(|fault| told(row, fault))?;
+pub(super) fn operate(row: &Row, given: JsonObject, desk: &Desk) -> Outcome<Answer> {
+    let answer = row.call(given.into(), &desk.context(), Reader::Model, |_| Ok(None)).map_err(|fault| told(row, fault))?;
     let value: Value = serde_json::from_str(&answer.json)?;
     Ok(Answer { text: answer.text.unwrap_or(answer.json), value })
 }
 
 /// A failure in the words of this interface.
-fn told(row: &komado_ops::Row, fault: Fault) -> Fault {
+fn told(row: &Row, fault: Fault) -> Fault {
     match (fault.what_is_missing(), fault.exit()) {
         (Some(Missing::Session(_)), _) => fault.and("`sessions` lists them".to_owned()),
         (_, Exit::Malformed) => {
@@ -144,27 +71,14 @@ mod tests {
     use crate::app::{App, Options};
     use crate::server::Caller;
     use serde_json::json;
-    use std::collections::HashSet;
-
-    /// Every tool that is offered.
-    fn tools() -> Vec<Tool> {
-        ALL.iter().map(|row| (row.tool)()).chain(operations().map(described)).collect()
-    }
-
-    /// Calls a tool by its name.
-    fn run(desk: &Desk, name: &str, given: Value) -> Outcome<Answer> {
-        let given = given.as_object().unwrap().clone();
-        match ALL.iter().find(|row| row.name == name) {
-            Some(row) => (row.call)(given, desk),
-            None => operate(operations().find(|row| row.name == name).unwrap(), given, desk),
-        }
-    }
+    use std::collections::{BTreeSet, HashSet};
 
     #[test]
     fn every_schema_is_strict_and_every_argument_is_explained() {
         let mut names = HashSet::new();
-        for tool in tools() {
+        for tool in all() {
             assert!(names.insert(tool.name.clone()), "{} is there twice", tool.name);
+            assert!(find(&tool.name).is_some());
             assert_eq!(tool.input_schema["type"], "object", "{}", tool.name);
             assert_eq!(tool.input_schema["additionalProperties"], false, "{}", tool.name);
             let about = tool.description.as_deref().unwrap_or_default();
@@ -178,22 +92,14 @@ mod tests {
 
     #[test]
     fn what_changes_nothing_says_so_and_nothing_else_does() {
-        let reading = [
-            "context",
-            "log",
-            "recall",
-            "sessions",
-            "show",
-            "threads",
-            "tool_output_cache",
-            "tool_output_cache_grep",
-            "tool_output_cache_line",
-        ];
-        let reads = |tool: &&Tool| hints(tool).read_only_hint == Some(true);
-        let mut names: Vec<String> = tools().iter().filter(reads).map(|tool| tool.name.to_string()).collect();
-        names.sort();
-        assert_eq!(names, reading);
-        assert!(tools().iter().all(|tool| hints(tool).open_world_hint == Some(false)));
+        let hints = |tool: &Tool| tool.annotations.clone().unwrap();
+        let tools = all();
+        let reads = tools.iter().filter(|tool| hints(tool).read_only_hint == Some(true));
+        let reads: BTreeSet<&str> = reads.map(|tool| tool.name.as_ref()).collect();
+        let outputs = ["tool_output_cache", "tool_output_cache_grep", "tool_output_cache_line"];
+        let others = ["recall", "context", "log", "show", "sessions", "threads"];
+        assert_eq!(reads, outputs.into_iter().chain(others).collect());
+        assert!(tools.iter().all(|tool| hints(tool).open_world_hint == Some(false)));
     }
 
     #[test]
@@ -205,36 +111,39 @@ mod tests {
             named: None,
         };
         let (ann, bob) = (desk("ann"), desk("bob"));
+        let run = |desk: &Desk, name: &str, given: Value| {
+            operate(find(name).unwrap(), given.as_object().unwrap().clone(), desk)
+        };
         assert!(run(&ann, "new", json!({ "user": "bob", "window": 4000 })).is_err());
         let made = run(&ann, "new", json!({ "window": 4000 })).unwrap();
         let hers = made.value["session"].as_str().unwrap().to_owned();
         run(&ann, "append", json!({ "session": hers, "text": "the secret is 合言葉" })).unwrap();
-        for tool in tools() {
+        for tool in all() {
             let mut given = plausible(&tool);
             if given.contains_key("session") {
                 given.insert("session".into(), json!(hers));
             }
-            let said = run(&bob, &tool.name, Value::Object(given));
+            let said = operate(find(&tool.name).unwrap(), given, &bob);
             let text = match &said {
                 Ok(answer) => format!("{} {}", answer.text, answer.value),
                 Err(fault) => fault.message().to_owned(),
             };
             assert!(!text.contains("合言葉"), "{}: {text}", tool.name);
-            match &*tool.name {
+            match tool.name.as_ref() {
                 "new" | "sessions" => assert!(!text.contains(&hers), "{}: {text}", tool.name),
                 _ => assert!(said.is_err() && text.contains("there is no session"), "{}: {text}", tool.name),
             }
         }
         let wide = run(&bob, "recall", json!({ "query": "secret" })).unwrap();
-        assert_eq!(wide.value["results"], json!([]));
-        assert_eq!(run(&ann, "recall", json!({ "query": "secret" })).unwrap().value["results"][0]["seq"], 1);
+        assert_eq!(wide.value["items"], json!([]));
+        assert_eq!(run(&ann, "recall", json!({ "query": "secret" })).unwrap().value["items"][0]["seq"], 1);
         // A session that the key lists is searched, too, with a user of one's own or without.
         for user in [Some("bob".to_owned()), None] {
             let guest = Caller { user, sessions: vec!["gone".into(), hers.clone()], ..bob.guest.clone() };
             let listed = Desk { guest, app: app(dir.path()).shared(), named: None };
             let wide = run(&listed, "recall", json!({ "query": "secret" })).unwrap();
-            assert_eq!(wide.value["results"].as_array().unwrap().len(), 1);
-            assert_eq!(wide.value["results"][0]["session"], hers);
+            assert_eq!(wide.value["items"].as_array().unwrap().len(), 1);
+            assert_eq!(wide.value["items"][0]["session"], hers);
         }
         for uri in ["", "/journal", "/thread/root"] {
             assert!(resource::read(&bob, &format!("komado://session/{hers}{uri}")).is_err(), "{uri}");
@@ -268,9 +177,5 @@ mod tests {
             given.insert("session".into(), Value::Null);
         }
         given
-    }
-
-    fn hints(tool: &Tool) -> rmcp::model::ToolAnnotations {
-        tool.annotations.clone().unwrap()
     }
 }

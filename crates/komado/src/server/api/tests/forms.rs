@@ -20,7 +20,7 @@ async fn whatever_does_not_fit_is_named() {
         ("/sessions/s/threads/root/view?seq=99", 404, "@99"),
         ("/sessions/s/threads/root/entries/99", 404, "@99"),
         ("/sessions/s/threads/root/outputs/@1?regex=true", 422, "grep"),
-        ("/sessions/s/recall?q=%5B&how=regex", 422, "unclosed"),
+        ("/sessions/s/recall?query=%5B&mode=regex", 422, "unclosed"),
         ("/nowhere", 404, "/api/v1/nowhere"),
         ("/sessions/s/threads/root/nowhere", 404, "nowhere"),
     ] {

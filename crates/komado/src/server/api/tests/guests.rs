@@ -14,8 +14,11 @@ fn elsewhere(method: &str, path: &str) -> Option<(&'static str, Option<Value>, &
         ("get", "/api/v1/report") => ("", None, &[200]),
         ("get", "/api/v1/stats") => ("", None, &[200]),
         ("post", "/api/v1/cleanup") => ("", Some(json!({ "days": 0 })), &[403]),
-        ("get", "/api/v1/recall") => ("?q=%E9%9D%92%E3%81%84%E9%8D%B54711&how=exact", None, &[200]),
+        ("get", "/api/v1/recall") => ("?query=%E9%9D%92%E3%81%84%E9%8D%B54711&mode=exact", None, &[200]),
         ("get", "/api/v1/models") => ("", None, &[200]),
+        ("get", "/api/v1/models/learned") => ("", None, &[403]),
+        ("delete", "/api/v1/models/learned") => ("?about=m", None, &[403]),
+        ("post", "/api/v1/explain-error") => ("", Some(json!({ "status": 400, "body": "x" })), &[200]),
         ("get", "/api/v1/lessons") => ("?session=of-ann", None, &[404]),
         ("get", "/api/v1/events") => ("", None, &[200]),
         ("post", "/api/v1/import") => ("", None, &[403]),
@@ -62,7 +65,7 @@ fn filled(path: &str, operation: &Value, session: &str) -> String {
         }
     }
     let path = path.replace("{session}", session).replace("{thread}", "root").replace("{seq}", "1");
-    let path = path.replace("{reference}", "@1").replacen("/api/v1", "", 1);
+    let path = path.replace("{ref_id}", "@1").replacen("/api/v1", "", 1);
     if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
 }
 
@@ -159,11 +162,11 @@ async fn a_listed_session_and_a_key_that_sees_all_open_what_they_say() {
         place.with("GET", &format!("/sessions/{HERS}"), &key, None).await.ok(200);
         let listed = place.with("GET", "/sessions", &key, None).await.ok(200);
         assert_eq!(listed["items"].as_array().unwrap().len(), 1);
-        let found = place.with("GET", "/recall?q=4711&how=exact", &key, None).await.ok(200);
+        let found = place.with("GET", "/recall?query=4711&mode=exact", &key, None).await.ok(200);
         assert!(!found["items"].as_array().unwrap().is_empty());
     }
     let key = [("x-komado-key", eve.as_str())];
-    place.with("GET", "/recall?q=4711&user=ann", &key, None).await.problem(403);
+    place.with("GET", "/recall?query=4711&user=ann", &key, None).await.problem(403);
     place.with("POST", "/sessions", &key, Some(&json!({ "user": "ann", "window": 1000 }))).await.problem(403);
     let made = place.with("POST", "/sessions", &key, Some(&json!({ "window": 1000 }))).await.ok(201);
     assert_eq!(made["user"], "eve");

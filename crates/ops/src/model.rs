@@ -1,0 +1,15 @@
+//! What is known about models, what was learned by talking to them, and what their errors mean.
+
+mod explain;
+mod forget;
+mod learned;
+mod lesson;
+mod list;
+mod update;
+
+pub use explain::{ExplainError, Explained, Remedy};
+pub use forget::{ForgetLesson, Forgotten};
+pub use learned::{Learned, ListLessons};
+pub use lesson::{ModelLesson, ModelOfSession, SessionLesson};
+pub use list::{ListModels, Model, Price};
+pub use update::{Difference, ModelChange, UpdateModels, Updated};

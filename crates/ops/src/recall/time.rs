@@ -1,0 +1,62 @@
+//! Times as people write them: a day, a moment, or how long ago.
+
+use crate::clock::stamp;
+use crate::{Fault, Outcome};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+/// The first moment that is meant.
+pub(super) fn since(text: &str, now: &str) -> Outcome<String> {
+    time("since", text, now, SignedDuration::ZERO)
+}
+
+/// The last moment that is meant: of a day, its end.
+pub(super) fn until(text: &str, now: &str) -> Outcome<String> {
+    time("until", text, now, SignedDuration::from_hours(24) - SignedDuration::from_micros(1))
+}
+
+/// A time as entries write it; of a whole day the moment `into` it.
+fn time(name: &str, text: &str, now: &str, into: SignedDuration) -> Outcome<String> {
+    let wrong = || {
+        let forms = "2024-01-15, 2024-01-15T10:30:00Z, or 3h, 2d, 1w ago";
+        Fault::usage(format!("{name} {text:?} is no time; write {forms}"))
+    };
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Ok(stamp(time));
+    }
+    if let Ok(date) = text.parse::<Date>() {
+        let day = date.to_zoned(TimeZone::UTC).map_err(|_| wrong())?.timestamp();
+        return Ok(stamp(day.checked_add(into).map_err(|_| wrong())?));
+    }
+    let unit = match text.chars().last() {
+        Some('m') => 60,
+        Some('h') => 3600,
+        Some('d') => 24 * 3600,
+        Some('w') => 7 * 24 * 3600,
+        _ => return Err(wrong()),
+    };
+    let count: i64 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
+    let seconds = count.checked_mul(unit).filter(|seconds| *seconds >= 0).ok_or_else(wrong)?;
+    let now: Timestamp = now.parse().map_err(|_| wrong())?;
+    Ok(stamp(now.checked_sub(SignedDuration::from_secs(seconds)).map_err(|_| wrong())?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_days_moments_or_spans() {
+        let now = "2024-02-01T00:00:00.000000Z";
+        let after = |text: &str| time("since", text, now, SignedDuration::from_hours(1)).unwrap();
+        assert_eq!(since("2024-01-15", now).unwrap(), "2024-01-15T00:00:00.000000Z");
+        assert_eq!(after("2024-01-15"), "2024-01-15T01:00:00.000000Z");
+        assert_eq!(after("2024-01-15T12:00:00+09:00"), "2024-01-15T03:00:00.000000Z");
+        assert_eq!(after("2h"), "2024-01-31T22:00:00.000000Z");
+        assert!(after("2h") < after("1m"));
+        for wrong in ["", "yesterday", "3x", "-1d", "99999999999999999d", "窓", "日"] {
+            assert!(until(wrong, now).is_err(), "{wrong}");
+        }
+    }
+}
