@@ -21,6 +21,7 @@ pub mod page;
 pub mod progress;
 pub mod span;
 pub mod stream;
+pub mod tools;
 pub mod usage;
 
 mod list;
@@ -42,6 +43,6 @@ pub use context::{Context, Naming, Planned};
 pub use fault::{Exit, Fault, Missing, Outcome};
 pub use list::{ALL, table};
 pub use operation::{Answer, Effect, Interfaces, Method, Offer, Operation, Reader, Route, Row};
-pub use stream::Streamed;
 pub use page::Page;
 pub use progress::Progress;
+pub use stream::Streamed;

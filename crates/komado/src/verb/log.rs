@@ -5,6 +5,7 @@ use crate::fault::Outcome;
 use crate::paper::Ink;
 use clap::Args as ClapArgs;
 use komado_core::{Address, Seq};
+use komado_engine::engine::Found;
 use komado_ops::address::{AtMoment, AtThread};
 use komado_ops::journal::{EntriesOf, Log};
 
@@ -24,6 +25,14 @@ pub(crate) struct Args {
     /// Do not shorten long texts
     #[arg(long)]
     full: bool,
+}
+
+impl Args {
+    /// The last entries of a thread.
+    pub(super) fn last(found: &Found, last: u32) -> Self {
+        let (session, thread) = (found.session.clone(), Some(found.thread.clone()));
+        Self { address: Address { session, thread, seq: None }, from: 1, last: Some(last), full: false }
+    }
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {

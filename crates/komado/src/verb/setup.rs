@@ -6,6 +6,7 @@ use clap::Args as ClapArgs;
 use komado_core::raw::Raw;
 use komado_ops::address::AtThread;
 use komado_ops::journal::SetUp;
+use komado_ops::tools::ToolDefinitions;
 use serde_json::value::RawValue;
 use std::path::{Path, PathBuf};
 
@@ -37,16 +38,16 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let Args { at, given, dialect } = args;
-    let value = |raw: Raw| RawValue::from_string(raw.get().to_owned());
-    let tools = given.tools.as_deref().map(read_tools).transpose()?.map(value).transpose()?;
+    let tools = given.tools.as_deref().map(read_tools).transpose()?;
     let params = given.params.as_deref().map(|path| read(path, '{', "a JSON object")).transpose()?;
-    let params = params.map(value).transpose()?;
+    let params = params.map(|raw| RawValue::from_string(raw.get().to_owned())).transpose()?;
     app.show(SetUp { at, system: given.system, tools, params, dialect: Some(dialect) })
 }
 
 /// Tool definitions from a file.
-pub(super) fn read_tools(path: &Path) -> Outcome<Raw> {
-    read(path, '[', "a JSON array")
+pub(super) fn read_tools(path: &Path) -> Outcome<ToolDefinitions> {
+    let raw = read(path, '[', "a JSON array")?;
+    raw.try_into().map_err(|why| Fault::input(format!("{}: {why}", path.display())))
 }
 
 fn read(path: &Path, first: char, what: &str) -> Outcome<Raw> {

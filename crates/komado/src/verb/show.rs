@@ -12,10 +12,10 @@ use komado_ops::stream::Sink;
 pub(crate) struct Args {
     /// The session, SESSION/THREAD, or a moment SESSION@SEQ
     #[arg(value_name = "ADDRESS")]
-    at: AtMoment,
+    pub(super) at: AtMoment,
     /// Do not shorten long texts
     #[arg(long)]
-    full: bool,
+    pub(super) full: bool,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {

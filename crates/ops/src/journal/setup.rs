@@ -3,6 +3,7 @@
 use crate::address::AtThread;
 use crate::arguments::malformed;
 use crate::change::{self, Change, Changed};
+use crate::tools::ToolDefinitions;
 use crate::{Context, Effect, Fault, Interfaces, Offer, Operation, Outcome, Route};
 use komado_core::journal::{Entry, Setup};
 use komado_core::openai;
@@ -23,8 +24,7 @@ pub struct SetUp {
     /// The system prompt.
     pub system: Option<String>,
     /// Tool definitions.
-    #[schemars(with = "Option<Vec<Map<String, Value>>>")]
-    pub tools: Option<Box<RawValue>>,
+    pub tools: Option<ToolDefinitions>,
     /// Other parameters of the request.
     #[schemars(with = "Option<Map<String, Value>>")]
     pub params: Option<Box<RawValue>>,
@@ -49,8 +49,8 @@ impl Operation for SetUp {
         if system.is_none() && tools.is_none() && params.is_none() {
             return Err(Fault::usage("nothing is set up: give system, tools or params"));
         }
-        let tools = tools.as_deref().map(|tools| raw("tools", tools, '[')).transpose()?;
-        let params = params.as_deref().map(|params| raw("params", params, '{')).transpose()?;
+        let tools = tools.map(Raw::from);
+        let params = params.as_deref().map(object).transpose()?;
         let form = dialect.unwrap_or_else(|| openai::DIALECT.to_owned());
         let dialect = (tools.is_some() || params.is_some()).then_some(form);
         change::make(
@@ -74,19 +74,12 @@ impl Operation for SetUp {
     }
 }
 
-/// A value as the journal keeps it: an object that begins with `first`, or a list of objects.
-fn raw(name: &str, given: &RawValue, first: char) -> Outcome<Raw> {
-    let wrong = |name: &str| malformed(format!("{name} is not a JSON object"));
-    if !given.get().starts_with(first) {
-        return Err(if first == '[' { malformed("tools is not a list") } else { wrong(name) });
+/// Parameters as the journal keeps them.
+fn object(given: &RawValue) -> Outcome<Raw> {
+    match given.get().starts_with('{') {
+        true => Ok(Raw::from_value(given)),
+        false => Err(malformed("params is not a JSON object")),
     }
-    if first == '[' {
-        let list: Vec<&RawValue> = serde_json::from_str(given.get())?;
-        if let Some(i) = list.iter().position(|one| !one.get().starts_with('{')) {
-            return Err(wrong(&format!("{name}[{i}]")));
-        }
-    }
-    Raw::parse(given.get()).map_err(|error| malformed(format!("{name}: {error}")))
 }
 
 /// The setup in force; what is not given anew is carried over.
