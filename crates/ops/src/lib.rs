@@ -42,6 +42,6 @@ pub use context::{Context, Naming, Planned};
 pub use fault::{Exit, Fault, Missing, Outcome};
 pub use list::{ALL, table};
 pub use operation::{Answer, Effect, Interfaces, Method, Offer, Operation, Reader, Route, Row};
-pub use stream::Streamed;
 pub use page::Page;
 pub use progress::Progress;
+pub use stream::Streamed;

@@ -48,7 +48,9 @@ fn described(row: &Row) -> Tool {
 
 /// Runs an operation for a client.
 pub(super) fn operate(row: &Row, given: JsonObject, desk: &Desk) -> Outcome<Answer> {
-    let answer = row.call(given.into(), &desk.context(), Reader::Model, |_| Ok(None)).map_err(|fault| told(row, fault))?;
+    let answer = row
+        .call(given.into(), &desk.context(), Reader::Model, |_| Ok(None))
+        .map_err(|fault| told(row, fault))?;
     let value: Value = serde_json::from_str(&answer.json)?;
     Ok(Answer { text: answer.text.unwrap_or(answer.json), value })
 }
