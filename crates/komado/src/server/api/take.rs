@@ -13,7 +13,6 @@ use http::request::Parts;
 use komado_ops::Arguments;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use serde_json::value::RawValue;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -45,18 +44,6 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
             Ok(Query(params)) => Ok(Self(params)),
             Err(error) => Err(Problem::bad(error.body_text())),
         }
-    }
-}
-
-/// A JSON body that must be there.
-pub(super) struct Body<T>(pub(super) T);
-
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
-    type Rejection = Problem;
-
-    async fn from_request(request: Request, state: &S) -> Answer<Self> {
-        check_type(&request)?;
-        parse(&bytes(request, state).await?).map(Self)
     }
 }
 
@@ -145,14 +132,6 @@ fn settle(value: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(settle),
         Value::Object(fields) => fields.values_mut().for_each(settle),
         _ => {}
-    }
-}
-
-/// Refuses what is no object among things that must be.
-pub(super) fn check_objects(name: &str, given: &[Box<RawValue>]) -> Answer<()> {
-    match given.iter().position(|one| !one.get().trim_start().starts_with('{')) {
-        Some(i) => Err(Problem::bad(format!("{name}[{i}] is not a JSON object"))),
-        None => Ok(()),
     }
 }
 
