@@ -98,17 +98,6 @@ impl Paper {
         Self::onto(&Page::default(), true)
     }
 
-    /// What was kept so far; of paper that is printed, nothing.
-    pub(crate) fn take(&mut self) -> Vec<u8> {
-        let flushed = self.out.flush();
-        match self.out.get_ref() {
-            Sheet::Held(page) if flushed.is_ok() => {
-                std::mem::take(&mut *page.0.lock().unwrap_or_else(PoisonError::into_inner))
-            }
-            _ => Vec::new(),
-        }
-    }
-
     /// Another pen for the same paper. What the first one wrote must have been flushed.
     pub(crate) fn another(&self) -> Self {
         match self.out.get_ref() {

@@ -2,6 +2,7 @@
 
 mod ask;
 mod change;
+mod journal;
 mod model;
 mod output;
 pub(crate) mod recall;

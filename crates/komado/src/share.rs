@@ -1,15 +1,7 @@
 //! A share of a window, in words.
 
-use crate::fault::Outcome;
 use crate::paper::number;
-use komado_engine::Thread;
 use komado_ops::thread::WindowShare;
-
-/// All that a thread's view may take of a window: the whole of it, unless the thread was spawned.
-pub(crate) fn window(thread: &Thread<'_>, given: Option<u32>) -> Outcome<Option<u32>> {
-    let portion = thread.portion(given.map(u64::from))?;
-    Ok(portion.map_or(given, |portion| u32::try_from(portion.window()).ok()))
-}
 
 /// Which thread has how much, the root first.
 pub(crate) fn line(share: &WindowShare) -> String {

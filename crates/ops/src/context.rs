@@ -5,9 +5,10 @@ use crate::caller::Caller;
 use crate::fault::{Exit, Fault, Missing, Outcome};
 use crate::operation::Operation;
 use crate::progress::Progress;
+use crate::stream::{Sink, Streamed};
 use komado_config::Config;
 use komado_core::session::Session;
-use komado_core::{Address, BadId, SessionId, ThreadId};
+use komado_core::{Address, BadId, Seq, SessionId, ThreadId};
 use komado_engine::engine::Found;
 use komado_engine::model::{ModelResolver, Note};
 use komado_engine::{Engine, Thread};
@@ -46,9 +47,22 @@ pub struct Context {
     shared: Arc<Shared>,
     notes: Arc<dyn Fn(&str) + Send + Sync>,
     model_notes: Arc<dyn Fn(Note) + Send + Sync>,
+    /// Hears of entries before they are durable.
+    plan: Arc<dyn Fn(&Planned) -> Outcome + Send + Sync>,
     progress: Arc<dyn Fn(Progress) -> Outcome + Send + Sync>,
     /// The thread that was last opened to be changed.
     changing: Arc<Mutex<Option<Found>>>,
+}
+
+/// What an operation will journal, and what it will answer then.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Planned {
+    /// The first entry that says what was sent.
+    pub seq: Seq,
+    /// The digest of its line.
+    pub line: String,
+    /// The answer, as JSON.
+    pub answer: String,
 }
 
 /// What all calls of a process share.
@@ -77,6 +91,7 @@ impl Context {
             shared: Arc::default(),
             notes: Arc::new(|_| {}),
             model_notes: Arc::new(|_| {}),
+            plan: Arc::new(|_| Ok(())),
             progress: Arc::new(|_| Ok(())),
             changing: Arc::default(),
         }
@@ -108,9 +123,25 @@ impl Context {
         operation.run(self).map_err(|fault| self.explained(fault))
     }
 
+    /// Runs an operation whose result is streamed.
+    pub fn stream<S: Streamed>(&self, operation: S, to: &mut dyn Sink<S>) -> Outcome {
+        operation.run(self, to).map_err(|fault| self.explained(fault))
+    }
+
     /// Tells people something that is no part of the result.
     pub fn note(&self, text: impl AsRef<str>) {
         (self.notes)(text.as_ref());
+    }
+
+    /// The same, where `plan` hears of entries before they are made durable; what it refuses is not done.
+    #[must_use]
+    pub fn planning(self, plan: impl Fn(&Planned) -> Outcome + Send + Sync + 'static) -> Self {
+        Self { plan: Arc::new(plan), ..self }
+    }
+
+    /// Tells of entries that will be made durable now.
+    pub(crate) fn plan(&self, planned: &Planned) -> Outcome {
+        (self.plan)(planned)
     }
 
     /// The same where `show` hears how far a long operation has come; what it refuses ends the operation.
@@ -170,12 +201,12 @@ impl Context {
         }
     }
 
-    /// The folder of a session, for a caller on this machine. Where things lie on a server's disk is told to no key, and
-    /// not over HTTP.
-    pub fn folder(&self, id: &SessionId) -> Option<String> {
+    /// The folder of a session, if it has one, for a caller on this machine. Where things lie on a server's disk is told to
+    /// no key, and not over HTTP.
+    pub fn folder(&self, id: &SessionId) -> Option<Option<String>> {
         let is_here = self.naming != Naming::Exact && self.caller.key.is_none();
-        let files = self.files.as_ref().filter(|_| is_here)?;
-        files.folder(id).ok().map(|folder| folder.display().to_string())
+        let folder = || Some(self.files.as_ref()?.folder(id).ok()?.display().to_string());
+        is_here.then(folder)
     }
 
     /// The same for an operation that changes what is now: a moment in the past cannot be meant.

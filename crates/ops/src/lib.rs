@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+pub mod arguments;
 pub mod caller;
 pub mod change;
 pub mod choice;
@@ -19,12 +20,15 @@ pub mod operation;
 pub mod page;
 pub mod progress;
 pub mod span;
+pub mod stream;
+pub mod tools;
 pub mod usage;
 
 mod list;
 
 pub mod ask;
 pub mod edit;
+pub mod journal;
 pub mod model;
 pub mod output;
 pub mod recall;
@@ -32,11 +36,13 @@ pub mod session;
 pub mod thread;
 pub mod window;
 
+pub use arguments::Arguments;
 pub use caller::Caller;
 pub use change::Changed;
-pub use context::{Context, Naming};
+pub use context::{Context, Naming, Planned};
 pub use fault::{Exit, Fault, Missing, Outcome};
 pub use list::{ALL, table};
 pub use operation::{Answer, Effect, Interfaces, Method, Offer, Operation, Reader, Route, Row};
 pub use page::Page;
 pub use progress::Progress;
+pub use stream::Streamed;

@@ -2,7 +2,7 @@
 
 use crate::ask::Ask;
 use crate::operation::{Interfaces, Offer, Row};
-use crate::{edit, model, output, recall, session, thread, window};
+use crate::{edit, journal, model, output, recall, session, thread, window};
 
 /// Every operation, in the order in which interfaces list them.
 pub const ALL: &[Row] = &[
@@ -17,6 +17,14 @@ pub const ALL: &[Row] = &[
     Row::of::<session::RemoveSession>(),
     Row::of::<session::Cleanup>(),
     Row::of::<session::StatsOf>(),
+    Row::streamed::<session::Export>(),
+    Row::of::<journal::Append>(),
+    Row::of::<journal::EntriesOf>(),
+    Row::of::<journal::GetEntry>(),
+    Row::of::<journal::Log>(),
+    Row::streamed::<journal::Show>(),
+    Row::of::<journal::SetUp>(),
+    Row::of::<journal::Redact>(),
     Row::of::<edit::Pin>(),
     Row::of::<edit::Unpin>(),
     Row::of::<edit::Rewind>(),

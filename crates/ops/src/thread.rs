@@ -20,7 +20,7 @@ mod writer;
 
 pub use abort::AbortThread;
 pub use balance::{BalanceThread, Balanced, ShareEntry};
-pub use child::{ChildOptions, ToolDefinitions, ratio, spawn_settings};
+pub use child::{ChildOptions, ratio, spawn_settings};
 pub use chronicle::{Chronicle, ChronicleEntry, ReadChronicle};
 pub use end::EndThread;
 pub use ended::{Ended, HowEnded};

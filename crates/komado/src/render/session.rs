@@ -5,7 +5,7 @@ use crate::fault::Outcome;
 use crate::paper::{Ink, Paper, count, number, say};
 use crate::table::table;
 use komado_ops::page::Page;
-use komado_ops::session::{Cleaned, Entered, Made, SessionRow, Stats};
+use komado_ops::session::{Cleaned, Entered, Imported, Made, SessionRow, Stats};
 
 impl Render for Made {
     fn text(&self, paper: &mut Paper) -> Outcome {
@@ -18,7 +18,7 @@ impl Render for Made {
             }
             None => say("window: not set; `komado new --window TOKENS` sets it"),
         }
-        self.folder.iter().for_each(|folder| say(format!("folder: {folder}")));
+        self.folder.iter().flatten().for_each(|folder| say(format!("folder: {folder}")));
         say(format!("next: komado append {} \"…\"", self.session));
         Ok(())
     }
@@ -62,13 +62,21 @@ fn row(session: &SessionRow) -> Vec<String> {
     ]
 }
 
+impl Render for Imported {
+    fn text(&self, paper: &mut Paper) -> Outcome {
+        paper.line(&self.session)?;
+        say(format!("next: komado context {}", self.session));
+        Ok(())
+    }
+}
+
 impl Render for Entered {
     fn text(&self, paper: &mut Paper) -> Outcome {
         paper.line(format!("{} is {}", self.session, self.status.name()))?;
         if !self.aborted.is_empty() {
             say(format!("child threads aborted with it: {}", self.aborted.join(", ")));
         }
-        self.folder.iter().for_each(|folder| say(format!("folder: {folder}")));
+        self.folder.iter().flatten().for_each(|folder| say(format!("folder: {folder}")));
         say(format!("undo: {}", self.undo));
         self.undo_aborted.iter().for_each(|undo| say(format!("      {undo}")));
         Ok(())

@@ -8,13 +8,11 @@ mod answers;
 mod call;
 mod document;
 mod events;
-mod journal;
 mod operation;
 mod output;
 mod page;
 pub(crate) mod problem;
 mod report;
-mod search;
 mod shape;
 mod stream;
 mod tag;
@@ -23,10 +21,9 @@ mod take;
 mod tests;
 mod transfer;
 mod user;
-mod view;
 
 use super::House;
-use crate::fault::{Exit, Fault, Outcome};
+use crate::fault::Outcome;
 use answers::Answers;
 use axum::extract::DefaultBodyLimit;
 use axum::http::Uri;
@@ -78,21 +75,14 @@ pub(crate) fn routes(house: &Arc<House>) -> Router<Arc<House>> {
 
 /// Forgets what calls about a session were answered, in the table in `base_dir`.
 pub(crate) fn forget_session(base_dir: &Path, id: &SessionId) -> Outcome {
-    let told = Answers::at(base_dir).forget_session(id);
-    told.map_err(|problem| Fault::new(Exit::Failed, problem.detail))
+    Answers::at(base_dir).forget_session(id)
 }
 
 /// Every route that is in the document.
 fn routed() -> OpenApiRouter<Arc<House>> {
     OpenApiRouter::with_openapi(Top::openapi())
         .routes(routes!(report::report))
-        .routes(routes!(journal::list, journal::append))
-        .routes(routes!(journal::one))
-        .routes(routes!(view::view))
-        .routes(routes!(view::set_up))
         .routes(routes!(output::whole))
-        .routes(routes!(search::redact))
-        .routes(routes!(transfer::export))
         .routes(routes!(transfer::import))
         .routes(routes!(user::list))
         .routes(routes!(user::one, user::forget))

@@ -1,7 +1,6 @@
 //! The MCP server: over standard input and output, and over HTTP at `/mcp`.
 //!
-//! Every tool is a verb of the command line with the same name, spelled as JSON: [`tool`] holds the list, [`desk`] runs the
-//! verb and hands back what it printed, so nothing is decided here a second time. Over HTTP no protocol session is kept:
+//! Every tool is an operation ([`tool`]), so nothing is decided here a second time. Over HTTP no protocol session is kept:
 //! each request brings its own key, and a server that was started again goes on where it was. What a guest may not see is
 //! not there.
 
@@ -9,10 +8,8 @@ mod desk;
 mod door;
 mod effect;
 mod prompt;
-mod reading;
 mod resource;
 mod tool;
-mod writing;
 
 pub(crate) use door::Door;
 

@@ -39,7 +39,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let (address, question) = read(app, &args)?;
     let (session, thread) = address.map(|address| (address.session, address.thread)).unzip();
     let begun: fn(&Found) = match session {
-        None => |found| say(format!("session: {}", super::name(found))),
+        None => |found| say(format!("session: {}", komado_ops::change::name(found))),
         Some(_) => |_| (),
     };
     let request = Ask {

@@ -36,7 +36,4 @@ pub(crate) mod trust;
 pub(crate) mod user;
 pub(crate) mod work;
 
-mod change;
 mod talks;
-
-pub(crate) use komado_ops::change::name;

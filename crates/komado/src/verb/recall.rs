@@ -6,7 +6,9 @@ use crate::paper::say;
 use crate::render;
 use clap::Args as ClapArgs;
 use komado_core::Role;
-use komado_ops::recall::{Mode, Recall, RecallSession, Search, Speaker};
+use komado_ops::Page;
+use komado_ops::address::AtMoment;
+use komado_ops::recall::{Mode, Recall, RecallSession, Recalled, Search, Speaker};
 
 #[derive(ClapArgs, Debug)]
 #[command(
@@ -61,15 +63,25 @@ pub(crate) fn run(app: &mut App, mut args: Args) -> Outcome {
         return Err(Fault::usage("say where to look and what for: komado recall SESSION QUERY"));
     }
     let search = search(args)?;
-    let is_ranked = search.mode == Some(Mode::Ranked);
-    let found = match address {
-        Some(address) => {
-            let at = address.parse().map_err(Fault::input)?;
-            app.run(RecallSession { at, search })?
+    match address {
+        Some(address) => in_session(app, address.parse().map_err(Fault::input)?, search),
+        None => {
+            let is_ranked = search.mode == Some(Mode::Ranked);
+            let found = app.run(Recall { search, user, ..Recall::default() })?;
+            print(app, &found, is_wide, is_ranked)
         }
-        None => app.run(Recall { search, user, ..Recall::default() })?,
-    };
-    render::recall::print(&mut app.paper, &found, is_wide)?;
+    }
+}
+
+/// Searches one session.
+pub(super) fn in_session(app: &mut App, at: AtMoment, search: Search) -> Outcome {
+    let is_ranked = search.mode.is_none_or(|mode| mode == Mode::Ranked);
+    let found = app.run(RecallSession { at, search })?;
+    print(app, &found, false, is_ranked)
+}
+
+fn print(app: &mut App, found: &Page<Recalled>, is_wide: bool, is_ranked: bool) -> Outcome {
+    render::recall::print(&mut app.paper, found, is_wide)?;
     match found.items.first() {
         _ if app.paper.json => {}
         Some(best) => say(format!("read one in full: komado log {} -n 1 --full", best.address)),

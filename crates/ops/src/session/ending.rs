@@ -25,7 +25,7 @@ pub struct Entered {
     pub aborted: Vec<String>,
     /// Where it is kept now, for a caller on this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub folder: Option<String>,
+    pub folder: Option<Option<String>>,
     /// The command that undoes it.
     pub undo: String,
     /// The commands that let the child threads go on, in order.

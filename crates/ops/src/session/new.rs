@@ -58,7 +58,7 @@ pub struct Made {
     pub session: String,
     /// Where it is kept, for a caller on this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub folder: Option<String>,
+    pub folder: Option<Option<String>>,
     /// Whose it is.
     pub user: Option<String>,
     /// What it works on.

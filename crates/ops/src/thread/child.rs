@@ -1,5 +1,6 @@
 //! What a child thread is to be like: as a request says, else as session, persona and settings say.
 
+use crate::tools::ToolDefinitions;
 use crate::{Context, Fault, Outcome};
 use komado_config::ConfigError;
 use komado_core::ThreadId;
@@ -7,10 +8,8 @@ use komado_core::journal::{Ratio, Setup};
 use komado_core::raw::Raw;
 use komado_core::session::MetaConfig;
 use komado_engine::stelis::Spawn;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value};
-use std::borrow::Cow;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 /// What a request says of a child thread.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize, JsonSchema)]
@@ -30,9 +29,6 @@ pub struct ChildOptions {
     /// A system prompt of its own, after those of the threads above
     #[arg(long, value_name = "TEXT")]
     pub system: Option<String>,
-    /// Tool definitions of its own, in place of those above
-    #[arg(skip)]
-    pub tools: Option<ToolDefinitions>,
     /// What is asked of the writer of its chronicle
     #[arg(long, value_name = "TEXT")]
     pub chronicle_prompt: Option<String>,
@@ -44,14 +40,14 @@ pub struct ChildOptions {
 
 impl ChildOptions {
     /// System prompt and tools of its own; `None` when it has none.
-    pub fn setup(&self) -> Option<Setup> {
-        let tools = self.tools.clone().map(|tools| tools.0);
-        let dialect = tools.as_ref().map(|_| komado_core::openai::DIALECT.to_owned());
+    pub fn setup(&self, tools: Option<ToolDefinitions>) -> Option<Setup> {
+        let tools = tools.map(Into::into);
+        let dialect = tools.as_ref().map(|_: &Raw| komado_core::openai::DIALECT.to_owned());
         let setup = Setup { system: self.system.clone(), tools, dialect, ..Setup::default() };
         (setup != Setup::default()).then_some(setup)
     }
 
-    /// All of it, for a session made with `own` and a window of `window` tokens as we count them.
+    /// The rest of it, for a session made with `own` and a window of `window` tokens as we count them.
     pub fn spawn(&self, context: &Context, own: &MetaConfig, window: u64) -> Outcome<Spawn> {
         let usual = spawn_settings(context, own, window)?;
         Ok(Spawn {
@@ -59,7 +55,6 @@ impl ChildOptions {
             ratio: self.ratio.unwrap_or(usual.ratio),
             max_depth: self.max_depth.unwrap_or(usual.max_depth),
             lends: usual.lends && !self.no_lending,
-            setup: self.setup(),
             chronicle_prompt: self.chronicle_prompt.clone(),
             ..usual
         })
@@ -90,30 +85,4 @@ pub fn spawn_settings(context: &Context, own: &MetaConfig, window: u64) -> Resul
 pub fn ratio(text: &str) -> Result<Ratio, String> {
     let wrong = || format!("it must be a number from 0.01 to 0.99, not: {text}");
     Ratio::new(text.trim().parse().map_err(|_| wrong())?).map_err(|_| wrong())
-}
-
-/// Definitions of tools: a list of JSON objects.
-#[derive(Clone, Debug)]
-pub struct ToolDefinitions(pub Raw);
-
-impl<'de> Deserialize<'de> for ToolDefinitions {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let tools = Vec::<Map<String, Value>>::deserialize(from)?;
-        let text = serde_json::to_string(&tools).map_err(serde::de::Error::custom)?;
-        Raw::parse(text).map(Self).map_err(serde::de::Error::custom)
-    }
-}
-
-impl JsonSchema for ToolDefinitions {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "ToolDefinitions".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        Vec::<Map<String, Value>>::json_schema(generator)
-    }
 }

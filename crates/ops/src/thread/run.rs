@@ -7,6 +7,7 @@ use super::{ChildOptions, HowEnded};
 use crate::address::AtThread;
 use crate::ask::{Answered, Conversation, Listener, Silent};
 use crate::choice::ModelArgs;
+use crate::tools::ToolDefinitions;
 use crate::{Context, Effect, Exit, Fault, Interfaces, Offer, Operation, Outcome};
 use komado_core::journal::Ending;
 use komado_core::thread::Status;
@@ -36,6 +37,8 @@ pub struct RunThread {
     /// What it is to be like.
     #[serde(flatten)]
     pub child: ChildOptions,
+    /// Tool definitions of its own, in place of those above.
+    pub tools: Option<ToolDefinitions>,
     /// The model that is asked.
     #[serde(skip)]
     pub model: ModelArgs,
@@ -76,7 +79,7 @@ impl RunThread {
         context.config.threads(&own).check()?;
         let choice = ModelChoice::from(self.model);
         let model = context.models().resolve(&own, &choice)?;
-        let setup = Library::offered(self.child.setup().unwrap_or_default());
+        let setup = Library::offered(self.child.setup(self.tools).unwrap_or_default());
         let label = self.label.unwrap_or_else(|| label(&self.task));
         let usual = self.child.spawn(context, &own, context.models().our_window(&model)?)?;
         let spawn = Spawn { label: Some(label), setup: Some(setup), ..usual };

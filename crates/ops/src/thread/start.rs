@@ -3,6 +3,7 @@
 use super::{ChildOptions, WindowShare, everywhere};
 use crate::address::AtThread;
 use crate::operation::Route;
+use crate::tools::ToolDefinitions;
 use crate::window::window;
 use crate::{Context, Effect, Interfaces, Operation, Outcome};
 use komado_engine::stelis::Spawn;
@@ -23,6 +24,9 @@ pub struct StartThread {
     #[command(flatten)]
     #[serde(flatten)]
     pub child: ChildOptions,
+    /// Tool definitions of its own, in place of those above
+    #[arg(skip)]
+    pub tools: Option<ToolDefinitions>,
     /// The model's window in tokens, in place of the session's own
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     #[schemars(range(min = 1))]
@@ -71,7 +75,8 @@ impl Operation for StartThread {
         // Whether it may be started at all is said before a missing window is.
         context.config.threads(own).check()?;
         let window = u64::from(window(context, &session, self.window)?);
-        let spawn = Spawn { label: self.label, ..self.child.spawn(context, own, window)? };
+        let setup = self.child.setup(self.tools);
+        let spawn = Spawn { label: self.label, setup, ..self.child.spawn(context, own, window)? };
         let mut parent = context.open(&found, Mode::Write)?;
         let refused = |error| self.child.refused(context, own, error);
         let mut child = parent.spawn_free(&spawn).map_err(refused)?;

@@ -9,18 +9,16 @@ use super::tag;
 use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::server::{Caller, House};
-use axum::Json;
 use axum::extract::FromRequestParts;
 use http::HeaderMap;
 use http::request::Parts;
+use komado_core::SessionId;
 use komado_core::session::Session;
-use komado_core::{Address, Seq, SessionId, ThreadId};
 use komado_engine::engine::Found;
-use komado_ops::Route;
 use komado_ops::session::SessionRow;
+use komado_ops::{Context, Naming, Route};
 use serde::Deserialize;
-use serde_json::Value;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use utoipa::IntoParams;
 
@@ -59,18 +57,6 @@ pub(super) struct At {
     /// The session's id, in full
     #[param(example = "demo", pattern = "^[A-Za-z0-9][A-Za-z0-9_.:-]*$", max_length = 128)]
     pub(super) session: String,
-}
-
-/// A thread in a path.
-#[derive(Clone, Deserialize, IntoParams)]
-#[into_params(parameter_in = Path)]
-pub(super) struct In {
-    /// The session's id, in full
-    #[param(example = "demo", pattern = "^[A-Za-z0-9][A-Za-z0-9_.:-]*$", max_length = 128)]
-    pub(super) session: String,
-    /// The thread's id; every session has `root`
-    #[param(example = "root", pattern = "^[A-Za-z0-9][A-Za-z0-9_.:-]*$", max_length = 128)]
-    pub(super) thread: String,
 }
 
 /// Who calls, with what.
@@ -113,23 +99,6 @@ impl Call {
             Err(Problem::ours("the call broke off; this is a fault in komado, please report it"))
         })
     }
-
-    /// Changes a thread: one row of JSON.
-    pub(super) async fn change(
-        self,
-        at: In,
-        op: impl FnOnce(&mut App, Address) -> Outcome + Send + 'static,
-    ) -> Answer<Json<Value>> {
-        self.run(move |desk| {
-            let found = desk.thread(&at)?;
-            let room = desk.app.lock(&found.session);
-            let _held = room.lock().unwrap_or_else(PoisonError::into_inner);
-            desk.check_thread(&found)?;
-            desk.row(|app| op(app, address(&found, None)))
-        })
-        .await
-        .map(Json)
-    }
 }
 
 /// Where a call is done.
@@ -142,6 +111,11 @@ pub(super) struct Desk {
 }
 
 impl Desk {
+    /// What operations run in: for this guest, who names sessions in full.
+    pub(super) fn context(&self) -> Context {
+        self.app.context.of(self.guest.clone(), Naming::Exact)
+    }
+
     /// A session that the guest may see. One that is not there and one that may not be seen are told alike.
     pub(super) fn session(&self, id: &str) -> Answer<(SessionId, Session)> {
         let name = SessionId::new(id)?;
@@ -153,41 +127,6 @@ impl Desk {
             Err(error) => return Err(error.into()),
         };
         if self.guest.may_see(&session) { Ok((name, session)) } else { Err(Problem::no_session(id)) }
-    }
-
-    /// A thread of such a session.
-    pub(super) fn thread(&self, at: &In) -> Answer<Found> {
-        let (session, _) = self.session(&at.session)?;
-        let thread = ThreadId::new(at.thread.as_str())?;
-        self.known(&session, &thread)?;
-        Ok(Found { session, thread, seq: None })
-    }
-
-    /// Refuses a thread that is not there.
-    pub(super) fn known(&self, session: &SessionId, thread: &ThreadId) -> Answer<()> {
-        let all = self.app.engine.store().threads(session)?;
-        if all.iter().any(|header| header.thread == *thread) {
-            return Ok(());
-        }
-        Err(Problem::missing(format!(
-            "session {session} has no thread {thread}; GET /api/v1/sessions/{session}/threads lists them"
-        )))
-    }
-
-    /// A name for a session that is to be made: refused where it is taken by one that may not be seen, or kept for
-    /// another user.
-    pub(super) fn free_name(&self, id: &str) -> Answer<SessionId> {
-        let name = SessionId::new(id)?;
-        let is_free = match self.app.engine.session(&name) {
-            Ok(session) => self.guest.may_see(&session),
-            Err(_) => self.guest.may_name(&name),
-        };
-        if is_free {
-            return Ok(name);
-        }
-        Err(Problem::forbidden(format!(
-            "the name {id:?} cannot be used; choose another one, or leave it out"
-        )))
     }
 
     /// Refuses a writer who has seen another moment of the thread.
@@ -215,24 +154,4 @@ impl Desk {
         };
         checked.map_err(|problem| Fault::new(Exit::Changed, problem.detail))
     }
-
-    /// What a verb prints, row by row.
-    pub(super) fn rows(&mut self, verb: impl FnOnce(&mut App) -> Outcome) -> Answer<Vec<Value>> {
-        let done = verb(&mut self.app);
-        let printed = self.app.paper.take();
-        done.map_err(|fault| self.app.explained(fault))?;
-        let rows = serde_json::Deserializer::from_slice(&printed).into_iter();
-        rows.collect::<Result<_, _>>().map_err(Problem::from)
-    }
-
-    /// The one row that a verb prints.
-    pub(super) fn row(&mut self, verb: impl FnOnce(&mut App) -> Outcome) -> Answer<Value> {
-        let first = self.rows(verb)?.into_iter().next();
-        first.ok_or_else(|| Problem::ours("nothing was told; this is a fault in komado, please report it"))
-    }
-}
-
-/// The address of a thread, or of a moment of it.
-pub(super) fn address(found: &Found, seq: Option<Seq>) -> Address {
-    Address { session: found.session.clone(), thread: Some(found.thread.clone()), seq }
 }

@@ -7,7 +7,7 @@ use super::call::{Call, Desk};
 use super::problem::{Answer, Problem};
 use super::take::{Maybe, Named, Params};
 use super::{page, shape};
-use crate::fault::{Exit, Fault};
+use crate::fault::Exit;
 use crate::verb;
 use crate::verb::user::forget::Asked;
 use axum::Json;
@@ -133,10 +133,7 @@ fn forgotten(desk: &Desk, user: &str, way: &Way) -> Answer<Value> {
     desk.check_user(user)?;
     // It reads every session of the user, and two at once would find each other's halves.
     let _place = desk.shared.reporting_place()?;
-    let answers = |id: &SessionId| {
-        let forgotten = desk.shared.answers.forget_session(id);
-        forgotten.map_err(|problem| Fault::new(Exit::Failed, problem.detail))
-    };
+    let answers = |id: &SessionId| desk.shared.answers.forget_session(id);
     let by = desk.guest.key.as_ref().map_or_else(|| "no key".to_owned(), |key| format!("key {key}"));
     let asked = Asked { user, force: way.force, dry_run: way.dry_run, by, answers: &answers };
     verb::user::forget::asked(&desk.app, &asked).map_err(|fault| match fault.exit() {

@@ -91,11 +91,11 @@ impl ServerHandler for Door {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let given = request.arguments.unwrap_or_default();
-        let Some(call) = tool::find(&request.name) else {
+        let Some(row) = tool::find(&request.name) else {
             let why = format!("there is no tool {:?}; tools/list has them all", request.name);
             return Err(ErrorData::new(ErrorCode::INVALID_PARAMS, why, None));
         };
-        let answer = self.at_desk(&context, move |desk| call(given, desk)).await?;
+        let answer = self.at_desk(&context, move |desk| tool::operate(row, given, desk)).await?;
         let result = match answer {
             Ok(answer) => {
                 let mut result = CallToolResult::success(vec![ContentBlock::text(answer.text)]);

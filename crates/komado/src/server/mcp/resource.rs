@@ -3,11 +3,12 @@
 //! `komado://sessions`, `komado://session/ID`, `komado://session/ID/journal` and `komado://session/ID/thread/T`. A journal
 //! may be larger than anyone wants to have at once: its newest entries are given, and `?from=SEQ` gives others.
 
-use super::desk::{Desk, Place, Words, place};
+use super::desk::Desk;
+use super::tool::{find, operate};
 use crate::fault::{Exit, Fault, Outcome};
 use komado_core::session::Session;
 use komado_core::{Seq, SessionId};
-use komado_ops::Naming;
+use komado_ops::address::Target;
 use komado_ops::session::{SessionRow, newest};
 use komado_store::{Mode, Query};
 use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
@@ -34,7 +35,7 @@ pub(super) fn list(desk: &Desk, cursor: Option<&str>) -> Outcome<(Vec<Resource>,
         let about = "The newest sessions, with state and counters";
         all.push(Resource::new(SESSIONS, "sessions").with_description(about).with_mime_type(JSON));
     }
-    let mut page = desk.visible(after, PAGE + 1)?;
+    let mut page = desk.context().visible_sessions(after, PAGE + 1)?;
     let more = page.len() > PAGE;
     page.truncate(PAGE);
     let next = page.last().filter(|_| more).map(place).transpose()?.map(|place| write_cursor(&place));
@@ -47,6 +48,13 @@ fn resource(session: &Session) -> Resource {
     let model = meta.config.model.as_deref().unwrap_or("no model");
     let about = format!("{}, made at {}, {model}", session.status.name(), meta.created_at);
     Resource::new(format!("{SESSION}{}", meta.uuid), &meta.uuid).with_description(about).with_mime_type(TEXT)
+}
+
+/// Where a session stands in the order of making.
+type Place = (String, SessionId);
+
+fn place(session: &Session) -> Outcome<Place> {
+    Ok((session.meta.created_at.clone(), SessionId::new(session.meta.uuid.as_str())?))
 }
 
 fn write_cursor((at, id): &Place) -> String {
@@ -79,8 +87,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 /// What a resource says.
 pub(super) fn read(desk: &Desk, uri: &str) -> Outcome<ResourceContents> {
     if uri == SESSIONS {
-        let context = desk.app.context.of(desk.guest.clone(), Naming::Prefix { default: None });
-        let newest = newest(&context, Query::default(), NEWEST, |_| true)?;
+        let newest = newest(&desk.context(), Query::default(), NEWEST, |_| true)?;
         let rows: Vec<SessionRow> = newest.into_iter().map(SessionRow::from).collect();
         return Ok(ResourceContents::text(json!(rows).to_string(), uri).with_mime_type(JSON));
     }
@@ -104,8 +111,10 @@ fn none(uri: &str) -> Fault {
 }
 
 fn view(desk: &Desk, uri: &str, id: &str, thread: Option<&str>) -> Outcome<ResourceContents> {
-    let address = desk.at(Some(id), thread, None)?;
-    let text = desk.text(&Words::of("show").flag("full", Some(true)).word(address).all())?;
+    let Some(show) = find("show") else { return Err(none(uri)) };
+    let given = json!({ "session": id, "thread": thread, "format": "lines", "full": true });
+    let given = given.as_object().cloned().unwrap_or_default();
+    let text = operate(show, given, desk)?.text;
     Ok(ResourceContents::text(text, uri).with_mime_type(TEXT))
 }
 
@@ -119,7 +128,8 @@ fn from(query: &str) -> Outcome<Option<Seq>> {
 }
 
 fn journal(desk: &Desk, uri: &str, id: &str, from: Option<Seq>) -> Outcome<ResourceContents> {
-    let found = desk.app.find(&desk.at(Some(id), None, None)?)?;
+    let target = Target { session: Some(id.to_owned()), ..Target::default() };
+    let found = desk.context().find(target)?;
     let thread = desk.app.engine.open(&found.session, &found.thread, Mode::Read)?;
     let line = |seq: Seq| thread.source().line(seq).map_err(Fault::from);
     let (mut lines, mut bytes) = (Vec::new(), 0);

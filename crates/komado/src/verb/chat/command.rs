@@ -1,17 +1,21 @@
 //! Slash commands: each is the verb of the same name, on the session at hand.
 
 use crate::app::App;
-use crate::cli;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::say;
 use crate::render::Render;
+use crate::verb::{log, recall, show};
 use komado_core::journal::Entry;
 use komado_core::suggest::nearest_name;
 use komado_core::{Role, Seq};
 use komado_engine::Thread;
+use komado_engine::engine::Found;
 use komado_engine::model::ModelChoice;
+use komado_ops::address::{AtEntry, AtMoment};
 use komado_ops::ask::Conversation;
-use komado_ops::window::condense_now;
+use komado_ops::edit::{Pin, Revert, Rewind, Unpin};
+use komado_ops::recall::Search;
+use komado_ops::window::{ReadContext, condense_now};
 use komado_store::Mode;
 
 /// Every command: name, what follows it, what it does.
@@ -79,8 +83,6 @@ impl Command {
 
     /// Does it.
     pub(crate) fn run(&self, app: &mut App, talk: &mut Conversation) -> Outcome<Next> {
-        let name = talk.name();
-        let at = |seq: Seq| format!("{name}@{seq}");
         match self.name {
             "/quit" | "/exit" => return Ok(Next::End),
             "/again" => return Ok(Next::Ask(None)),
@@ -92,21 +94,35 @@ impl Command {
                 written.fitted.text(&mut app.paper)?;
             }
             "/context" => {
-                let window = app.models().our_window(&talk.model)?.to_string();
-                cli::again(app, &["context", &name, "--window", &window])?;
+                let window = u32::try_from(app.models().our_window(&talk.model)?).ok();
+                app.show(ReadContext { at: moment(talk), window })?;
             }
-            "/show" => cli::again(app, &["show", &name])?,
+            "/show" => show::run(app, show::Args { at: moment(talk), full: false })?,
             "/log" => {
-                let last = if self.rest.is_empty() { "20" } else { &self.rest };
-                cli::again(app, &["log", &name, "-n", last])?;
+                let last = match self.rest.as_str() {
+                    "" => 20,
+                    given => given.parse().map_err(|_| {
+                        Fault::usage(format!("/log takes a number of entries, not {given:?}"))
+                    })?,
+                };
+                log::run(app, log::Args::last(&talk.found, last))?;
             }
             "/recall" if self.rest.is_empty() => {
                 return Err(Fault::usage("say what to look for: /recall WORDS"));
             }
-            "/recall" => cli::again(app, &["recall", "-k", "5", "--", &name, &self.rest])?,
+            "/recall" => {
+                let search = Search { query: self.rest.clone(), limit: Some(5), ..Search::default() };
+                recall::in_session(app, moment(talk), search)?;
+            }
             verb => {
-                let seq = self.seq(app, talk)?;
-                cli::again(app, &[verb.trim_start_matches('/'), &at(seq)])?;
+                let AtMoment { session, thread, .. } = moment(talk);
+                let at = AtEntry { session, thread, seq: self.seq(app, talk)? };
+                match verb {
+                    "/rewind" => app.show(Rewind { at })?,
+                    "/revert" => app.show(Revert { at })?,
+                    "/unpin" => app.show(Unpin { at })?,
+                    _ => app.show(Pin { at })?,
+                }
             }
         }
         Ok(Next::Listen)
@@ -159,6 +175,12 @@ impl Command {
         say(talk.model.to_string());
         Ok(())
     }
+}
+
+/// The thread at hand, as it is now.
+fn moment(talk: &Conversation) -> AtMoment {
+    let Found { session, thread, .. } = &talk.found;
+    AtMoment { session: Some(session.to_string()), thread: Some(thread.to_string()), seq: None }
 }
 
 fn help(app: &mut App) -> Outcome {

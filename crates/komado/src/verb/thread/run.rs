@@ -33,16 +33,16 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
-    let Args { at, task, label, mut child, tools, model } = args;
+    let Args { at, task, label, child, tools, model } = args;
     let task = if task == ["-"] { read_stdin()? } else { task.join(" ") };
     if task.trim().is_empty() {
         return Err(Fault::usage("there is nothing to do: write the task, or pipe it in with -"));
     }
-    tools.read(&mut child)?;
+    let tools = tools.read()?;
     let interrupt = Interrupt::listen();
     let begun = |found: &_| say(format!("thread: {}", change::name(found)));
     let mut listener = Stoppable::new(Answer::onto(&app.paper), &interrupt, begun);
-    let ran = RunThread { at, task, label, child, model }.hear(&app.context, &mut listener);
+    let ran = RunThread { at, task, label, child, tools, model }.hear(&app.context, &mut listener);
     match ran {
         Ok(ran) => {
             // A reader that went away does not undo the work.

@@ -4,7 +4,8 @@ use super::super::setup::read_tools;
 use crate::app::App;
 use crate::fault::Outcome;
 use clap::Args as ClapArgs;
-use komado_ops::thread::{ChildOptions, StartThread, ToolDefinitions};
+use komado_ops::thread::StartThread;
+use komado_ops::tools::ToolDefinitions;
 use std::path::PathBuf;
 
 #[derive(ClapArgs, Debug)]
@@ -24,14 +25,13 @@ pub(super) struct ToolsFile {
 }
 
 impl ToolsFile {
-    /// Adds them to what a child is to be like.
-    pub(super) fn read(self, child: &mut ChildOptions) -> Outcome {
-        child.tools = self.tools.map(|path| read_tools(&path).map(ToolDefinitions)).transpose()?;
-        Ok(())
+    /// Reads them.
+    pub(super) fn read(&self) -> Outcome<Option<ToolDefinitions>> {
+        self.tools.as_deref().map(read_tools).transpose()
     }
 }
 
-pub(crate) fn run(app: &mut App, mut args: Args) -> Outcome {
-    args.tools.read(&mut args.request.child)?;
-    app.show(args.request)
+pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+    let tools = args.tools.read()?;
+    app.show(StartThread { tools, ..args.request })
 }

@@ -1,0 +1,52 @@
+//! Definitions of tools: a list of JSON objects, kept as it was written.
+
+use komado_core::raw::Raw;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+/// Definitions of tools.
+#[derive(Clone, Debug)]
+pub struct ToolDefinitions(Raw);
+
+impl TryFrom<Raw> for ToolDefinitions {
+    type Error = String;
+
+    fn try_from(raw: Raw) -> Result<Self, String> {
+        let list: Vec<&RawValue> =
+            serde_json::from_str(raw.get()).map_err(|_| "tools is not a list".to_owned())?;
+        match list.iter().position(|one| !one.get().starts_with('{')) {
+            Some(i) => Err(format!("tools[{i}] is not a JSON object")),
+            None => Ok(Self(raw)),
+        }
+    }
+}
+
+impl From<ToolDefinitions> for Raw {
+    fn from(tools: ToolDefinitions) -> Self {
+        tools.0
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolDefinitions {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let written = Box::<RawValue>::deserialize(from)?;
+        Raw::from_value(&written).try_into().map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for ToolDefinitions {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "ToolDefinitions".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Vec::<Map<String, Value>>::json_schema(generator)
+    }
+}
