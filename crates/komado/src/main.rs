@@ -12,7 +12,6 @@ mod gauge;
 mod heap;
 mod kit;
 mod paper;
-mod private;
 mod progress;
 mod render;
 mod server;

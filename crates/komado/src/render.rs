@@ -1,10 +1,12 @@
 //! How results are printed: as lines for people, or as JSON for programs.
 
 mod change;
+mod key;
 mod model;
 mod output;
 pub(crate) mod recall;
 mod session;
+mod user;
 
 use crate::fault::Outcome;
 use crate::paper::Paper;

@@ -30,6 +30,14 @@ pub enum Naming {
     },
 }
 
+/// What is beside the store in the base folder, and belongs to an interface.
+pub trait BaseFolder: Send + Sync {
+    /// Makes the folder the owner's before something is put into it.
+    fn claim(&self) -> Outcome;
+    /// Forgets what is kept there about a session.
+    fn forget_session(&self, id: &SessionId) -> Outcome;
+}
+
 /// What a call is run in. One is made for each call; they share what outlives it.
 #[derive(Clone)]
 pub struct Context {
@@ -47,6 +55,7 @@ pub struct Context {
     notes: Arc<dyn Fn(&str) + Send + Sync>,
     model_notes: Arc<dyn Fn(Note) + Send + Sync>,
     progress: Arc<dyn Fn(Progress) -> Outcome + Send + Sync>,
+    folder: Option<Arc<dyn BaseFolder>>,
     /// The thread that was last opened to be changed.
     changing: Arc<Mutex<Option<Found>>>,
 }
@@ -78,6 +87,7 @@ impl Context {
             notes: Arc::new(|_| {}),
             model_notes: Arc::new(|_| {}),
             progress: Arc::new(|_| Ok(())),
+            folder: None,
             changing: Arc::default(),
         }
         .noting(notes)
@@ -117,6 +127,22 @@ impl Context {
     #[must_use]
     pub fn showing(self, show: impl Fn(Progress) -> Outcome + Send + Sync + 'static) -> Self {
         Self { progress: Arc::new(show), ..self }
+    }
+
+    /// The same, where `folder` looks after the base folder.
+    #[must_use]
+    pub fn beside(self, folder: Arc<dyn BaseFolder>) -> Self {
+        Self { folder: Some(folder), ..self }
+    }
+
+    /// Makes the base folder the owner's before something is put into it.
+    pub fn claim(&self) -> Outcome {
+        self.folder.as_ref().map_or(Ok(()), |folder| folder.claim())
+    }
+
+    /// Forgets what is kept about a session beside the store.
+    pub fn forget_session(&self, id: &SessionId) -> Outcome {
+        self.folder.as_ref().map_or(Ok(()), |folder| folder.forget_session(id))
     }
 
     /// Tells how far a long operation has come. A failure means that its result is no longer wanted.

@@ -16,20 +16,23 @@ pub mod context;
 pub mod fault;
 pub mod operation;
 pub mod page;
+pub mod private;
 pub mod progress;
 pub mod span;
 
 mod list;
 
 pub mod edit;
+pub mod key;
 pub mod model;
 pub mod output;
 pub mod recall;
 pub mod session;
+pub mod user;
 
 pub use caller::Caller;
 pub use change::Changed;
-pub use context::{Context, Naming};
+pub use context::{BaseFolder, Context, Naming};
 pub use fault::{Exit, Fault, Missing, Outcome};
 pub use list::{ALL, table};
 pub use operation::{Answer, Effect, Interfaces, Method, Offer, Operation, Reader, Route, Row};

@@ -1,7 +1,7 @@
 //! The one list of operations.
 
 use crate::operation::{Interfaces, Offer, Row};
-use crate::{edit, model, output, recall, session};
+use crate::{edit, key, model, output, recall, session, user};
 
 /// Every operation, in the order in which interfaces list them.
 pub const ALL: &[Row] = &[
@@ -29,6 +29,14 @@ pub const ALL: &[Row] = &[
     Row::of::<output::ToolOutputCacheLine>(),
     Row::of::<recall::Recall>(),
     Row::of::<recall::RecallSession>(),
+    Row::of::<user::ListUsers>(),
+    Row::of::<user::ShowUser>(),
+    Row::of::<user::RecentMessages>(),
+    Row::of::<user::UserSession>(),
+    Row::of::<user::ForgetUser>(),
+    Row::of::<key::AddKey>(),
+    Row::of::<key::ListKeys>(),
+    Row::of::<key::RevokeKey>(),
     Row::of::<model::ListModels>(),
     Row::of::<model::ListLessons>(),
     Row::of::<model::ForgetLesson>(),

@@ -109,27 +109,34 @@ pub struct Route {
     pub group: &'static str,
     /// True where the answer has an ETag, made of [`Operation::moment`] and a digest.
     pub has_tag: bool,
+    /// True where 200 says that what would be made is there already.
+    pub may_be_there: bool,
 }
 
 impl Route {
     /// A route that is read.
     pub const fn get(group: &'static str, path: &'static str) -> Self {
-        Self { method: Method::Get, path, status: 200, group, has_tag: false }
+        Self { method: Method::Get, path, status: 200, group, has_tag: false, may_be_there: false }
     }
 
     /// A route that changes something.
     pub const fn post(group: &'static str, path: &'static str) -> Self {
-        Self { method: Method::Post, path, status: 200, group, has_tag: false }
+        Self { method: Method::Post, path, status: 200, group, has_tag: false, may_be_there: false }
     }
 
     /// A route that makes something.
     pub const fn make(group: &'static str, path: &'static str) -> Self {
-        Self { method: Method::Post, path, status: 201, group, has_tag: false }
+        Self { method: Method::Post, path, status: 201, group, has_tag: false, may_be_there: false }
     }
 
     /// A route that sets something.
     pub const fn put(group: &'static str, path: &'static str) -> Self {
-        Self { method: Method::Put, path, status: 200, group, has_tag: false }
+        Self { method: Method::Put, path, status: 200, group, has_tag: false, may_be_there: false }
+    }
+
+    /// The same, where what would be made may be there: then there is no location, and the status is 200.
+    pub const fn or_there(self) -> Self {
+        Self { may_be_there: true, ..self }
     }
 
     /// The same with an ETag.
@@ -139,12 +146,12 @@ impl Route {
 
     /// A route that removes something, after which nothing is left to be told.
     pub const fn remove(group: &'static str, path: &'static str) -> Self {
-        Self { method: Method::Delete, path, status: 204, group, has_tag: false }
+        Self { method: Method::Delete, path, status: 204, group, has_tag: false, may_be_there: false }
     }
 
     /// A route that removes something, and says what.
     pub const fn delete(group: &'static str, path: &'static str) -> Self {
-        Self { method: Method::Delete, path, status: 200, group, has_tag: false }
+        Self { method: Method::Delete, path, status: 200, group, has_tag: false, may_be_there: false }
     }
 }
 

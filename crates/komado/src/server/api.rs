@@ -23,7 +23,6 @@ mod take;
 mod tests;
 mod thread;
 mod transfer;
-mod user;
 mod view;
 
 use super::House;
@@ -111,10 +110,6 @@ fn routed() -> OpenApiRouter<Arc<House>> {
         .routes(routes!(search::redact))
         .routes(routes!(transfer::export))
         .routes(routes!(transfer::import))
-        .routes(routes!(user::list))
-        .routes(routes!(user::one, user::forget))
-        .routes(routes!(user::recent))
-        .routes(routes!(user::session))
         .routes(routes!(events::of_session))
         .routes(routes!(events::of_all))
 }

@@ -6,7 +6,8 @@
 
 use super::House;
 use super::gateway::Gateway;
-use crate::{private, stores};
+use crate::stores;
+use komado_ops::private;
 use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};

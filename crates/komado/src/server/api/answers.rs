@@ -5,7 +5,7 @@
 //! was done. Rows are kept for a week. Refused: a key that comes with another body (422), or while its first call runs (409).
 
 use super::problem::{Answer, Problem};
-use crate::private;
+use komado_ops::private;
 use komado_core::{Seq, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;

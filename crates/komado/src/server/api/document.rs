@@ -111,6 +111,9 @@ fn operation(row: &Row, route: &Path, generator: &mut SchemaGenerator) -> Value 
         "tags": [route.group],
         "responses": { route.status.to_string(): response },
     });
+    if route.may_be_there {
+        said["responses"]["200"] = said["responses"][route.status.to_string()].clone();
+    }
     let has_body = matches!(route.method, Method::Post | Method::Put) && !fields.is_empty();
     if has_body {
         let is_needed = !required.is_empty();

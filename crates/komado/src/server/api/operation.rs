@@ -66,7 +66,9 @@ async fn answer(
         None => answer.json.into_response(),
     };
     if response.status() == StatusCode::OK {
-        *response.status_mut() = StatusCode::from_u16(route.status).unwrap_or_default();
+        let is_there = route.may_be_there && answer.location.is_none();
+        let status = if is_there { 200 } else { route.status };
+        *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
     if let Some(place) = answer.location.and_then(|path| HeaderValue::try_from(format!("{ROOT}{path}")).ok())

@@ -8,7 +8,7 @@ mod report;
 mod verbs;
 
 use super::super::access::Access;
-use super::super::access::keys::{self, Key, Sees};
+use komado_ops::key::file::{self as keys, Key, Sees};
 use super::super::gateway::{Gateway, Upstreams};
 use super::super::run::{Reach, router};
 use crate::app::{App, Options};

@@ -5,8 +5,7 @@ use crate::server::Caller;
 use crate::server::api::answers::Answers;
 use crate::server::api::call::{Call, Shared};
 use crate::server::api::report::{Wanted, report};
-use crate::server::api::take::{Named, Params};
-use crate::server::api::user;
+use crate::server::api::take::Params;
 use axum::response::IntoResponse;
 
 /// Two users who ask the same; what one of them types would be a script, or a formula.
@@ -112,9 +111,6 @@ async fn one_report_is_made_at_a_time() {
     let told = report(call(), Params(Wanted::default())).await.unwrap_err();
     assert_eq!(told.status, StatusCode::TOO_MANY_REQUESTS);
     assert!(told.into_response().headers().contains_key("retry-after"));
-    let whose = serde_json::from_value(json!({ "user": "ann" })).unwrap();
-    let told = user::one(call(), Named(whose)).await.unwrap_err();
-    assert_eq!(told.status, StatusCode::TOO_MANY_REQUESTS, "habits read every session of a user");
     drop(held);
     // The place is given back before the last byte of a report can be read.
     for _ in 0..3 {
