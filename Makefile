@@ -6,12 +6,14 @@ SHELL := bash
 
 # The tools that make builds for itself live in target/, so `make clean` takes them along.
 TOOLS := $(CURDIR)/target/tools
+# It finds the komado that was built with it beside itself.
+BENCH := $(or $(CARGO_TARGET_DIR),target)/release/komado-bench
 DENY := PATH="$$PATH:$(TOOLS)/bin" cargo deny
 
-.PHONY: help run demo test test-api test-model test-clients lint deny audit deny-tool bench doc check-data setup clean
+.PHONY: help run demo test test-features test-api test-model test-clients lint deny audit deny-tool bench doc check-data setup clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 run: ## watch a conversation outgrow its window and go on, then serve the built-in scripted model until Ctrl-C
 	cargo build --release -p komado
@@ -21,8 +23,18 @@ run: ## watch a conversation outgrow its window and go on, then serve the built-
 demo: ## only watch
 	@cargo run --release -q -p komado -- demo
 
-test: setup lint ## everything that must pass: lint, then every test
+test: setup lint test-features ## everything that must pass: lint, each Cargo feature alone, then every test
 	cargo test --workspace --no-fail-fast
+
+# The libraries with each of their features alone; lint builds all of them together.
+test-features: ## the libraries with each Cargo feature alone, without a warning
+	@for build in \
+		"komado-engine" "komado-engine --features client" \
+		"komado-store --features postgres" "komado-store --features redis" \
+		"komado-provider --features server"; do \
+		echo "cargo clippy --no-default-features -p $$build"; \
+		cargo clippy -q --locked --no-default-features -p $$build -- -D warnings; \
+	done
 
 test-api: ## the HTTP API against its own document, with schemathesis: a download once, then two minutes
 	@scripts/test-api
@@ -46,15 +58,15 @@ audit: deny-tool ## the same, and known vulnerabilities: downloads the advisory 
 	$(DENY) check
 
 bench: setup ## how fast a session takes an entry, how fast it opens, what a plan costs, what a request takes, what the gateway adds, what a store adds, what a task holds
-	cargo build --release -p komado
-	cargo run --release -q -p komado -- bench append
-	cargo run --release -q -p komado -- bench open
-	cargo run --release -q -p komado -- bench plan
-	cargo run --release -q -p komado -- bench request --mb 500
-	cargo run --release -q -p komado -- bench gateway
-	cargo run --release -q -p komado -- bench store --servers
-	cargo run --release -q -p komado -- bench task
-	cargo run --release -q -p komado -- bench task --calls 2000
+	cargo build --release -p komado -p komado-bench
+	$(BENCH) append
+	$(BENCH) open
+	$(BENCH) plan
+	$(BENCH) request --mb 500
+	$(BENCH) gateway
+	$(BENCH) store --servers
+	$(BENCH) task
+	$(BENCH) task --calls 2000
 
 doc: ## the library's documentation, in target/doc
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace

@@ -17,6 +17,7 @@ pub enum Error {
     #[error(transparent)]
     Source(#[from] crate::source::Error),
     /// An MCP server could not be used.
+    #[cfg(feature = "mcp")]
     #[error(transparent)]
     Mcp(#[from] crate::mcp::Error),
     /// The working folder or what is done in it.

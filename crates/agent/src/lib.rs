@@ -12,6 +12,7 @@ pub mod builtin;
 pub mod error;
 pub mod handler;
 pub mod limits;
+#[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod mind;
 mod percent;
@@ -19,7 +20,6 @@ pub mod playbook;
 pub mod progress;
 pub mod sandbox;
 pub mod source;
-pub mod stand_in;
 pub mod task;
 pub mod tools;
 pub mod worker;

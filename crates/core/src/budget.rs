@@ -11,8 +11,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 mod preset;
-#[cfg(test)]
-mod tests;
 
 pub use preset::Preset;
 

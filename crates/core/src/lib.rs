@@ -10,7 +10,6 @@
 
 pub mod address;
 pub mod admit;
-pub mod book;
 pub mod budget;
 pub mod clip;
 pub mod digest;
@@ -32,7 +31,6 @@ pub mod view;
 
 pub use address::{Address, BadId, SessionId, ThreadId};
 pub use admit::{Refusal, admit};
-pub use book::Book;
 pub use digest::Digest;
 pub use head::{Head, Kind, Source};
 pub use journal::{Entry, Record};

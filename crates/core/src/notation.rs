@@ -44,103 +44,25 @@
 //!   with its entries (and how often), `inner` and `apart` where they are so, and the running digest.
 //! - `used=` is what a provider counted: input`+`output, then what it wrote to its cache (`w`) and read from it (`r`).
 //!
-//! [`entry`] leaves nothing out but the timestamp, and [`parse`] reads it back: raw JSON (tool definitions, what only
-//! one dialect knows) byte for byte, unless it holds tabs between tokens or characters a terminal would act on; then
-//! it keeps its meaning. [`brief`] is for the eye only, and is not read back. Entries that [`admit`](mod@crate::admit)
-//! never lets in (a message of a tool without its result, an edit that both hides and replaces) have no notation.
-//!
-//! ```
-//! use komado_core::notation;
-//!
-//! let book = notation::book(
-//!     r#"
-//!     1 system "Be brief." ~3
-//!     2 user "What is in main.py?" ~8
-//!     3 assistant call c1 read {"path":"main.py"} ~12
-//!     4 tool c1 read "def main(): ..." ~900
-//!     5 assistant "One function." ~4
-//!     6 trim 4 "[output left out]" ~5
-//!     7 condense 2..4 summary "main.py has one function." ~7
-//!     8 revert 7
-//!     "#,
-//! )?;
-//! let Ok(seen) = notation::items(book.view(), book.rows());
-//! assert_eq!(
-//!     seen,
-//!     r#"1 system "Be brief." ~3
-//! 2 user "What is in main.py?" ~8
-//! 3 assistant call c1 read {"path":"main.py"} ~12
-//! 4 tool c1 read trim@6 "[output left out]" ~5
-//! 5 assistant "One function." ~4
-//! "#
-//! );
-//! # Ok::<(), notation::BadNotation>(())
-//! ```
+//! [`entry`] leaves nothing out but the timestamp: tests read it back, with the reader in `komado-testkit`. Raw JSON (tool
+//! definitions, what only one dialect knows) stands there byte for byte, unless it holds tabs between tokens or characters
+//! a terminal would act on; then it keeps its meaning. [`brief`] is for the eye only. Entries that
+//! [`admit`](mod@crate::admit) never lets in (a message of a tool without its result, an edit that both hides and
+//! replaces) have no notation.
 
+use crate::View;
 use crate::head::Source;
 use crate::journal::{Entry, Record};
 use crate::view::{Item, What};
-use crate::{Book, Seq, View};
 
 mod above;
-mod cursor;
 mod fit;
 mod line;
-mod read;
-#[cfg(test)]
-mod tests;
 mod write;
 
-use cursor::Cursor;
 pub use fit::columns as width;
 use line::Line;
 pub use line::{grouped, shown, tamed};
-
-/// Why a text is not a journal in this notation.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}, column {column}: {why}")]
-pub struct BadNotation {
-    /// The line, counted from 1.
-    pub line: usize,
-    /// The character in it, counted from 1.
-    pub column: usize,
-    /// What is wrong there.
-    pub why: String,
-}
-
-/// Reads a journal: its entries and their tokens, in order. Entries count from 1.
-pub fn parse(text: &str) -> Result<Vec<(Entry, u32)>, BadNotation> {
-    parse_after(0, text)
-}
-
-/// Reads the entries of a fork, which count on from the moment it left.
-pub fn parse_after(base: Seq, text: &str) -> Result<Vec<(Entry, u32)>, BadNotation> {
-    Ok(lines(base, text)?.into_iter().map(|(_, entry, tokens)| (entry, tokens)).collect())
-}
-
-/// Reads a journal and admits every entry of it; a refusal is reported with its line.
-pub fn book(text: &str) -> Result<Book, BadNotation> {
-    let mut book = Book::default();
-    for (line, entry, tokens) in lines(0, text)? {
-        book.push(entry, tokens, "").map_err(|e| BadNotation { line, column: 1, why: e.to_string() })?;
-    }
-    Ok(book)
-}
-
-/// The entries with the number of the line each stands on.
-fn lines(base: Seq, text: &str) -> Result<Vec<(usize, Entry, u32)>, BadNotation> {
-    let mut found = Vec::new();
-    let mut seq = base;
-    for (i, line) in text.lines().enumerate() {
-        let mut cursor = Cursor::new(i + 1, line);
-        if !cursor.at_end() {
-            seq += 1;
-            let (entry, tokens) = read::entry(&mut cursor, seq)?;
-            found.push((i + 1, entry, tokens));
-        }
-    }
-    Ok(found)
-}
 
 /// One entry as one line, without a line break. Nothing but the timestamp is left out.
 pub fn entry(record: &Record) -> String {
@@ -152,26 +74,10 @@ pub fn brief(record: &Record, width: usize) -> String {
     write::record(record).fit(width)
 }
 
-/// A whole journal, one entry per line.
-pub fn journal<'a>(records: impl IntoIterator<Item = &'a Record>) -> String {
-    records.into_iter().map(|record| entry(record) + "\n").collect()
-}
-
-/// What the model sees, one item per line, the setup first. A text in place of others begins with what it stands
-/// for: `2..4 condense@7 summary "…" ~80`. What a spawned thread sees of those above it comes first, each line with the
-/// thread it is from: `root@3 user "…" ~5`, under a line with the slice's heading: `of root@12 0.8 "…" ~1200`.
-pub fn items<S: Source + ?Sized>(view: &View, source: &S) -> Result<String, S::Error> {
-    brief_items(view, source, usize::MAX)
-}
-
-/// Like [`items`], with each line shortened to at most `width` columns of a terminal.
-pub fn brief_items<S: Source + ?Sized>(view: &View, source: &S, width: usize) -> Result<String, S::Error> {
-    let mut out = String::new();
-    each_item(view, source, width, |line| out.push_str(&(line + "\n")))?;
-    Ok(out)
-}
-
-/// The lines of [`brief_items`], one at a time.
+/// What the model sees, one item per line of at most `width` columns of a terminal, the setup first. A text in place of
+/// others begins with what it stands for: `2..4 condense@7 summary "…" ~80`. What a spawned thread sees of those above it
+/// comes first, each line with the thread it is from: `root@3 user "…" ~5`, under a line with the slice's heading:
+/// `of root@12 0.8 "…" ~1200`.
 pub fn each_item<S: Source + ?Sized>(
     view: &View,
     source: &S,

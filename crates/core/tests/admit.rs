@@ -8,7 +8,8 @@
 
 use komado_core::journal::{Cause, Edit, EditKind, Entry};
 use komado_core::message::{Call, CallKind, Message, Outcome, Part, Role};
-use komado_core::{Refusal, Seq, Span, admit, notation};
+use komado_core::{Refusal, Seq, Span, admit};
+use komado_testkit::notation;
 
 /// An edit under a later one.
 const BURIED: &str = r#"

@@ -11,7 +11,6 @@
 use komado_core::digest::Fact;
 use komado_core::journal::{Setup, Show, Usage};
 use komado_core::message::Message;
-use std::io;
 
 mod answer;
 mod chunk;
@@ -24,23 +23,23 @@ mod frame;
 mod language;
 mod leaving;
 mod marker;
+#[cfg(feature = "client")]
 mod model;
 mod prompt;
 mod render;
 mod retain;
 mod scripted;
 mod settings;
-mod talk;
-mod tally;
 
 pub use answer::{Parsed, parse};
 pub use command::Command;
 pub use compose::compose;
-pub(crate) use compose::tell;
+pub(crate) use compose::{Goal, write};
 pub(crate) use cut::{prefix as cut_prefix, split as cut_split};
 pub use declined::Declined;
 pub use digest::ByDigest;
 pub use language::Language;
+#[cfg(feature = "client")]
 pub use model::ByModel;
 pub use scripted::Scripted;
 pub use settings::{Reach, Settings};
@@ -81,10 +80,10 @@ pub trait Transcript {
     fn tokens(&self) -> u64;
 
     /// System prompt, tools and parameters.
-    fn setup(&self) -> io::Result<Setup>;
+    fn setup(&self) -> crate::Result<Setup>;
 
     /// Hands on every message, one at a time.
-    fn pour(&self, each: &mut dyn FnMut(&Message) -> io::Result<()>) -> io::Result<()>;
+    fn pour(&self, each: &mut dyn FnMut(&Message) -> crate::Result<()>) -> crate::Result<()>;
 }
 
 /// What a summariser is given.

@@ -4,16 +4,17 @@
 //! searched. Those calls are answered here, and the model is asked again. Calls of other tools are handed to the caller:
 //! nothing is run on anyone's machine. A model that does not stop calling is told to, once, and then the loop ends.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fit::Ladder;
 use crate::output::tools::{self, is_reader};
 use crate::recall::{self, Scope};
 use crate::thread::Thread;
 use crate::turn::{Asking, News, Turned, When};
 use komado_core::head::Kind;
-use komado_core::journal::Setup;
+use komado_core::journal::{Reply, Setup};
 use komado_core::message::{Call, Message, Outcome, Part};
 use komado_core::raw::Raw;
+use komado_core::view::What;
 use komado_core::{Role, Seq};
 
 /// Most rounds of calls that are answered for one question.
@@ -106,6 +107,23 @@ pub struct Conversed {
 }
 
 impl Thread<'_> {
+    /// There must be something to answer: a conversation that is empty, or whose last word is the model's, is not sent.
+    pub fn check_question(&self) -> Result<()> {
+        let mut last = None;
+        self.view().each_item(self.source(), |item| last = Some(item))?;
+        let kind = match last.map(|item| (item.seq, item.what)) {
+            None => return Err(Error::NothingToAnswer("nothing was said yet: ask something")),
+            Some((_, What::Said(kind))) => kind,
+            Some((_, What::Shown)) => return Ok(()),
+            Some((seq, What::Replaced(_))) => self.source().head(seq)?.kind,
+        };
+        if kind == Kind::Assistant && self.view().open().calls.is_empty() {
+            let why = "the last word is the model's: ask something new, or rewind first";
+            return Err(Error::NothingToAnswer(why));
+        }
+        Ok(())
+    }
+
     /// Asks the model, answers the calls that `tools` knows, and asks again, until it says something or calls another tool.
     pub fn converse(
         &mut self,
@@ -124,11 +142,9 @@ impl Thread<'_> {
             attempts += turned.attempts;
             let (own, open): (Vec<Call>, Vec<Call>) =
                 turned.message.calls().cloned().partition(|call| tools.knows(&call.name));
-            for call in &own {
-                let told = if turns > MOST_ROUNDS { enough() } else { tools.call(self, call)? };
-                self.say(result(call, told))?;
-            }
             if !own.is_empty() {
+                let answers = answers(self, tools, &own, turns)?;
+                self.say_all(answers)?;
                 news(News::Hint(self.hint(When::AfterTools, &budget)));
             }
             if own.is_empty() || !open.is_empty() || turns > MOST_ROUNDS + 1 {
@@ -140,14 +156,18 @@ impl Thread<'_> {
     }
 }
 
-pub(crate) fn enough() -> Told {
-    Told { text: ENOUGH.to_owned(), is_error: true }
-}
-
-pub(crate) fn result(call: &Call, told: Told) -> Message {
-    Message::of(
-        Role::Tool,
-        vec![Part::Result(Outcome {
+/// The answers to calls of the round `round`, counted from 1.
+pub(crate) fn answers(
+    thread: &Thread<'_>,
+    tools: &mut dyn Toolbox,
+    calls: &[Call],
+    round: u32,
+) -> Result<Vec<(Message, Option<Reply>)>> {
+    let enough = || Told { text: ENOUGH.to_owned(), is_error: true };
+    let mut answers = Vec::with_capacity(calls.len());
+    for call in calls {
+        let told = if round > MOST_ROUNDS { enough() } else { tools.call(thread, call)? };
+        let outcome = Outcome {
             call_id: call.id.clone(),
             name: Some(call.name.clone()),
             content: vec![Part::text(told.text)],
@@ -155,8 +175,10 @@ pub(crate) fn result(call: &Call, told: Told) -> Message {
             output_ref: None,
             duration_ms: None,
             interrupted: false,
-        })],
-    )
+        };
+        answers.push((Message::of(Role::Tool, vec![Part::Result(outcome)]), None));
+    }
+    Ok(answers)
 }
 
 #[cfg(test)]

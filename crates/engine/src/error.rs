@@ -188,13 +188,18 @@ pub enum Error {
         /// The thread.
         thread: String,
     },
+    /// A conversation that has nothing for a model to answer.
+    #[error("{0}")]
+    NothingToAnswer(&'static str),
     /// No model can be asked.
+    #[cfg(feature = "client")]
     #[error(transparent)]
     Model(#[from] crate::model::ModelError),
     /// Someone stopped it.
     #[error("stopped; nothing was sent, and nothing but the attempt is in the journal")]
     Cancelled,
     /// A request brought no answer. What was said before it is kept, and the thread goes on.
+    #[cfg(feature = "client")]
     #[error("{why} (journaled as @{seq})")]
     Unanswered {
         /// The entry that says so.
@@ -235,4 +240,88 @@ pub enum Error {
     /// Reading or writing outside the store failed.
     #[error("{0}")]
     Io(#[from] std::io::Error),
+}
+
+/// What kind of failure it is: what a program can do about it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A setting, an option or an address is missing or wrong.
+    Setting,
+    /// What was named is not there.
+    NotFound,
+    /// Another process is writing.
+    Busy,
+    /// It would leave a view that cannot be sent, or change nothing; or the session is not in a state for it.
+    Refused,
+    /// The input is not what it should be.
+    Input,
+    /// The server that holds the sessions does not answer.
+    Away,
+    /// Something else failed.
+    Failed,
+}
+
+impl Error {
+    /// What kind of failure it is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Store(error) => kind_of_store(error),
+            #[cfg(feature = "client")]
+            Self::Model(error) => error.kind(),
+            Self::Refused(_)
+            | Self::NothingToAnswer(_)
+            | Self::NoCallFits { .. }
+            | Self::WrongState { .. }
+            | Self::NoGain { .. }
+            | Self::NoRoom(_)
+            | Self::TooMuch(_)
+            | Self::TooDeep { .. }
+            | Self::AnchorCap { .. }
+            | Self::OpenAnchor { .. }
+            | Self::NotSpawned { .. }
+            | Self::NeverBegun { .. }
+            | Self::Crowded { .. }
+            | Self::NotClosed { .. }
+            | Self::NoListener { .. }
+            | Self::ParentEnded { .. }
+            | Self::Floor(_) => ErrorKind::Refused,
+            Self::ParentBusy { .. } => ErrorKind::Busy,
+            Self::Unknown { .. } | Self::Ambiguous { .. } | Self::NoMoment { .. } => ErrorKind::NotFound,
+            Self::Id(_)
+            | Self::BadExport { .. }
+            | Self::BadPattern(_)
+            | Self::MatchesAll { .. }
+            | Self::NoWords { .. }
+            | Self::NoQuery => ErrorKind::Input,
+            #[cfg(feature = "client")]
+            Self::Unanswered { .. } => ErrorKind::Failed,
+            Self::Endless { .. } | Self::Cancelled | Self::Io(_) => ErrorKind::Failed,
+        }
+    }
+}
+
+/// What kind of failure of a store it is.
+pub fn kind_of_store(error: &komado_store::Error) -> ErrorKind {
+    use komado_store::Error as Store;
+    match error {
+        Store::NoSession(_) | Store::NoThread(..) | Store::NoBlob(..) => ErrorKind::NotFound,
+        Store::Busy { .. } => ErrorKind::Busy,
+        Store::Away { .. } => ErrorKind::Away,
+        Store::BadAddress { .. } => ErrorKind::Setting,
+        Store::Ended(..)
+        | Store::SessionExists(_)
+        | Store::ThreadExists(..)
+        | Store::Moved { .. }
+        | Store::TakenOver(_)
+        | Store::NotYours(_) => ErrorKind::Refused,
+        _ => ErrorKind::Failed,
+    }
+}
+
+impl Error {
+    /// True when what must be shown is more than there is room for.
+    pub(crate) const fn is_no_room(&self) -> bool {
+        matches!(self, Self::Floor(_) | Self::NoRoom(_) | Self::TooMuch(_))
+    }
 }

@@ -6,15 +6,17 @@
 
 use crate::condense::{self, ByDigest, Declined, Reads, Settings, Summariser};
 use crate::error::{Error, Result};
+use crate::request_entries::{Purpose, lost, sent};
 use crate::share::{check_budget, moved};
-use crate::staged::Staged;
+use crate::staged::{Rows, Staged};
 use crate::thread::{Thread, check_gain};
 use komado_core::budget::{Budget, Preset, Rule, Verdict};
 use komado_core::head::Source;
-use komado_core::journal::{Cause, Edit, Entry, Reply, Sent, Share, Show, ShowKind};
+use komado_core::journal::{Cause, Edit, Entry, Show, ShowKind};
 use komado_core::ladder::{self, Next, Rung, Step, Tried};
 use komado_core::share::Shares;
 use komado_core::{Kind, Meter, Seq, Span, View};
+use komado_store::Journal;
 
 /// More rounds than there are rungs mean a fault of ours, not of the conversation.
 const MOST_STEPS: usize = 16;
@@ -87,48 +89,40 @@ enum Made {
 }
 
 /// Where edits are put: a thread, or a copy of it that is thrown away.
-trait Desk {
+trait Target {
+    type Source: Source<Error = komado_store::Error> + ?Sized;
     fn view(&self) -> &View;
+    fn source(&self) -> &Self::Source;
     fn meter(&self) -> Meter;
-    /// True when a model was asked for nothing and little was said since: below the limit it is not asked again at once.
-    fn in_vain_lately(&self, budget: &Budget) -> Result<bool>;
-    /// The share in force, and one with other slices when those in force are too much for the window, or too little.
-    fn shares(&self, budget: &Budget) -> Result<Option<(Share, Option<Share>)>>;
-    /// Says a share anew.
-    fn say_share(&mut self, share: Share) -> Result<Seq>;
-    fn next(&self, budget: &Budget, tried: Tried) -> Result<Next>;
-    fn write(&self, step: Step, verdict: Verdict, ladder: &mut Ladder<'_>) -> Result<Made>;
-    /// A model is about to be asked: the journal says so first.
-    fn asking(&mut self, model: &str) -> Result<Seq>;
-    /// It was asked for nothing.
-    fn in_vain(&mut self, asked: Seq, model: &str, why: &Declined) -> Result<()>;
+    fn append(&mut self, entry: Entry) -> Result<Seq>;
     /// Gives the edit with its numbers; an edit that frees nothing is an error.
     fn put(&mut self, edit: Edit) -> Result<(Seq, Edit)>;
 }
 
 /// Step by step, until the view fits or nothing more is worth doing.
-fn climb<D: Desk>(desk: &mut D, ladder: &mut Ladder<'_>) -> Result<Fitted> {
-    let share = keep_to_share(desk, &mut ladder.budget)?;
-    let mut fitted = Fitted { share, ..Fitted::begun(desk.view(), &ladder.budget) };
-    let mut tried =
-        Tried { condense: ladder.by.reads() == Reads::Request && desk.in_vain_lately(&ladder.budget)? };
+fn climb<T: Target>(to: &mut T, ladder: &mut Ladder<'_>) -> Result<Fitted> {
+    let share = keep_to_share(to, &mut ladder.budget)?;
+    let mut fitted = Fitted { share, ..Fitted::begun(to.view(), &ladder.budget) };
+    let asks = ladder.by.reads() == Reads::Request;
+    let mut tried = Tried { condense: asks && in_vain_lately(to.view(), to.source(), &ladder.budget)? };
     for _ in 0..MOST_STEPS {
-        match desk.next(&ladder.budget, tried)? {
-            Next::Rest => return Ok(fitted.ended(desk.view())),
+        match ladder::next(to.view(), to.source(), &ladder.budget, to.meter(), tried)? {
+            Next::Rest => return Ok(fitted.ended(to.view())),
             Next::Floor(floor) => return Err(Error::Floor(floor)),
             Next::Do(step) => {
                 tried.condense |= matches!(step, Step::Condense { .. });
-                take(desk, step, &mut fitted, ladder)?;
+                take(to, step, &mut fitted, ladder)?;
             }
         }
     }
-    Err(Error::Endless { steps: MOST_STEPS, tokens: desk.view().tokens() })
+    Err(Error::Endless { steps: MOST_STEPS, tokens: to.view().tokens() })
 }
 
 /// Whatever budget was brought: a spawned thread works in its share, beside what it sees of the threads above. Gives the
 /// entry that cut that anew, where the window is another.
-fn keep_to_share<D: Desk>(desk: &mut D, budget: &mut Budget) -> Result<Option<Resliced>> {
-    let Some((share, moved)) = desk.shares(budget)? else { return Ok(None) };
+fn keep_to_share<T: Target>(to: &mut T, budget: &mut Budget) -> Result<Option<Resliced>> {
+    let Some(share) = to.view().share_in(to.source())? else { return Ok(None) };
+    let moved = moved(to.view(), to.source(), to.meter(), budget.window, budget.policy.buffer)?;
     let before = share.tokens();
     let share = moved.as_ref().unwrap_or(&share);
     let shares = Shares::of(share, budget.window);
@@ -136,31 +130,32 @@ fn keep_to_share<D: Desk>(desk: &mut D, budget: &mut Budget) -> Result<Option<Re
     check_budget(share, &shares, budget)?;
     let Some(share) = moved else { return Ok(None) };
     let (window, after) = (share.window, share.tokens());
-    Ok(Some(Resliced { seq: desk.say_share(share)?, window, before, after }))
+    Ok(Some(Resliced { seq: to.append(Entry::Share(share))?, window, before, after }))
 }
 
 /// One step: written, and put where it belongs.
-fn take<D: Desk>(desk: &mut D, step: Step, fitted: &mut Fitted, ladder: &mut Ladder<'_>) -> Result<()> {
+fn take<T: Target>(to: &mut T, step: Step, fitted: &mut Fitted, ladder: &mut Ladder<'_>) -> Result<()> {
     let rung = step.rung();
-    let verdict = Verdict { rule: fitted.verdict.rule, ..ladder.budget.will_manage(desk.view()) };
+    let verdict = Verdict { rule: fitted.verdict.rule, ..ladder.budget.will_manage(to.view()) };
     let model = ladder.by.name().to_owned();
     let asks = rung == Rung::Condense && ladder.by.reads() == Reads::Request;
-    let asked = if asks { Some(desk.asking(&model)?) } else { None };
-    let again = step.clone();
-    match desk.write(step, verdict, ladder)? {
+    // The journal says that a model is about to be asked.
+    let asking = |to: &mut T| to.append(sent(&model, to.view().tokens(), Purpose::Apart("condense")));
+    let asked = asks.then(|| asking(to)).transpose()?;
+    match write(to.view(), to.source(), to.meter(), step.clone(), verdict, ladder)? {
         Made::Edit(edit) => {
-            let (seq, edit) = desk.put(*edit)?;
+            let (seq, edit) = to.put(*edit)?;
             fitted.done.push(Done { seq, rung, edit });
         }
         Made::Declined(why) => {
             fitted.declined.push(why.to_string());
             if let Some(asked) = asked {
-                desk.in_vain(asked, &model, &why)?;
+                to.append(lost(asked, &model, DECLINED, why.to_string(), why.usage()))?;
                 // Who stopped waiting did not ask for something else in its place.
                 if ladder.by.is_cancelled() {
                     return Err(Error::Cancelled);
                 }
-                return by_digest(desk, again, verdict, fitted, ladder);
+                return by_digest(to, step, verdict, fitted, ladder);
             }
         }
     }
@@ -168,8 +163,8 @@ fn take<D: Desk>(desk: &mut D, step: Step, fitted: &mut Fitted, ladder: &mut Lad
 }
 
 /// A model could not write the summary, and the window is full: the digest, which needs none, says more than a marker.
-fn by_digest<D: Desk>(
-    desk: &mut D,
+fn by_digest<T: Target>(
+    to: &mut T,
     step: Step,
     verdict: Verdict,
     fitted: &mut Fitted,
@@ -180,45 +175,27 @@ fn by_digest<D: Desk>(
         return Ok(());
     }
     let (budget, settings) = (ladder.budget.clone(), ladder.settings.clone());
-    let mut by = ByDigest::new(desk.meter());
-    take(desk, step, fitted, &mut Ladder { budget, settings, by: &mut by })
+    let mut by = ByDigest::new(to.meter());
+    take(to, step, fitted, &mut Ladder { budget, settings, by: &mut by })
 }
 
-impl Desk for Thread<'_> {
+impl Target for Thread<'_> {
+    type Source = dyn Journal;
+
     fn view(&self) -> &View {
         Self::view(self)
+    }
+
+    fn source(&self) -> &Self::Source {
+        Self::source(self)
     }
 
     fn meter(&self) -> Meter {
         Self::meter(self)
     }
 
-    fn in_vain_lately(&self, budget: &Budget) -> Result<bool> {
-        in_vain_lately(self.view(), self.source(), budget)
-    }
-
-    fn shares(&self, budget: &Budget) -> Result<Option<(Share, Option<Share>)>> {
-        shares(self.view(), self.source(), self.meter(), budget)
-    }
-
-    fn say_share(&mut self, share: Share) -> Result<Seq> {
-        self.append(Entry::Share(share))
-    }
-
-    fn next(&self, budget: &Budget, tried: Tried) -> Result<Next> {
-        Ok(ladder::next(self.view(), self.source(), budget, self.meter(), tried)?)
-    }
-
-    fn write(&self, step: Step, verdict: Verdict, ladder: &mut Ladder<'_>) -> Result<Made> {
-        write(self.view(), self.source(), self.meter(), step, verdict, ladder)
-    }
-
-    fn asking(&mut self, model: &str) -> Result<Seq> {
-        self.append(Entry::Sent(asked(self.view(), model)))
-    }
-
-    fn in_vain(&mut self, asked: Seq, model: &str, why: &Declined) -> Result<()> {
-        self.append(Entry::Lost(lost(asked, model, why))).map(|_| ())
+    fn append(&mut self, entry: Entry) -> Result<Seq> {
+        Self::append(self, entry)
     }
 
     fn put(&mut self, edit: Edit) -> Result<(Seq, Edit)> {
@@ -230,47 +207,13 @@ impl Desk for Thread<'_> {
     }
 }
 
-/// What a desk says of its share.
-fn shares<S: Source<Error = komado_store::Error> + ?Sized>(
-    view: &View,
-    source: &S,
-    meter: Meter,
-    budget: &Budget,
-) -> Result<Option<(Share, Option<Share>)>> {
-    let Some(share) = view.share_in(source)? else { return Ok(None) };
-    Ok(Some((share, moved(view, source, meter, budget.window, budget.policy.buffer)?)))
-}
-
-/// What the journal says before a model is asked for a summary.
-fn asked(view: &View, model: &str) -> Sent {
-    Sent {
-        digest: String::new(),
-        model: model.to_owned(),
-        context_tokens: view.tokens(),
-        purpose: Some("condense".into()),
-        mark: None,
-    }
-}
-
 /// How a summary ends that could not be had.
 const DECLINED: &str = "declined";
-
-/// What it says when that was in vain, and what it cost.
-fn lost(asked: Seq, model: &str, why: &Declined) -> Reply {
-    Reply {
-        to: Some(asked),
-        model: Some(model.to_owned()),
-        usage: why.usage(),
-        finish: DECLINED.into(),
-        error: Some(why.to_string()),
-        heard: None,
-        id: None,
-    }
-}
 
 /// Entries among which a failed attempt counts as the last one.
 const LATELY: Seq = 64;
 
+/// True when a model was asked for nothing and little was said since: below the limit it is not asked again at once.
 fn in_vain_lately<S: Source<Error = komado_store::Error> + ?Sized>(
     view: &View,
     source: &S,
@@ -304,43 +247,27 @@ struct Draft<'a> {
     meter: Meter,
 }
 
-impl Desk for Draft<'_> {
+impl<'a> Target for Draft<'a> {
+    type Source = Rows<'a>;
+
     fn view(&self) -> &View {
         self.staged.view()
+    }
+
+    fn source(&self) -> &Rows<'a> {
+        self.staged.source()
     }
 
     fn meter(&self) -> Meter {
         self.meter
     }
 
-    fn in_vain_lately(&self, budget: &Budget) -> Result<bool> {
-        in_vain_lately(self.view(), self.staged.source(), budget)
-    }
-
-    fn shares(&self, budget: &Budget) -> Result<Option<(Share, Option<Share>)>> {
-        shares(self.view(), self.staged.source(), self.meter, budget)
-    }
-
-    fn say_share(&mut self, share: Share) -> Result<Seq> {
-        Ok(self.staged.share(share, String::new())??)
-    }
-
-    fn next(&self, budget: &Budget, tried: Tried) -> Result<Next> {
-        Ok(ladder::next(self.view(), self.staged.source(), budget, self.meter, tried)?)
-    }
-
-    fn write(&self, step: Step, verdict: Verdict, ladder: &mut Ladder<'_>) -> Result<Made> {
-        write(self.view(), self.staged.source(), self.meter, step, verdict, ladder)
-    }
-
-    fn asking(&mut self, model: &str) -> Result<Seq> {
-        let sent = asked(self.view(), model);
-        Ok(self.staged.push(Entry::Sent(sent), 0, String::new())??)
-    }
-
-    fn in_vain(&mut self, asked: Seq, model: &str, why: &Declined) -> Result<()> {
-        self.staged.push(Entry::Lost(lost(asked, model, why)), 0, String::new())??;
-        Ok(())
+    fn append(&mut self, entry: Entry) -> Result<Seq> {
+        let tokens = match &entry {
+            Entry::Share(share) => share.tokens(),
+            _ => 0,
+        };
+        Ok(self.staged.push(entry, tokens, String::new())??)
     }
 
     fn put(&mut self, mut edit: Edit) -> Result<(Seq, Edit)> {

@@ -3,51 +3,60 @@
 //! This is where the pure rules of `komado-core` meet a store. A [`Thread`] is a handle on one thread: it admits what
 //! arrives, journals it, and only then lets it change the view. An [`Engine`] finds, makes, ends and removes sessions.
 //! The clock comes from outside, so that a test or a replay can bring its own.
+//!
+//! Cargo features: `client` asks models over HTTP (on by default); `postgres` and `redis` add those stores. Without any,
+//! sessions in files and in memory can be appended to, folded, edited, searched, replayed, exported and imported.
 
 #![forbid(unsafe_code)]
+// What only the turn and the gateway call has no caller without them.
+#![cfg_attr(not(feature = "client"), allow(dead_code, unused_imports))]
 
 pub mod arrive;
 pub mod balance;
 pub mod cleanup;
 pub mod condense;
+#[cfg(feature = "client")]
 pub mod converse;
 pub mod diff;
 pub mod engine;
 pub mod error;
+#[cfg(feature = "client")]
+mod exchange;
 pub mod export;
 pub mod fit;
 pub mod import;
 pub mod lesson;
 mod lineage;
 pub mod migrate;
+#[cfg(feature = "client")]
 pub mod model;
 pub mod note;
 pub mod output;
+#[cfg(feature = "client")]
 pub mod place;
 pub mod recall;
 pub mod recount;
 pub mod redact;
+#[cfg(feature = "client")]
 pub mod relay;
 pub mod replay;
 pub mod report;
+mod request_entries;
 pub mod share;
 pub mod staged;
 pub mod stelis;
 pub mod thread;
+#[cfg(feature = "client")]
 pub mod turn;
 pub mod user;
 pub mod window;
 
 pub use engine::{Clock, Engine};
-pub use error::{Error, Result};
+pub use error::{Error, ErrorKind, Result};
+#[cfg(feature = "client")]
 pub use model::{ModelChoice, ModelResolver, ModelSettings, ResolvedModel};
 pub use stelis::{Child, Finish, Spawn, Telling};
 pub use thread::{OnOpenCalls, Thread};
-
-/// The examples on the front page compile.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct FrontPage;
 
 /// The examples of the page about threads compile.
 #[cfg(doctest)]

@@ -15,7 +15,7 @@ mod resolve;
 mod settings;
 mod summary;
 
-pub use error::{ErrorKind, ModelError};
+pub use error::ModelError;
 pub use provider::KeySource;
 pub use resolve::{KnownModel, ModelResolver, Note, ResolvedModel};
 pub use settings::{

@@ -1,6 +1,6 @@
 //! A client's request on its way through: placed, journaled, made to fit, sent on, and what comes back handed on.
 //!
-//! The gateway's turn. Under budget the bytes that arrive are the bytes that leave; over budget the edits of the ladder are
+//! The gateway's use of the [`exchange`](crate::exchange). Under budget the bytes that arrive are the bytes that leave; over budget the edits of the ladder are
 //! put into them and nothing else is. It blocks, on a thread of its own for each request. What goes wrong on our side
 //! before the answer begins is a [`Fault`]: the caller then sends the request on untouched ([`untouched`]), or stops, as it
 //! was told. `docs/gateway.md` tells the whole story.
@@ -14,37 +14,26 @@ use komado_core::budget::Policy;
 use komado_core::session::MetaConfig;
 use komado_core::{Meter, SessionId, ThreadId};
 use komado_provider::client::SendError;
-use komado_provider::{Body, Cancel, Dialect, Forward, Method, Skim, Splice};
+use komado_provider::{Body, Cancel, Dialect, Forward, Incoming, Method, Skim};
 use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
-mod across;
-mod atlas;
-mod claim;
-mod compact;
-mod doubt;
-mod exchange;
-mod fields;
-mod idle;
+mod client_stream;
+mod entry_map;
 mod intake;
-mod letter;
-mod listen;
-mod mouth;
 mod offer;
-mod refusal;
-mod request;
-mod visit;
+mod session_request;
+mod splice;
+mod threads;
+mod untouched;
 
+pub(crate) use intake::BILLING;
 pub(crate) use offer::names;
-pub(crate) use request::BILLING;
+pub use untouched::untouched;
 
-use claim::Claims;
-use doubt::Doubts;
-use fields::Patch;
-use idle::Idle;
-use letter::{is_whole, whole};
-use visit::{Errand, Visit};
+use session_request::{Kind, SessionRequest};
+use threads::{Claims, Idle, UncertainTokens};
 
 /// A request that arrived.
 #[derive(Clone, Debug)]
@@ -76,6 +65,14 @@ pub struct Upstream {
     pub headers: Vec<(String, String)>,
     /// The model's name is another for the provider than the client wrote: the name is replaced in the body.
     pub renames: bool,
+}
+
+impl Upstream {
+    /// Sends a body on with the client's headers, once.
+    fn forward(&self, body: Body<'_>) -> Result<Incoming, SendError> {
+        let forward = Forward { method: Method::POST, url: &self.url, headers: &self.headers, body };
+        self.asking.client.forward(forward, &self.asking.cancel)
+    }
 }
 
 /// Finds who writes summaries for a session; `None` for the digest.
@@ -157,38 +154,23 @@ pub trait Outlet {
 pub struct Gone;
 
 /// Why a request could not be handled before its answer began.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
     /// Something of ours: the request can go on untouched.
-    Ours(Error),
+    #[error(transparent)]
+    Ours(#[from] Error),
     /// The provider could not be reached, or hung up before it answered.
+    #[error(transparent)]
     Theirs(SendError),
 }
-
-impl From<Error> for Fault {
-    fn from(error: Error) -> Self {
-        Self::Ours(error)
-    }
-}
-
-impl std::fmt::Display for Fault {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Ours(error) => error.fmt(f),
-            Self::Theirs(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for Fault {}
 
 /// What a gateway keeps between requests: who is at work, and what is still to be tidied up.
 pub struct Relay {
     engine: Engine,
     claims: Claims,
     idle: Idle,
-    doubts: Doubts,
+    uncertain: UncertainTokens,
     patience: Duration,
     waiting: Duration,
 }
@@ -201,8 +183,8 @@ const WAITING: Duration = Duration::from_secs(1);
 impl Relay {
     /// For the sessions of `engine`.
     pub fn new(engine: Engine) -> Self {
-        let (claims, idle, doubts) = (Claims::default(), Idle::default(), Doubts::default());
-        Self { engine, claims, idle, doubts, patience: PATIENCE, waiting: WAITING }
+        let (claims, idle, uncertain) = (Claims::default(), Idle::default(), UncertainTokens::default());
+        Self { engine, claims, idle, uncertain, patience: PATIENCE, waiting: WAITING }
     }
 
     /// With another patience: what comes this long after the head of an answer, or later, is let go even if no words are
@@ -238,7 +220,7 @@ impl Relay {
         manner: &Manner<'_>,
         outlet: &mut dyn Outlet,
     ) -> Result<(), Fault> {
-        Visit::enter(self, arrival, upstream, manner, Errand::Answer)?.answer(outlet)
+        SessionRequest::open(self, arrival, upstream, manner, Kind::Answer)?.answer(outlet)
     }
 
     /// Condenses a transcript and answers with what is left of it, as `POST /v1/responses/compact` does. The provider is
@@ -250,7 +232,7 @@ impl Relay {
         manner: &Manner<'_>,
         outlet: &mut dyn Outlet,
     ) -> Result<(), Fault> {
-        Visit::enter(self, arrival, upstream, manner, Errand::Compact)?.compact(outlet)
+        SessionRequest::open(self, arrival, upstream, manner, Kind::Compact)?.compact(outlet)
     }
 
     /// Brings what is derived up to date in threads that rested during the last `rounds` calls of this function; 0 for
@@ -258,53 +240,4 @@ impl Relay {
     pub fn settle_idle(&self, rounds: u32) -> usize {
         self.idle.settle(self, rounds)
     }
-}
-
-/// Why an answer broke off when nobody listened any more.
-const GONE: &str = "the client has gone";
-
-/// Sends a request on as it came, and hands back what comes, byte for byte; only the model's name is replaced where the
-/// provider has another. For a provider of another dialect both are translated. Nothing is journaled.
-pub fn untouched(
-    arrival: &Arrival,
-    upstream: &Upstream,
-    outlet: &mut dyn Outlet,
-    mut notes: Notes,
-) -> Result<(), SendError> {
-    if upstream.asking.provider.dialect != arrival.dialect() {
-        return across::pass(arrival, upstream, outlet, notes);
-    }
-    let splice = named(arrival, upstream);
-    notes.untouched = is_whole(&splice, arrival.skim.len);
-    let body = Body::Spliced(splice);
-    let forward = Forward { method: Method::POST, url: &upstream.url, headers: &upstream.headers, body };
-    let mut incoming = upstream.asking.client.forward(forward, &upstream.asking.cancel)?;
-    outlet.begin(incoming.status, &incoming.headers, &notes);
-    loop {
-        match incoming.chunk() {
-            Ok(Some(bytes)) if outlet.write(&bytes).is_ok() => {}
-            Ok(Some(_)) => {
-                notes.cut = Some(GONE.to_owned());
-                break;
-            }
-            Ok(None) => break,
-            Err(error) => {
-                notes.cut = Some(error.to_string());
-                break;
-            }
-        }
-    }
-    outlet.end(&notes);
-    Ok(())
-}
-
-/// The client's request with the model's name as the provider knows it.
-fn named(arrival: &Arrival, upstream: &Upstream) -> Splice {
-    let mut patch = Patch::new(&arrival.skim, &arrival.body);
-    // A body that could not be skimmed has no place for a name.
-    if upstream.renames && arrival.skim.field("model").is_some() {
-        // It stands there already, so nothing has to be read for it.
-        let _ = patch.model(&upstream.asking.model);
-    }
-    patch.finish().unwrap_or_else(|_| whole(arrival))
 }

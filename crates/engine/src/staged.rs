@@ -17,7 +17,8 @@ pub struct Staged<'a> {
     counters: Counters,
 }
 
-struct Rows<'a> {
+/// The journal, and the entries that are not in it yet.
+pub struct Rows<'a> {
     journal: &'a dyn Journal,
     after: Seq,
     new: Vec<(Record, Row)>,
@@ -94,7 +95,7 @@ impl<'a> Staged<'a> {
     }
 
     /// The journal with the batch after it, to be looked up.
-    pub fn source(&self) -> &(impl Source<Error = Error> + use<'a>) {
+    pub fn source(&self) -> &Rows<'a> {
         &self.rows
     }
 

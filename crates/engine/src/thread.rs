@@ -145,7 +145,7 @@ impl<'e> Thread<'e> {
     }
 
     /// The entries and heads, to be looked up.
-    pub fn source(&self) -> &dyn Journal {
+    pub fn source(&self) -> &(dyn Journal + 'static) {
         &*self.journal
     }
 

@@ -1,34 +1,31 @@
-//! The turn: journal, plan, render, send, relay, journal.
+//! The turn: a thread's view is rendered to a file, sent from there, and answered.
 //!
-//! [`Thread::turn`] is the program in twenty lines. What is said before a request is durable before it; the request is
-//! rendered to a file and sent from there; what comes back is handed on as it comes, and journaled when it is whole. A
-//! provider that finds the request too large is believed: the view gets smaller and the request goes out again, before
-//! anyone has heard a word of it. After the last try the thread answers itself, shortly and honestly. Whatever happens,
-//! the thread goes on.
+//! [`Thread::turn`] is an [`exchange`] over a rendered request. What was said before it is durable before it; what comes
+//! back is handed on as it comes, and journaled when it is whole. When the provider finds even the smallest request too
+//! large, the thread answers itself, shortly and honestly. Whatever happens, the thread goes on.
 
 use crate::error::{Error, Result};
-use crate::fit::{Fitted, Ladder};
-use crate::lesson::{self, Lesson, Read, Size};
+use crate::exchange::request::{Form as RequestForm, OutgoingRequest, Room, Stored, uncertain, write_file};
+use crate::exchange::response::{Outcome, TooLarge, post};
+use crate::exchange::{Context, Exchanged, Wire, exchange};
+use crate::fit::{Done, Fitted, Ladder};
+use crate::lesson::{self, Lesson};
 use crate::thread::Thread;
 use komado_core::budget::{Budget, Verdict};
-use komado_core::journal::{Entry, Reply, Sent};
+use komado_core::journal::{Entry, Reply, Setup};
+use komado_core::ladder::{self, Rung, Step};
 use komado_core::message::Message;
-use komado_core::{Kind, Role, Seq};
+use komado_core::raw::Object;
+use komado_core::{Role, Seq};
 use komado_provider::client::Waiting;
-use komado_provider::overflow::{self, Remedy};
-use komado_provider::{Body, Cancel, Client, Event, Form, Heard, Provider};
-use komado_store::Letter;
+use komado_provider::{Cancel, Client, Event, Form, Provider, Tools};
 
-mod history;
-mod honest;
-pub(crate) mod listen;
-pub(crate) mod render;
-pub(crate) mod room;
+pub use crate::exchange::response::Why;
 
-pub use listen::Why;
-use listen::{Answered, TooLarge, listen};
-use render::Written;
-use room::Room;
+/// The names of the longest answer among parameters.
+const LIMITS: [&str; 3] = ["max_completion_tokens", "max_tokens", "max_output_tokens"];
+/// The rule of a bound on turns, in the journal.
+const MAX_HISTORY: &str = "max_history";
 
 /// Who is asked, and how.
 #[derive(Clone)]
@@ -169,12 +166,78 @@ pub struct Turned {
     pub hint: Hint,
 }
 
-/// A request that was sent, and what came of it.
-struct Trip {
-    sent: Seq,
-    size: Size,
-    file: Letter,
-    answered: Answered,
+/// A request that is rendered from a thread's view.
+struct Rendered<'w, 't, 'l> {
+    thread: &'w mut Thread<'t>,
+    asking: &'w Asking,
+    lesson: Lesson,
+    ladder: &'w mut Ladder<'l>,
+    news: &'w mut dyn FnMut(News<'_>),
+    /// Requests that were announced.
+    attempts: u32,
+}
+
+impl<'t> Wire<'t> for Rendered<'_, 't, '_> {
+    fn context(&mut self) -> Context<'_, 't> {
+        let store = self.thread.store();
+        Context { asking: self.asking, lesson: &mut self.lesson, store, thread: Some(&mut *self.thread) }
+    }
+
+    fn fit(&mut self, room: &mut Room) -> Result<bool> {
+        if let Some(budget) = &room.budget {
+            self.ladder.budget = budget.clone();
+        }
+        match self.thread.fit(self.ladder) {
+            Ok(fitted) => (self.news)(News::Fitted(&fitted)),
+            Err(error) if error.is_no_room() && self.attempts > 0 => return Ok(false),
+            Err(other) => return Err(other),
+        }
+        // A spawned thread works in its share, whatever it was handed.
+        room.budget = Some(self.ladder.budget.clone());
+        Ok(true)
+    }
+
+    fn render(&mut self, room: &Room) -> Result<OutgoingRequest> {
+        let (thread, asking) = (&*self.thread, self.asking);
+        // Whoever writes summaries may have learned something since.
+        self.lesson = thread.lesson(asking)?;
+        let (setup, tokens) = (thread.setup()?, thread.view().tokens());
+        let wished = asking.max_tokens.or_else(|| wished(&setup));
+        let max_tokens = room.longest_answer(wished, tokens, asking, &self.lesson);
+        let (stream, window) = (asking.form == Form::Stream, Some(asking.window));
+        let form = RequestForm { setup: &setup, max_tokens, stream, window, tools: Tools::AsSetUp };
+        let mut blobs = Stored { store: thread.store(), session: thread.session() };
+        let mut doubtful = 0;
+        let written = write_file(thread.source().letter()?, asking, &form, &mut blobs, &mut |put| {
+            thread.view().pour_said(thread.source(), &mut |_, message: &Message| {
+                doubtful += uncertain(&message.parts, thread.meter());
+                put(message)
+            })
+        })?;
+        let uncertain = Some(doubtful);
+        Ok(OutgoingRequest { max_tokens, uncertain, ..OutgoingRequest::new(written, tokens) })
+    }
+
+    fn send(&mut self, request: &OutgoingRequest) -> Outcome {
+        self.attempts += 1;
+        post(self.asking, &request.body.body(), self.news)
+    }
+
+    fn tell(&mut self, news: News<'_>) -> Result<()> {
+        (self.news)(news);
+        Ok(())
+    }
+}
+
+/// The longest answer that the parameters in force name.
+fn wished(setup: &Setup) -> Option<u64> {
+    let object = setup.params.as_ref().and_then(|params| Object::parse(params.get()).ok())?;
+    let named = |key: &&str| object.read::<u64>(key).ok().flatten();
+    let nested = || {
+        let options = object.get("options")?;
+        Object::parse(options.get()).ok()?.read::<u64>("num_predict").ok().flatten()
+    };
+    LIMITS.iter().find_map(named).or_else(nested)
 }
 
 impl Thread<'_> {
@@ -194,68 +257,31 @@ impl Thread<'_> {
         {
             news(News::Fitted(&fitted));
         }
-        let mut room = Room::new(ladder.budget.clone());
-        let (mut refused, mut attempts) = (None, 0);
-        for attempt in 1..=asking.tries + 1 {
-            ladder.budget = room.budget.clone();
-            match self.fit(ladder) {
-                Ok(fitted) => news(News::Fitted(&fitted)),
-                Err(Error::Floor(_) | Error::NoRoom(_) | Error::TooMuch(_)) if refused.is_some() => break,
-                Err(other) => return Err(other),
+        let (room, lesson) = (Room::new(ladder.budget.clone()), Lesson::default());
+        let mut wire = Rendered { thread: self, asking, lesson, ladder, news, attempts: 0 };
+        let exchanged = exchange(&mut wire, room)?;
+        let attempts = wire.attempts;
+        match exchanged {
+            Exchanged::Answer { reply, journaled, .. } => {
+                let seq = journaled?;
+                let hint = self.hint(When::AfterReply, &ladder.budget);
+                news(News::Hint(hint));
+                // What was journaled has ids for calls that came without, and blobs for what is not words.
+                let Entry::Message(message, _) = self.record(seq)?.entry else {
+                    return Err(self.no_moment(seq));
+                };
+                Ok(Turned { seq, message, reply, attempts, is_ours: false, hint })
             }
-            // A spawned thread works in its share, whatever it was handed.
-            room.budget = ladder.budget.clone();
-            let max_tokens = room.max_tokens(self, asking, &self.lesson(asking)?)?;
-            let trip = self.send(asking, max_tokens, news)?;
-            attempts = attempt;
-            match trip.answered {
-                Answered::Whole(heard) => {
-                    let turned =
-                        self.take_in(asking, (trip.sent, trip.size, attempt), heard, &ladder.budget, news)?;
-                    told(trip.file.answered().map_err(Error::from), news);
-                    return Ok(turned);
-                }
-                Answered::TooLarge(why) => {
-                    self.lose(trip.sent, &asking.model, "overflow", &why.why, None)?;
-                    told(self.learn_refusal(asking, trip.size, &why), news);
-                    news(News::TooLarge { attempt, why: &why.why, limit: why.limit });
-                    room.shrink(&why, asking, (trip.size.tokens, max_tokens), &self.lesson(asking)?);
-                    refused = Some(why);
-                }
-                Answered::Lost { finish, error, heard } => {
-                    let seq =
-                        self.lose(trip.sent, &asking.model, finish, &error.to_string(), Some(&heard))?;
-                    return Err(Error::Unanswered { seq, why: error });
-                }
+            Exchanged::Lost { lost, journaled } => {
+                Err(Error::Unanswered { seq: journaled?, why: lost.error })
             }
+            Exchanged::TooLarge(why) => self.answer_honestly(asking, why, attempts, &ladder.budget),
         }
-        self.answer_honestly(asking, refused, attempts, &ladder.budget)
     }
 
-    /// One request: rendered, announced in the journal, sent from disk, heard.
-    fn send(
-        &mut self,
-        asking: &Asking,
-        max_tokens: Option<u64>,
-        news: &mut dyn FnMut(News<'_>),
-    ) -> Result<Trip> {
-        let Written { file, bytes, digest, uncertain } = self.write_letter(asking, max_tokens)?;
-        let tokens = self.view().tokens();
-        let model = asking.model.clone();
-        let sent = self.append(Entry::Sent(Sent {
-            digest,
-            model,
-            context_tokens: tokens,
-            purpose: None,
-            mark: None,
-        }))?;
-        news(News::Sent { seq: sent, tokens, bytes });
-        let mut answered = listen(asking, Body::File { path: file.path(), len: bytes }, news);
-        if let Answered::TooLarge(why) = &mut answered {
-            // Without numbers it may be the room for the answer that was too much: that says nothing of the window.
-            why.is_vague |= why.limit.is_none() && max_tokens.is_some();
-        }
-        Ok(Trip { sent, size: Size { tokens, uncertain }, file, answered })
+    /// System prompt, tools and parameters in force, those of the threads above included.
+    pub fn setup(&self) -> Result<Setup> {
+        Ok(self.view().setup_in(self.source())?)
     }
 
     /// What the budget says now; nothing is done about it.
@@ -263,124 +289,69 @@ impl Thread<'_> {
         Hint { when, verdict: self.will_manage(budget) }
     }
 
-    /// A request whose process ended before the answer came is given up: the journal says so before the next one.
-    pub(crate) fn give_up_earlier(&mut self) -> Result<()> {
-        for seq in (1..=self.last()).rev() {
-            if !self.view().on_path(seq) {
-                continue;
-            }
-            match self.source().head(seq)?.kind {
-                Kind::Sent => {
-                    let Entry::Sent(Sent { model, .. }) = self.record(seq)?.entry else { return Ok(()) };
-                    let why = "the process ended before an answer came";
-                    return self.lose(seq, &model, "lost", why, None).map(|_| ());
-                }
-                Kind::User | Kind::Tool | Kind::System | Kind::Setup | Kind::Pin | Kind::Unpin => {}
-                Kind::Share | Kind::Tell | Kind::Heard | Kind::Anchor | Kind::AnchorUpdate | Kind::Note => {}
-                _ => return Ok(()),
-            }
-        }
-        Ok(())
-    }
-
     /// What is known about the model.
     pub(crate) fn lesson(&self, asking: &Asking) -> Result<Lesson> {
         lesson::known(self.store(), &asking.about())
     }
 
-    /// Journals a whole answer, and learns from it.
-    fn take_in(
+    /// Hides what was said before the last `turns` turns of the user. The first request, pins and what stands before the
+    /// conversation stay, and so does what is smaller than the marker. Gives what was done, if anything was needed.
+    pub fn bound_history(&mut self, turns: u32, budget: &Budget) -> Result<Option<Fitted>> {
+        let verdict = self.will_manage(budget);
+        let step = ladder::bound_turns(self.view(), self.source(), budget, self.meter(), turns)?;
+        let Some(Step::Truncate { hide, marker }) = step else { return Ok(None) };
+        let seq = self.truncate(hide, &marker, MAX_HISTORY)?;
+        let Entry::Edit(edit) = self.record(seq)?.entry else { return Err(self.no_moment(seq)) };
+        let done = vec![Done { seq, rung: Rung::Truncate, edit }];
+        let after = self.view().tokens();
+        Ok(Some(Fitted { verdict, done, declined: Vec::new(), share: None, after }))
+    }
+
+    /// Says in the conversation that the model could not be asked, and why.
+    fn answer_honestly(
         &mut self,
         asking: &Asking,
-        (sent, size, attempts): (Seq, Size, u32),
-        heard: Heard,
+        refused: Option<TooLarge>,
+        attempts: u32,
         budget: &Budget,
-        news: &mut dyn FnMut(News<'_>),
     ) -> Result<Turned> {
-        let message = heard.message().unwrap_or_else(|| Message::text(Role::Assistant, ""));
-        let reply = Reply {
-            to: Some(sent),
-            model: heard.model.clone().or_else(|| Some(asking.model.clone())),
-            usage: heard.usage,
-            finish: heard.finish.clone().unwrap_or_default(),
-            error: None,
-            heard: None,
-            id: None,
-        };
-        let seq = match self.reply(message, reply.clone()) {
-            Ok(seq) => seq,
-            Err(Error::Refused(why)) => {
-                let why = format!("the answer cannot be taken in: {why}");
-                let seq = self.lose(sent, &asking.model, "refused", &why, Some(&heard))?;
-                return Err(Error::Unanswered { seq, why: Why::Answer(why) });
-            }
-            Err(other) => return Err(other),
-        };
-        if let Some(usage) = &heard.usage {
-            let learned = lesson::learn(self.store(), &asking.about(), |lesson| {
-                lesson.hear(size, usage, asking.probed)
-            });
-            if let Some(Some(Read::Truncated { reported, expected })) = told(learned, news) {
-                news(News::Truncated { reported, expected });
+        let limit = refused.as_ref().and_then(|why| why.limit);
+        let text = apology(&self.last_words()?, &asking.model, self.view().tokens(), limit);
+        let error = refused.map(|why| why.why);
+        let reply = Reply { finish: "overflow".into(), error, ..Reply::default() };
+        let message = Message::text(Role::Assistant, text);
+        let seq = self.reply(message.clone(), reply.clone())?;
+        let hint = self.hint(When::AfterReply, budget);
+        Ok(Turned { seq, message, reply, attempts, is_ours: true, hint })
+    }
+
+    /// What the user said last, to answer in the same language.
+    fn last_words(&self) -> Result<String> {
+        let near = self.last().saturating_sub(64)..=self.last();
+        for seq in near.rev().filter(|seq| *seq > 0 && self.view().on_path(*seq)).collect::<Vec<Seq>>() {
+            if let Entry::Message(message, _) = self.record(seq)?.entry
+                && message.role == Role::User
+            {
+                return Ok(message.words());
             }
         }
-        let hint = self.hint(When::AfterReply, budget);
-        news(News::Hint(hint));
-        // What was journaled has ids for calls that came without, and blobs for what is not words.
-        let message = match self.record(seq)?.entry {
-            Entry::Message(message, _) => message,
-            _ => return Err(self.no_moment(seq)),
-        };
-        Ok(Turned { seq, message, reply, attempts, is_ours: false, hint })
-    }
-
-    /// Journals that a request brought no message, and what had been heard of one.
-    pub(crate) fn lose(
-        &mut self,
-        sent: Seq,
-        model: &str,
-        finish: &str,
-        why: &str,
-        heard: Option<&Heard>,
-    ) -> Result<Seq> {
-        self.append(Entry::Lost(Reply {
-            to: Some(sent),
-            model: Some(model.to_owned()),
-            usage: heard.and_then(|heard| heard.usage),
-            finish: finish.to_owned(),
-            error: Some(why.to_owned()),
-            heard: heard.and_then(Heard::message).map(|message| listen::words(&message)),
-            id: None,
-        }))
-    }
-
-    pub(crate) fn learn_refusal(&self, asking: &Asking, size: Size, why: &TooLarge) -> Result<()> {
-        let learned = lesson::learn(self.store(), &asking.about(), |lesson| {
-            lesson.refused(size, why.refusal(), asking.probed);
-        });
-        learned.map(|_| ())
+        Ok(String::new())
     }
 }
 
-/// What is learned and tidied up beside an answer is no reason to lose it: what goes wrong there is only told.
-fn told<T>(result: Result<T>, news: &mut dyn FnMut(News<'_>)) -> Option<T> {
-    result.inspect_err(|error| news(News::Trouble(error))).ok()
-}
-
-/// What a refusal says, and whether less room for the answer would do.
-pub(crate) fn too_large(status: u16, body: &str) -> Option<TooLarge> {
-    let verdict = overflow::classify(status, body);
-    verdict.overflow.then(|| TooLarge {
-        limit: verdict.limit,
-        actual: verdict.input.or(verdict.actual),
-        lower: verdict.remedy == Remedy::LowerMaxTokens,
-        is_vague: status == 413 || speaks_of_bytes(body),
-        why: verdict.why,
-    })
-}
-
-/// True when a size in bytes or characters was too large: that says nothing about tokens.
-fn speaks_of_bytes(body: &str) -> bool {
-    let body = body.to_ascii_lowercase();
-    ["byte", "payload", "request_too_large", "character", " mb"].iter().any(|word| body.contains(word))
+/// The reply when nothing helped: short, honest, and ours.
+fn apology(asked: &str, model: &str, tokens: u64, limit: Option<u64>) -> String {
+    let kana = |c: char| ('\u{3041}'..='\u{30ff}').contains(&c);
+    if asked.chars().any(kana) {
+        let limit = limit.map(|limit| format!("（上限 {limit} トークン）")).unwrap_or_default();
+        return format!(
+            "申し訳ありません。会話を {tokens} トークンまで短くしましたが、{model} には長すぎて{limit}お答えできませんでした。\
+             会話の記録はすべて残っています。質問を短くするか、より大きなコンテキストのモデルをお使いください。"
+        );
+    }
+    let limit = limit.map(|limit| format!(" (it takes {limit})")).unwrap_or_default();
+    format!(
+        "I could not answer: even cut down to {tokens} tokens, this conversation is more than {model} takes{limit}. \
+         Nothing is lost. Please ask for less at once, or use a model with a larger window."
+    )
 }

@@ -129,13 +129,6 @@ impl App {
         }
     }
 
-    /// The file store; verbs about folders need it.
-    pub(crate) fn files(&self) -> Outcome<&FileStore> {
-        self.files
-            .as_deref()
-            .ok_or_else(|| Fault::usage("this works on the file store only; set store.url to file:"))
-    }
-
     /// Why a child of a session made with `own` was not started.
     pub(crate) fn too_deep(&self, own: &MetaConfig, error: komado_engine::Error, flag: Option<u32>) -> Fault {
         self.config.too_deep(own, &error, flag).map_or_else(|| error.into(), Fault::from)

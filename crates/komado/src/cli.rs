@@ -142,8 +142,6 @@ verbs! {
         Models => models,
         /// Run a model that follows a script: for tests and demonstrations, without a provider
         ModelServer => model_server,
-        /// Measure appends and opening
-        Bench => bench,
         /// Watch a long session run in a small window
         Demo => demo,
         /// Print a completion script for a shell
@@ -157,7 +155,7 @@ verbs! {
 impl Verb {
     /// True for a verb that makes the folder of the sessions; the others make it where they need it, or not at all.
     fn keeps_sessions(&self) -> bool {
-        let only_looks = matches!(self, Self::Models(_) | Self::ModelServer(_) | Self::Bench(_));
+        let only_looks = matches!(self, Self::Models(_) | Self::ModelServer(_));
         !only_looks && !matches!(self, Self::Playbook(_) | Self::Migrate(_) | Self::Demo(_))
     }
 }

@@ -9,7 +9,6 @@ mod connect;
 mod descriptors;
 mod fault;
 mod gauge;
-mod heap;
 mod kit;
 mod paper;
 mod progress;

@@ -5,7 +5,7 @@
 //! stand in the program's own file, and the pages they were unpacked from stay in memory though nobody reads them
 //! again; the system may have them back. Both are hints: where they are not taken, nothing changes but the memory used.
 //!
-//! Neither can be said without `unsafe`; this file and `heap.rs` have all of it that the binary has.
+//! Neither can be said without `unsafe`; this file and `descriptors.rs` have all of it that the binary has.
 #![allow(unsafe_code)]
 
 use komado_core::Meter;

@@ -202,19 +202,3 @@ fn every_shell_gets_completions_and_a_closed_pipe_is_no_failure() {
     let said = run::feed(command, b"");
     assert_eq!((said.code, said.err.as_str()), (0, ""));
 }
-
-#[test]
-fn the_benches_count_one_write_and_one_sync_and_open_without_reading() {
-    let place = Place::new();
-    let append = place.json(&["bench", "append", "--entries", "3000", "--sample", "50"]);
-    assert_eq!(
-        (append["writes_per_append"].as_f64(), append["syncs_per_append"].as_f64()),
-        (Some(1.0), Some(1.0))
-    );
-    assert!(append["growth"].is_number() && append["rss_growth_mb"].is_number(), "{append}");
-    let open = place.json(&["bench", "open", "--entries", "20000", "--gb", "0.1"]);
-    assert_eq!(open["entries"].as_u64(), Some(20000));
-    let (bytes, read) = (open["bytes"].as_f64().unwrap(), open["bytes_read"].as_f64().unwrap());
-    assert!(read < bytes / 10.0, "{open}");
-    assert!(open["rss_growth_mb"].is_number(), "{open}");
-}

@@ -1,11 +1,13 @@
 //! Is the house in order? The rules that a reviewer would otherwise repeat, checked over the whole tree.
 //!
-//! Standard library only, and text only: nothing here parses Rust. A scanner blanks out comments, strings and
+//! Standard library only, and text only but for what cargo says of packages: nothing here parses Rust. A scanner blanks out comments, strings and
 //! character literals, and what remains is matched by braces and words. That is enough for code that rustfmt
 //! has been over, and it keeps this file readable in one sitting. It refuses to become a second clippy.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const MAX_FILE_LINES: usize = 600;
 const MAX_BODY_LINES: usize = 100;
@@ -17,12 +19,22 @@ const EDGES: &[(&str, &[&str])] = &[
     ("provider", &["core"]),
     ("engine", &["core", "store", "provider"]),
     ("agent", &["core", "engine", "store", "provider"]),
+    // Its tests use the crate itself, with more features.
+    ("sdk", &["core", "store", "provider", "engine", "sdk"]),
     ("config", &["core", "store", "provider", "engine", "agent"]),
     ("ops", &["core", "store", "provider", "engine", "agent", "config"]),
     ("komado", &["core", "store", "provider", "engine", "agent", "config", "ops"]),
+    ("testkit", &["core", "store", "provider", "engine", "agent"]),
+    ("bench", &["core", "store", "provider", "engine", "agent", "testkit"]),
 ];
 
-const SAFE_CRATES: &[&str] = &["core", "engine", "agent", "ops"];
+/// Crates that no user gets: those that ship may have the test kit as a dev-dependency, and nothing else of them.
+const TOOLS: &[&str] = &["testkit", "bench"];
+
+/// How many packages the engine may be built from, itself included: without any feature, and with those named.
+const PACKAGES: &[(&str, usize)] = &[("", 75), ("client", 140)];
+
+const SAFE_CRATES: &[&str] = &["core", "engine", "agent", "ops", "sdk"];
 
 /// What an operation never sees: a command line, a terminal, a printed line, an HTTP request, a protocol.
 const OF_INTERFACES: &[&str] = &[
@@ -106,6 +118,22 @@ fn no_function_body_is_longer_than_a_hundred_lines() {
 }
 
 #[test]
+fn the_engine_needs_few_packages() {
+    let faults = PACKAGES
+        .iter()
+        .map(|(features, most)| (features, most, packages("komado-engine", features)))
+        .filter(|(_, most, found)| found > *most)
+        .map(|(features, most, found)| {
+            format!("Cargo.toml:1: `komado-engine` with features {features:?}: {found} packages, {most} are the most")
+        })
+        .collect();
+    report(
+        "a library that is embedded stays small: a dependency stands behind the feature that needs it",
+        faults,
+    );
+}
+
+#[test]
 fn crates_depend_on_each_other_only_as_drawn() {
     let mut faults = Vec::new();
     for (krate, dir) in crates() {
@@ -115,8 +143,9 @@ fn crates_depend_on_each_other_only_as_drawn() {
             faults.push(format!("{name}:1: a crate that the drawing does not have: {krate}"));
             continue;
         };
-        for (line, target) in edges(&read(&manifest)) {
-            if !allowed.contains(&target.as_str()) {
+        for Edge { line, target, is_dev } in edges(&read(&manifest)) {
+            let for_tests = is_dev && target == "testkit" && krate != "testkit";
+            if !for_tests && !allowed.contains(&target.as_str()) {
                 faults.push(format!("{name}:{line}: `{krate}` must not depend on: {target}"));
             }
         }
@@ -170,6 +199,26 @@ fn servers_speak_through_the_log_alone() {
 }
 
 #[test]
+fn no_tool_is_part_of_what_ships() {
+    let is_tool = |name: &str| TOOLS.iter().any(|tool| *tool == name);
+    let mut faults = Vec::new();
+    for (krate, dir) in crates().into_iter().filter(|(krate, _)| !is_tool(krate)) {
+        let manifest = dir.join("Cargo.toml");
+        let shipped =
+            edges(&read(&manifest)).into_iter().filter(|edge| !edge.is_dev && is_tool(&edge.target));
+        faults.extend(shipped.map(|Edge { line, target, .. }| {
+            format!("{}:{line}: `{krate}` ships, and must not depend on: {target}", display(&manifest))
+        }));
+    }
+    let ships = |source: &&Source| !source.is_test() && !source.name.split('/').nth(1).is_some_and(is_tool);
+    for source in sources().iter().filter(ships) {
+        let lines = numbered(&source.code).filter(|(_, line)| line.contains("#[global_allocator]"));
+        faults.extend(lines.map(|(number, _)| format!("{}:{number}: an allocator that ships", source.name)));
+    }
+    report("benchmarks, test doubles and allocators that count stay out of what users get", faults);
+}
+
+#[test]
 fn pure_crates_forbid_unsafe_code() {
     let faults = crates()
         .into_iter()
@@ -178,7 +227,7 @@ fn pure_crates_forbid_unsafe_code() {
         .filter(|lib| lib.exists() && !mask(&read(lib)).contains("#![forbid(unsafe_code)]"))
         .map(|lib| format!("{}:1: `#![forbid(unsafe_code)]` is missing", display(&lib)))
         .collect();
-    report("core, engine and agent need no unsafe code, and say so", faults);
+    report("core, engine, agent and sdk need no unsafe code, and say so", faults);
 }
 
 #[test]
@@ -318,8 +367,9 @@ fn the_manifest_reader_sees_every_way_to_write_a_dependency() {
                 own = { package = \"komado-store\" } # not komado-agent\n[dev-dependencies.komado-provider]\n\
                 path = \"x\"\n[target.'cfg(unix)'.dependencies]\nkomado = \"1\"\n\
                 [features]\nx = [\"komado-agent/y\"]\n";
-    let expect = [(4, "core"), (5, "store"), (6, "provider"), (9, "komado")];
-    assert_eq!(edges(text), expect.map(|(line, name)| (line, name.to_string())));
+    let expect = [(4, "core", false), (5, "store", false), (6, "provider", true), (9, "komado", false)];
+    let found: Vec<_> = edges(text).into_iter().map(|edge| (edge.line, edge.target, edge.is_dev)).collect();
+    assert_eq!(found, expect.map(|(line, name, is_dev)| (line, name.to_string(), is_dev)));
 }
 
 // ---- the tree ----
@@ -405,14 +455,22 @@ fn is_empty_word(word: &str) -> bool {
 
 // ---- manifests and pages ----
 
-/// Our own crates that a manifest depends on, in any section, with the line that says so.
-fn edges(manifest: &str) -> Vec<(usize, String)> {
+/// One of our own crates that a manifest depends on, and the line that says so.
+struct Edge {
+    line: usize,
+    target: String,
+    is_dev: bool,
+}
+
+/// What a manifest depends on of ours, in any section.
+fn edges(manifest: &str) -> Vec<Edge> {
     let mut found = Vec::new();
-    let mut inside = false;
+    let (mut inside, mut is_dev) = (false, false);
     for (number, line) in numbered(manifest) {
         let line = line.split('#').next().unwrap_or_default();
         if line.trim_start().starts_with('[') {
             inside = line.contains("dependencies");
+            is_dev = line.contains("dev-dependencies");
         }
         if inside {
             let words = line.split(|c: char| !c.is_alphanumeric() && c != '-' && c != '_');
@@ -421,10 +479,21 @@ fn edges(manifest: &str) -> Vec<(usize, String)> {
                 Some(rest) => rest.strip_prefix(['-', '_']).map(str::to_string),
                 None => None,
             });
-            found.extend(ours.map(|name| (number, name)));
+            found.extend(ours.map(|target| Edge { line: number, target, is_dev }));
         }
     }
     found
+}
+
+/// How many packages `krate` is built from with only these features.
+fn packages(krate: &str, features: &str) -> usize {
+    let tree = ["tree", "--locked", "--offline", "-e", "normal", "--prefix", "none", "--no-default-features"];
+    let mut cargo = Command::new(env!("CARGO"));
+    let told = cargo.current_dir(root()).args(tree).args(["-p", krate, "--features", features]).output();
+    let told = told.unwrap_or_else(|error| panic!("cargo tree: {error}"));
+    assert!(told.status.success(), "cargo tree: {}", String::from_utf8_lossy(&told.stderr));
+    let lines = String::from_utf8_lossy(&told.stdout).into_owned();
+    lines.lines().map(|line| line.trim_end_matches(" (*)")).collect::<HashSet<_>>().len()
 }
 
 /// Where the headings and code blocks of a page begin.

@@ -8,7 +8,7 @@ use komado_core::BadId;
 use komado_core::admit::Refusal;
 use komado_core::notation::tamed;
 use komado_engine::Error as Engine;
-use komado_engine::model::ErrorKind;
+use komado_engine::error::{ErrorKind, kind_of_store};
 use komado_store::Error as Store;
 
 /// Kinds of failure; their numbers are the exit codes of the command line.
@@ -155,8 +155,12 @@ impl From<ErrorKind> for Exit {
     fn from(kind: ErrorKind) -> Self {
         match kind {
             ErrorKind::Setting => Self::Usage,
+            ErrorKind::NotFound => Self::NotFound,
+            ErrorKind::Busy => Self::Busy,
+            ErrorKind::Refused => Self::Refused,
             ErrorKind::Input => Self::BadInput,
-            ErrorKind::Failed => Self::Failed,
+            ErrorKind::Away => Self::Away,
+            _ => Self::Failed,
         }
     }
 }
@@ -175,37 +179,10 @@ impl From<Engine> for Fault {
         match error {
             Engine::Store(store) => store.into(),
             Engine::Io(io) => io.into(),
-            Engine::Model(ref why) => Self::new(why.kind().into(), error.to_string()),
-            Engine::Refused(Refusal::Closed { .. }) => {
-                Self { closed: true, ..Self::new(Exit::Refused, error.to_string()) }
-            }
-            Engine::Refused(_)
-            | Engine::NoCallFits { .. }
-            | Engine::WrongState { .. }
-            | Engine::NoGain { .. }
-            | Engine::NoRoom(_)
-            | Engine::TooMuch(_)
-            | Engine::TooDeep { .. }
-            | Engine::AnchorCap { .. }
-            | Engine::OpenAnchor { .. }
-            | Engine::NotSpawned { .. }
-            | Engine::NeverBegun { .. }
-            | Engine::Crowded { .. }
-            | Engine::NotClosed { .. }
-            | Engine::NoListener { .. }
-            | Engine::ParentEnded { .. }
-            | Engine::Floor(_) => Self::new(Exit::Refused, error.to_string()),
-            Engine::ParentBusy { .. } => Self::new(Exit::Busy, error.to_string()),
-            Engine::Unknown { .. } | Engine::Ambiguous { .. } | Engine::NoMoment { .. } => {
-                Self::new(Exit::NotFound, error.to_string())
-            }
-            Engine::Id(_)
-            | Engine::BadExport { .. }
-            | Engine::BadPattern(_)
-            | Engine::MatchesAll { .. }
-            | Engine::NoWords { .. }
-            | Engine::NoQuery => Self::new(Exit::BadInput, error.to_string()),
-            other => Self::new(Exit::Failed, other.to_string()),
+            error => Self {
+                closed: matches!(error, Engine::Refused(Refusal::Closed { .. })),
+                ..Self::new(error.kind().into(), error.to_string())
+            },
         }
     }
 }
@@ -248,29 +225,11 @@ impl From<komado_agent::Error> for Fault {
 
 impl From<Store> for Fault {
     fn from(error: Store) -> Self {
-        let exit = match &error {
-            Store::NoSession(_) | Store::NoThread(..) | Store::NoBlob(..) => Exit::NotFound,
-            Store::Busy { .. } => Exit::Busy,
-            Store::Away { .. } => Exit::Away,
-            Store::BadAddress { .. } => Exit::Usage,
-            Store::Ended(..)
-            | Store::SessionExists(_)
-            | Store::ThreadExists(..)
-            | Store::Moved { .. }
-            | Store::TakenOver(_)
-            | Store::NotYours(_) => Exit::Refused,
-            _ => Exit::Failed,
-        };
         let away = matches!(
             error,
-            Store::Io { .. }
-                | Store::Table(_)
-                | Store::Shelf(_)
-                | Store::Poisoned
-                | Store::Away { .. }
-                | Store::Injected(_)
+            Store::Io { .. } | Store::Table(_) | Store::Shelf(_) | Store::Poisoned | Store::Away { .. }
         );
-        Self { away, ..Self::new(exit, error.to_string()) }
+        Self { away, ..Self::new(kind_of_store(&error).into(), error.to_string()) }
     }
 }
 

@@ -4,6 +4,7 @@ use crate::fault::{Fault, Outcome};
 use komado_core::Span;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use std::fmt;
 use std::str::FromStr;
 
@@ -65,7 +66,7 @@ enum Written {
     /// Such as 3..50 or 3..10,12..50.
     Text(#[schemars(length(min = 1, max = 10_000), example = &"1..2")] String),
     /// From one entry to another, both included.
-    List(#[schemars(length(min = 1))] Vec<FromTo>),
+    List(#[schemars(with = "Vec<FromTo>", length(min = 1))] Vec<Map<String, Value>>),
 }
 
 /// Entries from one to another, both included.
@@ -89,9 +90,14 @@ impl TryFrom<Written> for Spans {
             Written::Text(text) => return text.parse(),
             Written::List(list) => list,
         };
+        // An object, since a list of two numbers could be read as one.
+        let one = |fields: Map<String, Value>| {
+            let read = serde_json::from_value(Value::Object(fields));
+            read.map(|FromTo { from, to }| Span { from, to }).map_err(|error| error.to_string())
+        };
         match list.is_empty() {
             true => Err("span is empty; name the entries".to_owned()),
-            false => Ok(Self(list.into_iter().map(|FromTo { from, to }| Span { from, to }).collect())),
+            false => list.into_iter().map(one).collect::<Result<_, _>>().map(Self),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A store by its URL.
 
-use crate::{Error, Holder, Result, Store, postgres, redis};
+use crate::{Error, Holder, Result, Store};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,10 +41,10 @@ pub const REDIS: [&str; 4] = ["redis://", "rediss://", "redis+cluster://", "redi
 pub fn connect(url: &str, how: &Connecting) -> Result<Arc<dyn Store>> {
     let begins = |starts: &[&str]| starts.iter().any(|start| url.starts_with(start));
     if begins(&POSTGRES) {
-        return postgres::open(url, how);
+        return open_postgres(url, how);
     }
     if begins(&REDIS) {
-        return redis::open(url, how);
+        return open_redis(url, how);
     }
     // Only what can be a scheme is repeated: the rest may hold a password.
     let is_scheme =
@@ -54,4 +54,28 @@ pub fn connect(url: &str, how: &Connecting) -> Result<Arc<dyn Store>> {
     Err(Error::BadAddress {
         why: format!("there is no store for {what}; use file:, memory:, postgres:// or redis://"),
     })
+}
+
+#[cfg(feature = "postgres")]
+use crate::postgres::open as open_postgres;
+
+#[cfg(feature = "redis")]
+use crate::redis::open as open_redis;
+
+#[cfg(not(feature = "postgres"))]
+fn open_postgres(_url: &str, _how: &Connecting) -> Result<Arc<dyn Store>> {
+    Err(not_built_in("PostgreSQL", "postgres"))
+}
+
+#[cfg(not(feature = "redis"))]
+fn open_redis(_url: &str, _how: &Connecting) -> Result<Arc<dyn Store>> {
+    Err(not_built_in("Redis", "redis"))
+}
+
+/// That this build leaves a store out.
+#[cfg(not(all(feature = "postgres", feature = "redis")))]
+fn not_built_in(store: &str, feature: &str) -> Error {
+    Error::BadAddress {
+        why: format!("this build has no {store}; build it with the Cargo feature `{feature}`, or use file:"),
+    }
 }

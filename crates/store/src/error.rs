@@ -135,9 +135,6 @@ pub enum Error {
     /// A job that another works on by now, or that is no longer in the queue.
     #[error("the job of session {0} is not ours any more: it was taken over, finished or withdrawn")]
     NotYours(SessionId),
-    /// A fault made on purpose.
-    #[error("injected fault at call {0}")]
-    Injected(u64),
 }
 
 impl Error {

@@ -22,6 +22,7 @@ mod tree;
 mod vitals;
 mod watch;
 
+#[cfg(any(feature = "postgres", feature = "redis"))]
 pub(crate) use index::{head_bytes, read_head};
 pub use journal::{FileJournal, Progress, Work};
 pub use rebuild::{Finding, Rebuilt};

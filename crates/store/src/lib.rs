@@ -6,32 +6,36 @@
 
 pub mod connect;
 pub mod error;
-pub mod faulty;
 pub mod files;
 pub mod lesson;
 pub mod letter;
 pub mod memory;
+#[cfg(any(feature = "postgres", feature = "redis"))]
 mod page;
 pub mod places;
+#[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod queue;
+#[cfg(feature = "redis")]
 pub mod redis;
 pub mod shelf;
 pub mod tree;
 pub mod vitals;
 pub mod watch;
+#[cfg(any(feature = "postgres", feature = "redis"))]
 mod wire;
 
 pub use connect::{Connecting, connect};
 pub use error::{Error, Holder};
-pub use faulty::Faulty;
 pub use files::FileStore;
 pub use lesson::Lessons;
 pub use letter::Letter;
 pub use memory::MemoryStore;
 pub use places::{MOST_SPOTS, Places, Spot};
+#[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
 pub use queue::{Job, Outcome, Queue, Queued, Stage, Taken};
+#[cfg(feature = "redis")]
 pub use redis::RedisStore;
 pub use shelf::Shelf;
 pub use tree::{Mail, Tree, Which};

@@ -5,8 +5,6 @@ use komado_core::Seq;
 
 /// The most that is read ahead.
 const MOST: u32 = 256;
-/// The most bytes of it.
-pub(crate) const MOST_BYTES: u64 = 1 << 20;
 
 /// What was read last.
 #[derive(Default)]

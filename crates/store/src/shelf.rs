@@ -10,11 +10,11 @@
 
 pub(crate) mod posts;
 pub(crate) mod search;
-mod sql;
+pub(crate) mod sql;
 pub(crate) mod stacks;
 mod tables;
 
-pub(crate) use sql::{SqlShelf, joined};
+pub(crate) use sql::SqlShelf;
 
 use crate::Result;
 use komado_core::{Role, Seq, Span, ThreadId};

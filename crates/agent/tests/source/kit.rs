@@ -1,9 +1,9 @@
 //! A tracker, and a source that is pointed at it.
 
 use komado_agent::source::{self, Kind, Source, Tracker};
-use komado_agent::stand_in::{Issue, Place, Server};
 use komado_agent::task::Task;
 use komado_provider::{Cancel, Client, Patience};
+use komado_testkit::tracker::{Issue, Place, Server};
 use std::time::Duration;
 
 pub(crate) const TOKEN: &str = "s3cret-key";

@@ -2,7 +2,7 @@
 
 use crate::kit::{BOTH, DONE, FAILED, LABEL, PAUSED, REPO, RUNNING, Room};
 use komado_agent::source::{Ended, Error, Kind};
-use komado_agent::stand_in::{Fault, Issue};
+use komado_testkit::tracker::{Fault, Issue};
 
 #[test]
 fn begin_and_end_change_the_label_and_leave_those_of_others() {

@@ -2,9 +2,9 @@
 
 use crate::kit::{BOTH, LABEL, REPO, Room, client, tracker};
 use komado_agent::source::{self, Kind};
-use komado_agent::stand_in::{Issue, Server};
 use komado_core::session::TaskKey;
 use komado_provider::Cancel;
+use komado_testkit::tracker::{Issue, Server};
 
 #[test]
 fn an_issue_becomes_a_task_with_all_that_is_known_of_it() {

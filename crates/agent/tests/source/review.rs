@@ -2,9 +2,9 @@
 
 use crate::kit::{BOTH, LABEL, REPO, Room, TOKEN, client, tracker};
 use komado_agent::source::{self, Kind, Look, Source};
-use komado_agent::stand_in::{Issue, Limit, Place, Review};
 use komado_agent::task::Task;
 use komado_provider::Cancel;
+use komado_testkit::tracker::{Issue, Limit, Place, Review};
 
 /// A pull request whose task was begun.
 fn pull(room: &mut Room) -> (Task, Place) {

@@ -2,7 +2,7 @@
 
 use crate::kit::{BOTH, LABEL, REPO, RUNNING, Room};
 use komado_agent::source::Kind;
-use komado_agent::stand_in::{Fault, Issue, Place, Stage};
+use komado_testkit::tracker::{Fault, Issue, Place, Stage};
 
 #[test]
 fn comments_come_in_order_after_the_last_one_and_without_our_own() {

@@ -2,8 +2,8 @@
 
 use crate::kit::{BOTH, LABEL, REPO, Room, TOKEN, client, tracker};
 use komado_agent::source::{self, Ended, Error, Kind};
-use komado_agent::stand_in::{Fault, Issue, Limit, Server};
 use komado_provider::Cancel;
+use komado_testkit::tracker::{Fault, Issue, Limit, Server};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::time::Duration;

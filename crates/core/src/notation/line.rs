@@ -127,7 +127,7 @@ impl<'a> Line<'a> {
 }
 
 /// True for a character of a name that needs no quotes.
-pub(super) fn is_plain(c: char) -> bool {
+fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '/' | '@' | '+' | '-')
 }
 

@@ -10,15 +10,12 @@ use crate::{Seq, Span};
 use serde_json::value::RawValue;
 
 /// Words that may follow a tool's name, so that a tool with such a name needs quotes.
-pub(super) const AFTER_TOOL: [&str; 4] = ["error", "interrupted", "image", "opaque"];
+const AFTER_TOOL: [&str; 4] = ["error", "interrupted", "image", "opaque"];
 /// Words that may follow a message's parts.
-pub(super) const AFTER_PARTS: [&str; 2] = ["extra", "reply"];
-
-/// Every kind of text that stands for others.
-pub(super) const SHOWS: [ShowKind; 3] = [ShowKind::Retain, ShowKind::Summary, ShowKind::Marker];
+const AFTER_PARTS: [&str; 2] = ["extra", "reply"];
 
 /// The word for such a text.
-pub(super) const fn show_name(kind: ShowKind) -> &'static str {
+const fn show_name(kind: ShowKind) -> &'static str {
     match kind {
         ShowKind::Retain => "retain",
         ShowKind::Summary => "summary",
@@ -373,7 +370,7 @@ impl<'a> Line<'a> {
 }
 
 /// Tokens of an edit's entry, unless the line says otherwise: those of the texts in it.
-pub(super) fn edit_tokens(edit: &Edit) -> u32 {
+fn edit_tokens(edit: &Edit) -> u32 {
     edit.replace.iter().map(|swap| swap.tokens).fold(edit.shown_tokens(), u32::saturating_add)
 }
 

@@ -2,7 +2,8 @@
 
 use crate::play::poured;
 use komado_core::journal::Entry;
-use komado_core::{Book, Message, Part, Seq, ThreadId, notation};
+use komado_core::{Message, Part, Seq, ThreadId};
+use komado_testkit::{Book, notation};
 
 const ROOT: &str = r#"
     1 setup "Be brief." tools [{"name":"read"}] params {"temperature":1} dialect=openai ~20

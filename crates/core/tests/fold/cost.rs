@@ -1,15 +1,15 @@
 //! What a view costs is counted, not timed.
 
-use komado_core::Book;
 use komado_core::head::{Head, Source};
 use komado_core::journal::{Cause, Edit, EditKind, Entry, Record, Replace};
 use komado_core::message::{Call, CallKind, Message, Outcome, Part, Role};
-use komado_core::{Seq, ThreadId, book};
+use komado_core::{Seq, ThreadId};
+use komado_testkit::{Book, Rows};
 use std::cell::Cell;
 use std::convert::Infallible;
 
 /// Entries, and how many were read.
-struct Counted<'a>(&'a book::Rows, Cell<usize>);
+struct Counted<'a>(&'a Rows, Cell<usize>);
 
 impl Source for Counted<'_> {
     type Error = Infallible;

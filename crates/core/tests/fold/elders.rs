@@ -4,7 +4,8 @@ use crate::dice::Dice;
 use crate::play::{self, Play, propose};
 use komado_core::journal::{Entry, Ratio, Share};
 use komado_core::slice::{Cut, Tools, cut};
-use komado_core::{Book, Meter, Seq, ThreadId};
+use komado_core::{Meter, Seq, ThreadId};
+use komado_testkit::Book;
 
 /// Runs `check` on a fresh play for each of `count` seeds; every third is that of a spawned thread.
 pub(crate) fn each(from: u64, count: u64, check: impl Fn(&mut Play)) {

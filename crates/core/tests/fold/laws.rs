@@ -7,7 +7,8 @@ use crate::reference::{Naive, is_item};
 use komado_core::head::Source;
 use komado_core::journal::{Cause, Edit, EditKind, Entry, Show, ShowKind};
 use komado_core::view::What;
-use komado_core::{Book, Head, Kind, Message, Role, Seq, Span};
+use komado_core::{Head, Kind, Message, Role, Seq, Span};
+use komado_testkit::Book;
 use std::collections::BTreeSet;
 
 #[test]

@@ -2,10 +2,11 @@
 
 use crate::elders::each_journal;
 use crate::play::poured;
+use komado_core::Message;
 use komado_core::journal::{decode, encode};
 use komado_core::openai::{self, Blobs};
 use komado_core::thread::Header;
-use komado_core::{Book, Message, notation};
+use komado_testkit::{Book, notation};
 use serde_json::Value;
 use std::io::{self, Write};
 

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod above;
+mod branch;
 mod cost;
 mod dice;
 mod elders;

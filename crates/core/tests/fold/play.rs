@@ -8,7 +8,8 @@ use crate::sayings;
 use komado_core::journal::{Anchor, Close, Edit, EditKind, Ending, Entry, Replace, Sent, Show, ShowKind};
 use komado_core::message::Role;
 use komado_core::view::Item;
-use komado_core::{Book, Message, Seq, Span, ThreadId, View, notation};
+use komado_core::{Message, Seq, Span, ThreadId, View};
+use komado_testkit::{Book, notation};
 
 /// A journal in the making. When a test fails, it prints itself and the seed that makes it again.
 pub(crate) struct Play {

@@ -4,7 +4,8 @@ use crate::elders::{each, each_journal};
 use crate::play::{self, Play, poured};
 use komado_core::journal::{Entry, Record};
 use komado_core::view::{Item, Waiting, What};
-use komado_core::{Book, Kind, Message, Seq, Span};
+use komado_core::{Kind, Message, Seq, Span};
+use komado_testkit::Book;
 use std::sync::Arc;
 
 /// All that can be seen of a view but the number of its last entry.

@@ -6,7 +6,8 @@ use komado_core::head::Source;
 use komado_core::journal::{Anchor, Entry, Ratio, Setup, Share, Slice};
 use komado_core::share::windows;
 use komado_core::slice::{Cut, TooMuch, Tools, counted, cut};
-use komado_core::{Book, Meter, Seq, ThreadId, View};
+use komado_core::{Meter, Seq, ThreadId, View};
+use komado_testkit::Book;
 
 /// What protects a thread is filled so far: a tenth stays free.
 pub(crate) fn most(share: u64) -> u64 {

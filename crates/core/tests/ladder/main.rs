@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod budget;
 #[path = "../fold/dice.rs"]
 mod dice;
 mod laws;

@@ -4,7 +4,8 @@ use komado_core::budget::{Budget, Preset};
 use komado_core::journal::{Cause, Edit, EditKind, Entry, Show, ShowKind};
 use komado_core::ladder::{self, Next, Step, Tried};
 use komado_core::view::What;
-use komado_core::{Book, Message, Meter, Role};
+use komado_core::{Message, Meter, Role};
+use komado_testkit::Book;
 
 const METER: Meter = Meter::Bytes4;
 

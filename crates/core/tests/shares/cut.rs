@@ -6,10 +6,10 @@ use crate::stage::{self, go_on};
 use komado_core::grammar::{self, Shape};
 use komado_core::head::Source;
 use komado_core::journal::{Entry, Ratio, Setup, Slice};
-use komado_core::notation;
 use komado_core::slice::{Cut, TooMuch, Tools, counted, cut};
 use komado_core::view::{Item, What};
 use komado_core::{Kind, Message, Meter, Role, Seq, ThreadId, View};
+use komado_testkit::notation;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 

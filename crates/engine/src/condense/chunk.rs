@@ -8,7 +8,7 @@
 
 use super::prompt::Prompt;
 use super::retain::Retained;
-use super::{Answer, Declined, Request, Summariser, answer, cut, render, tally};
+use super::{Answer, Declined, Request, Summariser, answer, cut, render};
 use komado_core::Meter;
 use komado_core::journal::Usage;
 use komado_core::meter::Counter;
@@ -141,7 +141,7 @@ impl<'a> Chunks<'a> {
         let request = self.request();
         let answer = self.by.summarise(&request).map_err(|failure| {
             let (by, part) = (self.by.name().to_owned(), self.parts);
-            Declined::Failed { by, part, why: failure.why, usage: tally::add(self.usage, failure.usage) }
+            Declined::Failed { by, part, why: failure.why, usage: add(self.usage, failure.usage) }
         })?;
         drop(request);
         let summary = self.hear(answer)?;
@@ -163,7 +163,7 @@ impl<'a> Chunks<'a> {
 
     /// Takes an answer apart.
     fn hear(&mut self, answer: Answer) -> Result<String, Declined> {
-        self.usage = tally::add(self.usage, answer.usage);
+        self.usage = add(self.usage, answer.usage);
         self.model = answer.model.or(self.model.take());
         let parsed = answer::parse(&answer.text);
         let Some(summary) = parsed.summary else {
@@ -194,6 +194,17 @@ impl<'a> Chunks<'a> {
 fn said(meter: Meter, prompt: &Prompt, messages: &str) -> u64 {
     let system = prompt.system.as_deref().map_or(0, |system| meter.said(system));
     u64::from(system) + u64::from(meter.said(&prompt.fill(messages)))
+}
+
+/// What two answers took together; `None` only when neither reported anything.
+fn add(sum: Option<Usage>, more: Option<Usage>) -> Option<Usage> {
+    let (Some(a), Some(b)) = (sum, more) else { return sum.or(more) };
+    Some(Usage {
+        input_tokens: a.input_tokens.saturating_add(b.input_tokens),
+        output_tokens: a.output_tokens.saturating_add(b.output_tokens),
+        cache_creation_tokens: a.cache_creation_tokens.saturating_add(b.cache_creation_tokens),
+        cache_read_tokens: a.cache_read_tokens.saturating_add(b.cache_read_tokens),
+    })
 }
 
 fn first_char(text: &str) -> usize {

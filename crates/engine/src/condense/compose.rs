@@ -9,37 +9,31 @@ use super::frame::Frame;
 use super::leaving::{Census, Item, Leaving};
 use super::prompt::Prompt;
 use super::retain::Retained;
-use super::talk::Talk;
 use super::{
     Composed, Declined, Failure, Language, Reads, Request, Settings, Summariser, Transcript, marker, render,
 };
 use komado_core::digest::Digest;
 use komado_core::head::Source;
-use komado_core::journal::{ShowKind, Usage};
+use komado_core::journal::{Setup, ShowKind, Usage};
 use komado_core::message::Message;
-use komado_core::{Meter, Span, View};
+use komado_core::view::{Item as ViewItem, What};
+use komado_core::{Meter, Seq, Span, View};
+use komado_store::Error;
 
 /// What the texts are for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Goal {
+pub(crate) enum Goal {
     /// To stand in a view in place of what they tell of: headed, and smaller than that.
     StandIn,
-    /// To be read elsewhere: without a heading, and as long as the limit allows.
+    /// To be read where the conversation is not seen: without a heading, however little it is, and as long as the limit
+    /// allows.
     Tell,
-}
-
-/// How much may be written, counted by whom, and what for.
-#[derive(Clone, Copy)]
-struct Frames {
-    meter: Meter,
-    limit: u64,
-    goal: Goal,
 }
 
 /// Writes the texts that will stand for `hide` in `view`: at most `limit` tokens together, counted by `meter`.
 ///
 /// Nothing is appended; what to do with the texts, or with a refusal, is the caller's. The error is that of reading.
-pub fn compose<S: Source + ?Sized>(
+pub fn compose<S: Source<Error = Error> + ?Sized>(
     source: &S,
     view: &View,
     hide: &[Span],
@@ -47,32 +41,19 @@ pub fn compose<S: Source + ?Sized>(
     by: &mut dyn Summariser,
     meter: Meter,
     limit: u64,
-) -> Result<Result<Composed, Declined>, S::Error> {
-    write(source, view, hide, settings, by, Frames { meter, limit, goal: Goal::StandIn })
+) -> Result<Result<Composed, Declined>, Error> {
+    write((source, view), hide, settings, by, (meter, limit), Goal::StandIn)
 }
 
-/// Tells what `spans` of `view` show, for someone who does not see it: the same work, without a heading, and however
-/// little it is.
-pub(crate) fn tell<S: Source + ?Sized>(
-    source: &S,
-    view: &View,
-    spans: &[Span],
-    settings: &Settings,
-    by: &mut dyn Summariser,
-    meter: Meter,
-    limit: u64,
-) -> Result<Result<Composed, Declined>, S::Error> {
-    write(source, view, spans, settings, by, Frames { meter, limit, goal: Goal::Tell })
-}
-
-fn write<S: Source + ?Sized>(
-    source: &S,
-    view: &View,
+/// Writes the texts for a goal. The error is that of reading.
+pub(crate) fn write<S: Source<Error = Error> + ?Sized>(
+    (source, view): (&S, &View),
     hide: &[Span],
     settings: &Settings,
     by: &mut dyn Summariser,
-    Frames { meter, limit, goal }: Frames,
-) -> Result<Result<Composed, Declined>, S::Error> {
+    (meter, limit): (Meter, u64),
+    goal: Goal,
+) -> Result<Result<Composed, Declined>, Error> {
     let leaving = Leaving::of(source, view, hide)?;
     let mut census = leaving.census(source)?;
     if let Some(declined) = worthless(&census, settings, goal) {
@@ -111,12 +92,9 @@ fn write<S: Source + ?Sized>(
         }
         Reads::Request => {
             let prompt = Prompt::new(settings, language, room.aim);
-            let talk = Talk::upto(source, view, hide.last().map_or(0, |span| span.to))?;
+            let talk = Conversation::upto(source, view, hide.last().map_or(0, |span| span.to))?;
             let mut spent = None;
             if let Some(written) = go_on(&talk, &prompt, room.most, by, (&mut retained, &mut spent)) {
-                if let Some(fault) = talk.fault.into_inner() {
-                    return Err(fault);
-                }
                 read_facts(source, &leaving, &overflow, &mut digest)?;
                 written
             } else {
@@ -272,4 +250,38 @@ fn answered(message: Message, next: Option<&Item>) -> Option<Message> {
         return Some(message);
     }
     render::without_calls(message)
+}
+
+/// The conversation up to the end of what leaves, as it was last sent: for a summariser that goes on from it.
+struct Conversation<'a, S: ?Sized> {
+    source: &'a S,
+    view: &'a View,
+    /// The items, a few bytes each.
+    items: Vec<ViewItem>,
+}
+
+impl<'a, S: Source<Error = Error> + ?Sized> Conversation<'a, S> {
+    fn upto(source: &'a S, view: &'a View, last: Seq) -> Result<Self, Error> {
+        let mut items = view.items(source)?;
+        let is_after = |item: &ViewItem| item.what != What::Shown && item.seq > last;
+        items.truncate(items.iter().position(is_after).unwrap_or(items.len()));
+        Ok(Self { source, view, items })
+    }
+}
+
+impl<S: Source<Error = Error> + ?Sized> Transcript for Conversation<'_, S> {
+    fn tokens(&self) -> u64 {
+        let before = self.view.weight().setup + self.view.weight().above;
+        self.items.iter().map(|item| u64::from(item.tokens)).sum::<u64>() + before
+    }
+
+    fn setup(&self) -> crate::Result<Setup> {
+        Ok(self.view.setup_in(self.source)?)
+    }
+
+    fn pour(&self, each: &mut dyn FnMut(&Message) -> crate::Result<()>) -> crate::Result<()> {
+        let mut put = |_: Seq, message: &Message| each(message);
+        self.view.pour_above(self.source, &mut put)?;
+        self.items.iter().try_for_each(|item| self.view.pour_item(self.source, *item, &mut put))
+    }
 }

@@ -5,22 +5,20 @@
 //! Otherwise, and where that would not fit, the messages are handed over as text, in parts.
 
 use super::{Answer, Failure, Request, Summariser, Transcript};
-use crate::lesson::{self, Size};
-use crate::turn::Asking;
-use crate::turn::listen::{Answered, TooLarge, listen};
-use crate::turn::render::{Digested, Stored, Written};
+use crate::exchange::request::{Form as RequestForm, OutgoingRequest, Put, Room, Stored, write_file};
+use crate::exchange::response::{Outcome, post};
+use crate::exchange::{Context, Exchanged, Wire, exchange};
+use crate::lesson::{self, Lesson};
+use crate::turn::{Asking, News};
+use komado_core::budget::Preset;
 use komado_core::journal::Setup;
 use komado_core::message::{Message, Part};
 use komado_core::{Meter, Role, SessionId};
-use komado_provider::{Ask, Body, Form, Heard, Tools};
+use komado_provider::{Form, Heard, Tools};
 use komado_store::{Letter, Store};
-use std::io;
 
 /// Most tokens a model may think before it writes; at most an eighth of its window.
 const THOUGHTS: u64 = 2_048;
-
-/// Hands every message of a question on.
-type Pour<'p> = dyn FnMut(&mut dyn FnMut(&Message) -> io::Result<()>) -> io::Result<()> + 'p;
 
 /// Asks a model.
 pub struct ByModel<'s> {
@@ -46,19 +44,57 @@ impl From<Unasked> for Failure {
     }
 }
 
-/// A question that is written to a file.
+/// A question, as a request that is written to a passing file. Its caller journals that it is asked, and no thread
+/// can be reached from here.
 struct Question<'a> {
+    by: &'a ByModel<'a>,
     setup: &'a Setup,
     tools: Tools,
     /// Our estimate of it.
     tokens: u64,
     max_tokens: u64,
+    pour: &'a mut dyn FnMut(&mut Put<'_>) -> crate::Result<()>,
+    lesson: Lesson,
+}
+
+impl<'t> Wire<'t> for Question<'_> {
+    fn context(&mut self) -> Context<'_, 't> {
+        Context { asking: &self.by.asking, lesson: &mut self.lesson, store: self.by.store, thread: None }
+    }
+
+    fn fit(&mut self, _: &mut Room) -> crate::Result<bool> {
+        Ok(true)
+    }
+
+    fn render(&mut self, _: &Room) -> crate::Result<OutgoingRequest> {
+        let asking = &self.by.asking;
+        let form = RequestForm {
+            setup: self.setup,
+            // Words and thoughts, as far as the model can write them.
+            max_tokens: Some((self.max_tokens + self.by.thoughts()).min(asking.output.unwrap_or(u64::MAX))),
+            stream: asking.form == Form::Stream,
+            window: Some(asking.window),
+            tools: self.tools,
+        };
+        let mut blobs = Stored { store: self.by.store, session: &self.by.session };
+        let written = write_file(Letter::passing()?, asking, &form, &mut blobs, self.pour)?;
+        Ok(OutgoingRequest { uncertain: Some(0), ..OutgoingRequest::new(written, self.tokens) })
+    }
+
+    fn send(&mut self, request: &OutgoingRequest) -> Outcome {
+        post(&self.by.asking, &request.body.body(), &mut |_| {})
+    }
+
+    fn tell(&mut self, _: News<'_>) -> crate::Result<()> {
+        Ok(())
+    }
 }
 
 impl<'s> ByModel<'s> {
     /// Asks as `asking` says, in a session kept in `store`, counting with `meter`.
     pub fn new(asking: Asking, store: &'s dyn Store, session: SessionId, meter: Meter) -> Self {
-        Self { asking, store, session, meter, shares: false }
+        // What is too large as a whole is asked in parts, not again.
+        Self { asking: Asking { tries: 0, ..asking }, store, session, meter, shares: false }
     }
 
     /// It is the conversation's own model: what the provider has cached of the conversation is made use of.
@@ -70,73 +106,42 @@ impl<'s> ByModel<'s> {
 
     /// Tokens of ours that the model takes, its thoughts left out.
     fn room(&self) -> u64 {
-        let lesson = lesson::known(self.store, &self.asking.about()).unwrap_or_default();
-        let window = lesson.ours(self.asking.window);
+        let window = self.lesson().ours(self.asking.window);
         window.saturating_sub(window / 20 + self.thoughts())
-    }
-
-    /// The longest answer: words and thoughts, as far as the model can write them.
-    fn longest(&self, question: &Question<'_>) -> u64 {
-        (question.max_tokens + self.thoughts()).min(self.asking.output.unwrap_or(u64::MAX))
     }
 
     fn thoughts(&self) -> u64 {
         THOUGHTS.min(self.asking.window / 8)
     }
 
-    fn ask(&self, question: &Question<'_>, write: &mut Pour<'_>) -> Result<Answer, Unasked> {
-        let failed = |error: crate::Error| Unasked::Failed(Failure::new(error.to_string()));
-        let written = self.write(question, write).map_err(failed)?;
-        let body = Body::File { path: written.file.path(), len: written.bytes };
-        match listen(&self.asking, body, &mut |_| {}) {
-            Answered::Whole(heard) => self.hear(question, &heard).map_err(Unasked::Failed),
-            Answered::TooLarge(why) => Err(Unasked::TooLarge(self.too_large(question, &why))),
-            Answered::Lost { error, heard, .. } => {
-                Err(Unasked::Failed(Failure { why: error.to_string(), usage: heard.usage }))
+    fn ask(&self, mut question: Question<'_>) -> Result<Answer, Unasked> {
+        let asked = exchange(&mut question, Room::endless(Preset::Komado.policy()));
+        let failed = |why: String, usage| Err(Unasked::Failed(Failure { why, usage }));
+        match asked {
+            Ok(Exchanged::Answer { response, .. }) => self.answer(&response).map_err(Unasked::Failed),
+            Ok(Exchanged::Lost { lost, .. }) => {
+                failed(lost.error.to_string(), lost.response.and_then(|heard| heard.usage))
             }
+            Ok(Exchanged::TooLarge(why)) => {
+                let why = why.map(|why| why.why).unwrap_or_default();
+                let why = format!("the question was too large for {}: {why}", self.asking.model);
+                Err(Unasked::TooLarge(Failure::new(why)))
+            }
+            Err(error) => failed(error.to_string(), None),
         }
     }
 
-    fn write(&self, question: &Question<'_>, write: &mut Pour<'_>) -> crate::Result<Written> {
-        let ask = Ask {
-            model: &self.asking.model,
-            setup: question.setup,
-            max_tokens: Some(self.longest(question)),
-            stream: self.asking.form == Form::Stream,
-            window: Some(self.asking.window),
-            tools: question.tools,
-            is_strict: self.asking.provider.is_strict,
-            joins: self.asking.provider.joins,
-        };
-        let mut out = Digested::new(Letter::passing()?);
-        let mut writer = self.asking.provider.dialect.writer(&ask, &mut out)?;
-        let mut blobs = Stored { store: self.store, session: &self.session };
-        write(&mut |message| writer.message(message, &mut blobs, &mut out))?;
-        writer.end(&mut out)?;
-        out.seal()
-    }
-
-    fn hear(&self, question: &Question<'_>, heard: &Heard) -> Result<Answer, Failure> {
-        if let Some(usage) = &heard.usage {
-            let about = self.asking.about();
-            // Not being able to note it is no reason to throw a summary away.
-            let _ = lesson::learn(self.store, &about, |lesson| {
-                lesson.hear(Size::certain(question.tokens), usage, self.asking.probed)
-            });
-        }
-        let text = heard.message().map(|message| said(&message)).unwrap_or_default();
-        if text.trim().is_empty() && heard.finish.as_deref() == Some("length") {
+    fn answer(&self, response: &Heard) -> Result<Answer, Failure> {
+        let text = response.message().map(|message| said(&message)).unwrap_or_default();
+        if text.trim().is_empty() && response.finish.as_deref() == Some("length") {
             let why = format!("{} spent its whole answer on thoughts", self.asking.model);
-            return Err(Failure { why, usage: heard.usage });
+            return Err(Failure { why, usage: response.usage });
         }
-        Ok(Answer { text, usage: heard.usage, model: heard.model.clone() })
+        Ok(Answer { text, usage: response.usage, model: response.model.clone() })
     }
 
-    fn too_large(&self, question: &Question<'_>, why: &TooLarge) -> Failure {
-        let _ = lesson::learn(self.store, &self.asking.about(), |lesson| {
-            lesson.refused(Size::certain(question.tokens), why.refusal(), self.asking.probed);
-        });
-        Failure::new(format!("the question was too large for {}: {}", self.asking.model, why.why))
+    fn lesson(&self) -> Lesson {
+        lesson::known(self.store, &self.asking.about()).unwrap_or_default()
     }
 }
 
@@ -157,9 +162,10 @@ impl Summariser for ByModel<'_> {
         let setup = Setup { system: request.system.clone(), ..Setup::default() };
         let text = Message::text(Role::User, &request.text);
         let tokens = u64::from(self.meter.setup(&setup)) + u64::from(self.meter.message(&text));
-        let question =
-            Question { setup: &setup, tools: Tools::AsSetUp, tokens, max_tokens: request.max_tokens };
-        self.ask(&question, &mut |put| put(&text)).map_err(Failure::from)
+        let (tools, max_tokens, lesson) = (Tools::AsSetUp, request.max_tokens, self.lesson());
+        let pour = &mut |put: &mut Put<'_>| put(&text);
+        let question = Question { by: self, setup: &setup, tools, tokens, max_tokens, pour, lesson };
+        self.ask(question).map_err(Failure::from)
     }
 
     fn go_on(&mut self, talk: &dyn Transcript, request: &Request) -> Option<Result<Answer, Failure>> {
@@ -172,13 +178,13 @@ impl Summariser for ByModel<'_> {
             return None;
         }
         let setup = talk.setup().ok()?;
-        let question =
-            Question { setup: &setup, tools: Tools::NamedOnly, tokens, max_tokens: request.max_tokens };
-        let answer = self.ask(&question, &mut |put| {
+        let (tools, max_tokens, lesson) = (Tools::NamedOnly, request.max_tokens, self.lesson());
+        let pour = &mut |put: &mut Put<'_>| {
             talk.pour(put)?;
             put(&text)
-        });
-        match answer {
+        };
+        let question = Question { by: self, setup: &setup, tools, tokens, max_tokens, pour, lesson };
+        match self.ask(question) {
             // What is too large as a whole may be handed over in parts.
             Err(Unasked::TooLarge(_)) => None,
             answer => Some(answer.map_err(Failure::from)),

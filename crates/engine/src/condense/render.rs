@@ -74,7 +74,8 @@ mod tests {
     use super::*;
     use komado_core::message::{Call, CallKind, ImageSource, Opaque, Outcome, Role};
     use komado_core::raw::Raw;
-    use komado_core::{Book, Entry, Refusal};
+    use komado_core::{Entry, Refusal};
+    use komado_testkit::Book;
 
     fn call(id: &str) -> Part {
         let (id, name, arguments) = (id.into(), "read".into(), r#"{"path":"a"}"#.into());

@@ -1,6 +1,7 @@
 //! Why no model can be asked, and what to do about it.
 
 use super::known_providers;
+use crate::error::ErrorKind;
 use std::io;
 use std::path::PathBuf;
 
@@ -99,6 +100,12 @@ pub enum ModelError {
         /// Why not.
         why: io::Error,
     },
+    /// A build that leaves the scripted model out.
+    #[cfg(not(feature = "server"))]
+    #[error(
+        "this build has no scripted model; build it with the Cargo feature `server`, or ask another model"
+    )]
+    NoScriptedModel,
     /// A command for summaries without a program.
     #[error("compaction.command names no program")]
     EmptyCommand,
@@ -107,19 +114,8 @@ pub enum ModelError {
     NotStarted(String),
 }
 
-/// What kind of fault it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ErrorKind {
-    /// A setting or a choice is missing or wrong.
-    Setting,
-    /// A file is not what it should be.
-    Input,
-    /// The machine could not.
-    Failed,
-}
-
 impl ModelError {
-    /// What kind of fault it is.
+    /// What kind of failure it is.
     pub const fn kind(&self) -> ErrorKind {
         match self {
             Self::BadRegistry { .. } => ErrorKind::Input,

@@ -1,6 +1,8 @@
 //! Finding the model that is asked, and how large its window is.
 
-use super::{ModelChoice, ModelError, ModelSettings, SCRIPTED, SCRIPTED_WINDOW};
+#[cfg(feature = "server")]
+use super::SCRIPTED_WINDOW;
+use super::{ModelChoice, ModelError, ModelSettings, SCRIPTED};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::lesson::Lesson;
@@ -11,6 +13,7 @@ use komado_core::notation::grouped;
 use komado_core::session::MetaConfig;
 use komado_provider::probe::{self, Probe};
 use komado_provider::registry::{Model, Registry};
+#[cfg(feature = "server")]
 use komado_provider::scripted::{Options, Server};
 use komado_provider::{Cancel, Client, Dialect, Form, Method, Provider, overflow, row};
 use std::fmt;
@@ -243,7 +246,17 @@ impl ModelResolver<'_> {
     }
 }
 
+/// No build without the server has one.
+#[cfg(not(feature = "server"))]
+type Server = std::convert::Infallible;
+
+#[cfg(not(feature = "server"))]
+fn scripted(_own: &MetaConfig, _choice: &ModelChoice) -> Result<Target> {
+    Err(ModelError::NoScriptedModel.into())
+}
+
 /// The scripted model, in this process.
+#[cfg(feature = "server")]
 fn scripted(own: &MetaConfig, choice: &ModelChoice) -> Result<Target> {
     let window = choice.window.or(own.context_length).or(choice.scripted_window).unwrap_or(SCRIPTED_WINDOW);
     let server = Server::start(Options { window: Some(u64::from(window)), ..Options::default() })?;

@@ -5,18 +5,18 @@
 //! that it is the same after a restart.
 
 use super::Offer;
-use super::visit::Visit;
-use crate::converse::{Library, MOST_ROUNDS, Toolbox, enough, result};
+use super::session_request::SessionRequest;
+use crate::converse::{Library, Toolbox, answers};
 use crate::error::Result;
 use komado_core::journal::{Group, Mark, Setup};
-use komado_core::message::{Call, Message};
+use komado_core::message::Call;
 use komado_core::raw::Raw;
 use komado_provider::Dialect;
 
 /// Our tools may take this share of a window at most, as a divisor; in a smaller one they would cost more than they bring.
 const SHARE: u64 = 8;
 
-impl Visit<'_> {
+impl SessionRequest<'_> {
     /// True when our tools would be offered if something left the view. A client that has tools of the same names keeps
     /// them to itself.
     pub(super) fn may_offer(&self) -> bool {
@@ -56,19 +56,10 @@ impl Visit<'_> {
 
     /// Answers calls of our tools and journals the answers.
     pub(super) fn answer_own(&mut self, calls: &[Call], round: u32) -> Result<()> {
-        let mut answers: Vec<(Message, _)> = Vec::with_capacity(calls.len());
-        for call in calls {
-            let told = if round > MOST_ROUNDS { enough() } else { Library.call(&self.thread, call)? };
-            answers.push((result(call, told), None));
-        }
+        let answers = answers(&self.thread, &mut Library, calls, round)?;
         self.thread.say_all(answers)?;
         self.notes.recalls += u32::try_from(calls.len()).unwrap_or(u32::MAX);
         Ok(())
-    }
-
-    /// Tokens that our tools add to a request in which they are offered.
-    pub(super) fn added(&self, offers: bool) -> u64 {
-        if offers { self.own_tokens } else { 0 }
     }
 
     /// The next request is ours alone: it brings `answers` that the client does not know of.

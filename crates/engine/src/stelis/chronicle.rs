@@ -7,12 +7,13 @@
 use super::anchor;
 use crate::condense::{self, ByDigest, Declined, Language, Reads, Settings, Summariser};
 use crate::error::{Error, Result};
+use crate::request_entries::{Purpose, lost, sent};
 use crate::thread::Thread;
-use komado_core::journal::{Chronicle, Entry, Reply, Sent};
+use komado_core::journal::{Chronicle, Entry};
 use komado_core::{Kind, Seq, Span};
 
 /// Why a model is asked, in the journal.
-const PURPOSE: &str = "chronicle";
+const PURPOSE: Purpose<'_> = Purpose::Apart("chronicle");
 
 const PROMPT: &str = "\
 Below is all that was said in a side thread of a longer conversation. Tell the main conversation, which saw none of it, \
@@ -121,22 +122,16 @@ impl Thread<'_> {
         };
         settings.summary_prompt = own.or(settings.summary_prompt).or_else(|| Some(usual.to_owned()));
         let model = by.name().to_owned();
-        let sent = Sent {
-            digest: String::new(),
-            model: model.clone(),
-            context_tokens: self.view().tokens(),
-            purpose: Some(PURPOSE.into()),
-            mark: None,
-        };
-        let asked = self.append(Entry::Sent(sent))?;
+        let asked = self.append(sent(&model, self.view().tokens(), PURPOSE))?;
         match self.told(by, &settings)? {
             Ok(composed) => {
                 let chronicle = chronicle(composed, covers, partial);
                 Ok(Written { chronicle: Some(chronicle), declined: None })
             }
             Err(why) => {
-                self.append(Entry::Lost(in_vain(asked, &model, &why)))?;
-                let declined = Some(reason(&why));
+                let (why, usage) = (reason(&why), why.usage());
+                self.append(lost(asked, &model, UNTOLD, why.clone(), usage))?;
+                let declined = Some(why);
                 Ok(Written { declined, ..self.by_digest_in(settings.language, covers, partial)? })
             }
         }
@@ -174,8 +169,8 @@ impl Thread<'_> {
         // The rest of an anchor is for its first lines and for what was said last.
         let cap = anchor::cap(self.share()?.as_ref());
         let limit = (cap * 5 / 8).max(LEAST);
-        let told = condense::tell(staged.source(), staged.view(), &all, settings, by, self.meter(), limit)?;
-        Ok(told)
+        let (here, most) = ((staged.source(), staged.view()), (self.meter(), limit));
+        Ok(condense::write(here, &all, settings, by, most, condense::Goal::Tell)?)
     }
 
     /// First and last thing that was said here; none when nothing was.
@@ -239,15 +234,3 @@ fn reason(why: &Declined) -> String {
 
 /// How a chronicle ends that could not be had. Another word than that of a summary: it says nothing about those.
 const UNTOLD: &str = "untold";
-
-fn in_vain(asked: Seq, model: &str, why: &Declined) -> Reply {
-    Reply {
-        to: Some(asked),
-        model: Some(model.to_owned()),
-        usage: why.usage(),
-        finish: UNTOLD.into(),
-        error: Some(reason(why)),
-        heard: None,
-        id: None,
-    }
-}

@@ -6,7 +6,8 @@ use komado_core::message::{ImageSource, Message, Part, Role};
 use komado_core::{Seq, SessionId, Span, ThreadId, View};
 use komado_engine::redact::What;
 use komado_engine::{Engine, Result, Thread};
-use komado_store::{Faulty, FileStore, Mode, Query, Store};
+use komado_store::{FileStore, Mode, Query, Store};
+use komado_testkit::Faulty;
 use std::sync::Arc;
 
 /// What was acknowledged: in which thread, under which number.

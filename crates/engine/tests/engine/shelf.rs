@@ -4,7 +4,7 @@ use crate::recall::{places, recall, seqs, session};
 use crate::room::{Room, call, calls, everywhere, result_with_output, thread_id, user};
 use komado_engine::recall::Ask;
 use komado_engine::redact::What;
-use komado_store::Faulty;
+use komado_testkit::Faulty;
 use regex::Regex;
 use std::sync::Arc;
 

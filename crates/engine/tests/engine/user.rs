@@ -84,7 +84,7 @@ fn a_session_that_changed_before_the_newest_words_is_not_opened() {
     }
     // The rows are one call, and each session that is opened some more: with all forty it would have to fail.
     let engine =
-        room.engine_on(std::sync::Arc::new(komado_store::Faulty::down_from(room.memory.clone(), 40)));
+        room.engine_on(std::sync::Arc::new(komado_testkit::Faulty::down_from(room.memory.clone(), 40)));
     let places = engine.recent("ann", None, 3).unwrap();
     let sessions: Vec<&str> = places.iter().map(|place| place.session.as_str()).collect();
     assert_eq!(sessions, ["s39", "s38", "s37"]);

@@ -6,7 +6,8 @@ use komado_core::journal::Entry;
 use komado_engine::relay::Fault;
 use komado_provider::Dialect;
 use komado_provider::scripted::{Options, Step};
-use komado_store::{Faulty, MemoryStore};
+use komado_store::MemoryStore;
+use komado_testkit::Faulty;
 use std::net::TcpListener;
 use std::sync::Arc;
 

@@ -5,7 +5,8 @@ use komado_core::journal::Entry;
 use komado_engine::lesson;
 use komado_provider::Dialect;
 use komado_provider::scripted::{OnOverflow, Options, Reply, Seen, Step};
-use komado_store::{Faulty, MemoryStore};
+use komado_store::MemoryStore;
+use komado_testkit::Faulty;
 use std::sync::Arc;
 
 fn window(tokens: u64, overflow: OnOverflow) -> Options {

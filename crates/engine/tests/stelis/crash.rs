@@ -5,7 +5,8 @@ use crate::room::{Room, meta, model, thread_id, user};
 use komado_core::SessionId;
 use komado_core::thread::Status;
 use komado_engine::{Engine, Result};
-use komado_store::{Error as StoreError, Faulty, FileStore, MemoryStore, Mode, Store};
+use komado_store::{Error as StoreError, FileStore, MemoryStore, Mode, Store};
+use komado_testkit::Faulty;
 use std::sync::Arc;
 
 /// A process that is gone: its guards never ran, its locks went with it.

@@ -8,7 +8,8 @@ use komado_core::{Meter, SessionId, Span};
 use komado_engine::condense::{Answer, Failure, Request, Scripted, Settings, Summariser};
 use komado_engine::stelis::{Finish, Telling};
 use komado_engine::{Engine, Error, Result, Thread};
-use komado_store::{Error as StoreError, Faulty, MemoryStore, Mode};
+use komado_store::{Error as StoreError, MemoryStore, Mode};
+use komado_testkit::Faulty;
 use std::sync::Arc;
 
 #[test]

@@ -3,7 +3,8 @@
 use crate::kit::{begun, called, done};
 use crate::room::{Room, call, calls, everywhere, result, thread_id, user, words};
 use komado_engine::Error;
-use komado_store::{Faulty, MemoryStore, Mode, Store};
+use komado_store::{MemoryStore, Mode, Store};
+use komado_testkit::Faulty;
 use std::sync::Arc;
 
 #[test]

@@ -52,8 +52,7 @@ pub(crate) fn begin(level: Option<&str>, lines: Lines, traces: Option<&Traces>) 
         Lines::Json => base.json().flatten_event(true).boxed(),
     };
     let ours = filter_fn(|about| about.is_span() && about.target().starts_with("komado"));
-    let spans =
-        traces.map(|traces| tracing_opentelemetry::layer().with_tracer(traces.tracer()).with_filter(ours));
+    let spans = traces.map(|traces| traces.layer().with_filter(ours));
     let begun = registry().with(written.with_filter(filter)).with(spans).try_init();
     begun.map_err(|why| Fault::usage(format!("the log cannot begin: {why}")))
 }

@@ -16,13 +16,15 @@ use opentelemetry_http::{HttpClient, HttpError};
 use opentelemetry_otlp::{SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
-use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+use opentelemetry_sdk::trace::SdkTracerProvider;
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
-use tracing::Span;
+use tracing::{Span, Subscriber};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
+use tracing_subscriber::Layer;
+use tracing_subscriber::registry::LookupSpan;
 
 /// How long the collector may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -57,9 +59,9 @@ impl Traces {
         Ok(Some(Self(provider)))
     }
 
-    /// Who makes spans.
-    pub(crate) fn tracer(&self) -> SdkTracer {
-        self.0.tracer("komado")
+    /// What hands spans over.
+    pub(crate) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>(&self) -> impl Layer<S> {
+        tracing_opentelemetry::layer().with_tracer(self.0.tracer("komado"))
     }
 }
 

@@ -4,6 +4,7 @@
 //! of the program. Everything else is real: the journal, the requests and the server that counts and refuses them, the
 //! edits, the folder that is left behind.
 
+mod dice;
 mod errand;
 mod hand;
 mod ladder;

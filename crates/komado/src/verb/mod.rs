@@ -2,7 +2,6 @@
 
 pub(crate) mod append;
 pub(crate) mod ask;
-pub(crate) mod bench;
 pub(crate) mod chat;
 pub(crate) mod cleanup;
 pub(crate) mod completions;

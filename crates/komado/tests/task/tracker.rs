@@ -2,8 +2,8 @@
 
 use crate::kit::{Shop, Worker, await_that, says, started};
 use komado_agent::source::Kind;
-use komado_agent::stand_in::{Issue, Limit, Place, Server};
 use komado_provider::scripted::{Step, When};
+use komado_testkit::tracker::{Issue, Limit, Place, Server};
 use std::process::Stdio;
 
 const REPO: &str = "ann/tool";

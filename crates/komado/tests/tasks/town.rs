@@ -4,8 +4,8 @@ use crate::course;
 use crate::far::{Far, program, python};
 use crate::run::{Place, Said, feed};
 use komado_agent::source::Kind;
-use komado_agent::stand_in::{Issue, Server as Tracker};
 use komado_provider::scripted::{Options, Script, Server as Model};
+use komado_testkit::tracker::{Issue, Server as Tracker};
 use serde_json::Value;
 use std::process::Command;
 

@@ -430,11 +430,13 @@ fn read_u32(bytes: &[u8], at: usize) -> u32 {
 }
 
 /// A head as bytes, for stores that keep their lines elsewhere.
+#[cfg(any(feature = "postgres", feature = "redis"))]
 pub(crate) fn head_bytes(head: &Head) -> [u8; RECORD] {
     encode(head, Extent { offset: 0, len: 0 })
 }
 
 /// The head that [`head_bytes`] wrote; `None` when it did not.
+#[cfg(any(feature = "postgres", feature = "redis"))]
 pub(crate) fn read_head(bytes: &[u8]) -> Option<Head> {
     decode(bytes).map(|(head, _)| head)
 }

@@ -10,7 +10,7 @@ use super::told::read;
 use super::{Inner, RedisStore, scripts};
 use crate::files::{head_bytes, read_head};
 use crate::letter::Letter;
-use crate::page::{MOST_BYTES, Page};
+use crate::page::Page;
 use crate::{Error, Journal, Mode, Note, Result, Row, Store, check_rewritten, check_rows};
 use komado_core::thread::Header;
 use komado_core::{Head, Seq, SessionId, ThreadId, View};
@@ -25,6 +25,8 @@ const A_WHILE: Duration = Duration::from_secs(60);
 /// How many lines and heads are read when nothing is known of what comes next.
 const LINES: u32 = 8;
 const HEADS: u32 = 64;
+/// The most bytes that are read ahead.
+const MOST_BYTES: u64 = 1 << 20;
 
 /// A thread's own entries: those after `base`, up to `last`.
 struct Leg {

@@ -2,9 +2,10 @@
 
 use crate::play::{self, said};
 use crate::room::Room;
-use komado_core::{Book, Role, View};
+use komado_core::{Role, View};
 use komado_store::files::Work;
 use komado_store::{Journal, Mode};
+use komado_testkit::Book;
 use std::fs;
 
 /// A counter of this thread, as the system keeps it; `None` where it keeps none.

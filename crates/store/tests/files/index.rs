@@ -3,9 +3,10 @@
 use crate::dice::Dice;
 use crate::play::{self, said};
 use crate::room::{Room, open_store, same, walk};
-use komado_core::{Book, Role, ThreadId};
+use komado_core::{Role, ThreadId};
 use komado_store::files::{FileJournal, Finding};
 use komado_store::{Error, Journal, Mode, Note, Row, Store};
+use komado_testkit::Book;
 use std::fs;
 use std::path::Path;
 

@@ -6,8 +6,9 @@ use komado_core::journal::Entry;
 use komado_core::message::{ImageSource, Part};
 use komado_core::session::{Meta, State};
 use komado_core::thread::{Header, Moment};
-use komado_core::{Book, Message, Role, SessionId, ThreadId};
+use komado_core::{Message, Role, SessionId, ThreadId};
 use komado_store::{Blobs, Change, Error, Journal, Mode, Query, Store};
+use komado_testkit::Book;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 

@@ -7,9 +7,10 @@
 use crate::play::{self, said};
 use crate::room::{Room, open_store, same, sid, tid, walk};
 use komado_core::session::{Counters, State};
-use komado_core::{Book, Role, ThreadId};
+use komado_core::{Role, ThreadId};
 use komado_store::files::FileJournal;
 use komado_store::{Blobs, Change, Error, FileStore, Journal, Mail, Mode, Query, Store, Tree, Which};
+use komado_testkit::Book;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};

@@ -5,9 +5,10 @@ use crate::room::{Room, meta, open_store, sid};
 use komado_core::journal::{Entry, Group, Mark, Reply, Sent};
 use komado_core::session::Meta;
 use komado_core::thread::{Header, Moment};
-use komado_core::{Book, Message, Role, Seq, SessionId, ThreadId};
+use komado_core::{Message, Role, Seq, SessionId, ThreadId};
 use komado_store::files::Finding;
 use komado_store::{FileStore, Mode, Places, Spot, Store};
+use komado_testkit::Book;
 use rusqlite::Connection;
 use std::fs;
 

@@ -5,9 +5,10 @@ use crate::room::{Line, Room, meta, open_store, spoil, tid};
 use komado_core::journal::{Anchor, Chronicle, Close, Ending, Entry};
 use komado_core::session::State;
 use komado_core::thread::{Branch, Header, Status};
-use komado_core::{Book, Role, Seq};
+use komado_core::{Role, Seq};
 use komado_store::files::Finding;
 use komado_store::{Change, FileStore, Mail, Mode, Query, Store, Tree, Which};
+use komado_testkit::Book;
 use rusqlite::Connection;
 use std::fs;
 

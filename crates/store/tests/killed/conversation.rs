@@ -3,8 +3,9 @@
 use komado_core::head::Source;
 use komado_core::journal::{Entry, encode};
 use komado_core::session::{Meta, MetaConfig, TaskKey};
-use komado_core::{Book, Message, Role, Seq, SessionId};
+use komado_core::{Message, Role, Seq, SessionId};
 use komado_store::{Row, Store};
+use komado_testkit::Book;
 
 /// When everything here happens.
 const NOW: &str = "2024-01-15T10:30:00Z";

@@ -3,8 +3,9 @@
 use super::servers::{Kind, Server};
 use super::{fresh, how, lines, make, open, root, talk};
 use crate::servers::proxy::Proxy;
-use komado_core::{Book, Role};
+use komado_core::Role;
 use komado_store::{Error, Mode, PostgresStore, Query, Row, Store};
+use komado_testkit::Book;
 use std::time::{Duration, Instant};
 use talk::said;
 

@@ -1,8 +1,9 @@
 //! Leases: held by one process, given up by a dead one, and useless to who lost them.
 
 use super::{fresh, how, lines, make, open, root, talk};
-use komado_core::{Book, Role, ThreadId};
+use komado_core::{Role, ThreadId};
 use komado_store::{Error, Mode, PostgresStore, Store};
+use komado_testkit::Book;
 use std::time::Duration;
 use talk::said;
 

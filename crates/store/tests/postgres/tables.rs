@@ -1,9 +1,10 @@
 //! The tables: made once, by whoever comes first, and read by plain SQL.
 
 use super::{fresh, how, make, open, root, sql, talk};
+use komado_core::Role;
 use komado_core::journal::{Entry, Record, encode};
-use komado_core::{Book, Role};
 use komado_store::{Error, Heard, Mode, PostgresStore, Pulse, Store, Watch};
+use komado_testkit::Book;
 use std::time::Duration;
 use talk::{NOW, said};
 

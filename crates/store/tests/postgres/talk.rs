@@ -2,8 +2,9 @@
 
 use komado_core::head::Source;
 use komado_core::journal::{Entry, encode};
-use komado_core::{Book, Message, Record, Role, Seq};
+use komado_core::{Message, Record, Role, Seq};
 use komado_store::{Journal, Row};
+use komado_testkit::Book;
 
 /// When everything here is said.
 pub(crate) const NOW: &str = "2024-01-15T10:30:00Z";

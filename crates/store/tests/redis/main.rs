@@ -18,8 +18,9 @@ mod unsure;
 mod worth;
 
 use komado_core::session::{Meta, MetaConfig, TaskKey};
-use komado_core::{Book, Role, SessionId, ThreadId};
+use komado_core::{Role, SessionId, ThreadId};
 use komado_store::{Connecting, Holder, Journal, Mode, RedisStore, Row, Store};
+use komado_testkit::Book;
 use servers::{Kind, Server};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

@@ -92,7 +92,7 @@ fn nothing_acknowledged_is_lost_when_the_server_is_killed_again_and_again() {
     let acknowledged = std::thread::scope(|scope| {
         let writes = scope.spawn(|| {
             let mut journal = writer(&store, &id);
-            let mut book = komado_core::Book::default();
+            let mut book = komado_testkit::Book::default();
             for text in &texts {
                 if done.load(std::sync::atomic::Ordering::SeqCst) {
                     break;

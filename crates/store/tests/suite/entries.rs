@@ -5,8 +5,9 @@ use super::{make, root, tid};
 use crate::play::{self, NOW, said};
 use komado_core::head::Source;
 use komado_core::journal::{Entry, encode};
-use komado_core::{Book, Message, Record, Role, ThreadId};
+use komado_core::{Message, Record, Role, ThreadId};
 use komado_store::{Error, Mode, Row, Store};
+use komado_testkit::Book;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) fn what_is_appended_is_there_line_for_line(store: &dyn Store) {

@@ -5,8 +5,9 @@ use super::{make, root, tid};
 use crate::dice::Dice;
 use crate::play;
 use komado_core::head::Source;
-use komado_core::{Book, Message, Seq, View};
+use komado_core::{Message, Seq, View};
 use komado_store::{Journal, Mode, Store};
+use komado_testkit::Book;
 
 /// Folds at a few moments, the last among them.
 fn folds_like(journal: &dyn Journal, book: &Book, dice: &mut Dice) {

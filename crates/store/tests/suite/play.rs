@@ -7,8 +7,9 @@ use komado_core::journal::{
     Show, ShowKind, Usage, encode,
 };
 use komado_core::message::{Call, CallKind, Outcome, OutputRef, Part};
-use komado_core::{Book, Message, Role, Seq, Span, ThreadId};
+use komado_core::{Message, Role, Seq, Span, ThreadId};
 use komado_store::{Journal, Row};
+use komado_testkit::Book;
 
 /// When everything here happens.
 pub(crate) const NOW: &str = "2024-01-15T10:30:00Z";

@@ -3,8 +3,9 @@
 use super::{make, meta, root, sid, tid};
 use crate::play::{self, said};
 use komado_core::session::{Counters, Meta, Session, State};
-use komado_core::{Book, Role, SessionId, ThreadId};
+use komado_core::{Role, SessionId, ThreadId};
 use komado_store::{Change, Error, Mode, Query, Store};
+use komado_testkit::Book;
 
 fn ids(store: &dyn Store, query: &Query) -> Vec<String> {
     store.sessions(query).unwrap().into_iter().map(|session| session.meta.uuid).collect()

@@ -4,8 +4,9 @@ use super::{make, root, tid};
 use crate::dice::Dice;
 use crate::play::{self, said};
 use komado_core::thread::{Header, Moment};
-use komado_core::{Book, Role, Seq, SessionId};
+use komado_core::{Role, Seq, SessionId};
 use komado_store::{Error, Journal, Mode, Store};
+use komado_testkit::Book;
 
 pub(crate) fn header(id: &SessionId, thread: &str, base: Option<(&str, Seq)>, minute: u32) -> Header {
     Header {

@@ -8,8 +8,9 @@ use crate::shares::{share, slice};
 use komado_core::head::Source;
 use komado_core::journal::{Entry, Setup, Share};
 use komado_core::thread::{Branch, Header, Moment, Status};
-use komado_core::{Book, Role, Seq, SessionId, View};
+use komado_core::{Role, Seq, SessionId, View};
 use komado_store::{Error, Journal, Mail, Mode, Store, Which};
+use komado_testkit::Book;
 
 fn branch(id: &SessionId, thread: &str, parent: &str, (depth, minute): (u32, u32)) -> Branch {
     Branch {

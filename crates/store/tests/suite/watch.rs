@@ -4,8 +4,9 @@ use super::threads::header;
 use super::{make, root, sid, tid};
 use crate::play::{self, said};
 use komado_core::session::State;
-use komado_core::{Book, Role, Seq, ThreadId};
+use komado_core::{Role, Seq, ThreadId};
 use komado_store::{Change, Heard, Mode, News, Store, Watcher};
+use komado_testkit::Book;
 use std::time::{Duration, Instant};
 
 /// Listens until `wanted` was heard; gives false when somebody said that everything is to be looked at instead.

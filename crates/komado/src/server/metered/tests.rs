@@ -9,7 +9,8 @@ use komado_config::{Config, Sources};
 use komado_core::session::{Meta, MetaConfig, State, TaskKey};
 use komado_core::{SessionId, ThreadId};
 use komado_engine::Engine;
-use komado_store::{Change, Error, Faulty, MemoryStore, Mode, Store};
+use komado_store::{Change, Error, MemoryStore, Mode, Store};
+use komado_testkit::Faulty;
 use std::sync::Arc;
 
 fn house(store: Arc<dyn Store>) -> Arc<House> {

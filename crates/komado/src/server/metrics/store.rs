@@ -14,7 +14,7 @@ pub(crate) fn failure(error: &Error) -> Option<&'static str> {
         Error::Damaged { .. } | Error::Header { .. } => Some("damaged"),
         Error::Io { .. } | Error::Table(_) | Error::Shelf(_) => Some("disk"),
         Error::TakenOver(_) => Some("taken_over"),
-        Error::Poisoned | Error::TooMuch(_) | Error::Injected(_) => Some("other"),
+        Error::Poisoned | Error::TooMuch(_) => Some("other"),
         _ => None,
     }
 }

@@ -9,8 +9,7 @@ use clap::Args as ClapArgs;
 use komado_core::journal::Setup;
 use komado_core::message::Message;
 use komado_core::session::MetaConfig;
-use komado_core::view::What;
-use komado_core::{Address, Kind, Role, SessionId, ThreadId};
+use komado_core::{Address, Role, SessionId, ThreadId};
 use komado_engine::converse::{Conversed, Library};
 use komado_engine::engine::Found;
 use komado_engine::model::{ModelChoice, ResolvedModel, SCRIPTED};
@@ -101,7 +100,7 @@ impl Talk {
             answer.is_kept = true;
         } else {
             answer.is_kept = true;
-            check_open(thread)?;
+            thread.check_question()?;
         }
         let budget = app.models().budget(thread, &self.model)?;
         let watch = interrupt.watch();
@@ -152,23 +151,4 @@ fn make(app: &App, model: &ResolvedModel, beginning: Beginning) -> Outcome<Found
         root.settle()?;
     }
     Ok(Found { session: id, thread: ThreadId::root(), seq: None })
-}
-
-/// There must be something to answer: a conversation that is empty, or whose last word is the model's, is not sent.
-fn check_open(thread: &Thread<'_>) -> Outcome {
-    let mut last = None;
-    thread.view().each_item(thread.source(), |item| last = Some(item)).map_err(Engine::from)?;
-    let kind = match last.map(|item| (item.seq, item.what)) {
-        None => return Err(Fault::new(Exit::Refused, "nothing was said yet: ask something")),
-        Some((_, What::Said(kind))) => kind,
-        Some((_, What::Shown)) => return Ok(()),
-        Some((seq, What::Replaced(_))) => thread.source().head(seq).map_err(Engine::from)?.kind,
-    };
-    if kind == Kind::Assistant && thread.view().open().calls.is_empty() {
-        return Err(Fault::new(
-            Exit::Refused,
-            "the last word is the model's: ask something new, or rewind first",
-        ));
-    }
-    Ok(())
 }

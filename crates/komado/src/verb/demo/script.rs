@@ -2,7 +2,7 @@
 //!
 //! Nothing here knows of windows or tokens. The same seed plays the same session.
 
-use super::super::bench::dice::Dice;
+use super::dice::Dice;
 use super::library::{self, FILES, Text};
 use serde_json::json;
 use std::collections::VecDeque;

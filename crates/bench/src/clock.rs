@@ -1,0 +1,12 @@
+//! The system's clock, for sessions that are made to be measured.
+
+use komado_engine::Clock;
+
+/// UTC with microseconds.
+pub(crate) struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> String {
+        format!("{:.6}", jiff::Timestamp::now())
+    }
+}

@@ -1,0 +1,301 @@
+//! A request on its way out: how much it may take, and what it is made of.
+//!
+//! It is written to a file, one message in memory at a time, or spliced from a client's bytes. How much room it gets, and
+//! how much its answer, changes from try to try.
+
+use super::response::TooLarge;
+use crate::error::{Error, Result};
+use crate::lesson::Lesson;
+use crate::turn::Asking;
+use komado_core::budget::{Budget, Policy};
+use komado_core::journal::{Mark, Setup};
+use komado_core::message::{Message, Part};
+use komado_core::openai::Blobs;
+use komado_core::{Meter, Seq, SessionId};
+use komado_provider::{Ask, Body, Dialect, Splice, Tools};
+use komado_store::{Letter, Store, write_base64};
+use std::io::{self, Write};
+
+/// The shortest answer that is of use; below it the view has to give way instead.
+const SHORTEST: u64 = 256;
+/// The longest answer asked for where one must be named and none is wished.
+const USUAL: u64 = 8_192;
+/// A window that never fills, while its size is unknown.
+const ENDLESS: u64 = u64::MAX / 8;
+
+/// The window by all that is known, in the provider's tokens; 0 when nothing is.
+pub(crate) fn window(asking: &Asking, lesson: &Lesson) -> u64 {
+    let learned = lesson.window.filter(|_| !asking.is_given);
+    match (asking.window, learned) {
+        (0, learned) => learned.unwrap_or(0),
+        (window, learned) => window.min(learned.unwrap_or(u64::MAX)),
+    }
+}
+
+/// What the next request may take.
+pub(crate) struct Room {
+    /// The budget of the view; `None` while the window is unknown.
+    pub(crate) budget: Option<Budget>,
+    policy: Policy,
+    /// Tokens of ours that are kept free for our own tools.
+    reserved: u64,
+    /// The longest answer the provider has room for, as it said.
+    lowered: Option<u64>,
+    /// What it said it takes, for this request: a lesson it becomes only where it is believed.
+    named: Option<u64>,
+}
+
+impl Room {
+    /// Room in a budget.
+    pub(crate) fn new(budget: Budget) -> Self {
+        Self { budget: Some(budget.clone()), ..Self::endless(budget.policy) }
+    }
+
+    /// Room without a bound, until the provider names one.
+    pub(crate) fn endless(policy: Policy) -> Self {
+        Self { budget: None, policy, reserved: 0, lowered: None, named: None }
+    }
+
+    /// Room in the window by all that is known, with `reserved` tokens kept free.
+    pub(crate) fn known(policy: Policy, reserved: u64, asking: &Asking, lesson: &Lesson) -> Self {
+        let mut room = Self { reserved, ..Self::endless(policy) };
+        match window(asking, lesson) {
+            0 => {}
+            window => room.budget = Some(room.within(window, asking, lesson)),
+        }
+        room
+    }
+
+    /// The budget in a window of so many tokens of the provider's.
+    pub(crate) fn within(&self, window: u64, asking: &Asking, lesson: &Lesson) -> Budget {
+        let window = lesson.ours(window).saturating_sub(self.reserved);
+        Budget::new(self.policy.clone(), window, &[asking.model.as_str()])
+    }
+
+    /// The longest answer to ask for: as `wished`, as far as there is room beside `tokens`. `None` leaves it to the
+    /// provider.
+    pub(crate) fn longest_answer(
+        &self,
+        wished: Option<u64>,
+        tokens: u64,
+        asking: &Asking,
+        lesson: &Lesson,
+    ) -> Option<u64> {
+        self.budget.as_ref()?;
+        let must = asking.provider.dialect == Dialect::Messages;
+        if wished.is_none() && self.lowered.is_none() && !must {
+            return None;
+        }
+        let window = match window(asking, lesson) {
+            0 => ENDLESS,
+            window => window.saturating_sub(lesson.theirs(self.reserved)),
+        };
+        let window = window.min(self.named.unwrap_or(u64::MAX));
+        // Where they count less than we do, that may be over with the next text: room for an answer is not worth a refusal.
+        let left = window.saturating_sub(lesson.theirs(tokens).max(tokens) + window / 50);
+        // Where there is hardly room, the provider is to say so: an answer of a few words would be no answer.
+        let most = self.lowered.unwrap_or(u64::MAX).min(left.max(SHORTEST));
+        Some(wished.unwrap_or(USUAL).min(most))
+    }
+
+    /// Makes the next request smaller: first the room for the answer, where that was the complaint.
+    pub(crate) fn shrink(
+        &mut self,
+        why: &TooLarge,
+        request: &OutgoingRequest,
+        asking: &Asking,
+        lesson: &Lesson,
+    ) {
+        let OutgoingRequest { tokens, max_tokens, .. } = *request;
+        // An unknown window is what was learned or named, or at most what was refused.
+        let budget = self.budget.take().unwrap_or_else(|| {
+            let refused = || why.limit.unwrap_or_else(|| lesson.theirs(tokens + self.reserved)).max(1);
+            self.within(
+                Some(window(asking, lesson)).filter(|window| *window > 0).unwrap_or_else(refused),
+                asking,
+                lesson,
+            )
+        });
+        self.named = why.limit.filter(|limit| *limit > 0).or(self.named);
+        if self.lower_answer(why, max_tokens) {
+            self.budget = Some(budget);
+            return;
+        }
+        let usable = budget.usable.max(1) as f64;
+        // At most this share of what was refused; less where the provider said what it takes.
+        let mut to = (tokens as f64 * asking.shrink) / usable;
+        if let Some(limit) = why.limit {
+            to = to.min(lesson.ours(limit) as f64 / budget.window.max(1) as f64);
+        }
+        self.budget = Some(budget.shrunk(to.min(asking.shrink)));
+    }
+
+    /// True when a shorter answer may do.
+    fn lower_answer(&mut self, why: &TooLarge, max_tokens: Option<u64>) -> bool {
+        let asked = max_tokens.filter(|asked| *asked > SHORTEST);
+        if let (None, None, Some(asked)) = (why.limit, self.lowered, asked) {
+            // The provider did not say which of the two was too much.
+            self.lowered = Some((asked / 4).max(SHORTEST));
+            return true;
+        }
+        let (true, Some(limit), Some(actual)) = (why.lower, why.limit, why.actual) else { return false };
+        let left = limit.saturating_sub(actual + limit / 100 + 1);
+        let helps = left >= SHORTEST && self.lowered.is_none_or(|lowered| left < lowered);
+        if helps {
+            self.lowered = Some(left);
+        }
+        helps
+    }
+}
+
+/// A request, ready to be sent.
+pub(crate) struct OutgoingRequest {
+    pub(crate) body: RequestBody,
+    /// Digest of all its bytes.
+    pub(crate) digest: String,
+    /// The longest answer that it asks for.
+    pub(crate) max_tokens: Option<u64>,
+    /// Tokens of what it shows.
+    pub(crate) tokens: u64,
+    /// Tokens of our own tools, where they are offered.
+    pub(crate) added: u64,
+    /// Those of `tokens` that a provider may count in its own way, or not at all; `None` while they were not counted.
+    pub(crate) uncertain: Option<u64>,
+    /// Where the client's transcript stands.
+    pub(crate) mark: Option<Mark>,
+    /// The entry that announces it, when it is in the journal already.
+    pub(crate) announced: Option<Seq>,
+}
+
+impl OutgoingRequest {
+    /// A request that shows `tokens`; what else there is to say of it is filled in.
+    pub(crate) fn new((body, digest): (RequestBody, String), tokens: u64) -> Self {
+        let (max_tokens, uncertain, mark, announced) = (None, None, None, None);
+        Self { body, digest, max_tokens, tokens, added: 0, uncertain, mark, announced }
+    }
+}
+
+/// What is sent.
+pub(crate) enum RequestBody {
+    /// A file, and its length.
+    File(Letter, u64),
+    /// A client's request, in pieces.
+    Spliced(Splice),
+}
+
+impl RequestBody {
+    pub(crate) fn body(&self) -> Body<'_> {
+        match self {
+            Self::File(file, len) => Body::File { path: file.path(), len: *len },
+            Self::Spliced(splice) => Body::Spliced(splice.clone()),
+        }
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::File(_, len) => *len,
+            Self::Spliced(splice) => splice.len(),
+        }
+    }
+
+    /// It was answered: a file is not needed any more.
+    pub(crate) fn remove(self) -> Result<()> {
+        match self {
+            Self::File(file, _) => Ok(file.answered()?),
+            Self::Spliced(_) => Ok(()),
+        }
+    }
+}
+
+/// What a request asks for beside its messages.
+pub(crate) struct Form<'a> {
+    pub(crate) setup: &'a Setup,
+    pub(crate) max_tokens: Option<u64>,
+    pub(crate) stream: bool,
+    pub(crate) window: Option<u64>,
+    pub(crate) tools: Tools,
+}
+
+/// Takes one message.
+pub(crate) type Put<'p> = dyn FnMut(&Message) -> Result<()> + 'p;
+
+/// Writes a request in the provider's dialect; `pour` hands over its messages, without the system prompt.
+pub(crate) fn write(
+    asking: &Asking,
+    form: &Form<'_>,
+    blobs: &mut dyn Blobs,
+    out: &mut dyn Write,
+    pour: &mut dyn FnMut(&mut Put<'_>) -> Result<()>,
+) -> Result<()> {
+    let ask = Ask {
+        model: &asking.model,
+        setup: form.setup,
+        max_tokens: form.max_tokens,
+        stream: form.stream,
+        window: form.window,
+        tools: form.tools,
+        is_strict: asking.provider.is_strict,
+        joins: asking.provider.joins,
+    };
+    let mut writer = asking.provider.dialect.writer(&ask, out)?;
+    pour(&mut |message| writer.message(message, blobs, out).map_err(Error::from))?;
+    Ok(writer.end(out)?)
+}
+
+/// Writes a request to a file; gives it with its digest.
+pub(crate) fn write_file(
+    file: Letter,
+    asking: &Asking,
+    form: &Form<'_>,
+    blobs: &mut dyn Blobs,
+    pour: &mut dyn FnMut(&mut Put<'_>) -> Result<()>,
+) -> Result<(RequestBody, String)> {
+    let mut out = Digested { file, hasher: blake3::Hasher::new() };
+    write(asking, form, blobs, &mut out, pour)?;
+    let len = out.file.seal()?;
+    Ok((RequestBody::File(out.file, len), out.hasher.finalize().to_hex().to_string()))
+}
+
+/// Tokens of a message that a provider may leave out, or count in its own way.
+pub(crate) fn uncertain(parts: &[Part], meter: Meter) -> u64 {
+    let tokens = |part: &Part| match part {
+        Part::Reasoning { text, .. } => meter.text(text),
+        Part::Opaque(opaque) => meter.text(opaque.json.get()),
+        // No counter knows its size in tokens: nothing is learned beside a picture.
+        Part::Image { .. } => u64::from(u32::MAX),
+        Part::Result(outcome) => uncertain(&outcome.content, meter),
+        Part::Text { .. } | Part::Call(_) => 0,
+    };
+    parts.iter().map(tokens).sum()
+}
+
+/// Reads blobs where they are kept.
+pub(crate) struct Stored<'a> {
+    pub(crate) store: &'a dyn Store,
+    pub(crate) session: &'a SessionId,
+}
+
+impl Blobs for Stored<'_> {
+    fn base64(&mut self, id: &str, out: &mut dyn Write) -> io::Result<()> {
+        let mut bytes = self.store.blob(self.session, id).map_err(io::Error::other)?;
+        write_base64(&mut *bytes, out)
+    }
+}
+
+/// Takes the digest of what passes through it.
+struct Digested {
+    file: Letter,
+    hasher: blake3::Hasher,
+}
+
+impl Write for Digested {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.hasher.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}

@@ -1,0 +1,470 @@
+//! One request in its thread, from the moment it is placed until it is answered.
+//!
+//! It holds its thread alone. What is journaled goes through one handle; what is left to be tidied up is noted when it
+//! ends, however it ends. Calls of our own tools are answered and the model is asked again, all for one answer to the
+//! client.
+
+use super::client_stream::{ClientReceiver, ClientStream, cut_short};
+use super::intake::Request;
+use super::offer::is_own;
+use super::splice::is_whole;
+use super::threads::{Claim, find};
+use super::{Arrival, Fault, Manner, Notes, Outlet, Relay, Upstream};
+use crate::condense::{ByDigest, Reach, Settings};
+use crate::converse::MOST_ROUNDS;
+use crate::error::{Error, Result};
+use crate::exchange::request::{OutgoingRequest, RequestBody, Room, Stored, window};
+use crate::exchange::response::{Lost, Outcome, Why, receive};
+use crate::exchange::{Context, Exchanged, Wire, exchange};
+use crate::fit::{Done, Fitted, Ladder};
+use crate::lesson::Lesson;
+use crate::place::reply_name;
+use crate::thread::Thread;
+use crate::turn::News;
+use komado_core::Seq;
+use komado_core::budget::Budget;
+use komado_core::journal::{Entry, Mark};
+use komado_core::message::{Call, Message};
+use komado_provider::dialect::Stamp;
+use komado_provider::{Failed, Form, Heard};
+use komado_store::Spot;
+use tracing::debug_span;
+
+/// A request at work in its thread.
+pub(super) struct SessionRequest<'r> {
+    pub(super) relay: &'r Relay,
+    pub(super) arrival: &'r Arrival,
+    pub(super) upstream: &'r Upstream,
+    pub(super) manner: &'r Manner<'r>,
+    /// What it asks for beside its transcript.
+    pub(super) request: Request,
+    pub(super) thread: Thread<'r>,
+    /// Behind the thread, so that it is given back after that is closed.
+    _claim: Claim<'r>,
+    /// The mark of the next request that is sent.
+    pub(super) mark: Mark,
+    /// Entries up to here are not in the client's transcript: it leans on what the server remembers.
+    pub(super) floor: Seq,
+    /// The entry that announces the client's own bytes, when they were announced together with what is new in them.
+    pub(super) announced: Option<Seq>,
+    /// Tokens of our own tools, for which room is kept; 0 when they are never offered here.
+    pub(super) own_tokens: u64,
+    /// What is known about the model: read once, and followed from there.
+    pub(super) lesson: Lesson,
+    pub(super) notes: Notes,
+}
+
+/// What a request came for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// An answer of the model.
+    Answer,
+    /// Its own transcript, made shorter: nothing of it leaves.
+    Compact,
+}
+
+impl<'r> SessionRequest<'r> {
+    /// Places a request, makes or opens its thread, and takes in what is new.
+    pub(super) fn open(
+        relay: &'r Relay,
+        arrival: &'r Arrival,
+        upstream: &'r Upstream,
+        manner: &'r Manner<'r>,
+        kind: Kind,
+    ) -> std::result::Result<Self, Fault> {
+        let request = Request::read(arrival)?;
+        let (placed, claim, thread) = find(relay, arrival, upstream, manner)?;
+        let notes = Notes {
+            session: Some(thread.session().clone()),
+            thread: Some(thread.id().clone()),
+            placed: placed.how.name(),
+            ..Notes::default()
+        };
+        let lesson = thread.lesson(&upstream.asking)?;
+        let floor = if arrival.skim.previous.is_some() { thread.last() } else { 0 };
+        let mut opened = Self {
+            relay,
+            arrival,
+            upstream,
+            manner,
+            request,
+            thread,
+            _claim: claim,
+            mark: Mark::default(),
+            floor,
+            announced: None,
+            own_tokens: 0,
+            lesson,
+            notes,
+        };
+        opened.own_tokens = opened.tokens_of_tools(opened.window());
+        tracing::debug_span!("admit").in_scope(|| opened.take_in(&placed, kind))?;
+        Ok(opened)
+    }
+
+    /// Asks the model, as often as it takes, and answers the client.
+    pub(super) fn answer(mut self, outlet: &mut dyn Outlet) -> std::result::Result<(), Fault> {
+        let mut client = ClientStream::new(outlet, self.arrival.dialect(), self.arrival.skim.stream);
+        let mut round = 0;
+        let ended = loop {
+            match self.round(&mut client, round) {
+                Ok(true) => round += 1,
+                Ok(false) => break Ok(()),
+                Err(fault) if !client.begun() => break Err(fault),
+                Err(Fault::Ours(error)) => {
+                    self.notes.fault = Some(error.to_string());
+                    client.finish(Some("stop"));
+                    break Ok(());
+                }
+                Err(Fault::Theirs(error)) => {
+                    self.notes.cut = Some(error.to_string());
+                    let body = serde_json::json!({"error": {"message": error.to_string()}}).to_string();
+                    client.fail(Failed { status: 502, body });
+                    break Ok(());
+                }
+            }
+        };
+        if client.gone() && self.notes.cut.is_none() {
+            self.notes.cut = Some(Why::Gone.to_string());
+        }
+        // The client may go on as soon as it reads the end: by then its thread is free.
+        let notes = self.leave();
+        ended?;
+        client.close(&notes);
+        Ok(())
+    }
+
+    /// One exchange. True when the model is to be asked again.
+    fn round(&mut self, client: &mut ClientStream<'_>, round: u32) -> std::result::Result<bool, Fault> {
+        let room = self.room();
+        if let (0, Some(turns)) = (round, self.upstream.asking.history) {
+            let budget = room.budget.clone().unwrap_or_else(|| self.budget(u64::from(u32::MAX)));
+            let fitted = self.thread.bound_history(turns, &budget)?;
+            self.count(fitted.as_ref().map_or(&[], |fitted| &fitted.done));
+        }
+        let mut wire = Spliced { request: self, client, offers: false };
+        let exchanged = exchange(&mut wire, room)?;
+        let offers = wire.offers;
+        match exchanged {
+            Exchanged::Answer { response, reply, journaled } => {
+                let own = journaled.and_then(|seq| self.own_calls(seq, reply.id, offers));
+                self.take_reply(own, &response, client, round)
+            }
+            Exchanged::Lost { lost, journaled } => self.lost(lost, journaled, client).map(|()| false),
+            Exchanged::TooLarge(why) => {
+                if let Some(why) = why {
+                    client.refuse_too_large(&why, self.translates(), &self.notes);
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    /// The calls in a reply that are ours to answer.
+    fn own_calls(&mut self, seq: Seq, id: Option<String>, offers: bool) -> Result<Vec<Call>> {
+        if let Some(id) = id {
+            self.note(id, seq)?;
+        }
+        if !offers {
+            return Ok(Vec::new());
+        }
+        // What was journaled has ids for calls that came without.
+        let Entry::Message(message, _) = self.thread.record(seq)?.entry else { return Ok(Vec::new()) };
+        Ok(message.calls().filter(|call| is_own(&call.name)).cloned().collect())
+    }
+
+    /// Answers our own calls in a reply. True when the model is to be asked again.
+    fn take_reply(
+        &mut self,
+        own: Result<Vec<Call>>,
+        response: &Heard,
+        client: &mut ClientStream<'_>,
+        round: u32,
+    ) -> std::result::Result<bool, Fault> {
+        let own = match own {
+            Err(error) if !client.speaks() => return Err(error.into()),
+            Err(error) => {
+                self.notes.fault = Some(error.to_string());
+                Vec::new()
+            }
+            Ok(own) => own,
+        };
+        if own.is_empty() {
+            client.finish(None);
+            return Ok(false);
+        }
+        let told = self.answer_own(&own, round + 1);
+        if response.message().is_some_and(|message| message.calls().count() > own.len()) {
+            self.notes.fault = told.err().map(|error| error.to_string());
+            client.finish(None);
+            return Ok(false);
+        }
+        // Where nothing was sent yet the request can still go on untouched.
+        told?;
+        if round > MOST_ROUNDS {
+            client.finish(Some("stop"));
+            return Ok(false);
+        }
+        self.go_inside(own.len());
+        Ok(true)
+    }
+
+    /// No reply came. Once the client reads an answer, a journal that fails is only told.
+    fn lost(
+        &mut self,
+        lost: Lost,
+        journaled: Result<Seq>,
+        client: &mut ClientStream<'_>,
+    ) -> std::result::Result<(), Fault> {
+        match journaled {
+            Err(error) if client.speaks() => self.notes.fault = Some(error.to_string()),
+            journaled => drop(journaled?),
+        }
+        match lost.error {
+            Why::Send(error) if lost.response.is_none() || !client.begun() => {
+                return Err(Fault::Theirs(error));
+            }
+            Why::Broken if !client.begun() => return Err(Fault::Theirs(cut_short())),
+            // The client has all of it; only the journal could not take it.
+            Why::Answer(_) if lost.finish == "refused" => client.finish(None),
+            error if error.is_cut() => self.notes.cut = Some(error.to_string()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Condenses, and answers with the items that are left.
+    pub(super) fn compact(mut self, outlet: &mut dyn Outlet) -> std::result::Result<(), Fault> {
+        let window = match self.window() {
+            0 => self.lesson.theirs(self.thread.view().tokens()).max(1),
+            window => window,
+        };
+        let (mut budget, settings) = (self.budget(window), self.manner.settings.clone());
+        let fitted = self.climb(&mut budget, settings, |thread, ladder| thread.condense_now(ladder))?;
+        self.notes.after = fitted.after;
+        let body = self.compacted()?;
+        let mut client = ClientStream::new(outlet, self.arrival.dialect(), self.arrival.skim.stream);
+        let notes = self.leave();
+        client.send_whole(200, Form::Whole, &body, &notes);
+        client.close(&notes);
+        Ok(())
+    }
+
+    fn compacted(&self) -> Result<Vec<u8>> {
+        let mut messages = Vec::new();
+        self.thread.view().pour_said(self.thread.source(), &mut |_, message: &Message| {
+            messages.push(message.clone());
+            Ok::<(), Error>(())
+        })?;
+        let mut blobs = Stored { store: self.thread.store(), session: self.thread.session() };
+        let items = self.arrival.dialect().write_elements(&messages, &mut blobs)?;
+        let (created, last) = (seconds(&self.relay.engine.now()), self.thread.last());
+        let (before, after) = (self.notes.before, self.notes.after);
+        let (session, all, items) = (self.thread.session(), before + after, String::from_utf8_lossy(&items));
+        let body = format!(
+            "{{\"id\":\"resp_{session}_{last}\",\"object\":\"response.compaction\",\"created_at\":{created},\
+             \"output\":[{items}],\"usage\":{{\"input_tokens\":{before},\"input_tokens_details\":{{\"cached_tokens\":0}},\
+             \"output_tokens\":{after},\"output_tokens_details\":{{\"reasoning_tokens\":0}},\"total_tokens\":{all}}}}}"
+        );
+        Ok(body.into_bytes())
+    }
+
+    /// Makes edits in `budget`, with the summariser of this session, and counts them.
+    pub(super) fn climb(
+        &mut self,
+        budget: &mut Budget,
+        settings: Settings,
+        climb: impl FnOnce(&mut Thread<'r>, &mut Ladder<'_>) -> Result<Fitted>,
+    ) -> Result<Fitted> {
+        let (session, meter) = (self.thread.session().clone(), self.thread.meter());
+        let mut digest = ByDigest::new(meter);
+        let mut own = (self.manner.summariser)(&session, meter, &self.upstream.asking.cancel);
+        let by = own.as_deref_mut().unwrap_or(&mut digest);
+        let mut ladder = Ladder { budget: budget.clone(), settings, by };
+        let fitted = climb(&mut self.thread, &mut ladder)?;
+        *budget = ladder.budget;
+        self.count(&fitted.done);
+        Ok(fitted)
+    }
+
+    /// Counts the edits that were made.
+    fn count(&mut self, done: &[Done]) {
+        if !done.is_empty() {
+            // What was announced is not what will be sent.
+            self.announced = None;
+        }
+        for done in done {
+            self.notes.edits += 1;
+            let name = done.rung.name();
+            match self.notes.rungs.iter_mut().find(|(other, _)| *other == name) {
+                Some((_, times)) => *times += 1,
+                None => self.notes.rungs.push((name, 1)),
+            }
+        }
+    }
+
+    /// Leaves the thread to others; gives what there is to tell.
+    fn leave(self) -> Notes {
+        self.notes.clone()
+    }
+
+    /// True when the request goes out in another dialect than it came in.
+    pub(super) fn translates(&self) -> bool {
+        self.upstream.asking.provider.dialect != self.arrival.dialect()
+    }
+
+    /// True when the view is not just what was said.
+    pub(super) fn has_edits(&self) -> bool {
+        self.thread.view().edits().next().is_some()
+    }
+
+    /// True when what the client sends is not just what the view shows.
+    pub(super) fn differs(&self) -> bool {
+        self.mark.apart || self.has_edits()
+    }
+
+    /// The window by all that is known; 0 when nothing is.
+    pub(super) fn window(&self) -> u64 {
+        window(&self.upstream.asking, &self.lesson)
+    }
+
+    /// What the first try of a round may take.
+    fn room(&self) -> Room {
+        Room::known(self.manner.policy.clone(), self.own_tokens, &self.upstream.asking, &self.lesson)
+    }
+
+    /// The budget in a window of so many tokens of the provider's.
+    pub(super) fn budget(&self, window: u64) -> Budget {
+        self.room().within(window, &self.upstream.asking, &self.lesson)
+    }
+
+    /// Notes where the transcript stands.
+    pub(super) fn note(&self, name: String, seq: Seq) -> Result<()> {
+        let (session, thread) = (self.thread.session().clone(), self.thread.id().clone());
+        Ok(self.thread.store().note(&[Spot { name, session, thread, seq }])?)
+    }
+}
+
+/// A request of a client, with the client's end of it.
+struct Spliced<'g, 'r, 'o> {
+    request: &'g mut SessionRequest<'r>,
+    client: &'g mut ClientStream<'o>,
+    /// True when our own tools were offered in the last request.
+    offers: bool,
+}
+
+impl<'r> Wire<'r> for Spliced<'_, 'r, '_> {
+    fn context(&mut self) -> Context<'_, 'r> {
+        let SessionRequest { upstream, lesson, thread, .. } = &mut *self.request;
+        Context { asking: &upstream.asking, lesson, store: thread.store(), thread: Some(thread) }
+    }
+
+    fn fit(&mut self, room: &mut Room) -> Result<bool> {
+        let _span = debug_span!("fit").entered();
+        let Some(budget) = &mut room.budget else { return Ok(true) };
+        let mut settings = self.request.manner.settings.clone();
+        if self.request.own_tokens == 0 {
+            // What cannot be reached is not promised.
+            settings.reach = Reach::Kept;
+        }
+        match self.request.climb(budget, settings, |thread, ladder| thread.fit(ladder)) {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_no_room() => Ok(false),
+            Err(other) => Err(other),
+        }
+    }
+
+    fn render(&mut self, room: &Room) -> Result<OutgoingRequest> {
+        let SessionRequest { request, thread, upstream, lesson, .. } = &*self.request;
+        // What an earlier request wished for is no wish of this one.
+        let tokens = thread.view().tokens();
+        let most = room.longest_answer(request.wish, tokens, &upstream.asking, lesson);
+        let outgoing = self.request.outgoing(most)?;
+        self.offers = outgoing.added > 0;
+        Ok(outgoing)
+    }
+
+    fn send(&mut self, outgoing: &OutgoingRequest) -> Outcome {
+        let _span = debug_span!("upstream").entered();
+        let (translates, offers) = (self.request.translates(), self.offers);
+        let SessionRequest { relay, arrival, upstream, request, notes, .. } = &mut *self.request;
+        notes.after = outgoing.tokens + outgoing.added;
+        notes.attempts += 1;
+        let asking = &upstream.asking;
+        let body = outgoing.body.body();
+        let sent = match &outgoing.body {
+            RequestBody::Spliced(splice) => {
+                notes.untouched = is_whole(splice, arrival.skim.len);
+                upstream.forward(body)
+            }
+            RequestBody::File(..) => {
+                notes.untouched = false;
+                asking.client.post(&asking.provider, body, &asking.cancel, &mut |_| {})
+            }
+        };
+        let form = self.client.form();
+        if translates || offers {
+            let created_at = relay.engine.now();
+            let stamp = Stamp { created: seconds(&created_at), created_at, usage: request.usage };
+            self.client.encode(form, stamp, offers);
+        } else {
+            self.client.repeat();
+        }
+        let mut receiver = ClientReceiver::new(self.client, notes, relay.patience, translates, offers);
+        receive(asking, sent, form, &mut receiver)
+    }
+
+    fn tell(&mut self, news: News<'_>) -> Result<()> {
+        let request = &mut *self.request;
+        match news {
+            News::Sent { seq, .. } => request.noted(seq)?,
+            News::TooLarge { .. } => request.notes.overflows += 1,
+            News::Truncated { reported, expected } => request.notes.truncated = Some((reported, expected)),
+            News::Trouble(error) => request.notes.fault = Some(error.to_string()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn reply_id(&self, id: &str) -> Option<String> {
+        Some(reply_name(&self.request.arrival.caller, id))
+    }
+
+    fn uncertain(&self) -> Result<u64> {
+        self.request.relay.uncertain.of(&self.request.thread)
+    }
+}
+
+impl Drop for SessionRequest<'_> {
+    fn drop(&mut self) {
+        // Told while the thread is still held: a recount of the journal must not come between.
+        let told = self.thread.tell_debt();
+        let (counters, at) = if told.is_ok() { Default::default() } else { self.thread.debt() };
+        self.relay.idle.touch(self.thread.session(), self.thread.id(), counters, at);
+    }
+}
+
+/// Seconds since 1970 of a time as RFC 3339; 0 for what is none.
+pub(super) fn seconds(time: &str) -> u64 {
+    let number = |range: std::ops::Range<usize>| time.get(range).and_then(|text| text.parse::<i64>().ok());
+    let parts = [0..4, 5..7, 8..10, 11..13, 14..16, 17..19].map(number);
+    let [Some(year), Some(month), Some(day), Some(hour), Some(minute), Some(second)] = parts else {
+        return 0;
+    };
+    // Years that begin in March end with the day that may be missing.
+    let (y, m) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
+    let days = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 - 719_468;
+    u64::try_from(((days * 24 + hour) * 60 + minute) * 60 + second).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_so_many_seconds() {
+        assert_eq!(seconds("1970-01-01T00:00:00Z"), 0);
+        assert_eq!(seconds("2024-02-29T12:34:56.789Z"), 1_709_210_096);
+        assert_eq!(seconds("yesterday"), 0);
+    }
+}

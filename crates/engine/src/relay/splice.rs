@@ -1,0 +1,448 @@
+//! From the view to what is sent on: the client's own bytes wherever they still say what the view shows.
+//!
+//! An element that is shown whole is kept where it lies. One that is shown in part, or with other words, is read from
+//! the client's bytes of this request (marks and fields may have moved since it was journaled), changed and written
+//! again. What only the journal knows is written from there. Outside the transcript (the model's name, our tools, the room
+//! for the answer) the least that will do is changed. For another dialect the whole view is written.
+
+use super::entry_map::{Block, EntryMap};
+use super::intake::{elements, text, unreadable};
+use super::session_request::SessionRequest;
+use crate::error::{Error, Result};
+use crate::exchange::request::{Form, OutgoingRequest, RequestBody, Stored, write_file};
+use komado_core::journal::Entry;
+use komado_core::message::{Call, CallKind, Message};
+use komado_core::raw::Object;
+use komado_core::view::{Item, Swaps, What};
+use komado_core::{Kind, Role, Seq};
+use komado_provider::{Dialect, Piece, Skim, Splice, Tools};
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+/// What is read at a time to take a digest.
+const BLOCK: usize = 64 << 10;
+
+/// A stretch of the list of elements.
+enum Page {
+    Kept(Range<u32>),
+    New(Vec<Message>),
+}
+
+/// The pages of a list, neighbours joined.
+#[derive(Default)]
+struct Pages(Vec<Page>);
+
+impl Pages {
+    fn keep(&mut self, range: Range<u32>) {
+        match self.0.last_mut() {
+            Some(Page::Kept(before)) if before.end == range.start => before.end = range.end,
+            _ => self.0.push(Page::Kept(range)),
+        }
+    }
+
+    fn say(&mut self, messages: Vec<Message>) {
+        match self.0.last_mut() {
+            Some(Page::New(before)) => before.extend(messages),
+            _ => self.0.push(Page::New(messages)),
+        }
+    }
+
+    fn is_all(&self, elements: usize) -> bool {
+        matches!(self.0.as_slice(), [Page::Kept(range)] if range.start == 0 && range.end as usize == elements)
+    }
+}
+
+impl SessionRequest<'_> {
+    /// Writes the request as it is to be sent on; `most` is the longest answer that there is room for.
+    pub(super) fn outgoing(&mut self, most: Option<u64>) -> Result<OutgoingRequest> {
+        let tokens = self.thread.view().tokens();
+        if let Some(seq) = self.announced.take() {
+            let written = (RequestBody::Spliced(whole(self.arrival)), String::new());
+            let (max_tokens, announced) = (self.request.wish, Some(seq));
+            return Ok(OutgoingRequest { max_tokens, announced, ..OutgoingRequest::new(written, tokens) });
+        }
+        let (offers, max_tokens) = (self.offers_now(), self.limit(most));
+        let written = if self.translates() {
+            self.write_view(max_tokens, offers)?
+        } else {
+            let splice = self.splice(max_tokens, offers)?;
+            let digest = digest(&splice)?;
+            (RequestBody::Spliced(splice), digest)
+        };
+        let (mark, added) = (Some(self.mark.clone()), if offers { self.own_tokens } else { 0 });
+        Ok(OutgoingRequest { max_tokens, mark, added, ..OutgoingRequest::new(written, tokens) })
+    }
+
+    /// The longest answer to ask for, where that is another than the client wants.
+    fn limit(&self, most: Option<u64>) -> Option<u64> {
+        // Thoughts count as part of the answer, and the API wants room beside them.
+        let least = self.request.thoughts.map_or(0, |thoughts| thoughts + 1);
+        match (most.map(|most| most.max(least)), self.request.wish) {
+            (Some(most), Some(wish)) => Some(most.min(wish)),
+            (most, wish) => most.or(wish),
+        }
+    }
+
+    /// The client's request with what the view shows.
+    fn splice(&self, max_tokens: Option<u64>, offers: bool) -> Result<Splice> {
+        let (skim, body) = (&*self.arrival.skim, &self.arrival.body);
+        let mut patch = Patch::new(skim, body);
+        if self.differs() {
+            self.list(&mut patch)?;
+        }
+        if self.upstream.renames {
+            patch.model(&self.upstream.asking.model)?;
+        }
+        if let Some(definitions) = self.definitions(skim.dialect).filter(|_| offers) {
+            patch.tools(&definitions);
+        }
+        if let Some(most) = max_tokens.filter(|most| self.request.wish.is_none_or(|wish| *most < wish)) {
+            patch.limit(most)?;
+        }
+        if self.sets_window()? {
+            patch.option("num_ctx", self.upstream.asking.window);
+        }
+        patch.finish()
+    }
+
+    /// True when Ollama is to be told how large the window is, because its client does not.
+    pub(super) fn sets_window(&self) -> Result<bool> {
+        let (asking, arrival) = (&self.upstream.asking, self.arrival);
+        let may = arrival.dialect() == Dialect::Ollama && asking.is_given && asking.window > 0;
+        Ok(may && !names_window(&arrival.skim, &arrival.body)?)
+    }
+
+    /// Puts what the view shows in place of the list.
+    fn list(&self, patch: &mut Patch<'_>) -> Result<()> {
+        let (skim, body) = (&*self.arrival.skim, &*self.arrival.body);
+        let Some(list) = skim.list() else { return Ok(()) };
+        let pages = self.pages()?;
+        if pages.is_all(skim.elements.len()) && skim.previous.is_none() {
+            return Ok(());
+        }
+        let is_list = text(body, &(list.start..list.start + 1))? == "[";
+        let mut pieces = vec![Piece::New(b"[".to_vec())];
+        for (i, page) in pages.0.into_iter().enumerate() {
+            if i > 0 {
+                pieces.push(Piece::New(b",".to_vec()));
+            }
+            pieces.push(match page {
+                // A text in place of a list is one element, and no element of a list.
+                Page::Kept(range) if is_list => {
+                    let (first, last) = (range.start as usize, range.end as usize - 1);
+                    Piece::Kept(skim.elements[first].span.start..skim.elements[last].span.end)
+                }
+                Page::Kept(range) => Piece::New(self.write(&self.read(&range, &[])?)?),
+                Page::New(messages) => Piece::New(self.write(&messages)?),
+            });
+        }
+        pieces.push(Piece::New(b"]".to_vec()));
+        patch.put(list, pieces);
+        if skim.previous.is_some() {
+            patch.set("previous_response_id", "null")?;
+        }
+        Ok(())
+    }
+
+    fn write(&self, messages: &[Message]) -> Result<Vec<u8>> {
+        let mut blobs = Stored { store: self.thread.store(), session: self.thread.session() };
+        Ok(self.arrival.dialect().write_elements(messages, &mut blobs)?)
+    }
+
+    fn read(&self, range: &Range<u32>, open: &[Call]) -> Result<Vec<Message>> {
+        let texts = elements(&self.arrival.skim, &self.arrival.body, range.clone())?;
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        Ok(self.arrival.dialect().read_elements(&texts, open).map_err(unreadable)?.messages)
+    }
+
+    /// Elements as the client has them: what it does not name by an id has none.
+    fn told(&self, range: &Range<u32>, open: &[Call]) -> Result<Vec<Message>> {
+        let texts = elements(&self.arrival.skim, &self.arrival.body, range.clone())?;
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        Ok(self.arrival.dialect().read_told(&texts, open).map_err(unreadable)?.messages)
+    }
+
+    /// The calls that entries answer: without them some dialects cannot tell what an answer is.
+    fn answered(&self, entries: &[Seq]) -> Result<Vec<Call>> {
+        let mut calls = Vec::new();
+        for &seq in entries {
+            if self.thread.source().head(seq)?.kind != Kind::Tool {
+                continue;
+            }
+            if let Entry::Message(message, _) = self.thread.record(seq)?.entry
+                && let Some(outcome) = message.outcome()
+            {
+                calls.push(waiting(&outcome.call_id, outcome.name.as_deref().unwrap_or_default()));
+            }
+        }
+        Ok(calls)
+    }
+
+    /// What the view shows, element by element.
+    fn pages(&self) -> Result<Pages> {
+        let (view, source) = (self.thread.view(), self.thread.source());
+        let items = view.items(source)?;
+        let mut map = EntryMap::new(&self.thread, &self.mark, self.floor);
+        let (mut pages, mut swaps, mut at) = (Pages::default(), Swaps::default(), 0);
+        while let Some(item) = items.get(at) {
+            if item.what == What::Shown {
+                pages.say(self.journaled(*item)?);
+                at += 1;
+                continue;
+            }
+            let block = map.block(item.seq)?;
+            let own = |item: &&Item| item.what != What::Shown && block.entries.contains(&item.seq);
+            let run = &items[at..at + items[at..].iter().take_while(own).count().max(1)];
+            let is_whole =
+                run.len() == block.entries.len() && run.iter().all(|item| matches!(item.what, What::Said(_)));
+            let answers = block.is_tied && run[0].what == What::Said(Kind::Tool);
+            match &block.elements {
+                Some(range) if is_whole && !answers => pages.keep(range.clone()),
+                _ => pages.say(self.rewritten(&block, run, &mut swaps)?),
+            }
+            at += run.len();
+        }
+        Ok(pages)
+    }
+
+    /// What the journal has for an item.
+    fn journaled(&self, item: Item) -> Result<Vec<Message>> {
+        let mut messages = Vec::new();
+        self.thread.view().pour_item(self.thread.source(), item, &mut |_, message: &Message| {
+            messages.push(message.clone());
+            Ok::<(), Error>(())
+        })?;
+        Ok(messages)
+    }
+
+    /// A part of a block, or all of it with other words: from the client's bytes where they can be read alone.
+    fn rewritten(&self, block: &Block, run: &[Item], swaps: &mut Swaps) -> Result<Vec<Message>> {
+        let told = match &block.elements {
+            // What stands beside the journal's own words is named as those are.
+            Some(range) if block.is_tied => self.read(range, &self.answered(&block.entries)?)?,
+            Some(range) => self.told(range, &self.answered(&block.entries)?)?,
+            None => Vec::new(),
+        };
+        let mut messages = Vec::new();
+        for item in run {
+            let place = block.entries.iter().position(|seq| *seq == item.seq);
+            let told = place.and_then(|at| told.get(at)).filter(|_| told.len() == block.entries.len());
+            let kind = self.thread.source().head(item.seq)?.kind;
+            match (told.filter(|told| is_of(told.role, kind)), item.what) {
+                (Some(told), What::Replaced(by)) => {
+                    messages.push(told.saying(swaps.text(self.thread.source(), item.seq, by)?));
+                }
+                (Some(told), _) => messages.push(told.clone()),
+                (None, _) => messages.extend(self.journaled(*item)?),
+            }
+        }
+        Ok(messages)
+    }
+
+    /// The system prompts at the head of the transcript, as the client says them now: there may be a clock in them.
+    fn prompts(&self) -> Result<Vec<Message>> {
+        let skim = &self.arrival.skim;
+        let is_prompt = |element: &&komado_provider::Element| element.by == komado_provider::By::System;
+        let count = skim.elements.iter().take_while(is_prompt).count();
+        if count == 0 || skim.previous.is_some() {
+            return Ok(Vec::new());
+        }
+        self.read(&(0..u32::try_from(count).unwrap_or(u32::MAX)), &[])
+    }
+
+    /// The whole view as a request in the provider's dialect, and its digest.
+    fn write_view(&self, max_tokens: Option<u64>, offers: bool) -> Result<(RequestBody, String)> {
+        let asking = &self.upstream.asking;
+        let setup = if offers { self.offered(&self.request.setup) } else { self.request.setup.clone() };
+        let window = Some(asking.window).filter(|window| *window > 0);
+        let stream = self.arrival.skim.stream;
+        let form = Form { setup: &setup, max_tokens, stream, window, tools: Tools::AsSetUp };
+        let mut blobs = Stored { store: self.thread.store(), session: self.thread.session() };
+        let mut current = self.prompts()?.into_iter();
+        write_file(self.thread.source().letter()?, asking, &form, &mut blobs, &mut |put| {
+            self.thread.view().pour_said(self.thread.source(), &mut |_, message: &Message| {
+                let own = current.next().filter(|own| own.role == message.role);
+                put(own.as_ref().unwrap_or(message))
+            })
+        })
+    }
+}
+
+/// A call that waits for its answer, as far as that matters.
+pub(super) fn waiting(id: &str, name: &str) -> Call {
+    let (id, name) = (id.to_owned(), name.to_owned());
+    Call { id, name, arguments: String::new(), kind: CallKind::Function, extra: None }
+}
+
+fn is_of(role: Role, kind: Kind) -> bool {
+    let own = match role {
+        Role::System | Role::Developer => Kind::System,
+        Role::User => Kind::User,
+        Role::Assistant => Kind::Assistant,
+        Role::Tool => Kind::Tool,
+    };
+    own == kind
+}
+
+/// Digest of all bytes.
+pub(super) fn digest(splice: &Splice) -> Result<String> {
+    let (mut hasher, mut bytes, mut at) = (blake3::Hasher::new(), vec![0; BLOCK], 0);
+    loop {
+        let read = splice.read_at(at, &mut bytes)?;
+        if read == 0 {
+            return Ok(hasher.finalize().to_hex().to_string());
+        }
+        hasher.update(&bytes[..read]);
+        at += read as u64;
+    }
+}
+
+/// True when it is the client's request, byte for byte.
+pub(super) fn is_whole(splice: &Splice, len: u64) -> bool {
+    *splice.pieces() == [Piece::Kept(0..len)]
+}
+
+/// The client's request, untouched.
+pub(super) fn whole(arrival: &super::Arrival) -> Splice {
+    Splice::whole(Arc::clone(&arrival.body), arrival.skim.len)
+}
+
+/// The names of the longest answer.
+const LIMITS: [&str; 3] = ["max_completion_tokens", "max_tokens", "max_output_tokens"];
+
+/// Changes to a body, each in its place.
+pub(super) struct Patch<'a> {
+    skim: &'a Skim,
+    body: &'a Arc<File>,
+    changes: Vec<(Range<u64>, Vec<Piece>)>,
+    /// Ollama's options that are set: however many, they are one change.
+    options: Vec<(&'static str, u64)>,
+}
+
+impl<'a> Patch<'a> {
+    pub(super) fn new(skim: &'a Skim, body: &'a Arc<File>) -> Self {
+        Self { skim, body, changes: Vec::new(), options: Vec::new() }
+    }
+
+    /// Puts pieces in place of a range.
+    pub(super) fn put(&mut self, range: Range<u64>, pieces: Vec<Piece>) {
+        self.changes.push((range, pieces));
+    }
+
+    fn say(&mut self, range: Range<u64>, text: String) {
+        self.put(range, vec![Piece::New(text.into_bytes())]);
+    }
+
+    /// Sets a field to a JSON value; one that is not there is added behind all others.
+    pub(super) fn set(&mut self, key: &str, json: &str) -> Result<()> {
+        match self.skim.field(key) {
+            Some(range) => self.say(range, json.to_owned()),
+            None => {
+                let end = self.end()?;
+                self.say(end..end, format!(",\"{key}\":{json}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the request's own brace closes.
+    fn end(&self) -> Result<u64> {
+        let (mut at, mut byte) = (self.skim.len, [0]);
+        while at > 0 {
+            at -= 1;
+            self.body.read_exact_at(&mut byte, at)?;
+            if byte[0] == b'}' {
+                break;
+            }
+        }
+        Ok(at)
+    }
+
+    /// Another name for the model.
+    pub(super) fn model(&mut self, name: &str) -> Result<()> {
+        self.set("model", &serde_json::Value::from(name).to_string())
+    }
+
+    /// Tools behind the client's own, whose list must have some.
+    pub(super) fn tools(&mut self, definitions: &str) {
+        if let Some(range) = self.skim.field("tools") {
+            self.say(range.end - 1..range.end - 1, format!(",{definitions}"));
+        }
+    }
+
+    /// The longest answer.
+    pub(super) fn limit(&mut self, most: u64) -> Result<()> {
+        if self.skim.dialect == Dialect::Ollama {
+            self.option("num_predict", most);
+            return Ok(());
+        }
+        let given = LIMITS.into_iter().find(|key| self.skim.field(key).is_some());
+        let usual = if self.skim.dialect == Dialect::Responses { "max_output_tokens" } else { "max_tokens" };
+        self.set(given.unwrap_or(usual), &most.to_string())
+    }
+
+    /// One of Ollama's options.
+    pub(super) fn option(&mut self, key: &'static str, value: u64) {
+        self.options.retain(|(other, _)| *other != key);
+        self.options.push((key, value));
+    }
+
+    /// Writes the options that are set behind those that the client has.
+    fn set_options(&mut self) -> Result<()> {
+        let set = std::mem::take(&mut self.options);
+        if set.is_empty() {
+            return Ok(());
+        }
+        let place = self.skim.field("options");
+        let old = place.map(|range| text(self.body, &range)).transpose()?.unwrap_or_default();
+        let object = Object::parse(&old).ok();
+        let is_kept = |name: &str| set.iter().all(|(key, _)| *key != name);
+        let kept = object.iter().flat_map(|object| &object.0).filter(|(name, _)| is_kept(name));
+        let kept =
+            kept.map(|(name, json)| format!("{}:{}", serde_json::Value::from(name.as_ref()), json.get()));
+        let fields: Vec<String> =
+            kept.chain(set.iter().map(|(key, value)| format!("\"{key}\":{value}"))).collect();
+        self.set("options", &format!("{{{}}}", fields.join(",")))
+    }
+
+    /// The request with its changes; whole and untouched when there are none.
+    pub(super) fn finish(mut self) -> Result<Splice> {
+        self.set_options()?;
+        if self.changes.is_empty() {
+            return Ok(Splice::whole(Arc::clone(self.body), self.skim.len));
+        }
+        self.changes.sort_by_key(|(range, _)| (range.start, range.end));
+        let (mut at, mut pieces) = (0, Vec::new());
+        for (range, new) in self.changes {
+            pieces.push(Piece::Kept(at..range.start));
+            pieces.extend(new);
+            at = range.end;
+        }
+        pieces.push(Piece::Kept(at..self.skim.len));
+        Ok(Splice::new(Arc::clone(self.body), joined(pieces)))
+    }
+}
+
+/// Neighbours that were neighbours before are one piece; empty ones are none.
+fn joined(pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut joined: Vec<Piece> = Vec::with_capacity(pieces.len());
+    for piece in pieces.into_iter().filter(|piece| !piece.is_empty()) {
+        match (joined.last_mut(), piece) {
+            (Some(Piece::Kept(before)), Piece::Kept(range)) if before.end == range.start => {
+                before.end = range.end
+            }
+            (Some(Piece::New(before)), Piece::New(bytes)) => before.extend(bytes),
+            (_, piece) => joined.push(piece),
+        }
+    }
+    joined
+}
+
+/// True when Ollama's client says how large the window is to be.
+pub(super) fn names_window(skim: &Skim, body: &File) -> Result<bool> {
+    let Some(range) = skim.field("options") else { return Ok(false) };
+    let options = text(body, &range)?;
+    Ok(Object::parse(&options).is_ok_and(|options| options.get("num_ctx").is_some()))
+}

@@ -1,0 +1,57 @@
+//! The journal's entries about requests to a model: that one is about to leave, and that it brought no answer.
+//!
+//! The only place where they are made. It knows no wire: a summary that another program writes is announced, too.
+
+use crate::error::Result;
+use crate::thread::Thread;
+use komado_core::journal::{Entry, Mark, Reply, Sent, Usage};
+use komado_core::{Kind, Seq};
+
+/// What a request is for.
+pub(crate) enum Purpose<'a> {
+    /// The next message of the conversation: the digest of the request, and where its client's transcript stands.
+    Answer(&'a str, Option<Mark>),
+    /// Something else, asked in as many requests as it takes.
+    Apart(&'a str),
+}
+
+/// The entry that announces a request which shows `tokens`.
+pub(crate) fn sent(model: &str, tokens: u64, purpose: Purpose<'_>) -> Entry {
+    let (digest, purpose, mark) = match purpose {
+        Purpose::Answer(digest, mark) => (digest.to_owned(), None, mark),
+        Purpose::Apart(purpose) => (String::new(), Some(purpose.to_owned()), None),
+    };
+    Entry::Sent(Sent { digest, model: model.to_owned(), context_tokens: tokens, purpose, mark })
+}
+
+/// The entry of a request that brought no message.
+pub(crate) fn lost(to: Seq, model: &str, finish: &str, why: String, usage: Option<Usage>) -> Entry {
+    Entry::Lost(Reply { usage, error: Some(why), ..reply(to, Some(model.to_owned()), finish) })
+}
+
+/// What is said of the answer to the request `to`, before anything is known of it.
+pub(crate) fn reply(to: Seq, model: Option<String>, finish: &str) -> Reply {
+    Reply { to: Some(to), model, finish: finish.to_owned(), ..Reply::default() }
+}
+
+impl Thread<'_> {
+    /// A request whose process ended before the answer came is given up: the journal says so before the next one.
+    pub(crate) fn give_up_earlier(&mut self) -> Result<()> {
+        for seq in (1..=self.last()).rev() {
+            if !self.view().on_path(seq) {
+                continue;
+            }
+            match self.source().head(seq)?.kind {
+                Kind::Sent => {
+                    let Entry::Sent(Sent { model, .. }) = self.record(seq)?.entry else { return Ok(()) };
+                    let why = "the process ended before an answer came".to_owned();
+                    return self.append(lost(seq, &model, "lost", why, None)).map(|_| ());
+                }
+                Kind::User | Kind::Tool | Kind::System | Kind::Setup | Kind::Pin | Kind::Unpin => {}
+                Kind::Share | Kind::Tell | Kind::Heard | Kind::Anchor | Kind::AnchorUpdate | Kind::Note => {}
+                _ => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,385 @@
+//! A conversation: what is said in it, what the model sees of it, and every change with its undo.
+
+use crate::defaults::host;
+use crate::error::{Error, ErrorKind, Result};
+use crate::iter::{Entries, Messages};
+use crate::komado::Komado;
+use komado_core::clip::Limits;
+use komado_core::journal::Setup;
+use komado_core::message::{Outcome, Part};
+use komado_core::openai::DIALECT;
+use komado_core::raw::Raw;
+use komado_core::session::{Meta, MetaConfig, TaskKey};
+use komado_core::{Message, Meter, Role, Seq, SessionId, Span, ThreadId};
+use komado_engine::Thread;
+use komado_engine::condense::{ByDigest, Settings};
+use komado_engine::converse::Library;
+use komado_engine::fit::{Fitted, Ladder};
+use komado_engine::recall::{Found, Scope};
+use komado_store::Mode;
+use std::ops::{Bound, RangeBounds};
+
+/// The rule that an edit by hand names as its cause.
+const BY_HAND: &str = "by_hand";
+
+/// How a session is opened, and what a new one is made with.
+#[must_use]
+pub struct SessionBuilder<'k> {
+    komado: &'k Komado,
+    name: String,
+    thread: Option<String>,
+    window: Option<u32>,
+    model: Option<String>,
+    user: Option<String>,
+    system: Option<String>,
+    tools: Option<String>,
+    has_recall: bool,
+}
+
+impl<'k> SessionBuilder<'k> {
+    pub(crate) fn new(komado: &'k Komado, name: String) -> Self {
+        Self {
+            komado,
+            name,
+            thread: None,
+            window: None,
+            model: None,
+            user: None,
+            system: None,
+            tools: None,
+            has_recall: false,
+        }
+    }
+
+    /// The window in tokens: of a new session, and of this handle.
+    pub fn window(mut self, tokens: u32) -> Self {
+        self.window = Some(tokens);
+        self
+    }
+
+    /// The model of a new session, as `PROVIDER/MODEL` or its name alone: it decides how tokens are counted.
+    pub fn model(mut self, model: &str) -> Self {
+        self.model = Some(model.to_owned());
+        self
+    }
+
+    /// Whose a new session is.
+    pub fn user(mut self, user: &str) -> Self {
+        self.user = Some(user.to_owned());
+        self
+    }
+
+    /// The system prompt of a new session.
+    pub fn system(mut self, text: &str) -> Self {
+        self.system = Some(text.to_owned());
+        self
+    }
+
+    /// Tool definitions of a new session: a JSON array, as OpenAI's chat API takes it.
+    pub fn tools(mut self, json: &str) -> Self {
+        self.tools = Some(json.to_owned());
+        self
+    }
+
+    /// Offers the model of a new session the tools that lead back to what left its view; they are answered by
+    /// `Session::ask` itself.
+    pub fn recall_tools(mut self) -> Self {
+        self.has_recall = true;
+        self
+    }
+
+    /// A fork or a child thread of the session, in place of the thread that it began with.
+    pub fn thread(mut self, name: &str) -> Self {
+        self.thread = Some(name.to_owned());
+        self
+    }
+
+    /// Opens the session for writing; one that is not there is made. One process writes at a time.
+    pub fn open(self) -> Result<Session<'k>> {
+        let (id, thread) = self.ids()?;
+        let engine = &self.komado.engine;
+        match engine.open(&id, &thread, Mode::Write) {
+            Err(komado_engine::Error::Store(komado_store::Error::NoSession(_))) if thread.is_root() => {
+                let setup = self.setup()?;
+                engine.create(&self.meta(&id))?;
+                let mut root = engine.open(&id, &thread, Mode::Write)?;
+                if setup != Setup::default() {
+                    root.set_up(setup)?;
+                }
+                self.session(root)
+            }
+            opened => self.session(opened?),
+        }
+    }
+
+    /// Opens a session that is there to look at it, also while a process writes to it or when it has ended. What would
+    /// change it is refused.
+    pub fn read(self) -> Result<Session<'k>> {
+        let (id, thread) = self.ids()?;
+        let thread = self.komado.engine.open(&id, &thread, Mode::Read)?;
+        self.session(thread)
+    }
+
+    fn ids(&self) -> Result<(SessionId, ThreadId)> {
+        let thread = self.thread.clone().map(ThreadId::new).transpose()?;
+        Ok((SessionId::new(self.name.as_str())?, thread.unwrap_or_else(ThreadId::root)))
+    }
+
+    fn session(&self, thread: Thread<'k>) -> Result<Session<'k>> {
+        let own = self.komado.engine.session(thread.session())?.meta.config;
+        let window = self.window.or(own.context_length);
+        Session::new(self.komado, thread, window)
+    }
+
+    fn meta(&self, id: &SessionId) -> Meta {
+        let (provider, model) = match self.model.as_deref().map(|model| model.split_once('/').ok_or(model)) {
+            Some(Ok((provider, model))) => (Some(provider.to_owned()), Some(model.to_owned())),
+            Some(Err(model)) => (None, Some(model.to_owned())),
+            None => (None, None),
+        };
+        let meter = model.as_deref().map_or(Meter::O200k, Meter::for_model);
+        let config = MetaConfig {
+            llm_provider: provider,
+            model,
+            context_length: self.window,
+            meter: meter.name().to_owned(),
+            ..MetaConfig::default()
+        };
+        Meta {
+            uuid: id.to_string(),
+            task_key: TaskKey::local(id),
+            created_at: self.komado.engine.now(),
+            process_id: std::process::id(),
+            hostname: host(),
+            config,
+            user: self.user.clone(),
+            queued: false,
+        }
+    }
+
+    fn setup(&self) -> Result<Setup> {
+        let tools = self.tools.as_deref().map(Raw::parse).transpose().map_err(|why| {
+            Error::new(
+                ErrorKind::Input,
+                format!("the tool definitions are not JSON: {why}; write a JSON array"),
+            )
+        })?;
+        let dialect = tools.as_ref().map(|_| DIALECT.to_owned());
+        let setup = Setup { system: self.system.clone(), tools, dialect, ..Setup::default() };
+        Ok(if self.has_recall { Library::offered(setup) } else { setup })
+    }
+}
+
+/// A conversation. Every change is durable when its call returns, and gives the number of its entry.
+pub struct Session<'k> {
+    pub(crate) komado: &'k Komado,
+    pub(crate) thread: Thread<'k>,
+    pub(crate) window: Option<u32>,
+    #[cfg(feature = "client")]
+    pub(crate) resolved: Option<crate::model::Resolved>,
+}
+
+impl<'k> Session<'k> {
+    fn new(komado: &'k Komado, thread: Thread<'k>, window: Option<u32>) -> Result<Self> {
+        // In a small window less is shown of a long output; a share without room is an error only where something is said.
+        let budget = window.map(|window| thread.budget(komado.policy.clone(), window.into(), &[]));
+        let limits = budget.and_then(std::result::Result::ok).map(|budget| budget.limits(&Limits::default()));
+        let thread = thread.clipping(Some(limits.unwrap_or_default()));
+        Ok(Self {
+            komado,
+            thread,
+            window,
+            #[cfg(feature = "client")]
+            resolved: None,
+        })
+    }
+
+    /// The session's name.
+    pub fn id(&self) -> &SessionId {
+        self.thread.session()
+    }
+
+    /// The number of the last entry; 0 for none.
+    pub fn last(&self) -> Seq {
+        self.thread.last()
+    }
+
+    /// Tokens of what the model sees.
+    pub fn tokens(&self) -> u64 {
+        self.thread.view().tokens()
+    }
+
+    /// Says something as the user.
+    pub fn user(&mut self, text: &str) -> Result<Seq> {
+        self.say(Message::text(Role::User, text))
+    }
+
+    /// Says something as the model, for an answer that came another way.
+    pub fn assistant(&mut self, text: &str) -> Result<Seq> {
+        self.say(Message::text(Role::Assistant, text))
+    }
+
+    /// Says something as the system.
+    pub fn system(&mut self, text: &str) -> Result<Seq> {
+        self.say(Message::text(Role::System, text))
+    }
+
+    /// Answers a call of the model.
+    pub fn tool_result(&mut self, call_id: &str, text: &str) -> Result<Seq> {
+        self.say(result(call_id, text))
+    }
+
+    /// Answers a call of the model with what went wrong.
+    pub fn tool_error(&mut self, call_id: &str, text: &str) -> Result<Seq> {
+        let mut message = result(call_id, text);
+        if let Some(Part::Result(outcome)) = message.parts.first_mut() {
+            outcome.is_error = true;
+        }
+        self.say(message)
+    }
+
+    /// Says any message.
+    pub fn say(&mut self, message: Message) -> Result<Seq> {
+        Ok(self.thread.say(message)?)
+    }
+
+    /// Shows `text` in place of a range of entries. [`Session::revert`] takes it back.
+    pub fn condense(&mut self, range: impl RangeBounds<Seq>, text: &str) -> Result<Seq> {
+        let span = self.span(range)?;
+        Ok(self.thread.condense(vec![span], text, BY_HAND)?)
+    }
+
+    /// Shows a marker in place of a range of entries. [`Session::revert`] takes it back.
+    pub fn truncate(&mut self, range: impl RangeBounds<Seq>) -> Result<Seq> {
+        let span = self.span(range)?;
+        let marker = format!("[{} entries not shown: {span}]", span.to - span.from + 1);
+        Ok(self.thread.truncate(vec![span], &marker, BY_HAND)?)
+    }
+
+    /// Shows `text` in place of what one entry says. [`Session::revert`] takes it back.
+    pub fn trim(&mut self, seq: Seq, text: &str) -> Result<Seq> {
+        Ok(self.thread.trim(vec![(seq, text.to_owned())], BY_HAND)?)
+    }
+
+    /// Keeps a message in the view through every edit; a call is kept together with its results.
+    pub fn pin(&mut self, seq: Seq) -> Result<Seq> {
+        Ok(self.thread.pin(seq)?)
+    }
+
+    /// Takes the pin around a message back.
+    pub fn unpin(&mut self, seq: Seq) -> Result<Seq> {
+        Ok(self.thread.unpin(seq)?)
+    }
+
+    /// Takes one edit back, and keeps everything said since. To revert a revert makes the edit again.
+    pub fn revert(&mut self, edit: Seq) -> Result<Seq> {
+        Ok(self.thread.revert(edit)?)
+    }
+
+    /// Goes on as if nothing after entry `to` had happened; 0 for nothing at all. Nothing is removed.
+    pub fn rewind(&mut self, to: Seq) -> Result<Seq> {
+        Ok(self.thread.rewind(to)?)
+    }
+
+    /// Goes on from entry `at` in a thread of its own, called `name`; this one stays as it is.
+    pub fn fork(&self, at: Seq, name: &str) -> Result<Session<'k>> {
+        let header = self.thread.fork(at, ThreadId::new(name)?, None)?;
+        let thread = self.komado.engine.open(&header.session, &header.thread, Mode::Write)?;
+        Session::new(self.komado, thread, self.window)
+    }
+
+    /// Makes the view fit the window now; nothing happens while there is room. [`Session::revert`] takes back each edit
+    /// that is named. Summaries are written by the digest, which needs no model.
+    pub fn fit(&mut self) -> Result<Fitted> {
+        let window = self.window.ok_or_else(|| {
+            let text = format!(
+                "the window of session {} is not known; give it with .window(tokens) before .open()",
+                self.id()
+            );
+            Error::new(ErrorKind::Setting, text)
+        })?;
+        let budget = self.thread.budget(self.komado.policy.clone(), window.into(), &[])?;
+        let (settings, mut by) = (Settings::default(), ByDigest::new(self.thread.meter()));
+        Ok(self.thread.fit(&mut Ladder { budget, settings, by: &mut by })?)
+    }
+
+    /// What the model sees: every message, the system prompt first.
+    pub fn messages(&self) -> Messages<'_> {
+        Messages::new(&self.thread, self.thread.view().clone())
+    }
+
+    /// What the model saw when entry `at` was the last one.
+    pub fn messages_at(&self, at: Seq) -> Result<Messages<'_>> {
+        Ok(Messages::new(&self.thread, self.thread.view_at(at)?))
+    }
+
+    /// The journal: every entry that ever was, edits and undone ones too.
+    pub fn entries(&self) -> Entries<'_> {
+        Entries::new(&self.thread)
+    }
+
+    /// Searches everything that was said in the session, seen by the model or not; the best result first.
+    pub fn recall(&self, query: &str) -> Result<std::vec::IntoIter<Found>> {
+        self.komado.recall_in(&Scope::Session(self.id().clone()), query)
+    }
+
+    /// Ends the session well. `Komado::engine` has the other ways to end it, and the way back.
+    pub fn complete(self, result: Option<&str>) -> Result<()> {
+        let (engine, id) = (&self.komado.engine, self.id().clone());
+        drop(self);
+        engine.complete(&id, result.map(str::to_owned))?;
+        Ok(())
+    }
+
+    /// Brings what is derived from the journal (`current.jsonl`, counters) up to date. A session that is dropped does so,
+    /// too, but cannot say when it fails.
+    pub fn settle(&mut self) -> Result<()> {
+        Ok(self.thread.settle()?)
+    }
+
+    /// The thread beneath, for everything that this crate does not show.
+    pub fn thread(&mut self) -> &mut Thread<'k> {
+        &mut self.thread
+    }
+
+    fn span(&self, range: impl RangeBounds<Seq>) -> Result<Span> {
+        let from = match range.start_bound() {
+            Bound::Included(from) => *from,
+            Bound::Excluded(before) => before.saturating_add(1),
+            Bound::Unbounded => 1,
+        };
+        let to = match range.end_bound() {
+            Bound::Included(to) => *to,
+            Bound::Excluded(after) => after.saturating_sub(1),
+            Bound::Unbounded => self.last(),
+        };
+        if from == 0 || from > to {
+            let text =
+                format!("the range {from}..={to} holds no entry; entries count from 1 to {}", self.last());
+            return Err(Error::new(ErrorKind::Input, text));
+        }
+        Ok(Span::new(from, to))
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        // What is derived is made again when it is missing.
+        let _ = self.thread.settle();
+    }
+}
+
+fn result(call_id: &str, text: &str) -> Message {
+    Message::of(
+        Role::Tool,
+        vec![Part::Result(Outcome {
+            call_id: call_id.to_owned(),
+            name: None,
+            content: vec![Part::text(text)],
+            is_error: false,
+            output_ref: None,
+            duration_ms: None,
+            interrupted: false,
+        })],
+    )
+}

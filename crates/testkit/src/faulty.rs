@@ -1,0 +1,371 @@
+//! A store that fails on purpose.
+//!
+//! Wraps another store and fails one call, counted over everything that touches the disk or the wire. Running the
+//! conformance suite once for each call shows what a failure at that very place leaves behind. The error is one that a
+//! real store gives ([`Error::Table`]), so nothing that ships knows of this one.
+
+use komado_core::session::{Meta, Session};
+use komado_core::thread::{Branch, Header};
+use komado_core::{Head, Seq, SessionId, ThreadId, View};
+use komado_store::lesson::{Learning, Lessons};
+use komado_store::letter::Letter;
+use komado_store::places::{Places, Spot};
+use komado_store::queue::{Outcome, Queue, Queued, Taken};
+use komado_store::shelf::{Filter, Hit, Mark, Sheet, Shelf, Sought, Tally};
+use komado_store::tree::{Mail, Tree, Which};
+use komado_store::vitals::{Pulse, Vitals};
+use komado_store::watch::{Watch, Watcher};
+use komado_store::{
+    BlobRef, Blobs, Change, Error, Holder, Journal, Mode, Note, Query, ReadSeek, Result, Row, Store, Swept,
+};
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// What an injected error says, before the number of the call.
+const INJECTED: &str = "injected fault at call ";
+
+/// The call at which `error` was injected; `None` for an error that a real store gave.
+pub fn injected_at(error: &Error) -> Option<u64> {
+    match error {
+        Error::Table(why) => why.strip_prefix(INJECTED)?.parse().ok(),
+        _ => None,
+    }
+}
+
+/// Fails the n-th call: once, or with all that follow.
+pub struct Faulty<S> {
+    inner: S,
+    count: Arc<Counter>,
+}
+
+struct Counter {
+    calls: AtomicU64,
+    fails_at: u64,
+    /// Calls from the first that fails to the last that does.
+    upto: u64,
+}
+
+impl Counter {
+    fn call(&self) -> Result<()> {
+        let n = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+        if self.fails_at != 0 && (self.fails_at..=self.upto).contains(&n) {
+            Err(Error::Table(format!("{INJECTED}{n}")))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl<S> Faulty<S> {
+    /// Wraps `inner`; call number `fails_at` fails before it does anything. 0 for none.
+    pub fn new(inner: S, fails_at: u64) -> Self {
+        Self { inner, count: Arc::new(Counter { calls: AtomicU64::new(0), fails_at, upto: fails_at }) }
+    }
+
+    /// Wraps `inner`; call number `fails_from` and all that follow fail, as when the process ends there. 0 for none.
+    pub fn down_from(inner: S, fails_from: u64) -> Self {
+        let calls = AtomicU64::new(0);
+        Self { inner, count: Arc::new(Counter { calls, fails_at: fails_from, upto: u64::MAX }) }
+    }
+
+    /// Calls made so far.
+    pub fn calls(&self) -> u64 {
+        self.count.calls.load(Ordering::SeqCst)
+    }
+
+    /// The store inside.
+    pub fn inner(&self) -> &S {
+        &self.inner
+    }
+}
+
+impl<S: Store> Blobs for Faulty<S> {
+    fn put_blob(&self, id: &SessionId, bytes: &mut dyn Read) -> Result<BlobRef> {
+        self.count.call()?;
+        self.inner.put_blob(id, bytes)
+    }
+
+    fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>> {
+        self.count.call()?;
+        self.inner.blob(id, blob)
+    }
+
+    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
+        self.count.call()?;
+        self.inner.sweep(id, keep)
+    }
+}
+
+impl<S: Store> Lessons for Faulty<S> {
+    fn lesson(&self, about: &str) -> Result<Option<String>> {
+        self.count.call()?;
+        self.inner.lesson(about)
+    }
+
+    fn learn(&self, about: &str, learning: &mut Learning<'_>) -> Result<()> {
+        self.count.call()?;
+        self.inner.learn(about, learning)
+    }
+
+    fn lessons(&self) -> Result<Vec<(String, String)>> {
+        self.count.call()?;
+        self.inner.lessons()
+    }
+
+    fn forget(&self, about: &str) -> Result<bool> {
+        self.count.call()?;
+        self.inner.forget(about)
+    }
+}
+
+impl<S: Store> Places for Faulty<S> {
+    fn note(&self, spots: &[Spot]) -> Result<()> {
+        self.count.call()?;
+        self.inner.note(spots)
+    }
+
+    fn spots(&self, name: &str) -> Result<Vec<Spot>> {
+        self.count.call()?;
+        self.inner.spots(name)
+    }
+}
+
+impl<S: Store> Tree for Faulty<S> {
+    fn put_branch(&self, branch: &Branch) -> Result<()> {
+        self.count.call()?;
+        self.inner.put_branch(branch)
+    }
+
+    fn branches(&self, id: &SessionId, which: Which) -> Result<Vec<Branch>> {
+        self.count.call()?;
+        self.inner.branches(id, which)
+    }
+
+    fn unsettle(&self, id: &SessionId, parent: &ThreadId) -> Result<()> {
+        self.count.call()?;
+        self.inner.unsettle(id, parent)
+    }
+
+    fn drop_branch(&self, id: &SessionId, thread: &ThreadId) -> Result<()> {
+        self.count.call()?;
+        self.inner.drop_branch(id, thread)
+    }
+
+    fn post(&self, id: &SessionId, to: &ThreadId, mail: &Mail) -> Result<()> {
+        self.count.call()?;
+        self.inner.post(id, to, mail)
+    }
+
+    fn mail(&self, id: &SessionId, to: &ThreadId) -> Result<Vec<Mail>> {
+        self.count.call()?;
+        self.inner.mail(id, to)
+    }
+
+    fn taken(&self, id: &SessionId, to: &ThreadId, from: &ThreadId, upto: Seq) -> Result<()> {
+        self.count.call()?;
+        self.inner.taken(id, to, from, upto)
+    }
+}
+
+impl<S: Store> Queue for Faulty<S> {
+    fn adopt(&self, queued: &Queued) -> Result<bool> {
+        self.count.call()?;
+        self.inner.adopt(queued)
+    }
+
+    fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<Taken>> {
+        self.count.call()?;
+        self.inner.take(holder, hidden)
+    }
+
+    fn keep(&self, taken: &Taken, hidden: Duration) -> Result<()> {
+        self.count.call()?;
+        self.inner.keep(taken, hidden)
+    }
+
+    fn finish(&self, taken: &Taken, outcome: &Outcome) -> Result<()> {
+        self.count.call()?;
+        self.inner.finish(taken, outcome)
+    }
+
+    fn jobs(&self, after: Option<&SessionId>, limit: usize) -> Result<Vec<Queued>> {
+        self.count.call()?;
+        self.inner.jobs(after, limit)
+    }
+
+    fn requeue(&self, id: &SessionId) -> Result<bool> {
+        self.count.call()?;
+        self.inner.requeue(id)
+    }
+
+    fn withdraw(&self, id: &SessionId) -> Result<bool> {
+        self.count.call()?;
+        self.inner.withdraw(id)
+    }
+}
+
+impl<S: Store> Watch for Faulty<S> {
+    fn watch(&self) -> Result<Box<dyn Watcher>> {
+        self.count.call()?;
+        self.inner.watch()
+    }
+}
+
+impl<S: Store> Pulse for Faulty<S> {
+    fn vitals(&self) -> Result<Vitals> {
+        self.count.call()?;
+        self.inner.vitals()
+    }
+}
+
+impl<S: Store> Store for Faulty<S> {
+    fn create(&self, meta: &Meta) -> Result<()> {
+        self.count.call()?;
+        self.inner.create(meta)
+    }
+
+    fn sessions(&self, query: &Query) -> Result<Vec<Session>> {
+        self.count.call()?;
+        self.inner.sessions(query)
+    }
+
+    fn change(&self, id: &SessionId, change: &Change) -> Result<Session> {
+        self.count.call()?;
+        self.inner.change(id, change)
+    }
+
+    fn remove(&self, id: &SessionId) -> Result<()> {
+        self.count.call()?;
+        self.inner.remove(id)
+    }
+
+    fn threads(&self, id: &SessionId) -> Result<Vec<Header>> {
+        self.count.call()?;
+        self.inner.threads(id)
+    }
+
+    fn spawn(&self, header: &Header) -> Result<()> {
+        self.count.call()?;
+        self.inner.spawn(header)
+    }
+
+    fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Box<dyn Journal>> {
+        self.count.call()?;
+        let inner = self.inner.open(id, thread, mode)?;
+        Ok(Box::new(FaultyJournal { inner, count: Arc::clone(&self.count) }))
+    }
+
+    fn writer(&self, id: &SessionId) -> Result<Option<Holder>> {
+        self.count.call()?;
+        self.inner.writer(id)
+    }
+
+    fn shelf(&self, id: &SessionId) -> Result<Box<dyn Shelf>> {
+        self.count.call()?;
+        Ok(Box::new(FaultyShelf { inner: self.inner.shelf(id)?, count: Arc::clone(&self.count) }))
+    }
+}
+
+struct FaultyJournal {
+    inner: Box<dyn Journal>,
+    count: Arc<Counter>,
+}
+
+impl Journal for FaultyJournal {
+    fn header(&self) -> &Header {
+        self.inner.header()
+    }
+
+    fn last(&self) -> Seq {
+        self.inner.last()
+    }
+
+    fn head(&self, seq: Seq) -> Result<Head> {
+        self.count.call()?;
+        self.inner.head(seq)
+    }
+
+    fn line(&self, seq: Seq) -> Result<Vec<u8>> {
+        self.count.call()?;
+        self.inner.line(seq)
+    }
+
+    fn append(&mut self, after: Seq, rows: &[Row]) -> Result<()> {
+        self.count.call()?;
+        self.inner.append(after, rows)
+    }
+
+    fn letter(&self) -> Result<Letter> {
+        self.count.call()?;
+        self.inner.letter()
+    }
+
+    fn settle(&mut self, view: &View) -> Result<()> {
+        self.count.call()?;
+        self.inner.settle(view)
+    }
+
+    fn rewrite(&mut self, change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>) -> Result<u64> {
+        self.count.call()?;
+        self.inner.rewrite(change)
+    }
+
+    fn relabel(&mut self, label: Option<&str>) -> Result<()> {
+        self.count.call()?;
+        self.inner.relabel(label)
+    }
+
+    fn above(&self, thread: &ThreadId) -> Result<Box<dyn Journal>> {
+        self.count.call()?;
+        let inner = self.inner.above(thread)?;
+        Ok(Box::new(Self { inner, count: Arc::clone(&self.count) }))
+    }
+
+    fn notes(&self) -> &[Note] {
+        self.inner.notes()
+    }
+}
+
+struct FaultyShelf {
+    inner: Box<dyn Shelf>,
+    count: Arc<Counter>,
+}
+
+impl Shelf for FaultyShelf {
+    fn upto(&self, thread: &ThreadId) -> Result<Mark> {
+        self.count.call()?;
+        self.inner.upto(thread)
+    }
+
+    fn add(&mut self, thread: &ThreadId, after: Mark, upto: Mark, sheets: &[Sheet]) -> Result<()> {
+        self.count.call()?;
+        self.inner.add(thread, after, upto, sheets)
+    }
+
+    fn tally(&self, terms: &[String]) -> Result<Tally> {
+        self.count.call()?;
+        self.inner.tally(terms)
+    }
+
+    fn search(&self, sought: &Sought) -> Result<Vec<Hit>> {
+        self.count.call()?;
+        self.inner.search(sought)
+    }
+
+    fn holding(&self, terms: &[String], filter: &Filter, before: Option<u64>) -> Result<Vec<Hit>> {
+        self.count.call()?;
+        self.inner.holding(terms, filter, before)
+    }
+
+    fn around(&self, thread: &ThreadId, seq: Seq, reach: u32, filter: &Filter) -> Result<Vec<(i32, Hit)>> {
+        self.count.call()?;
+        self.inner.around(thread, seq, reach, filter)
+    }
+
+    fn clear(&mut self) -> Result<()> {
+        self.count.call()?;
+        self.inner.clear()
+    }
+}
