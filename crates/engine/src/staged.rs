@@ -42,6 +42,12 @@ impl Work {
         self.rows.iter().map(|row| row.line.as_slice())
     }
 
+    /// Tokens of one of its entries.
+    pub fn tokens_of(&self, seq: Seq) -> u32 {
+        let row = seq.checked_sub(self.after + 1).and_then(|i| self.rows.get(i as usize));
+        row.map_or(0, |row| row.head.tokens)
+    }
+
     /// Tokens of the view once it is durable.
     pub fn tokens(&self) -> u64 {
         self.view.tokens()

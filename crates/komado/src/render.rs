@@ -1,6 +1,7 @@
 //! How results are printed: as lines for people, or as JSON for programs.
 
 mod change;
+mod journal;
 mod key;
 mod model;
 mod output;

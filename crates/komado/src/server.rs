@@ -18,10 +18,8 @@ pub(crate) mod metrics;
 pub(crate) mod news;
 pub(crate) mod pulse;
 pub(crate) mod run;
-mod speaker;
 #[cfg_attr(not(feature = "otel"), path = "server/no_traces.rs")]
 pub(crate) mod traces;
 
 pub(crate) use access::Caller;
 pub(crate) use house::House;
-pub(crate) use speaker::Speaker;

@@ -1,18 +1,10 @@
 //! A share of a window: in words, and for programs.
 
-use crate::fault::Outcome;
 use crate::paper::number;
 use komado_core::journal::Slice;
 use komado_core::share::Protected;
-use komado_engine::Thread;
 use komado_engine::share::Portion;
 use serde_json::{Value, json};
-
-/// All that a thread's view may take of a window: the whole of it, unless the thread was spawned.
-pub(crate) fn window(thread: &Thread<'_>, given: Option<u32>) -> Outcome<Option<u32>> {
-    let portion = thread.portion(given.map(u64::from))?;
-    Ok(portion.map_or(given, |portion| u32::try_from(portion.window()).ok()))
-}
 
 /// For programs.
 pub(crate) fn json(portion: &Portion) -> Value {

@@ -137,7 +137,7 @@ async fn walk(client: &Client, session: &str, output: &str) {
     let shown = tool("show", json!({ "seq": 1 })).await;
     assert!(shown["text"].as_str().unwrap().contains("バグを直して"), "{shown}");
     let sessions = tool("sessions", json!({ "limit": 5 })).await;
-    assert!(sessions["sessions"].as_array().unwrap().iter().any(|one| one["session"] == session));
+    assert!(sessions["items"].as_array().unwrap().iter().any(|one| one["session"] == session));
     let made = tool("new", json!({ "window": 4000, "system": "短く" })).await;
     let other = made["session"].as_str().unwrap().to_owned();
     // Words that a command line would take for something else are words here.

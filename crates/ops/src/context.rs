@@ -5,9 +5,10 @@ use crate::caller::Caller;
 use crate::fault::{Exit, Fault, Missing, Outcome};
 use crate::operation::Operation;
 use crate::progress::Progress;
+use crate::stream::{Sink, Streamed};
 use komado_config::Config;
 use komado_core::session::Session;
-use komado_core::{Address, BadId, SessionId, ThreadId};
+use komado_core::{Address, BadId, Seq, SessionId, ThreadId};
 use komado_engine::engine::Found;
 use komado_engine::model::{ModelResolver, Note};
 use komado_engine::{Engine, Thread};
@@ -56,8 +57,21 @@ pub struct Context {
     model_notes: Arc<dyn Fn(Note) + Send + Sync>,
     progress: Arc<dyn Fn(Progress) -> Outcome + Send + Sync>,
     folder: Option<Arc<dyn BaseFolder>>,
+    /// Hears of entries before they are durable.
+    plan: Arc<dyn Fn(&Planned) -> Outcome + Send + Sync>,
     /// The thread that was last opened to be changed.
     changing: Arc<Mutex<Option<Found>>>,
+}
+
+/// What an operation will journal, and what it will answer then.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Planned {
+    /// The first entry that says what was sent.
+    pub seq: Seq,
+    /// The digest of its line.
+    pub line: String,
+    /// The answer, as JSON.
+    pub answer: String,
 }
 
 /// What all calls of a process share.
@@ -88,6 +102,7 @@ impl Context {
             model_notes: Arc::new(|_| {}),
             progress: Arc::new(|_| Ok(())),
             folder: None,
+            plan: Arc::new(|_| Ok(())),
             changing: Arc::default(),
         }
         .noting(notes)
@@ -116,6 +131,11 @@ impl Context {
     /// Runs an operation. Where it fails because a thread is closed, the failure says how to open it again.
     pub fn run<O: Operation>(&self, operation: O) -> Outcome<O::Output> {
         operation.run(self).map_err(|fault| self.explained(fault))
+    }
+
+    /// Runs an operation whose result is streamed.
+    pub fn stream<S: Streamed>(&self, operation: S, to: &mut dyn Sink<S>) -> Outcome {
+        operation.run(self, to).map_err(|fault| self.explained(fault))
     }
 
     /// Tells people something that is no part of the result.
@@ -148,6 +168,17 @@ impl Context {
     /// Tells how far a long operation has come. A failure means that its result is no longer wanted.
     pub fn progress(&self, at: Progress) -> Outcome {
         (self.progress)(at)
+    }
+
+    /// The same, where `plan` hears of entries before they are made durable; what it refuses is not done.
+    #[must_use]
+    pub fn planning(self, plan: impl Fn(&Planned) -> Outcome + Send + Sync + 'static) -> Self {
+        Self { plan: Arc::new(plan), ..self }
+    }
+
+    /// Tells of entries that will be made durable now.
+    pub(crate) fn plan(&self, planned: &Planned) -> Outcome {
+        (self.plan)(planned)
     }
 
     /// Resolves models as the settings say.

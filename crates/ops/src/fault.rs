@@ -111,6 +111,11 @@ impl Fault {
         Self::new(Exit::Usage, message)
     }
 
+    /// The place where things are kept cannot be used; the same call may work later.
+    pub fn away(message: impl Into<String>) -> Self {
+        Self { away: true, ..Self::new(Exit::Away, message) }
+    }
+
     /// Input that is not what it should be.
     pub fn input(message: impl Into<String>) -> Self {
         Self::new(Exit::BadInput, message)
@@ -139,6 +144,11 @@ impl Fault {
     /// True when what was to be changed is closed.
     pub fn is_closed(&self) -> bool {
         self.closed
+    }
+
+    /// The same, told of a part of what was sent.
+    pub fn of(self, part: &str) -> Self {
+        Self { message: format!("{part}: {}; nothing was appended", self.message), ..self }
     }
 
     /// Adds what else is to be known.

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+pub mod arguments;
 pub mod caller;
 pub mod change;
 pub mod clock;
@@ -19,10 +20,12 @@ pub mod page;
 pub mod private;
 pub mod progress;
 pub mod span;
+pub mod stream;
 
 mod list;
 
 pub mod edit;
+pub mod journal;
 pub mod key;
 pub mod model;
 pub mod output;
@@ -30,11 +33,13 @@ pub mod recall;
 pub mod session;
 pub mod user;
 
+pub use arguments::Arguments;
 pub use caller::Caller;
 pub use change::Changed;
-pub use context::{BaseFolder, Context, Naming};
+pub use context::{BaseFolder, Context, Naming, Planned};
 pub use fault::{Exit, Fault, Missing, Outcome};
 pub use list::{ALL, table};
 pub use operation::{Answer, Effect, Interfaces, Method, Offer, Operation, Reader, Route, Row};
 pub use page::Page;
 pub use progress::Progress;
+pub use stream::Streamed;

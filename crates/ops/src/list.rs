@@ -1,7 +1,7 @@
 //! The one list of operations.
 
 use crate::operation::{Interfaces, Offer, Row};
-use crate::{edit, key, model, output, recall, session, user};
+use crate::{edit, journal, key, model, output, recall, session, user};
 
 /// Every operation, in the order in which interfaces list them.
 pub const ALL: &[Row] = &[
@@ -16,6 +16,14 @@ pub const ALL: &[Row] = &[
     Row::of::<session::RemoveSession>(),
     Row::of::<session::Cleanup>(),
     Row::of::<session::StatsOf>(),
+    Row::streamed::<session::Export>(),
+    Row::of::<journal::Append>(),
+    Row::of::<journal::EntriesOf>(),
+    Row::of::<journal::GetEntry>(),
+    Row::of::<journal::Log>(),
+    Row::streamed::<journal::Show>(),
+    Row::of::<journal::SetUp>(),
+    Row::of::<journal::Redact>(),
     Row::of::<edit::Pin>(),
     Row::of::<edit::Unpin>(),
     Row::of::<edit::Rewind>(),

@@ -1,13 +1,16 @@
 //! What is an operation, and how do interfaces that know only names and JSON call one?
 
 use crate::address::Target;
+use crate::arguments::Arguments;
 use crate::context::Context;
-use crate::fault::{Exit, Fault, Outcome};
+use crate::fault::Outcome;
+use crate::stream::{self, Form, Opening, Streamed};
 use komado_engine::engine::Found;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::Value;
+use std::io::Write;
 use std::sync::PoisonError;
 
 /// An operation: a request that can be run.
@@ -111,27 +114,33 @@ pub struct Route {
     pub has_tag: bool,
     /// True where 200 says that what would be made is there already.
     pub may_be_there: bool,
+    /// True where a call that names itself is done once ([`Context::planning`]).
+    pub is_once: bool,
 }
 
 impl Route {
+    const fn new(method: Method, status: u16, group: &'static str, path: &'static str) -> Self {
+        Self { method, path, status, group, has_tag: false, is_once: false, may_be_there: false }
+    }
+
     /// A route that is read.
     pub const fn get(group: &'static str, path: &'static str) -> Self {
-        Self { method: Method::Get, path, status: 200, group, has_tag: false, may_be_there: false }
+        Self::new(Method::Get, 200, group, path)
     }
 
     /// A route that changes something.
     pub const fn post(group: &'static str, path: &'static str) -> Self {
-        Self { method: Method::Post, path, status: 200, group, has_tag: false, may_be_there: false }
+        Self::new(Method::Post, 200, group, path)
     }
 
     /// A route that makes something.
     pub const fn make(group: &'static str, path: &'static str) -> Self {
-        Self { method: Method::Post, path, status: 201, group, has_tag: false, may_be_there: false }
+        Self::new(Method::Post, 201, group, path)
     }
 
     /// A route that sets something.
     pub const fn put(group: &'static str, path: &'static str) -> Self {
-        Self { method: Method::Put, path, status: 200, group, has_tag: false, may_be_there: false }
+        Self::new(Method::Put, 200, group, path)
     }
 
     /// The same, where what would be made may be there: then there is no location, and the status is 200.
@@ -144,14 +153,19 @@ impl Route {
         Self { has_tag: true, ..self }
     }
 
+    /// The same where a call that names itself is done once, however often it is sent.
+    pub const fn once(self) -> Self {
+        Self { is_once: true, ..self }
+    }
+
     /// A route that removes something, after which nothing is left to be told.
     pub const fn remove(group: &'static str, path: &'static str) -> Self {
-        Self { method: Method::Delete, path, status: 204, group, has_tag: false, may_be_there: false }
+        Self::new(Method::Delete, 204, group, path)
     }
 
     /// A route that removes something, and says what.
     pub const fn delete(group: &'static str, path: &'static str) -> Self {
-        Self { method: Method::Delete, path, status: 200, group, has_tag: false, may_be_there: false }
+        Self::new(Method::Delete, 200, group, path)
     }
 }
 
@@ -181,7 +195,7 @@ impl Method {
 }
 
 /// What an operation gave back, encoded.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Answer {
     /// The result as JSON.
     pub json: String,
@@ -210,7 +224,10 @@ pub struct Row {
     pub request: fn(&mut SchemaGenerator) -> Schema,
     /// The schema of a result.
     pub output: fn(&mut SchemaGenerator) -> Schema,
-    run: fn(Value, &Context, Reader) -> Outcome<Answer>,
+    /// How a streamed result is written; `None` for one that is held.
+    pub form: Option<Form>,
+    run: fn(&Arguments, &Context, Reader) -> Outcome<Answer>,
+    write: Option<stream::Run>,
 }
 
 /// Who reads a result.
@@ -233,7 +250,25 @@ impl Row {
             type_name: std::any::type_name::<O>,
             request: |generator| O::json_schema(generator),
             output: |generator| generator.subschema_for::<O::Output>(),
+            form: None,
             run: run::<O>,
+            write: None,
+        }
+    }
+
+    /// The row of an operation whose result is streamed.
+    pub const fn streamed<S: Streamed>() -> Self {
+        Self {
+            name: S::NAME,
+            title: S::TITLE,
+            effect: S::EFFECT,
+            interfaces: S::INTERFACES,
+            type_name: std::any::type_name::<S>,
+            request: |generator| S::json_schema(generator),
+            output: |generator| stream::schema::<S>(generator),
+            form: Some(S::FORM),
+            run: stream::hold::<S>,
+            write: Some(stream::write::<S>),
         }
     }
 
@@ -244,32 +279,61 @@ impl Row {
     }
 
     /// Runs it with named arguments. What the schema does not know, or not within its bounds, is refused by name. Changes of
-    /// one session go one after another, each after what `before` says of it.
+    /// one session go one after another, each after what `before` says of it, which may have an answer already.
     pub fn call(
         &self,
-        given: Map<String, Value>,
+        given: Arguments,
         context: &Context,
         reader: Reader,
-        before: impl FnOnce(&Found) -> Outcome,
+        before: impl FnOnce(&Found) -> Outcome<Option<Answer>>,
     ) -> Outcome<Answer> {
-        // An argument that is null is one that was left out.
-        let given: Map<String, Value> = given.into_iter().filter(|(_, value)| !value.is_null()).collect();
-        check(&(self.request)(&mut SchemaGenerator::default()), &given)?;
-        if self.effect == Effect::Read || !given.contains_key("session") {
-            return (self.run)(Value::Object(given), context, reader);
+        self.guarded(given, context, before, |given| (self.run)(&given, context, reader))
+    }
+
+    /// The same, with a result that is written to `out` as it comes. `begin` hears when nothing that was asked for is missing.
+    pub fn stream(
+        &self,
+        given: Arguments,
+        context: &Context,
+        before: impl FnOnce(&Found) -> Outcome<Option<()>>,
+        begin: &mut dyn FnMut(Opening) -> Outcome,
+        out: &mut dyn Write,
+    ) -> Outcome {
+        self.guarded(given, context, before, |given| match self.write {
+            Some(write) => write(&given, context, Reader::Program, begin, out),
+            None => {
+                let answer = (self.run)(&given, context, Reader::Program)?;
+                begin(Opening { moment: answer.moment, file_name: None })?;
+                Ok(out.write_all(answer.json.as_bytes())?)
+            }
+        })
+    }
+
+    fn guarded<T>(
+        &self,
+        given: Arguments,
+        context: &Context,
+        before: impl FnOnce(&Found) -> Outcome<Option<T>>,
+        run: impl FnOnce(Arguments) -> Outcome<T>,
+    ) -> Outcome<T> {
+        given.check(&(self.request)(&mut SchemaGenerator::default()))?;
+        let session = given.text("session");
+        if self.effect == Effect::Read || session.is_none() {
+            return run(given);
         }
         // What `before` finds must still hold when the change is made.
-        let text = |name: &str| given.get(name).and_then(Value::as_str).map(str::to_owned);
-        let found = context.find(Target { session: text("session"), thread: text("thread"), seq: None })?;
+        let found = context.find(Target { session, thread: given.text("thread"), seq: None })?;
         let lock = context.lock(&found.session);
         let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
-        before(&found)?;
-        (self.run)(Value::Object(given), context, reader)
+        match before(&found)? {
+            Some(answer) => Ok(answer),
+            None => run(given),
+        }
     }
 }
 
-fn run<O: Operation>(given: Value, context: &Context, reader: Reader) -> Outcome<Answer> {
-    let request: O = serde_json::from_value(given).map_err(|error| malformed(error.to_string()))?;
+fn run<O: Operation>(given: &Arguments, context: &Context, reader: Reader) -> Outcome<Answer> {
+    let request: O = given.read()?;
     let request = if reader == Reader::Model { request.for_model() } else { request };
     let output = context.run(request)?;
     Ok(Answer {
@@ -278,47 +342,4 @@ fn run<O: Operation>(given: Value, context: &Context, reader: Reader) -> Outcome
         moment: O::moment(&output),
         location: O::location(&output),
     })
-}
-
-fn malformed(why: impl Into<String>) -> Fault {
-    Fault::new(Exit::Malformed, why)
-}
-
-/// Refuses names that a schema does not have, and values outside its bounds.
-fn check(schema: &Schema, given: &Map<String, Value>) -> Outcome {
-    let none = Map::new();
-    let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
-    for (name, value) in given {
-        let Some(property) = known.get(name) else {
-            let known: Vec<&str> = known.keys().map(String::as_str).collect();
-            return Err(malformed(match &known[..] {
-                [] => format!("unknown field `{name}`; this takes none"),
-                known => format!("unknown field `{name}`; known are {}", known.join(", ")),
-            }));
-        };
-        check_bounds(name, value, property)?;
-    }
-    Ok(())
-}
-
-fn check_bounds(name: &str, value: &Value, schema: &Value) -> Outcome {
-    let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
-    if let Some(number) = value.as_f64() {
-        if let Some(least) = bound("minimum").filter(|least| number < *least) {
-            return Err(malformed(format!("{name} is {value}; give {least} or more, or leave it out")));
-        }
-        if let Some(most) = bound("maximum").filter(|most| number > *most) {
-            return Err(malformed(format!("{name} is {value}, and {most} is the most")));
-        }
-    }
-    if let Some(text) = value.as_str() {
-        let length = text.chars().count() as f64;
-        if bound("minLength").is_some_and(|least| length < least) {
-            return Err(malformed(format!("{name} is empty; say what is meant, or leave it out")));
-        }
-        if let Some(most) = bound("maxLength").filter(|most| length > *most) {
-            return Err(malformed(format!("{name} is longer than {most} characters")));
-        }
-    }
-    Ok(())
 }

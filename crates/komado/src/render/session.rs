@@ -5,7 +5,7 @@ use crate::fault::Outcome;
 use crate::paper::{Ink, Paper, count, number, say};
 use crate::table::table;
 use komado_ops::page::Page;
-use komado_ops::session::{Cleaned, Entered, Made, SessionRow, Stats};
+use komado_ops::session::{Cleaned, Entered, Imported, Made, SessionRow, Stats};
 
 impl Render for Made {
     fn text(&self, paper: &mut Paper) -> Outcome {
@@ -60,6 +60,14 @@ fn row(session: &SessionRow) -> Vec<String> {
         number(session.total_tokens),
         session.created_at.chars().take(19).collect(),
     ]
+}
+
+impl Render for Imported {
+    fn text(&self, paper: &mut Paper) -> Outcome {
+        paper.line(&self.session)?;
+        say(format!("next: komado context {}", self.session));
+        Ok(())
+    }
 }
 
 impl Render for Entered {

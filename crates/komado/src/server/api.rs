@@ -8,10 +8,8 @@ mod answers;
 mod call;
 mod document;
 mod events;
-mod journal;
 mod operation;
 mod output;
-mod page;
 pub(crate) mod problem;
 mod report;
 mod search;
@@ -26,7 +24,7 @@ mod transfer;
 mod view;
 
 use super::House;
-use crate::fault::{Exit, Fault, Outcome};
+use crate::fault::Outcome;
 use answers::Answers;
 use axum::extract::DefaultBodyLimit;
 use axum::http::Uri;
@@ -78,8 +76,7 @@ pub(crate) fn routes(house: &Arc<House>) -> Router<Arc<House>> {
 
 /// Forgets what calls about a session were answered, in the table in `base_dir`.
 pub(crate) fn forget_session(base_dir: &Path, id: &SessionId) -> Outcome {
-    let told = Answers::at(base_dir).forget_session(id);
-    told.map_err(|problem| Fault::new(Exit::Failed, problem.detail))
+    Answers::at(base_dir).forget_session(id)
 }
 
 /// Every route that is in the document.
@@ -97,18 +94,12 @@ fn routed() -> OpenApiRouter<Arc<House>> {
         .routes(routes!(thread::balance))
         .routes(routes!(thread::chronicle, thread::write_chronicle))
         .routes(routes!(thread::fork))
-        .routes(routes!(journal::list, journal::append))
-        .routes(routes!(journal::one))
-        .routes(routes!(view::view))
         .routes(routes!(view::context))
         .routes(routes!(view::plan))
         .routes(routes!(view::fit))
         .routes(routes!(view::condense))
-        .routes(routes!(view::set_up))
         .routes(routes!(output::whole))
         .routes(routes!(search::diff))
-        .routes(routes!(search::redact))
-        .routes(routes!(transfer::export))
         .routes(routes!(transfer::import))
         .routes(routes!(events::of_session))
         .routes(routes!(events::of_all))

@@ -4,20 +4,18 @@
 //! are its numbers printed. A slow writer gets each number at once, a fast one gets them in bulk. What a tool printed
 //! streams through, and may be larger than memory.
 
-use super::change;
 use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
-use crate::gauge;
-use crate::paper::{number, say};
+use crate::paper::say;
 use crate::progress;
-use crate::share;
 use clap::Args as ClapArgs;
-use komado_core::clip::clip;
-use komado_core::message::{Message, Outcome as ToolOutcome, Part, Role};
+use komado_core::message::Message;
 use komado_core::{Address, Seq, openai};
 use komado_engine::engine::Found;
 use komado_engine::output::Output;
 use komado_engine::{OnOpenCalls, Thread};
+use komado_ops::address::AtThread;
+use komado_ops::journal::{Append, Role, append_output};
 use komado_store::Mode;
 use serde_json::json;
 use std::fs::File;
@@ -30,93 +28,71 @@ const BATCH: usize = 1 << 18;
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// The session, or SESSION/THREAD
-    pub(crate) address: Address,
+    address: Address,
     /// The words; standard input when left out
-    pub(crate) text: Vec<String>,
+    text: Vec<String>,
     /// Read the words from FILE
     #[arg(long, value_name = "FILE", conflicts_with_all = ["text", "jsonl"])]
-    pub(crate) file: Option<PathBuf>,
-    /// Who speaks: system, developer, user, assistant or tool
-    #[arg(long, default_value = "user")]
-    pub(crate) role: String,
+    file: Option<PathBuf>,
+    /// Who speaks
+    #[arg(long, value_enum, default_value = "user")]
+    role: Role,
     /// The call that a tool's message answers
     #[arg(long, value_name = "ID")]
-    pub(crate) call: Option<String>,
+    call: Option<String>,
     /// The message is a tool's error
     #[arg(long)]
-    pub(crate) error: bool,
+    error: bool,
     /// Read chat messages, one JSON object per line, from FILE or - for standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["text", "call", "error"])]
-    pub(crate) jsonl: Option<PathBuf>,
+    jsonl: Option<PathBuf>,
     /// Pass over lines that cannot be taken in, and say which
     #[arg(long, requires = "jsonl")]
-    pub(crate) skip_bad: bool,
+    skip_bad: bool,
     /// Refuse a message while calls wait, instead of answering them as interrupted
     #[arg(long)]
-    pub(crate) strict: bool,
+    strict: bool,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let found = app.find_now(&args.address)?;
-    let choice = if args.strict { OnOpenCalls::Refuse } else { OnOpenCalls::Answer };
-    let thread = app.context.open(&found, Mode::Write)?.on_open_calls(choice);
-    match &args.jsonl {
-        Some(path) => append_lines(app, thread, path, args.skip_bad),
-        None => append_text(app, thread, &found, &args),
+    if let Some(path) = &args.jsonl {
+        let choice = if args.strict { OnOpenCalls::Refuse } else { OnOpenCalls::Answer };
+        let thread = app.context.open(&found, Mode::Write)?.on_open_calls(choice);
+        return append_lines(app, thread, path, args.skip_bad);
     }
-}
-
-fn append_text(app: &App, mut thread: Thread<'_>, found: &Found, args: &Args) -> Outcome {
-    let role = role(args)?;
-    let before = thread.last();
-    let seq = match &args.file {
-        None if !args.text.is_empty() && args.text != ["-"] => {
-            thread.say(message(args, role, args.text.join(" ")))?
+    let words = !args.text.is_empty() && args.text != ["-"];
+    let text = match &args.file {
+        None if words => args.text.join(" "),
+        Some(path) if args.role == Role::Tool => {
+            return append_tool(app, &found, &args, &mut open_file(path)?);
         }
-        None if role != Role::Tool => thread.say(message(args, role, read_stdin()?))?,
-        Some(path) if role != Role::Tool => {
+        None if args.role == Role::Tool => return append_tool(app, &found, &args, &mut piped()?),
+        Some(path) => {
             let mut bytes = Vec::new();
             open_file(path)?.read_to_end(&mut bytes)?;
-            thread.say(message(args, role, words(bytes, &path.display().to_string())?))?
+            words_of(bytes, &path.display().to_string())?
         }
-        Some(path) => append_output(&mut thread, args, &mut open_file(path)?)?,
-        None => append_output(&mut thread, args, &mut piped()?)?,
+        None => read_stdin()?,
     };
-    app.settle(&mut thread);
-    let tokens = thread.record(seq)?.tokens;
-    let given = app.context.session(thread.session())?.meta.config.context_length;
-    let window = share::window(&thread, given)?;
-    // Calls that were answered for it go back, too.
-    let undo = change::rewind_to(found, before);
-    let mut paper = app.paper.another();
-    if paper.json {
-        paper.json(&json!({
-            "session": found.session.as_str(),
-            "thread": found.thread.as_str(),
-            "seq": seq,
-            "tokens": tokens,
-            "context_tokens": thread.view().tokens(),
-            "window": window,
-            "undo": undo,
-        }))?;
-        return paper.flush();
-    }
-    paper.line(seq.to_string())?;
-    paper.flush()?;
-    say(format!(
-        "@{seq} {}: {} tokens  {}",
-        args.role,
-        number(u64::from(tokens)),
-        gauge::line(&paper, thread.view().weight(), window, 24)
-    ));
-    say(format!("undo: {undo}"));
-    Ok(())
+    let Args { role, call, error, strict, .. } = args;
+    let at = AtThread { session: Some(found.session.to_string()), thread: Some(found.thread.to_string()) };
+    let (text, role) = (Some(text), Some(role));
+    app.show(Append { at, text, role, call, error, strict, messages: None })
+}
+
+/// Adds what a tool printed; what is short enough to be shown whole ends without its last line break.
+fn append_tool(app: &mut App, found: &Found, args: &Args, from: &mut dyn Read) -> Outcome {
+    let output =
+        Output { call_id: args.call.clone().unwrap_or_default(), is_error: args.error, ..Output::default() };
+    let appended = append_output(&app.context, found, &output, args.strict, from)?;
+    app.print(&appended)
 }
 
 pub(super) fn read_stdin() -> Outcome<String> {
     let mut bytes = Vec::new();
     piped()?.read_to_end(&mut bytes)?;
-    words(bytes, "standard input")
+    words_of(bytes, "standard input")
 }
 
 /// Standard input, where something is piped in.
@@ -137,7 +113,7 @@ fn open_file(path: &Path) -> Outcome<File> {
 }
 
 /// The words that bytes are, without their last line break.
-fn words(bytes: Vec<u8>, name: &str) -> Outcome<String> {
+fn words_of(bytes: Vec<u8>, name: &str) -> Outcome<String> {
     let mut text = String::from_utf8(bytes).map_err(|e| {
         Fault::input(format!(
             "{name} is not UTF-8: byte {} is wrong; convert it first",
@@ -151,50 +127,6 @@ fn words(bytes: Vec<u8>, name: &str) -> Outcome<String> {
         }
     }
     Ok(text)
-}
-
-/// Adds what a tool printed, which may be more than fits in memory.
-fn append_output(thread: &mut Thread<'_>, args: &Args, from: &mut dyn Read) -> Outcome<Seq> {
-    let limits = thread.clip().unwrap_or_default();
-    let mut begun = Vec::new();
-    from.take(limits.bytes() as u64 + 1).read_to_end(&mut begun)?;
-    if std::str::from_utf8(&begun).is_ok_and(|text| clip(text, &limits, "").is_none()) {
-        return Ok(thread.say(message(args, Role::Tool, words(begun, "the output")?))?);
-    }
-    let call_id = args.call.clone().unwrap_or_default();
-    let output = Output { call_id, is_error: args.error, ..Output::default() };
-    Ok(thread.say_output(&output, &mut (&begun[..]).chain(from))?)
-}
-
-fn role(args: &Args) -> Outcome<Role> {
-    let Some(role) = Role::named(&args.role) else {
-        return Err(Fault::usage(format!(
-            "unknown role: {:?}; known are system, developer, user, assistant, tool",
-            args.role
-        )));
-    };
-    if role != Role::Tool && (args.call.is_some() || args.error) {
-        return Err(Fault::usage("--call and --error go with --role tool"));
-    }
-    Ok(role)
-}
-
-fn message(args: &Args, role: Role, text: String) -> Message {
-    if role != Role::Tool {
-        return Message::text(role, text);
-    }
-    Message::of(
-        role,
-        vec![Part::Result(ToolOutcome {
-            call_id: args.call.clone().unwrap_or_default(),
-            name: None,
-            content: vec![Part::text(text)],
-            is_error: args.error,
-            output_ref: None,
-            duration_ms: None,
-            interrupted: false,
-        })],
-    )
 }
 
 /// Where lines come from, with what is needed to say which one was wrong.

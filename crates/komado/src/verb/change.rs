@@ -6,7 +6,7 @@ use crate::render::Render;
 use komado_core::Seq;
 use komado_engine::engine::Found;
 use komado_engine::{Result, Thread};
-pub(super) use komado_ops::change::{Change, name, rewind_before, rewind_to};
+pub(super) use komado_ops::change::{Change, name, rewind_to};
 
 /// Opens the thread for writing, makes one change, settles, and tells.
 pub(super) fn make(

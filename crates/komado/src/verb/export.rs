@@ -1,48 +1,74 @@
-//! `komado export`: a session as one stream.
+//! `komado export`: a session as one stream, to standard output or to a file.
 
 use crate::app::App;
 use crate::fault::Outcome;
 use crate::paper::{say, text_of};
 use crate::progress;
 use clap::Args as ClapArgs;
-use komado_core::Address;
+use indicatif::ProgressBar;
+use komado_ops::address::AtSession;
+use komado_ops::session::{Export, Exported};
+use komado_ops::stream::{Piece, Sink};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// The session
-    address: Address,
+    #[arg(value_name = "SESSION")]
+    at: AtSession,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
-    let found = app.find(&args.address)?;
-    let bar = progress::spinner("entries");
+    let export = Export { at: args.at };
     let Some(path) = args.output else {
-        app.context.engine.export(&found.session, &mut app.paper.safe(), |n| bar.set_position(n))?;
-        bar.finish_and_clear();
-        return Ok(());
+        return write(app.context.clone(), export, &mut app.paper.safe()).map(|_| ());
     };
     // A name means the whole export: it is written beside and renamed.
     let folder =
         path.parent().filter(|p| !p.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), PathBuf::from);
     let mut file = tempfile::NamedTempFile::new_in(&folder)?;
-    {
-        let mut out = BufWriter::new(file.as_file_mut());
-        app.context.engine.export(&found.session, &mut out, |n| bar.set_position(n))?;
-        out.flush()?;
-    }
+    let mut out = BufWriter::new(file.as_file_mut());
+    let session = write(app.context.clone(), export, &mut out)?;
+    out.flush()?;
+    drop(out);
     file.as_file().sync_all()?;
     file.persist(&path).map_err(|e| e.error)?;
-    bar.finish_and_clear();
     if app.paper.json {
-        return app
-            .paper
-            .json(&serde_json::json!({ "session": found.session.as_str(), "file": text_of(&path) }));
+        return app.paper.json(&serde_json::json!({ "session": session, "file": text_of(&path) }));
     }
     say(format!("wrote {}", path.display()));
     Ok(())
+}
+
+/// Writes an export; gives the session's id.
+fn write(context: komado_ops::Context, export: Export, out: &mut dyn Write) -> Outcome<String> {
+    let mut to = Written { out, session: String::new(), bytes: 0, bar: progress::spinner("bytes") };
+    context.stream(export, &mut to)?;
+    to.bar.finish_and_clear();
+    Ok(to.session)
+}
+
+struct Written<'a> {
+    out: &'a mut dyn Write,
+    session: String,
+    bytes: u64,
+    bar: ProgressBar,
+}
+
+impl Sink<Export> for Written<'_> {
+    fn begin(&mut self, head: Exported) -> Outcome {
+        self.session = head.session;
+        Ok(())
+    }
+
+    fn item(&mut self, Piece(bytes): Piece) -> Outcome {
+        self.out.write_all(&bytes)?;
+        self.bytes += bytes.len() as u64;
+        self.bar.set_position(self.bytes);
+        Ok(())
+    }
 }

@@ -2,10 +2,10 @@
 
 use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
-use crate::paper::say;
 use crate::progress;
 use clap::Args as ClapArgs;
 use komado_core::SessionId;
+use komado_ops::session::import;
 use std::fs::File;
 use std::io::{BufRead, BufReader, stdin};
 use std::path::PathBuf;
@@ -30,13 +30,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         }
     };
     let bar = progress::spinner("lines");
-    let id = app.context.engine.import(&mut *from, name, |n| bar.set_position(n))?;
+    let imported = import(&app.context, &mut *from, name, |n| bar.set_position(n))?;
     bar.finish_and_clear();
-    if app.paper.json {
-        let status = app.context.session(&id)?.status.name();
-        return app.paper.json(&serde_json::json!({ "session": id.as_str(), "status": status }));
-    }
-    app.paper.line(id.as_str())?;
-    say(format!("next: komado context {id}"));
-    Ok(())
+    app.print(&imported)
 }

@@ -41,5 +41,3 @@ pub(crate) mod work;
 
 mod change;
 mod talks;
-
-pub(crate) use komado_ops::change::name;

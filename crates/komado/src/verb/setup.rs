@@ -1,14 +1,12 @@
-//! `komado setup`: what stands before the conversation.
+//! `komado setup`: what stands before the conversation, with tools and parameters from files.
 
-use super::change::{self, Change};
 use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
 use clap::Args as ClapArgs;
-use komado_core::Address;
-use komado_core::journal::{Entry, Setup};
 use komado_core::raw::Raw;
-use komado_engine::Thread;
-use komado_engine::engine::Found;
+use komado_ops::address::AtThread;
+use komado_ops::journal::SetUp;
+use serde_json::value::RawValue;
 use std::path::{Path, PathBuf};
 
 #[derive(ClapArgs, Debug)]
@@ -28,51 +26,22 @@ pub(crate) struct Given {
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// The session, or SESSION/THREAD
-    pub(crate) address: Address,
+    #[arg(value_name = "ADDRESS")]
+    at: AtThread,
     #[command(flatten)]
-    pub(crate) given: Given,
+    given: Given,
     /// Whose form tools and parameters have
     #[arg(long, default_value = "openai")]
-    pub(crate) dialect: String,
+    dialect: String,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
-    let found = app.find_now(&args.address)?;
-    let tools = args.given.tools.as_deref().map(read_tools).transpose()?;
-    let params = args.given.params.as_deref().map(|path| read(path, '{', "a JSON object")).transpose()?;
-    let dialect = (tools.is_some() || params.is_some()).then_some(args.dialect);
-    apply(app, &found, Setup { system: args.given.system, tools, params, dialect })
-}
-
-/// Sets up what is given; what is not given stays.
-pub(crate) fn apply(app: &mut App, found: &Found, given: Setup) -> Outcome {
-    change::make(
-        app,
-        found,
-        |thread| {
-            let before = current(thread)?;
-            thread.set_up(Setup {
-                system: given.system.or(before.system),
-                tools: given.tools.or(before.tools),
-                params: given.params.or(before.params),
-                dialect: given.dialect.or(before.dialect),
-            })
-        },
-        |seq| Change {
-            op: "setup",
-            what: "set up; what was not given stays".into(),
-            undo: Some(change::rewind_before(found, seq)),
-        },
-    )
-}
-
-/// The setup in force; what is not given anew is carried over.
-fn current(thread: &Thread<'_>) -> komado_engine::Result<Setup> {
-    let Some(seq) = thread.view().setup() else { return Ok(Setup::default()) };
-    match thread.record(seq)?.entry {
-        Entry::Setup(setup) => Ok(setup),
-        _ => Ok(Setup::default()),
-    }
+    let Args { at, given, dialect } = args;
+    let value = |raw: Raw| RawValue::from_string(raw.get().to_owned());
+    let tools = given.tools.as_deref().map(read_tools).transpose()?.map(value).transpose()?;
+    let params = given.params.as_deref().map(|path| read(path, '{', "a JSON object")).transpose()?;
+    let params = params.map(value).transpose()?;
+    app.show(SetUp { at, system: given.system, tools, params, dialect: Some(dialect) })
 }
 
 /// Tool definitions from a file.

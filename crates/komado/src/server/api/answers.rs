@@ -5,10 +5,10 @@
 //! was done. Rows are kept for a week. Refused: a key that comes with another body (422), or while its first call runs (409).
 
 use super::problem::{Answer, Problem};
-use komado_ops::private;
-use komado_core::{Seq, SessionId};
+use crate::fault::{Fault, Outcome};
+use komado_core::SessionId;
+use komado_ops::{Planned, private};
 use rusqlite::{Connection, OptionalExtension, params};
-use serde_json::Value;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -23,17 +23,6 @@ pub(super) struct Answers {
     path: Option<PathBuf>,
     table: Mutex<Option<Connection>>,
     running: Mutex<HashSet<String>>,
-}
-
-/// What was written down before the entries were.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Planned {
-    /// The first entry that says what was sent.
-    pub(super) seq: Seq,
-    /// The digest of its line.
-    pub(super) line: String,
-    /// What is answered once it is there.
-    pub(super) answer: Value,
 }
 
 /// A call that runs; another with the same key waits for nothing and is refused.
@@ -76,7 +65,7 @@ impl Answers {
     }
 
     /// What was planned under this name with this body.
-    pub(super) fn find(&self, name: &str, body: &str) -> Answer<Option<Planned>> {
+    pub(super) fn find(&self, name: &str, body: &str) -> Outcome<Option<Planned>> {
         let row = self.with(|table| {
             let mut find =
                 table.prepare_cached("SELECT body, seq, line, answer FROM answers WHERE name = ?1")?;
@@ -87,32 +76,32 @@ impl Answers {
         })?;
         let Some((of, seq, line, answer)) = row else { return Ok(None) };
         if of != body {
-            return Err(Problem::unusable(
+            return Err(Fault::input(
                 "this Idempotency-Key came with another body before; send the same body, or another key",
             ));
         }
-        Ok(Some(Planned { seq, line, answer: serde_json::from_str(&answer)? }))
+        Ok(Some(Planned { seq, line, answer }))
     }
 
     /// Writes down what will be done; durable when it returns.
-    pub(super) fn plan(&self, name: &str, body: &str, planned: &Planned, now: &str) -> Answer<()> {
+    pub(super) fn plan(&self, name: &str, body: &str, planned: &Planned, now: &str) -> Outcome {
         let Planned { seq, line, answer } = planned;
         self.with(|table| {
             table.execute(
                 "INSERT OR REPLACE INTO answers (name, body, seq, line, answer, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                params![name, body, seq, line, answer.to_string(), now],
+                params![name, body, seq, line, answer, now],
             )
         })
         .map(|_| ())
     }
 
     /// Forgets what is older than `before`.
-    pub(super) fn forget(&self, before: &str) -> Answer<()> {
+    pub(super) fn forget(&self, before: &str) -> Outcome {
         self.with(|table| table.execute("DELETE FROM answers WHERE at < ?1", params![before])).map(|_| ())
     }
 
     /// Forgets what calls about a session were answered, and leaves no trace of it in the file.
-    pub(super) fn forget_session(&self, id: &SessionId) -> Answer<()> {
+    pub(super) fn forget_session(&self, id: &SessionId) -> Outcome {
         if self.path.as_ref().is_none_or(|path| !path.exists()) {
             return Ok(());
         }
@@ -124,20 +113,17 @@ impl Answers {
         .map(|_| ())
     }
 
-    fn with<T>(&self, op: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Answer<T> {
+    fn with<T>(&self, op: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Outcome<T> {
         let mut held = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let away = |error: rusqlite::Error| {
-            Problem::new(
-                http::StatusCode::SERVICE_UNAVAILABLE,
-                format!("answers.db: {error}; try again, or leave the key out"),
-            )
+            Fault::away(format!("answers.db: {error}; try again, or leave the key out"))
         };
         if held.is_none() {
             *held = Some(self.open().map_err(away)?);
         }
         match held.as_ref() {
             Some(table) => op(table).map_err(away),
-            None => Err(Problem::ours("answers.db is not open")),
+            None => Err(Fault::away("answers.db is not open")),
         }
     }
 

@@ -16,8 +16,8 @@ use http::request::Parts;
 use komado_core::session::Session;
 use komado_core::{Address, Seq, SessionId, ThreadId};
 use komado_engine::engine::Found;
-use komado_ops::Route;
 use komado_ops::session::SessionRow;
+use komado_ops::{Context, Naming, Route};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::{Arc, PoisonError};
@@ -142,6 +142,11 @@ pub(super) struct Desk {
 }
 
 impl Desk {
+    /// What operations run in: for this guest, who names sessions in full.
+    pub(super) fn context(&self) -> Context {
+        self.app.context.of(self.guest.clone(), Naming::Exact)
+    }
+
     /// A session that the guest may see. One that is not there and one that may not be seen are told alike.
     pub(super) fn session(&self, id: &str) -> Answer<(SessionId, Session)> {
         let name = SessionId::new(id)?;
@@ -171,22 +176,6 @@ impl Desk {
         }
         Err(Problem::missing(format!(
             "session {session} has no thread {thread}; GET /api/v1/sessions/{session}/threads lists them"
-        )))
-    }
-
-    /// A name for a session that is to be made: refused where it is taken by one that may not be seen, or kept for
-    /// another user.
-    pub(super) fn free_name(&self, id: &str) -> Answer<SessionId> {
-        let name = SessionId::new(id)?;
-        let is_free = match self.app.engine.session(&name) {
-            Ok(session) => self.guest.may_see(&session),
-            Err(_) => self.guest.may_name(&name),
-        };
-        if is_free {
-            return Ok(name);
-        }
-        Err(Problem::forbidden(format!(
-            "the name {id:?} cannot be used; choose another one, or leave it out"
         )))
     }
 
@@ -235,4 +224,11 @@ impl Desk {
 /// The address of a thread, or of a moment of it.
 pub(super) fn address(found: &Found, seq: Option<Seq>) -> Address {
     Address { session: found.session.clone(), thread: Some(found.thread.clone()), seq }
+}
+
+/// Which moment of which thread.
+pub(super) fn moment(desk: &Desk, at: &In, seq: Option<Seq>) -> Answer<(Found, Address)> {
+    let found = desk.thread(at)?;
+    let address = address(&found, seq);
+    Ok((found, address))
 }

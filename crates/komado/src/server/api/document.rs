@@ -9,6 +9,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::ACCEPT;
+use komado_ops::stream::Form;
 use komado_ops::{Method, Route as Path, Row};
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
@@ -102,7 +103,11 @@ fn operation(row: &Row, route: &Path, generator: &mut SchemaGenerator) -> Value 
     let mut response = json!({ "description": row.title });
     if route.status != 204 {
         let schema = (row.output)(generator).to_value();
-        response["content"] = json!({ "application/json": { "schema": schema } });
+        let media = match row.form {
+            Some(Form::Bytes(media)) => media,
+            Some(Form::Object) | None => "application/json",
+        };
+        response["content"] = json!({ media: { "schema": schema } });
     }
     let mut said = json!({
         "operationId": row.name,
@@ -134,14 +139,20 @@ fn operation(row: &Row, route: &Path, generator: &mut SchemaGenerator) -> Value 
         });
         parameters.extend(rest);
     }
-    let header = |about: &str| json!({ "description": about, "schema": { "type": "string" } });
+    let told = |about: &str| json!({ "description": about, "schema": { "type": "string" } });
     let headers = match (route.has_tag, route.status) {
-        (true, _) => json!({ "etag": header("Which moment it is of") }),
-        (_, 201) => json!({ "location": header("What was made") }),
+        (true, _) => json!({ "etag": told("Which moment it is of") }),
+        (_, 201) => json!({ "location": told("What was made") }),
         _ => Value::Null,
     };
     if !headers.is_null() {
         said["responses"][route.status.to_string()]["headers"] = headers;
+    }
+    if route.is_once {
+        let mut key =
+            header("idempotency-key", "Names this call, so that it is done once, also over a crash");
+        key["schema"] = json!({ "type": "string", "minLength": 1, "maxLength": 255 });
+        parameters.push(key);
     }
     said["parameters"] = json!(parameters);
     said

@@ -76,11 +76,6 @@ impl Problem {
         Self { retry: Some(seconds), ..Self::new(StatusCode::TOO_MANY_REQUESTS, detail) }
     }
 
-    /// The same, told of a part of what was sent.
-    pub(super) fn of(self, part: &str) -> Self {
-        Self { detail: format!("{part}: {}; nothing was appended", self.detail), ..self }
-    }
-
     /// The last word of its type.
     fn kind(&self) -> &'static str {
         match self.status.as_u16() {

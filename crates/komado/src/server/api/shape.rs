@@ -232,58 +232,6 @@ pub(super) struct Fitted {
     tokens_after: u64,
 }
 
-/// What was taken out.
-#[derive(ToSchema)]
-pub(super) struct Redacted {
-    session: String,
-    /// Lines of journals that were changed.
-    entries: u64,
-    /// Outputs that were changed.
-    blobs: u64,
-    /// Where it still stands.
-    left: Vec<String>,
-}
-
-/// A page of a journal. Each item is a line of it: docs/journal.md describes them.
-#[derive(ToSchema)]
-pub(super) struct Entries {
-    items: Vec<Entry>,
-    /// The cursor of the next page; null at the end.
-    next: Option<String>,
-}
-
-/// A line of a journal; what else is in it depends on its kind.
-#[derive(ToSchema)]
-pub(super) struct Entry {
-    /// Its number.
-    seq: u32,
-}
-
-/// Messages that are in the journal now.
-#[derive(ToSchema)]
-pub(super) struct Appended {
-    session: String,
-    thread: String,
-    /// Their numbers, in order.
-    seqs: Vec<u32>,
-    /// Tokens of the view once they are in it.
-    context_tokens: u64,
-    undo: String,
-}
-
-/// What the model sees.
-#[derive(ToSchema)]
-pub(super) struct View {
-    session: String,
-    thread: String,
-    /// The moment.
-    seq: u32,
-    /// Its tokens as Komado counts them.
-    tokens: u64,
-    /// `{seq, message}` with the message as OpenAI's chat API has it; or `{seq, tokens, text}`.
-    items: Vec<Value>,
-}
-
 /// The window and what fills it.
 #[derive(ToSchema)]
 pub(super) struct Context {

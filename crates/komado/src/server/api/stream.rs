@@ -2,12 +2,14 @@
 //!
 //! Nothing is held but a piece: a writer waits for its reader, and ends when the reader has gone.
 
-use super::problem::Answer;
+use super::problem::{Answer, Problem};
+use crate::fault::Outcome;
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
+use komado_ops::stream::Opening;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// Bytes sent at a time.
 const PIECE: usize = 64 << 10;
@@ -38,6 +40,27 @@ pub(super) fn worked_out(
     Body::from_stream(stream::unfold(receiver, |mut receiver| async {
         receiver.recv().await.map(|piece| (piece, receiver))
     }))
+}
+
+/// A body that an operation writes, once it has begun; what goes wrong before that is a problem like any other.
+pub(super) async fn begun(
+    write: impl FnOnce(&mut dyn FnMut(Opening) -> Outcome, &mut dyn Write) -> Outcome + Send + 'static,
+) -> Answer<(Opening, Body)> {
+    let (tell, told) = oneshot::channel::<Answer<Opening>>();
+    let body = written(move |out| {
+        let mut tell = Some(tell);
+        let mut begin = |opening: Opening| {
+            // A caller that went away hears nothing.
+            let _ = tell.take().map(|tell| tell.send(Ok(opening)));
+            Ok(())
+        };
+        let Err(fault) = write(&mut begin, out) else { return Ok(()) };
+        let why = io::Error::other(fault.message().to_owned());
+        let _ = tell.take().map(|tell| tell.send(Err(fault.into())));
+        Err(why)
+    });
+    let broken = |_| Problem::ours("the call broke off; this is a fault in komado, please report it");
+    Ok((told.await.map_err(broken)??, body))
 }
 
 struct Pipe(mpsc::Sender<io::Result<Bytes>>);

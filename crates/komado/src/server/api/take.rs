@@ -10,9 +10,10 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
+use komado_ops::Arguments;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -76,26 +77,32 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for Maybe<T> 
     }
 }
 
-/// The fields of a JSON body, which may be left out where nothing is to be said.
-pub(super) async fn object(request: Request) -> Answer<Map<String, Value>> {
+/// The fields of a JSON body, which may be left out where nothing is to be said; and a digest of what was sent.
+pub(super) async fn arguments(request: Request) -> Answer<(Arguments, blake3::Hash)> {
     let typed = check_type(&request);
     let bytes = bytes(request, &()).await?;
+    let digest = blake3::hash(&bytes);
     if bytes.is_empty() || typed.is_ok() && bytes.trim_ascii() == b"null" {
-        return Ok(Map::new());
+        return Ok((Arguments::default(), digest));
     }
     typed?;
-    let mut given: Value = parse(&bytes)?;
-    settle(&mut given);
-    match given {
-        Value::Object(fields) => Ok(fields),
-        _ => Err(Problem::bad("the body does not fit: it is not a JSON object")),
-    }
+    let text = object(&bytes)?;
+    let given = Arguments::parse(text).map_err(|error| unfit(&error.to_string()))?;
+    Ok((given, digest))
 }
 
-/// The bytes of a JSON body, for a call that also digests them.
-pub(super) async fn json_bytes(request: Request) -> Answer<Bytes> {
-    check_type(&request)?;
-    bytes(request, &()).await
+fn unfit(why: &str) -> Problem {
+    Problem::bad(format!("the body does not fit: {why}"))
+}
+
+/// The text of a JSON object.
+fn object(bytes: &[u8]) -> Answer<&str> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| unfit(&format!("it is not UTF-8: byte {} is wrong", error.valid_up_to() + 1)))?;
+    match text.trim_start().starts_with('{') {
+        true => Ok(text),
+        false => Err(unfit("it is not a JSON object")),
+    }
 }
 
 /// Reads a body, as far as bodies may be large.
@@ -117,12 +124,8 @@ pub(super) async fn bytes<S: Send + Sync>(request: Request, state: &S) -> Answer
 
 /// A JSON object of the form the document gives. A list is none, though a list of its fields could be read as one.
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
-    let wrong = |why: String| Problem::bad(format!("the body does not fit: {why}"));
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| wrong(format!("it is not UTF-8: byte {} is wrong", error.valid_up_to() + 1)))?;
-    if !text.trim_start().starts_with('{') {
-        return Err(wrong("it is not a JSON object".to_owned()));
-    }
+    let wrong = |why: String| unfit(&why);
+    let text = object(bytes)?;
     serde_json::from_str(text).or_else(|error| {
         let mut value: Value = serde_json::from_str(text).map_err(|_| wrong(error.to_string()))?;
         settle(&mut value);

@@ -1,21 +1,20 @@
-//! Sessions on their way: exported as a stream, imported from one.
+//! Sessions that are imported from a stream.
 
-use super::call::{At, Call, Desk};
+use super::call::Call;
 use super::problem::{Answer, Problem};
-use super::take::{Named, Params};
-use super::{shape, stream};
+use super::shape;
+use super::take::Params;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
-use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
-use http::{HeaderValue, StatusCode};
-use komado_core::SessionId;
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use komado_ops::session::import_checked;
 use serde::Deserialize;
-use serde_json::{Value, json};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, Seek, SeekFrom, Write};
 use std::time::Duration;
 use tokio::time::timeout;
 use utoipa::IntoParams;
@@ -25,26 +24,6 @@ const LINES: &str = "application/x-ndjson";
 
 /// Bytes of an export that is taken in.
 const MOST: u64 = 4 << 30;
-
-/// Bytes of its first line.
-const FIRST: u64 = 1 << 20;
-
-/// A session as one stream, as `komado export` writes it
-#[utoipa::path(get, path = "/api/v1/sessions/{session}/export", tag = "sessions", params(At),
-    responses((status = 200, body = String, content_type = "application/x-ndjson")))]
-pub(super) async fn export(call: Call, Named(at): Named<At>) -> Answer<Response> {
-    let engine = call.house.app.engine.clone();
-    let (id, _) = call.run(move |desk| desk.session(&at.session)).await?;
-    let name = format!("attachment; filename=\"{}.jsonl\"", id.as_str().replace(':', "_"));
-    let body = stream::written(move |out| engine.export(&id, out, |_| {}).map_err(std::io::Error::other));
-    let mut response = body.into_response();
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(LINES));
-    if let Ok(name) = HeaderValue::from_str(&name) {
-        headers.insert(CONTENT_DISPOSITION, name);
-    }
-    Ok(response)
-}
 
 /// Under which name.
 #[derive(Deserialize, IntoParams)]
@@ -71,7 +50,11 @@ pub(super) async fn import(call: Call, Params(asked): Params<Under>, request: Re
     }
     let patience = Duration::from_secs(u64::from(call.house.app.config.server.timeout_seconds));
     let file = spool(request.into_body(), patience).await?;
-    let made = call.run(move |desk| bring(desk, file, asked.name)).await?;
+    let made = call
+        .run(move |desk| {
+            Ok(import_checked(&desk.context(), &mut BufReader::new(file), asked.name.as_deref())?)
+        })
+        .await?;
     Ok((StatusCode::CREATED, Json(made)).into_response())
 }
 
@@ -101,35 +84,6 @@ async fn spool(body: Body, patience: Duration) -> Answer<File> {
 /// Does something with a file on a thread that may wait.
 async fn waiting(work: impl FnOnce() -> io::Result<File> + Send + 'static) -> io::Result<File> {
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
-}
-
-fn bring(desk: &mut Desk, file: File, name: Option<String>) -> Answer<Value> {
-    let mut from = BufReader::new(file);
-    let (id, user) = opening(&mut from)?;
-    let id = desk.free_name(name.as_deref().unwrap_or(&id))?;
-    if !desk.guest.sees_all && user != desk.guest.user {
-        let whose = user.unwrap_or_else(|| "nobody".to_owned());
-        return Err(Problem::forbidden(format!(
-            "the export is of a session of {whose}, which this key does not see"
-        )));
-    }
-    from.seek(SeekFrom::Start(0))?;
-    let id = desk.app.engine.import(&mut from, Some(id), |_| {})?;
-    let status = desk.app.session(&id)?.status.name();
-    Ok(json!({ "session": id.as_str(), "status": status }))
-}
-
-/// The id and the user that an export names in its first line.
-fn opening(from: &mut impl BufRead) -> Answer<(String, Option<String>)> {
-    let mut line = Vec::new();
-    from.take(FIRST).read_until(b'\n', &mut line)?;
-    let wrong = || Problem::unusable("the body is not a komado export; send what /export gave, as it is");
-    let first: Value = serde_json::from_slice(&line).map_err(|_| wrong())?;
-    let session = first.get("session").ok_or_else(wrong)?;
-    let id = session.get("uuid").and_then(Value::as_str).ok_or_else(wrong)?;
-    let user = session.get("user").and_then(Value::as_str).map(str::to_owned);
-    SessionId::new(id).map_err(|error| Problem::unusable(error.to_string()))?;
-    Ok((id.to_owned(), user))
 }
 
 #[cfg(test)]

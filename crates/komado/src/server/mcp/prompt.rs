@@ -1,10 +1,10 @@
 //! The prompt that takes up an old thread.
 
 use super::desk::Desk;
-use super::tool::{ALL, Answer};
+use super::tool::{Answer, find};
 use crate::fault::{Exit, Fault, Outcome};
 use rmcp::model::{JsonObject, Prompt, PromptArgument};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Its name.
 const RESUME: &str = "resume";
@@ -44,8 +44,6 @@ pub(super) fn say(desk: &Desk, name: &str, given: &JsonObject) -> Outcome<String
 }
 
 fn run(desk: &Desk, name: &str, given: JsonObject) -> Outcome<Answer> {
-    match ALL.iter().find(|row| row.name == name) {
-        Some(row) => (row.call)(given, desk),
-        None => Ok(Answer::of(Value::Null)),
-    }
+    let tool = find(name).ok_or_else(|| Fault::usage(format!("there is no tool {name:?}")))?;
+    tool(given, desk)
 }

@@ -64,12 +64,9 @@ impl Row {
 }
 
 /// Every tool, in the order in which they are listed.
-pub(super) const ALL: [Row; 13] = [
+pub(super) const ALL: [Row; 10] = [
     Row::of::<reading::Context>(),
-    Row::of::<reading::Log>(),
-    Row::of::<reading::Show>(),
     Row::of::<threads::Threads>(),
-    Row::of::<writing::Append>(),
     Row::of::<writing::Condense>(),
     Row::of::<writing::Fit>(),
     Row::of::<threads::Fork>(),
@@ -137,7 +134,8 @@ fn described(row: &komado_ops::Row) -> Tool {
 fn operate(row: &komado_ops::Row, given: JsonObject, desk: &Desk) -> Outcome<Answer> {
     let naming = Naming::Prefix { default: desk.named.clone() };
     let context = desk.app.context.of(desk.guest.clone(), naming);
-    let answer = row.call(given, &context, Reader::Model, |_| Ok(())).map_err(|fault| told(row, fault))?;
+    let answer =
+        row.call(given.into(), &context, Reader::Model, |_| Ok(None)).map_err(|fault| told(row, fault))?;
     let value: Value = serde_json::from_str(&answer.json)?;
     Ok(Answer { text: answer.text.unwrap_or(answer.json), value })
 }

@@ -17,7 +17,7 @@ async fn whatever_does_not_fit_is_named() {
         ("/sessions/..%2F..%2Fetc", 400, "session id"),
         ("/sessions/none", 404, "none"),
         ("/sessions/s/threads/none/view", 404, "none"),
-        ("/sessions/s/threads/root/view?at=99", 404, "@99"),
+        ("/sessions/s/threads/root/view?seq=99", 404, "@99"),
         ("/sessions/s/threads/root/entries/99", 404, "@99"),
         ("/sessions/s/threads/root/outputs/@1?regex=true", 422, "grep"),
         ("/sessions/s/recall?query=%5B&mode=regex", 422, "unclosed"),
@@ -90,7 +90,7 @@ async fn who_has_it_is_not_sent_it_again() {
     for path in [
         "/sessions/s",
         "/sessions/s/threads/root/view",
-        "/sessions/s/threads/root/view?format=items&at=2",
+        "/sessions/s/threads/root/view?format=items&seq=2",
         "/sessions/s/threads/root/entries",
         "/sessions/s/threads/root/entries/2",
     ] {

@@ -21,7 +21,7 @@ async fn edits_change_what_is_seen_now_and_nothing_that_was_seen_before() {
     let edit = place.post(&format!("{ROOT}/condense"), cut).await.ok(200);
     assert!(edit["tokens_after"].as_u64() < edit["tokens_before"].as_u64(), "{edit}");
     assert!(seen(&place, "").await.contains("長い話の要約"));
-    assert_eq!(seen(&place, "?at=3").await, before);
+    assert_eq!(seen(&place, "?seq=3").await, before);
     let gone = place.get("/sessions/s/diff?from=root@5&to=root").await.ok(200);
     assert!(gone["items"].to_string().contains("gone"), "{gone}");
     place.post(&format!("{ROOT}/revert"), json!({ "seq": edit["seq"] })).await.ok(200);

@@ -1,0 +1,120 @@
+//! The named arguments of a call, as an interface that knows no types gives them.
+//!
+//! Values are kept as they were written: what a message says, down to its numbers and the order of its fields, is not ours to
+//! change on the way into a journal.
+
+use crate::fault::{Exit, Fault, Outcome};
+use schemars::Schema;
+use serde::de::DeserializeOwned;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Named arguments. One that is null is one that was left out.
+#[derive(Clone, Debug, Default)]
+pub struct Arguments(BTreeMap<String, Box<RawValue>>);
+
+impl From<Map<String, Value>> for Arguments {
+    fn from(fields: Map<String, Value>) -> Self {
+        let mut arguments = Self::default();
+        fields.iter().for_each(|(name, value)| arguments.insert(name, value));
+        arguments
+    }
+}
+
+impl Arguments {
+    /// The fields of a JSON object.
+    pub fn parse(text: &str) -> serde_json::Result<Self> {
+        let mut fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text)?;
+        fields.retain(|_, value| value.get() != "null");
+        Ok(Self(fields))
+    }
+
+    /// Adds an argument.
+    pub fn insert(&mut self, name: &str, value: &Value) {
+        if let (false, Ok(raw)) = (value.is_null(), to_raw_value(value)) {
+            self.0.insert(name.to_owned(), raw);
+        }
+    }
+
+    /// Their names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// One that is a text.
+    pub fn text(&self, name: &str) -> Option<String> {
+        serde_json::from_str(self.0.get(name)?.get()).ok()
+    }
+
+    /// All of them as a request.
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Outcome<T> {
+        let text = serde_json::to_string(&self.0)?;
+        serde_json::from_str(&text).or_else(|_| {
+            let mut value: Value = serde_json::from_str(&text)?;
+            settle(&mut value);
+            serde_json::from_value(value).map_err(|error| malformed(error.to_string()))
+        })
+    }
+
+    /// Refuses names that a schema does not have, and values outside its bounds.
+    pub(crate) fn check(&self, schema: &Schema) -> Outcome {
+        let none = Map::new();
+        let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
+        for (name, value) in &self.0 {
+            let Some(property) = known.get(name) else {
+                let known: Vec<&str> = known.keys().map(String::as_str).collect();
+                return Err(malformed(match &known[..] {
+                    [] => format!("unknown field `{name}`; this takes none"),
+                    known => format!("unknown field `{name}`; known are {}", known.join(", ")),
+                }));
+            };
+            if !value.get().starts_with(['{', '[']) {
+                check_bounds(name, &serde_json::from_str(value.get())?, property)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// JSON knows one kind of number: 12.0 is 12, also where a whole number is asked for.
+fn settle(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            let whole = number.as_f64().filter(|float| float.fract() == 0.0 && (0.0..1e15).contains(float));
+            if let (Some(float), None) = (whole, number.as_u64()) {
+                *value = Value::from(float as u64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(settle),
+        Value::Object(fields) => fields.values_mut().for_each(settle),
+        _ => {}
+    }
+}
+
+/// A request that does not fit its schema.
+pub(crate) fn malformed(why: impl Into<String>) -> Fault {
+    Fault::new(Exit::Malformed, why)
+}
+
+fn check_bounds(name: &str, value: &Value, schema: &Value) -> Outcome {
+    let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
+    if let Some(number) = value.as_f64() {
+        if let Some(least) = bound("minimum").filter(|least| number < *least) {
+            return Err(malformed(format!("{name} is {value}; give {least} or more, or leave it out")));
+        }
+        if let Some(most) = bound("maximum").filter(|most| number > *most) {
+            return Err(malformed(format!("{name} is {value}, and {most} is the most")));
+        }
+    }
+    if let Some(text) = value.as_str() {
+        let length = text.chars().count() as f64;
+        if bound("minLength").is_some_and(|least| length < least) {
+            return Err(malformed(format!("{name} is empty; say what is meant, or leave it out")));
+        }
+        if let Some(most) = bound("maxLength").filter(|most| length > *most) {
+            return Err(malformed(format!("{name} is longer than {most} characters")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! Setup: what stands before the conversation.
+
+use crate::address::AtThread;
+use crate::arguments::malformed;
+use crate::change::{self, Change, Changed};
+use crate::{Context, Effect, Fault, Interfaces, Offer, Operation, Outcome, Route};
+use komado_core::journal::{Entry, Setup};
+use komado_core::openai;
+use komado_core::raw::Raw;
+use komado_engine::Thread;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+/// Set system prompt, tools and parameters; what is left out stays.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[schemars(example = serde_json::json!({ "system": "You are a careful engineer." }))]
+pub struct SetUp {
+    /// The thread.
+    #[serde(flatten)]
+    pub at: AtThread,
+    /// The system prompt.
+    pub system: Option<String>,
+    /// Tool definitions.
+    #[schemars(with = "Option<Vec<Map<String, Value>>>")]
+    pub tools: Option<Box<RawValue>>,
+    /// Other parameters of the request.
+    #[schemars(with = "Option<Map<String, Value>>")]
+    pub params: Option<Box<RawValue>>,
+    /// Whose form tools and parameters have; `openai` when left out.
+    pub dialect: Option<String>,
+}
+
+impl Operation for SetUp {
+    const NAME: &'static str = "setup";
+    const TITLE: &'static str = "Set system prompt, tools and parameters";
+    const EFFECT: Effect = Effect::Edit;
+    const INTERFACES: Interfaces = Interfaces {
+        cli: Offer::As("setup"),
+        http: Offer::As(Route::post("view", "/sessions/{session}/threads/{thread}/setup")),
+        mcp: Offer::Not("what stands before the conversation is for people to say, not for the model in it"),
+    };
+    type Output = Changed;
+
+    fn run(self, context: &Context) -> Outcome<Changed> {
+        let found = context.find_now(&self.at)?;
+        let Self { system, tools, params, dialect, .. } = self;
+        if system.is_none() && tools.is_none() && params.is_none() {
+            return Err(Fault::usage("nothing is set up: give system, tools or params"));
+        }
+        let tools = tools.as_deref().map(|tools| raw("tools", tools, '[')).transpose()?;
+        let params = params.as_deref().map(|params| raw("params", params, '{')).transpose()?;
+        let form = dialect.unwrap_or_else(|| openai::DIALECT.to_owned());
+        let dialect = (tools.is_some() || params.is_some()).then_some(form);
+        change::make(
+            context,
+            &found,
+            |thread| {
+                let before = current(thread)?;
+                thread.set_up(Setup {
+                    system: system.or(before.system),
+                    tools: tools.or(before.tools),
+                    params: params.or(before.params),
+                    dialect: dialect.or(before.dialect),
+                })
+            },
+            |seq| Change {
+                op: Self::NAME,
+                what: "set up; what was not given stays".into(),
+                undo: Some(change::rewind_before(&found, seq)),
+            },
+        )
+    }
+}
+
+/// A value as the journal keeps it: an object that begins with `first`, or a list of objects.
+fn raw(name: &str, given: &RawValue, first: char) -> Outcome<Raw> {
+    let wrong = |name: &str| malformed(format!("{name} is not a JSON object"));
+    if !given.get().starts_with(first) {
+        return Err(if first == '[' { malformed("tools is not a list") } else { wrong(name) });
+    }
+    if first == '[' {
+        let list: Vec<&RawValue> = serde_json::from_str(given.get())?;
+        if let Some(i) = list.iter().position(|one| !one.get().starts_with('{')) {
+            return Err(wrong(&format!("{name}[{i}]")));
+        }
+    }
+    Raw::parse(given.get()).map_err(|error| malformed(format!("{name}: {error}")))
+}
+
+/// The setup in force; what is not given anew is carried over.
+fn current(thread: &Thread<'_>) -> komado_engine::Result<Setup> {
+    let Some(seq) = thread.view().setup() else { return Ok(Setup::default()) };
+    match thread.record(seq)?.entry {
+        Entry::Setup(setup) => Ok(setup),
+        _ => Ok(Setup::default()),
+    }
+}

@@ -1,0 +1,231 @@
+//! Operations whose result is too large to be held: it is handed on item by item.
+//!
+//! An interface that knows types takes the items through a [`Sink`]; one that knows only names and JSON has the result written
+//! ([`crate::Row::stream`]): as one JSON object whose last field is `items`, or as bytes.
+
+use crate::arguments::Arguments;
+use crate::context::Context;
+use crate::fault::Outcome;
+use crate::operation::{Answer, Effect, Interfaces, Reader};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use std::io::Write;
+
+/// An operation whose result is streamed. The doc comments are the description, as with [`crate::Operation`].
+pub trait Streamed: DeserializeOwned + JsonSchema + 'static {
+    /// Its name: a tool of MCP, and the id in the document.
+    const NAME: &'static str;
+    /// The same for people, in a few words.
+    const TITLE: &'static str;
+    /// What it does to a session.
+    const EFFECT: Effect;
+    /// Where it is offered.
+    const INTERFACES: Interfaces;
+    /// How it is written.
+    const FORM: Form;
+    /// What is known before the first item.
+    type Head: Serialize + JsonSchema;
+    /// What it is made of.
+    type Item: Item;
+
+    /// Runs it: begins once, then gives each item.
+    fn run(self, context: &Context, to: &mut dyn Sink<Self>) -> Outcome;
+
+    /// The request with what a model means where it leaves something out.
+    #[must_use]
+    fn for_model(self) -> Self {
+        self
+    }
+
+    /// An item as a line for a model; the lines then stand in the field `text`, in place of the items.
+    fn line(_item: &Self::Item) -> Option<String> {
+        None
+    }
+
+    /// Which moment the result is of, such as `root@12`.
+    fn moment(_head: &Self::Head) -> Option<String> {
+        None
+    }
+
+    /// The name of a file to keep it in.
+    fn file_name(_head: &Self::Head) -> Option<String> {
+        None
+    }
+}
+
+/// How the result of a streamed operation is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// One JSON object: the fields of the head, then `items`.
+    Object,
+    /// The items as they are, one after another, of this media type.
+    Bytes(&'static str),
+}
+
+/// Takes what a streamed operation gives.
+pub trait Sink<S: Streamed + ?Sized> {
+    /// It begins: nothing that was asked for is missing.
+    fn begin(&mut self, head: S::Head) -> Outcome;
+    /// The next item.
+    fn item(&mut self, item: S::Item) -> Outcome;
+}
+
+/// What a stream is made of.
+pub trait Item {
+    /// Writes it.
+    fn write(&self, out: &mut dyn Write) -> Outcome;
+    /// The schema of one.
+    fn schema(generator: &mut SchemaGenerator) -> Schema;
+}
+
+impl<T: Serialize + JsonSchema> Item for T {
+    fn write(&self, out: &mut dyn Write) -> Outcome {
+        Ok(serde_json::to_writer(out, self)?)
+    }
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<T>()
+    }
+}
+
+/// Bytes of a stream.
+pub struct Piece(pub Vec<u8>);
+
+impl Item for Piece {
+    fn write(&self, out: &mut dyn Write) -> Outcome {
+        Ok(out.write_all(&self.0)?)
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string" })
+    }
+}
+
+/// What an interface needs to know before the first byte.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Opening {
+    /// [`Streamed::moment`].
+    pub moment: Option<String>,
+    /// [`Streamed::file_name`].
+    pub file_name: Option<String>,
+}
+
+/// Writes a stream to `out`.
+struct Written<'a> {
+    form: Form,
+    begin: &'a mut dyn FnMut(Opening) -> Outcome,
+    out: &'a mut dyn Write,
+    items: u64,
+}
+
+impl<S: Streamed> Sink<S> for Written<'_> {
+    fn begin(&mut self, head: S::Head) -> Outcome {
+        (self.begin)(Opening { moment: S::moment(&head), file_name: S::file_name(&head) })?;
+        if self.form != Form::Object {
+            return Ok(());
+        }
+        let head = serde_json::to_string(&head)?;
+        let fields = head.strip_suffix('}').unwrap_or(&head);
+        let comma = if fields == "{" { "" } else { "," };
+        Ok(write!(self.out, "{fields}{comma}\"items\":[")?)
+    }
+
+    fn item(&mut self, item: S::Item) -> Outcome {
+        if self.form == Form::Object && self.items > 0 {
+            self.out.write_all(b",")?;
+        }
+        self.items += 1;
+        item.write(self.out)
+    }
+}
+
+/// How a row of a streamed operation is run.
+pub(crate) type Run =
+    fn(&Arguments, &Context, Reader, &mut dyn FnMut(Opening) -> Outcome, &mut dyn Write) -> Outcome;
+
+fn read<S: Streamed>(given: &Arguments, reader: Reader) -> Outcome<S> {
+    let request: S = given.read()?;
+    Ok(if reader == Reader::Model { request.for_model() } else { request })
+}
+
+/// Runs an operation and writes what it gives.
+pub(crate) fn write<S: Streamed>(
+    given: &Arguments,
+    context: &Context,
+    reader: Reader,
+    begin: &mut dyn FnMut(Opening) -> Outcome,
+    out: &mut dyn Write,
+) -> Outcome {
+    let mut written = Written { form: S::FORM, begin, out, items: 0 };
+    context.stream(read::<S>(given, reader)?, &mut written)?;
+    if S::FORM == Form::Object {
+        written.out.write_all(b"]}")?;
+    }
+    Ok(())
+}
+
+/// What a stream gave, held: for a reader that wants one answer.
+struct Held<S: Streamed> {
+    head: Option<S::Head>,
+    lines: Vec<String>,
+    items: Vec<u8>,
+}
+
+impl<S: Streamed> Sink<S> for Held<S> {
+    fn begin(&mut self, head: S::Head) -> Outcome {
+        self.head = Some(head);
+        Ok(())
+    }
+
+    fn item(&mut self, item: S::Item) -> Outcome {
+        if let Some(line) = S::line(&item) {
+            self.lines.push(line);
+            return Ok(());
+        }
+        if !self.items.is_empty() {
+            self.items.push(b',');
+        }
+        item.write(&mut self.items)
+    }
+}
+
+/// Runs an operation and holds what it gives: the fields of its head with `text` where items are lines, else with `items`.
+pub(crate) fn hold<S: Streamed>(given: &Arguments, context: &Context, reader: Reader) -> Outcome<Answer> {
+    let mut held = Held::<S> { head: None, lines: Vec::new(), items: Vec::new() };
+    context.stream(read::<S>(given, reader)?, &mut held)?;
+    let moment = held.head.as_ref().and_then(S::moment);
+    let Value::Object(mut fields) = serde_json::to_value(&held.head)? else { return Ok(Answer::default()) };
+    let text = (held.items.is_empty()).then(|| held.lines.join("\n"));
+    match &text {
+        Some(text) => fields.insert("text".to_owned(), Value::from(text.as_str())),
+        None => {
+            let items = [b"[", &held.items[..], b"]"].concat();
+            fields.insert("items".to_owned(), serde_json::from_slice(&items)?)
+        }
+    };
+    Ok(Answer { json: Value::Object(fields).to_string(), text, moment, location: None })
+}
+
+/// The schema of what is written: the head's fields and `items`, or bytes.
+pub(crate) fn schema<S: Streamed>(generator: &mut SchemaGenerator) -> Schema {
+    if S::FORM != Form::Object {
+        return S::Item::schema(generator);
+    }
+    let mut head = S::Head::json_schema(generator);
+    let items = json_schema!({ "type": "array", "items": S::Item::schema(generator) });
+    let fields = head.ensure_object();
+    let list = |fields: &mut Map<String, Value>, name: &str, empty: Value| {
+        fields.entry(name.to_owned()).or_insert(empty).take()
+    };
+    let mut properties = list(fields, "properties", Value::Object(Map::new()));
+    properties["items"] = items.to_value();
+    fields.insert("properties".to_owned(), properties);
+    let mut required = list(fields, "required", Value::Array(Vec::new()));
+    if let Some(required) = required.as_array_mut() {
+        required.push("items".into());
+    }
+    fields.insert("required".to_owned(), required);
+    head
+}
