@@ -13,6 +13,7 @@ mod kit;
 mod paper;
 mod progress;
 mod render;
+mod report;
 mod server;
 mod share;
 mod stores;

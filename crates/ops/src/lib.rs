@@ -30,6 +30,7 @@ pub mod key;
 pub mod model;
 pub mod output;
 pub mod recall;
+pub mod report;
 pub mod session;
 pub mod user;
 

@@ -1,7 +1,7 @@
 //! The one list of operations.
 
 use crate::operation::{Interfaces, Offer, Row};
-use crate::{edit, journal, key, model, output, recall, session, user};
+use crate::{edit, journal, key, model, output, recall, report, session, user};
 
 /// Every operation, in the order in which interfaces list them.
 pub const ALL: &[Row] = &[
@@ -37,6 +37,7 @@ pub const ALL: &[Row] = &[
     Row::of::<output::ToolOutputCacheLine>(),
     Row::of::<recall::Recall>(),
     Row::of::<recall::RecallSession>(),
+    Row::of::<report::MakeReport>(),
     Row::of::<user::ListUsers>(),
     Row::of::<user::ShowUser>(),
     Row::of::<user::RecentMessages>(),

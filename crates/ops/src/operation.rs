@@ -114,13 +114,15 @@ pub struct Route {
     pub has_tag: bool,
     /// True where 200 says that what would be made is there already.
     pub may_be_there: bool,
+    /// True where the result is also offered in forms for people, which the interface renders.
+    pub has_forms: bool,
     /// True where a call that names itself is done once ([`Context::planning`]).
     pub is_once: bool,
 }
 
 impl Route {
     const fn new(method: Method, status: u16, group: &'static str, path: &'static str) -> Self {
-        Self { method, path, status, group, has_tag: false, is_once: false, may_be_there: false }
+        Self { method, path, status, group, has_tag: false, is_once: false, may_be_there: false, has_forms: false }
     }
 
     /// A route that is read.
@@ -146,6 +148,11 @@ impl Route {
     /// The same, where what would be made may be there: then there is no location, and the status is 200.
     pub const fn or_there(self) -> Self {
         Self { may_be_there: true, ..self }
+    }
+
+    /// The same with forms for people.
+    pub const fn with_forms(self) -> Self {
+        Self { has_forms: true, ..self }
     }
 
     /// The same with an ETag.

@@ -82,7 +82,6 @@ pub(crate) fn forget_session(base_dir: &Path, id: &SessionId) -> Outcome {
 /// Every route that is in the document.
 fn routed() -> OpenApiRouter<Arc<House>> {
     OpenApiRouter::with_openapi(Top::openapi())
-        .routes(routes!(report::report))
         .routes(routes!(thread::list))
         .routes(routes!(thread::tree))
         .routes(routes!(thread::start))

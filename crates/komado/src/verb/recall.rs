@@ -4,9 +4,9 @@ use crate::app::App;
 use crate::fault::{Fault, Outcome};
 use crate::paper::say;
 use crate::render;
-use clap::Args as ClapArgs;
-use komado_core::Role;
-use komado_ops::recall::{Mode, Recall, RecallSession, Search, Speaker};
+use clap::{Args as ClapArgs, ValueEnum};
+use komado_ops::journal::Role;
+use komado_ops::recall::{Mode, Recall, RecallSession, Search};
 
 #[derive(ClapArgs, Debug)]
 #[command(
@@ -26,8 +26,8 @@ pub(crate) struct Args {
     #[arg(long)]
     regex: bool,
     /// Only what this speaker said: system, developer, user, assistant or tool
-    #[arg(long)]
-    role: Option<String>,
+    #[arg(long, value_parser = role)]
+    role: Option<Role>,
     /// Only calls and results of this tool
     #[arg(long)]
     tool: Option<String>,
@@ -60,7 +60,7 @@ pub(crate) fn run(app: &mut App, mut args: Args) -> Outcome {
     if args.words.is_empty() {
         return Err(Fault::usage("say where to look and what for: komado recall SESSION QUERY"));
     }
-    let search = search(args)?;
+    let search = search(args);
     let is_ranked = search.mode == Some(Mode::Ranked);
     let found = match address {
         Some(address) => {
@@ -79,8 +79,8 @@ pub(crate) fn run(app: &mut App, mut args: Args) -> Outcome {
     Ok(())
 }
 
-fn search(args: Args) -> Outcome<Search> {
-    Ok(Search {
+fn search(args: Args) -> Search {
+    Search {
         query: args.words.join(" "),
         mode: Some(match (args.exact, args.regex) {
             (true, _) => Mode::Exact,
@@ -88,19 +88,17 @@ fn search(args: Args) -> Outcome<Search> {
             _ => Mode::Ranked,
         }),
         limit: Some(args.limit),
-        role: args.role.as_deref().map(speaker).transpose()?,
+        role: args.role,
         tool: args.tool,
         file: args.file,
         since: args.since,
         until: args.until,
         budget: args.budget,
         neighbours: Some(args.neighbours),
-    })
+    }
 }
 
-fn speaker(name: &str) -> Outcome<Speaker> {
-    Speaker::named(name).ok_or_else(|| {
-        let known = Role::ALL.map(Role::name).join(", ");
-        Fault::usage(format!("unknown role: {name:?}; known are {known}"))
-    })
+fn role(name: &str) -> Result<Role, String> {
+    let known = Role::value_variants().iter().map(|role| role.name()).collect::<Vec<_>>().join(", ");
+    Role::from_str(name, false).map_err(|_| format!("unknown role: {name:?}; known are {known}"))
 }

@@ -7,7 +7,7 @@ use super::answers::Answers;
 use super::call::{Call, Desk};
 use super::document::{ROOT, is_in_path};
 use super::problem::{Answer, Problem};
-use super::{stream, tag, take};
+use super::{report, stream, tag, take};
 use crate::fault::Outcome;
 use crate::server::House;
 use axum::Router;
@@ -64,6 +64,9 @@ async fn answer(
     let (mut given, digest) = arguments(&schema, &route, request).await?;
     for (name, value) in &names {
         given.insert(name, &typed(&schema, name, value)?);
+    }
+    if route.has_forms {
+        return report::answer(call, given).await;
     }
     match row.form {
         Some(Form::Bytes(media)) => bytes(row, route, media, call, given).await,

@@ -86,31 +86,6 @@ pub(super) enum State {
     Stopped,
 }
 
-/// What happened in many sessions, as `komado report --json` prints it; docs/report.md has every field.
-#[derive(ToSchema)]
-pub(super) struct Report {
-    /// Its first moment.
-    #[schema(format = DateTime)]
-    from: String,
-    /// The moment at which its time is over.
-    #[schema(format = DateTime)]
-    to: String,
-    utc_offset: String,
-    user: Option<String>,
-    model: Option<String>,
-    sessions_read: u64,
-    entries_read: u64,
-    /// Sessions that could not be read to their end; they are counted up to the damage.
-    unreadable: u64,
-    unreadable_sessions: Vec<String>,
-    /// Sums by day, week, user and model.
-    usage: Option<Value>,
-    /// What people ask, grouped.
-    questions: Option<Value>,
-    /// How well agents do, by model and tool.
-    performance: Option<Value>,
-}
-
 /// A list.
 #[derive(ToSchema)]
 pub(super) struct List {
