@@ -12,7 +12,6 @@ use crate::verb::trust;
 use komado_config::{Config, ConfigError, InFolder, Sources};
 use komado_core::SessionId;
 use komado_core::notation::tamed;
-use komado_core::session::MetaConfig;
 use komado_engine::Engine;
 use komado_ops::{BaseFolder, Context, Operation};
 use komado_store::{FileStore, MemoryStore};
@@ -127,11 +126,6 @@ impl App {
             true => output.json(&mut self.paper),
             false => output.text(&mut self.paper),
         }
-    }
-
-    /// Why a child of a session made with `own` was not started.
-    pub(crate) fn too_deep(&self, own: &MetaConfig, error: komado_engine::Error, flag: Option<u32>) -> Fault {
-        self.config.too_deep(own, &error, flag).map_or_else(|| error.into(), Fault::from)
     }
 
     /// Tells what the store had to put right on the way.

@@ -5,7 +5,7 @@ use crate::fault::{Exit, Fault, Outcome};
 use crate::verb;
 use clap::{Parser, Subcommand};
 use komado_config::InFolder;
-use komado_ops::{edit, session};
+use komado_ops::{edit, session, thread, window};
 
 /// Keeps an LLM agent's conversation inside its window, on disk, and never loses a word.
 ///
@@ -70,6 +70,12 @@ verbs! {
         Truncate => edit::Truncate,
         /// Show a placeholder in place of what an entry says
         Trim => edit::Trim,
+        /// Draw the window and what fills it
+        Context => window::ReadContext,
+        /// Make the view fit its window, or say what would be done
+        Fit => window::Fit,
+        /// Go on from a moment in another thread
+        Fork => thread::Fork,
     }
     modules {
         /// Set system prompt, tools and parameters
@@ -96,20 +102,14 @@ verbs! {
         Show => show,
         /// Read, search or list the outputs that are too long to be shown
         Output => output,
-        /// Draw the window and what fills it
-        Context => context,
         /// Find again what was said, seen by the model or not
         Recall => recall,
         /// Compare what the model saw at two moments
         Diff => diff,
-        /// Go on from a moment in another thread
-        Fork => fork,
         /// Work in child threads: windows inside the window
         Thread => thread,
         /// Check, draw and follow playbooks: the course of a task as a graph
         Playbook => playbook,
-        /// Make the view fit its window, or say what would be done
-        Fit => fit,
         /// Show a summary in place of a span
         Condense => condense,
         /// Take a secret out for good

@@ -1,7 +1,7 @@
 //! The window as a picture: how full it is, and of what.
 
 use crate::paper::{Ink, Paper, number};
-use komado_core::view::Weight;
+use komado_ops::window::Parts;
 
 /// What fills a window, in the order it is drawn.
 const PARTS: [(&str, char, Ink); 7] = [
@@ -15,19 +15,14 @@ const PARTS: [(&str, char, Ink); 7] = [
 ];
 
 /// Tokens of each part, in the order of [`PARTS`].
-pub(crate) fn parts(weight: &Weight) -> [(&'static str, u64); 7] {
-    let [system, user, assistant, tool] = weight.said;
-    let tokens = [weight.setup, weight.above, system, user, assistant, tool, weight.shown];
-    let mut parts = [("", 0); 7];
-    for ((part, (name, ..)), tokens) in parts.iter_mut().zip(PARTS).zip(tokens) {
-        *part = (name, tokens);
-    }
-    parts
+fn tokens(parts: &Parts) -> [u64; 7] {
+    let Parts { setup, above, system, user, assistant, tool, stand_ins } = *parts;
+    [setup, above, system, user, assistant, tool, stand_ins]
 }
 
 /// One line: a bar, the share used, tokens of the window.
-pub(crate) fn line(paper: &Paper, weight: &Weight, window: Option<u32>, cells: usize) -> String {
-    let used = weight.tokens();
+pub(crate) fn line(paper: &Paper, parts: &Parts, window: Option<u32>, cells: usize) -> String {
+    let used = parts.tokens();
     let Some(window) = window.map(u64::from) else {
         return format!("{} tokens; the window is not set", number(used));
     };
@@ -38,7 +33,7 @@ pub(crate) fn line(paper: &Paper, weight: &Weight, window: Option<u32>, cells: u
         p if p >= 80.0 => Ink::Yellow,
         _ => Ink::Green,
     };
-    let bar = bar(paper, weight, window, cells);
+    let bar = bar(paper, parts, window, cells);
     format!("▕{bar}▏ {} {} of {}", paper.ink(ink, &share), number(used), number(window))
 }
 
@@ -56,11 +51,11 @@ pub(crate) fn short(tokens: u64, window: u64, cells: usize) -> String {
 }
 
 /// The bar: a run of cells for each part, then what is free.
-fn bar(paper: &Paper, weight: &Weight, window: u64, cells: usize) -> String {
-    let scale = window.max(weight.tokens()).max(1);
+fn bar(paper: &Paper, parts: &Parts, window: u64, cells: usize) -> String {
+    let scale = window.max(parts.tokens()).max(1);
     let mut drawn = String::new();
     let (mut sum, mut filled) = (0u64, 0usize);
-    for ((_, tokens), (_, cell, ink)) in parts(weight).into_iter().zip(PARTS) {
+    for (tokens, (_, cell, ink)) in tokens(parts).into_iter().zip(PARTS) {
         sum += tokens;
         let upto = (sum as f64 / scale as f64 * cells as f64).round() as usize;
         let run: String = std::iter::repeat_n(cell, upto.saturating_sub(filled)).collect();
@@ -74,13 +69,13 @@ fn bar(paper: &Paper, weight: &Weight, window: u64, cells: usize) -> String {
 }
 
 /// The parts as lines: what, tokens, share of what is used.
-pub(crate) fn legend(paper: &Paper, weight: &Weight) -> Vec<String> {
-    let used = weight.tokens().max(1) as f64;
-    let row = |((name, tokens), (_, cell, ink)): ((&str, u64), (&str, char, Ink))| {
+pub(crate) fn legend(paper: &Paper, parts: &Parts) -> Vec<String> {
+    let used = parts.tokens().max(1) as f64;
+    let row = |(tokens, (name, cell, ink)): (u64, (&str, char, Ink))| {
         let share = 100.0 * tokens as f64 / used;
         format!("  {} {name:<18} {:>12}  {share:>5.1} %", paper.ink(ink, &cell.to_string()), number(tokens))
     };
-    parts(weight).into_iter().zip(PARTS).filter(|((_, tokens), _)| *tokens > 0).map(row).collect()
+    tokens(parts).into_iter().zip(PARTS).filter(|(tokens, _)| *tokens > 0).map(row).collect()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! How results are printed: as lines for people, or as JSON for programs.
 
+mod ask;
 mod change;
 mod journal;
 mod key;
@@ -7,7 +8,9 @@ mod model;
 mod output;
 pub(crate) mod recall;
 mod session;
+pub(crate) mod thread;
 mod user;
+pub(crate) mod window;
 
 use crate::fault::Outcome;
 use crate::paper::Paper;
@@ -22,6 +25,11 @@ pub(crate) trait Render: Serialize {
     fn json(&self, paper: &mut Paper) -> Outcome {
         paper.json(self)
     }
+}
+
+/// `session` or `session/thread`, as a command line takes it.
+fn address(session: &str, thread: &str) -> String {
+    if thread == "root" { session.to_owned() } else { format!("{session}/{thread}") }
 }
 
 /// One line of JSON for each item of a list.

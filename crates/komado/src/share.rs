@@ -1,58 +1,28 @@
-//! A share of a window: in words, and for programs.
+//! A share of a window, in words.
 
 use crate::paper::number;
-use komado_core::journal::Slice;
-use komado_core::share::Protected;
-use komado_engine::share::Portion;
-use serde_json::{Value, json};
+use komado_ops::thread::WindowShare;
 
-/// For programs.
-pub(crate) fn json(portion: &Portion) -> Value {
-    let above = above(portion).map(|(slice, protected)| {
-        json!({
-            "thread": slice.thread.as_str(),
-            "at": slice.at,
-            "window": protected.window,
-            "share": protected.share,
-            "used": protected.used,
-        })
-    });
-    json!({
-        "above": above.collect::<Vec<Value>>(),
-        "own": portion.shares.own,
-        "lent": portion.shares.lent,
-        "owed": portion.shares.owed,
-        "room": portion.room(),
-        "lends": portion.share.lends,
-    })
+/// Which thread has how much, the root first.
+pub(crate) fn line(share: &WindowShare) -> String {
+    let above = share.above.iter().map(|one| format!("{} {}", number(one.share), one.thread));
+    let own = format!("{} own", number(share.own));
+    format!("{}{}", above.chain([own]).collect::<Vec<_>>().join(" + "), moved(share))
 }
 
-/// For people: which thread has how much, the root first.
-pub(crate) fn line(portion: &Portion) -> String {
-    let above =
-        above(portion).map(|(slice, protected)| format!("{} {}", number(protected.share), slice.thread));
-    let own = format!("{} own", number(portion.shares.own));
-    format!("{}{}", above.chain([own]).collect::<Vec<_>>().join(" + "), moved(portion))
-}
-
-/// What the slices take of their shares.
-pub(crate) fn seen(portion: &Portion) -> String {
-    let one = above(portion).map(|(slice, protected)| {
-        format!("{}@{} {} of {}", slice.thread, slice.at, number(protected.used), number(protected.share))
-    });
+/// What is seen of the threads above, of their shares.
+pub(crate) fn seen(share: &WindowShare) -> String {
+    let one = share
+        .above
+        .iter()
+        .map(|one| format!("{}@{} {} of {}", one.thread, one.at, number(one.used), number(one.share)));
     one.collect::<Vec<_>>().join(", ")
 }
 
-/// The threads above, each with its slice.
-fn above(portion: &Portion) -> impl Iterator<Item = (&Slice, &Protected)> {
-    portion.share.slices.iter().zip(&portion.shares.above)
-}
-
 /// What is lent, or owed.
-fn moved(portion: &Portion) -> String {
-    let (lent, owed) = (portion.shares.lent, portion.shares.owed);
-    let lent = (lent > 0).then(|| format!("{} lent", number(lent)));
-    let owed = (owed > 0).then(|| format!("{} owed", number(owed)));
+fn moved(share: &WindowShare) -> String {
+    let lent = (share.lent > 0).then(|| format!("{} lent", number(share.lent)));
+    let owed = (share.owed > 0).then(|| format!("{} owed", number(share.owed)));
     let moved: Vec<String> = lent.into_iter().chain(owed).collect();
     if moved.is_empty() { String::new() } else { format!(" ({})", moved.join(", ")) }
 }
@@ -61,7 +31,8 @@ fn moved(portion: &Portion) -> String {
 mod tests {
     use super::*;
     use komado_core::ThreadId;
-    use komado_core::journal::{Ratio, Share};
+    use komado_core::journal::{Ratio, Share, Slice};
+    use komado_engine::share::Portion;
 
     fn slice(thread: &str, tokens: u32) -> Slice {
         let (thread, ratio) = (ThreadId::new(thread).unwrap(), Ratio::new(0.8).unwrap());
@@ -80,12 +51,12 @@ mod tests {
             held_by: None,
         };
         let portion = Portion::new(share, None);
-        assert_eq!(line(&portion), "20,000 root + 16,000 stelis_1 + 64,000 own (15,000 lent, 1,000 owed)");
-        assert_eq!(seen(&portion), "root@3 5,000 of 20,000, stelis_1@3 17,000 of 16,000");
+        let told = WindowShare::from(&portion);
+        assert_eq!(line(&told), "20,000 root + 16,000 stelis_1 + 64,000 own (15,000 lent, 1,000 owed)");
+        assert_eq!(seen(&told), "root@3 5,000 of 20,000, stelis_1@3 17,000 of 16,000");
         assert_eq!((portion.room(), portion.window()), (78_000, 100_000));
         let small = Portion::new(portion.share.clone(), Some(5_000));
         assert_eq!((small.above(), small.room(), small.window()), (22_000, 0, 5_000));
-        let json = json(&portion);
-        assert_eq!((&json["above"][1]["share"], &json["own"]), (&json!(16_000), &json!(64_000)));
+        assert_eq!((told.above[1].share, told.own), (16_000, 64_000));
     }
 }

@@ -166,7 +166,7 @@ async fn walk(client: &Client, session: &str, output: &str) {
         tool("thread_end", json!({ "thread": thread, "result": "ok", "chronicle": "調べ終えた" })).await;
     assert_eq!(ended["chronicle"]["text"], "調べ終えた");
     tool("thread_resume", json!({ "thread": thread })).await;
-    tool("thread_abort", json!({ "thread": thread, "why": "もういい" })).await;
+    tool("thread_abort", json!({ "thread": thread, "reason": "もういい" })).await;
     let tree = tool("threads", json!({})).await;
     assert!(tree["threads"].as_array().unwrap().iter().any(|one| one["status"] == "aborted"), "{tree}");
     let back = tool("rewind", json!({ "seq": 6 })).await;

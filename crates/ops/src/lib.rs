@@ -12,6 +12,7 @@ pub mod address;
 pub mod arguments;
 pub mod caller;
 pub mod change;
+pub mod choice;
 pub mod clock;
 pub mod context;
 pub mod fault;
@@ -21,9 +22,11 @@ pub mod private;
 pub mod progress;
 pub mod span;
 pub mod stream;
+pub mod usage;
 
 mod list;
 
+pub mod ask;
 pub mod edit;
 pub mod journal;
 pub mod key;
@@ -32,7 +35,9 @@ pub mod output;
 pub mod recall;
 pub mod report;
 pub mod session;
+pub mod thread;
 pub mod user;
+pub mod window;
 
 pub use arguments::Arguments;
 pub use caller::Caller;

@@ -1,7 +1,8 @@
 //! The one list of operations.
 
+use crate::ask::Ask;
 use crate::operation::{Interfaces, Offer, Row};
-use crate::{edit, journal, key, model, output, recall, report, session, user};
+use crate::{edit, journal, key, model, output, recall, report, session, thread, user, window};
 
 /// Every operation, in the order in which interfaces list them.
 pub const ALL: &[Row] = &[
@@ -30,6 +31,25 @@ pub const ALL: &[Row] = &[
     Row::of::<edit::Revert>(),
     Row::of::<edit::Truncate>(),
     Row::of::<edit::Trim>(),
+    Row::of::<window::ReadContext>(),
+    Row::of::<window::Fit>(),
+    Row::of::<window::Plan>(),
+    Row::of::<window::Condense>(),
+    Row::of::<window::Diff>(),
+    Row::of::<thread::ListThreads>(),
+    Row::of::<thread::DrawThreads>(),
+    Row::of::<thread::Fork>(),
+    Row::of::<thread::StartThread>(),
+    Row::of::<thread::TellThread>(),
+    Row::of::<thread::EndThread>(),
+    Row::of::<thread::AbortThread>(),
+    Row::of::<thread::PauseThread>(),
+    Row::of::<thread::ResumeThread>(),
+    Row::of::<thread::BalanceThread>(),
+    Row::of::<thread::ReadChronicle>(),
+    Row::of::<thread::WriteChronicle>(),
+    Row::of::<thread::RunThread>(),
+    Row::of::<Ask>(),
     Row::of::<output::ListOutputs>(),
     Row::of::<output::ReadOutput>(),
     Row::of::<output::ToolOutputCache>(),

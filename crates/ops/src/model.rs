@@ -10,6 +10,6 @@ mod update;
 pub use explain::{ExplainError, Explained, Remedy};
 pub use forget::{ForgetLesson, Forgotten};
 pub use learned::{Learned, ListLessons};
-pub use lesson::{SessionLesson, ModelLesson, ModelOfSession};
+pub use lesson::{ModelLesson, ModelOfSession, SessionLesson};
 pub use list::{ListModels, Model, Price};
 pub use update::{Difference, ModelChange, UpdateModels, Updated};

@@ -30,8 +30,9 @@ impl Trouble {
             Error::Engine(Engine::Unanswered { why: reason, .. }) if is_final(reason) => Self::ForGood(why),
             Error::Engine(Engine::Unanswered { .. } | Engine::Store(_) | Engine::Io(_))
             | Error::Source(source::Error::Away { .. })
-            | Error::Mcp(_)
             | Error::Io(_) => Self::MayPass(why),
+            #[cfg(feature = "mcp")]
+            Error::Mcp(_) => Self::MayPass(why),
             Error::Order(_) => Self::Elsewhere(why),
             _ => Self::ForGood(why),
         }

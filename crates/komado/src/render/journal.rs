@@ -10,7 +10,7 @@ impl Render for Appended {
     fn text(&self, paper: &mut Paper) -> Outcome {
         self.seqs.iter().try_for_each(|seq| paper.line(seq.to_string()))?;
         paper.flush()?;
-        let gauge = gauge::line(paper, &self.weight, self.window, 24);
+        let gauge = gauge::line(paper, &(&self.weight).into(), self.window, 24);
         let role = self.role.map(|role| format!(" {}", role.name())).unwrap_or_default();
         say(format!("@{}{role}: {} tokens  {gauge}", self.seq, number(self.tokens)));
         say(format!("undo: {}", self.undo));

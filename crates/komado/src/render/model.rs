@@ -5,9 +5,7 @@ use crate::fault::Outcome;
 use crate::paper::{Ink, Paper, count, number, say};
 use crate::table::table;
 use komado_ops::Page;
-use komado_ops::model::{
-    Difference, Explained, Forgotten, Learned, Model, ModelChange, Remedy, Updated,
-};
+use komado_ops::model::{Difference, Explained, Forgotten, Learned, Model, ModelChange, Remedy, Updated};
 
 /// So many changes are told one by one.
 const TOLD: usize = 10;

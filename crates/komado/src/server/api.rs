@@ -12,16 +12,13 @@ mod operation;
 mod output;
 pub(crate) mod problem;
 mod report;
-mod search;
 mod shape;
 mod stream;
 mod tag;
 mod take;
 #[cfg(test)]
 mod tests;
-mod thread;
 mod transfer;
-mod view;
 
 use super::House;
 use crate::fault::Outcome;
@@ -82,23 +79,7 @@ pub(crate) fn forget_session(base_dir: &Path, id: &SessionId) -> Outcome {
 /// Every route that is in the document.
 fn routed() -> OpenApiRouter<Arc<House>> {
     OpenApiRouter::with_openapi(Top::openapi())
-        .routes(routes!(thread::list))
-        .routes(routes!(thread::tree))
-        .routes(routes!(thread::start))
-        .routes(routes!(thread::end))
-        .routes(routes!(thread::abort))
-        .routes(routes!(thread::pause))
-        .routes(routes!(thread::resume))
-        .routes(routes!(thread::tell))
-        .routes(routes!(thread::balance))
-        .routes(routes!(thread::chronicle, thread::write_chronicle))
-        .routes(routes!(thread::fork))
-        .routes(routes!(view::context))
-        .routes(routes!(view::plan))
-        .routes(routes!(view::fit))
-        .routes(routes!(view::condense))
         .routes(routes!(output::whole))
-        .routes(routes!(search::diff))
         .routes(routes!(transfer::import))
         .routes(routes!(events::of_session))
         .routes(routes!(events::of_all))

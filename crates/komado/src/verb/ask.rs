@@ -4,20 +4,18 @@
 //! is kept like any other, and the session goes on.
 
 use super::append::read_stdin;
-use super::chat::answer::{Answer, Undo};
+use super::chat::answer::{Answer, Stoppable};
 use super::chat::interrupt::Interrupt;
-use super::chat::talk::{Beginning, Talk};
 use crate::app::App;
 use crate::connect::ModelArgs;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::say;
 use clap::Args as ClapArgs;
 use komado_core::Address;
-use komado_core::message::Call;
-use komado_engine::converse::Conversed;
+use komado_engine::engine::Found;
+use komado_ops::ask::{Ask, Beginning};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
-use serde_json::{Value, json};
 use std::io::{self, IsTerminal};
 
 #[derive(ClapArgs, Debug)]
@@ -39,42 +37,38 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let (address, question) = read(app, &args)?;
-    let is_new = address.is_none();
-    let talk = Talk::open(app, address.as_ref(), args.model.into(), args.beginning)?;
-    if is_new {
-        say(format!("session: {}", talk.name()));
-    }
-    let mut answer = match app.paper.json {
-        true => Answer::for_program(talk.found()),
-        false => Answer::new(talk.found(), Undo::Shell),
+    let (session, thread) = address.map(|address| (address.session, address.thread)).unzip();
+    let begun: fn(&Found) = match session {
+        None => |found| say(format!("session: {}", komado_ops::change::name(found))),
+        Some(_) => |_| (),
     };
-    let asked = talk.ask(app, question, &Interrupt::listen(), &mut answer);
-    let conversed = match asked {
-        Ok(conversed) => conversed,
+    let request = Ask {
+        session: session.map(|session| session.to_string()),
+        thread: thread.flatten().map(|thread| thread.to_string()),
+        question,
+        beginning: args.beginning,
+        model: args.model,
+    };
+    let interrupt = Interrupt::listen();
+    let mut listener = Stoppable::new(Answer::onto(&app.paper), &interrupt, begun);
+    match request.hear(&app.context, &mut listener) {
+        Ok(answered) => {
+            listener.printed?;
+            answered.check()?;
+            app.print(&answered)
+        }
         Err(fault) => {
             // What was printed of the answer stays on its line.
+            let answer = &mut listener.answer;
             answer.end()?;
-            if !answer.is_kept {
-                return Err(fault);
-            }
-            return Err(fault
-                .and(format!("the question is kept: `komado ask --again {}` asks once more", talk.name())));
+            Err(match answer.name().filter(|_| answer.is_kept) {
+                Some(name) => {
+                    fault.and(format!("the question is kept: `komado ask --again {name}` asks once more"))
+                }
+                None => fault,
+            })
         }
-    };
-    answer.own_words(&conversed.turned);
-    answer.end()?;
-    if conversed.gave_up {
-        let turns = conversed.turns;
-        return Err(Fault::new(
-            Exit::Failed,
-            format!("the model called tools for {turns} turns and said nothing"),
-        ));
     }
-    if app.paper.json {
-        return app.paper.json(&row(&talk, &conversed, &answer));
-    }
-    super::chat::tell_open(&talk, &conversed.open);
-    Ok(())
 }
 
 /// Which session, and what is asked.
@@ -136,31 +130,4 @@ fn piped_for(app: &App, word: &str) -> Outcome<Option<String>> {
 
 fn is_session(app: &App, word: &str) -> bool {
     word.parse::<Address>().is_ok_and(|address| app.find(&address).is_ok())
-}
-
-/// The answer for programs.
-pub(super) fn row(talk: &Talk, conversed: &Conversed, answer: &Answer) -> Value {
-    let turned = &conversed.turned;
-    json!({
-        "session": talk.found().session.as_str(),
-        "thread": talk.found().thread.as_str(),
-        "seq": turned.seq,
-        "text": turned.message.words(),
-        "calls": conversed.open.iter().map(call).collect::<Vec<_>>(),
-        "model": turned.reply.model,
-        "usage": turned.reply.usage,
-        "finish": turned.reply.finish,
-        "tokens": answer.tokens,
-        "window": talk.model.window.tokens,
-        "window_from": talk.model.window.told.name(),
-        "turns": conversed.turns,
-        "attempts": conversed.attempts,
-        "edits": answer.edits,
-        "slices": answer.slices,
-        "ours": turned.is_ours,
-    })
-}
-
-fn call(call: &Call) -> Value {
-    json!({ "id": call.id, "name": call.name, "arguments": call.arguments })
 }

@@ -7,22 +7,22 @@ pub(super) mod answer;
 mod command;
 mod input;
 pub(super) mod interrupt;
-pub(super) mod talk;
 
 use crate::app::App;
 use crate::connect::ModelArgs;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::gauge;
 use crate::paper::{Ink, count, say};
-use answer::Answer;
+use crate::render::Render;
+use answer::{Answer, Stoppable, Undo};
 use clap::Args as ClapArgs;
 use command::{Command, Next};
 use input::{Input, Said};
 use interrupt::Interrupt;
 use komado_core::Address;
-use komado_core::message::Call;
+use komado_ops::address::Target;
+use komado_ops::ask::{Beginning, Conversation};
 use komado_store::Mode;
-use talk::{Beginning, Talk};
 
 /// Cells of the gauge in the prompt.
 const CELLS: usize = 10;
@@ -41,7 +41,12 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     if app.paper.json {
         return Err(Fault::usage("chat is for people; `komado ask --json` is for programs"));
     }
-    let mut talk = Talk::open(app, args.address.as_ref(), args.model.into(), args.beginning)?;
+    let mut talk = Conversation::open(
+        &app.context,
+        args.address.as_ref().map(Target::from),
+        args.model.into(),
+        args.beginning,
+    )?;
     let mut input = Input::new(app.context.files.as_ref().map(|_| app.context.config.base_dir.clone()));
     say(format!("{} · {}", talk.name(), talk.model));
     if input.is_terminal() {
@@ -78,7 +83,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 }
 
 /// What one line asks for.
-fn step(app: &mut App, talk: &mut Talk, line: &str) -> Outcome<Next> {
+fn step(app: &mut App, talk: &mut Conversation, line: &str) -> Outcome<Next> {
     match Command::parse(line) {
         None => Ok(Next::Ask(Some(line.trim_start_matches(' ').to_owned()))),
         Some(command) => command?.run(app, talk),
@@ -86,20 +91,19 @@ fn step(app: &mut App, talk: &mut Talk, line: &str) -> Outcome<Next> {
 }
 
 /// Asks, and prints the answer; false when there was none. The conversation goes on all the same.
-fn ask(app: &App, talk: &Talk, interrupt: &Interrupt, question: Option<String>) -> Outcome<bool> {
-    let mut answer = Answer::new(talk.found(), answer::Undo::Slash);
-    match talk.ask(app, question, interrupt, &mut answer) {
-        Ok(conversed) => {
-            answer.own_words(&conversed.turned);
-            answer.end()?;
-            tell_open(talk, &conversed.open);
+fn ask(app: &mut App, talk: &Conversation, interrupt: &Interrupt, question: Option<String>) -> Outcome<bool> {
+    let mut listener = Stoppable::new(Answer::new(Undo::Slash), interrupt, |_| ());
+    match talk.ask(&app.context, question, &mut listener) {
+        Ok(answered) => {
+            listener.printed?;
+            answered.text(&mut app.paper)?;
             Ok(true)
         }
         Err(fault) if fault.is_gone() => Err(fault),
         Err(fault) => {
-            answer.end()?;
+            listener.answer.end()?;
             let _ = crate::fault::report(&fault, false);
-            if answer.is_kept {
+            if listener.answer.is_kept {
                 say("komado: what you said is kept; /again asks once more, /rewind takes it back");
             }
             Ok(false)
@@ -107,23 +111,9 @@ fn ask(app: &App, talk: &Talk, interrupt: &Interrupt, question: Option<String>) 
     }
 }
 
-/// Says which calls wait, and how they are answered.
-pub(super) fn tell_open(talk: &Talk, open: &[Call]) {
-    for call in open {
-        say(format!("⋯ the model waits for {}({}), {}", call.name, call.arguments, call.id));
-    }
-    if let Some(first) = open.first() {
-        let name = talk.name();
-        say(format!(
-            "answer with: komado append {name} --role tool --call {} \"…\"; then: komado ask --again {name}",
-            first.id
-        ));
-    }
-}
-
 /// The prompt: how full the window is. Plain, and in colour.
-fn prompt(app: &App, talk: &Talk) -> Outcome<(String, String)> {
-    let thread = app.context.engine.open(&talk.found().session, &talk.found().thread, Mode::Read)?;
+fn prompt(app: &App, talk: &Conversation) -> Outcome<(String, String)> {
+    let thread = app.context.engine.open(&talk.found.session, &talk.found.thread, Mode::Read)?;
     let budget = app.models().budget(&thread, &talk.model)?;
     let tokens = thread.view().tokens();
     let raw = gauge::short(tokens, budget.room + budget.above, CELLS);

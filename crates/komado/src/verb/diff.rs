@@ -1,56 +1,37 @@
-//! `komado diff`: what the model no longer sees, and what it sees instead.
+//! `komado diff`: two moments by their addresses.
 
 use crate::app::App;
 use crate::fault::{Fault, Outcome};
-use crate::paper::{Ink, number, say};
 use clap::Args as ClapArgs;
-use komado_core::{Address, notation};
-use komado_engine::diff::{Change, diff};
-use komado_store::Mode;
-use serde_json::json;
+use komado_core::Address;
+use komado_engine::engine::Found;
+use komado_ops::address::AtSession;
+use komado_ops::window::Diff;
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// The earlier moment, SESSION@SEQ
-    pub(crate) before: Address,
+    before: Address,
     /// The later moment; now when left out
-    pub(crate) after: Option<Address>,
+    after: Option<Address>,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
-    let a = app.find(&args.before)?;
-    let b = match &args.after {
-        Some(address) => app.find(address)?,
-        None => komado_engine::engine::Found { seq: None, ..a.clone() },
-    };
-    if a.session != b.session {
+    let before = app.find(&args.before)?;
+    let after = args.after.as_ref().map(|address| app.find(address)).transpose()?;
+    if after.as_ref().is_some_and(|after| after.session != before.session) {
         return Err(Fault::usage("two sessions share nothing to compare; name two moments of one"));
     }
-    let (old, new) = (
-        app.context.engine.open(&a.session, &a.thread, Mode::Read)?,
-        app.context.engine.open(&b.session, &b.thread, Mode::Read)?,
-    );
-    let (before, after) =
-        (old.view_at(a.seq.unwrap_or(old.last()))?, new.view_at(b.seq.unwrap_or(new.last()))?);
-    let shared = old.shared_with(&new)?;
-    let width = if app.paper.json { usize::MAX } else { app.paper.width.saturating_sub(2) };
-    for change in diff((&before, old.source()), (&after, new.source()), shared)? {
-        let (sign, ink, item, source) = match change {
-            Change::Gone(item) => ("-", Ink::Red, item, old.source()),
-            Change::New(item) => ("+", Ink::Green, item, new.source()),
-        };
-        let text = notation::item(&item, source, width)?;
-        if app.paper.json {
-            let kind = if sign == "-" { "gone" } else { "new" };
-            app.paper
-                .json(&json!({ "change": kind, "seq": item.seq, "tokens": item.tokens, "text": text }))?;
-        } else {
-            let line = app.paper.ink(ink, &format!("{sign} {text}"));
-            app.paper.line(line)?;
-        }
-    }
-    if !app.paper.json {
-        say(format!("{} → {} tokens", number(before.tokens()), number(after.tokens())));
-    }
-    Ok(())
+    let columns = app.paper.width.saturating_sub(2);
+    app.show(Diff {
+        at: AtSession { session: Some(before.session.to_string()) },
+        from: moment(&before),
+        to: after.as_ref().map(moment),
+        columns: (!app.paper.json).then(|| u32::try_from(columns).unwrap_or(u32::MAX)),
+    })
+}
+
+fn moment(found: &Found) -> String {
+    let at = found.seq.map(|seq| format!("@{seq}")).unwrap_or_default();
+    format!("{}{at}", found.thread)
 }

@@ -9,9 +9,10 @@ use crate::table::table;
 use clap::Args as ClapArgs;
 use komado_config::Config;
 use komado_core::Meter;
-use komado_core::budget::{Budget, Preset};
+use komado_core::budget::Budget;
 use komado_engine::fit::Ladder;
 use komado_engine::replay::{Replay, Report};
+use komado_ops::window::PresetName;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -26,14 +27,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     window: u32,
     /// The rule by which the window is kept: komado, seed000, seed001 or seed002; else as the settings say
-    #[arg(long, value_parser = super::fit::preset)]
-    preset: Option<Preset>,
+    #[arg(long)]
+    preset: Option<PresetName>,
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let files = talks::list(&args.files)?;
     let meter = Meter::named(&app.context.config.meter).unwrap_or(Meter::O200k);
-    let budget = app.context.config.budget(args.preset, args.window, None);
+    let budget = app.context.config.budget(args.preset.map(|preset| preset.0), args.window, None);
     let (mut reports, mut faults) = (Vec::new(), Vec::new());
     for (path, report) in replay_all(&app.context.config, &files, &budget, meter) {
         match report {

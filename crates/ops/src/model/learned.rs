@@ -39,7 +39,9 @@ impl Operation for ListLessons {
 /// Every lesson. One that cannot be read teaches nothing, and can be forgotten all the same.
 pub(super) fn all(context: &Context) -> Outcome<Vec<Learned>> {
     let lessons = context.engine.store().lessons()?.into_iter();
-    let read =
-        |(about, text): (String, String)| Learned { about, lesson: serde_json::from_str(&text).unwrap_or_default() };
+    let read = |(about, text): (String, String)| Learned {
+        about,
+        lesson: serde_json::from_str(&text).unwrap_or_default(),
+    };
     Ok(lessons.map(read).collect())
 }

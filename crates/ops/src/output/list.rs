@@ -53,7 +53,9 @@ impl Operation for ListOutputs {
                 continue;
             }
             let Entry::Message(message, _) = thread.record(seq)?.entry else { continue };
-            let Some(ToolOutcome { name, output_ref: Some(output), .. }) = message.outcome() else { continue };
+            let Some(ToolOutcome { name, output_ref: Some(output), .. }) = message.outcome() else {
+                continue;
+            };
             let OutputRef { id, byte_size, line_count } = output.clone();
             outputs.push(Output { ref_id: id, byte_size, line_count, tool: name.clone(), seq });
         }

@@ -42,7 +42,9 @@ impl Operation for Recall {
         match (&session, &thread, user) {
             (None, None, None) if has_default => {}
             (None, None, user) => return look(context, &everywhere(context, user)?, &search),
-            (_, _, Some(_)) => return Err(Fault::usage("user goes with a search over sessions; leave session out")),
+            (_, _, Some(_)) => {
+                return Err(Fault::usage("user goes with a search over sessions; leave session out"));
+            }
             _ => {}
         }
         look(context, &[scope(context, &AtMoment { session, thread, seq: None })?], &search)

@@ -1,34 +1,11 @@
-//! The list of tools, and what each of them is made of.
-//!
-//! A tool is a type: its fields are the arguments, their doc comments the words in the schema. Fields that are not there are
-//! refused by name.
+//! The tools: the operations that are offered over MCP, each by its name and with the schema of its type.
 
-use super::desk::Desk;
 use super::effect::hints;
-use super::{reading, threads, writing};
 use crate::fault::{Exit, Fault, Outcome};
-use komado_ops::{Effect, Missing, Naming, Reader};
-use rmcp::handler::server::common::schema_for_type;
+use komado_ops::{Context, Missing, Reader, Row};
 use rmcp::model::{JsonObject, Tool};
-use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
-
-/// What a client may ask for.
-pub(super) trait Errand: DeserializeOwned + JsonSchema + 'static {
-    /// The verb's name.
-    const NAME: &'static str;
-    /// The same, for people.
-    const TITLE: &'static str;
-    /// What it does, for the model that chooses.
-    const ABOUT: &'static str;
-    /// What it does to a session.
-    const EFFECT: Effect;
-
-    /// Does it.
-    fn run(self, desk: &Desk) -> Outcome<Answer>;
-}
 
 /// What a tool gives back: words, and the same for programs.
 #[derive(Clone, PartialEq, Debug)]
@@ -39,85 +16,23 @@ pub(super) struct Answer {
     pub(super) value: Value,
 }
 
-impl Answer {
-    /// What says the same to both.
-    pub(super) fn of(value: Value) -> Self {
-        Self { text: value.to_string(), value }
-    }
-}
-
-/// A tool, ready to be listed and called.
-#[derive(Clone, Copy)]
-pub(super) struct Row {
-    /// Its name.
-    pub(super) name: &'static str,
-    /// Its definition.
-    pub(super) tool: fn() -> Tool,
-    /// Calls it.
-    pub(super) call: fn(JsonObject, &Desk) -> Outcome<Answer>,
-}
-
-impl Row {
-    const fn of<E: Errand>() -> Self {
-        Self { name: E::NAME, tool: define::<E>, call: call::<E> }
-    }
-}
-
-/// Every tool, in the order in which they are listed.
-pub(super) const ALL: [Row; 10] = [
-    Row::of::<reading::Context>(),
-    Row::of::<threads::Threads>(),
-    Row::of::<writing::Condense>(),
-    Row::of::<writing::Fit>(),
-    Row::of::<threads::Fork>(),
-    Row::of::<threads::ThreadStart>(),
-    Row::of::<threads::ThreadTell>(),
-    Row::of::<threads::ThreadEnd>(),
-    Row::of::<threads::ThreadAbort>(),
-    Row::of::<threads::ThreadResume>(),
-];
-
-fn define<E: Errand>() -> Tool {
-    let mut schema = schema_for_type::<E>().as_ref().clone();
-    // The type's own name and comment say nothing that the tool's do not.
-    schema.remove("title");
-    schema.remove("description");
-    Tool::new(E::NAME, E::ABOUT, schema).with_title(E::TITLE).with_annotations(hints(E::EFFECT, E::TITLE))
-}
-
-fn call<E: Errand>(given: JsonObject, desk: &Desk) -> Outcome<Answer> {
-    // An argument that is null is one that was left out.
-    let given: JsonObject = given.into_iter().filter(|(_, value)| !value.is_null()).collect();
-    let errand: E = serde_json::from_value(Value::Object(given))
-        .map_err(|error| Fault::input(format!("the arguments of {} cannot be taken: {error}", E::NAME)))?;
-    errand.run(desk)
+/// The operations that are offered as tools.
+fn operations() -> impl Iterator<Item = &'static Row> {
+    komado_ops::ALL.iter().filter(|row| row.interfaces.mcp.get().is_some())
 }
 
 /// Every tool.
 pub(super) fn all() -> Vec<Tool> {
-    ALL.iter().map(|row| (row.tool)()).chain(operations().map(described)).collect()
+    operations().map(described).collect()
 }
 
-/// Finds a tool; it is called with arguments.
-pub(super) fn find(name: &str) -> Option<impl FnOnce(JsonObject, &Desk) -> Outcome<Answer> + Send + use<>> {
-    let operation = operations().find(|row| row.name == name);
-    let errand = ALL.iter().find(|row| row.name == name);
-    (operation.is_some() || errand.is_some()).then_some(move |given: JsonObject, desk: &Desk| {
-        match (operation, errand) {
-            (Some(row), _) => operate(row, given, desk),
-            (None, Some(row)) => (row.call)(given, desk),
-            (None, None) => Err(Fault::usage("there is no such tool")),
-        }
-    })
-}
-
-/// The operations that are offered as tools.
-fn operations() -> impl Iterator<Item = &'static komado_ops::Row> {
-    komado_ops::ALL.iter().filter(|row| row.interfaces.mcp.get().is_some())
+/// The tool of a name.
+pub(super) fn find(name: &str) -> Option<&'static Row> {
+    operations().find(|row| row.name == name)
 }
 
 /// An operation as a tool: its schema is that of its type.
-fn described(row: &komado_ops::Row) -> Tool {
+fn described(row: &Row) -> Tool {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let mut schema = (row.request)(&mut settings.into_generator()).to_value();
     let Some(fields) = schema.as_object_mut() else { return Tool::default() };
@@ -130,18 +45,16 @@ fn described(row: &komado_ops::Row) -> Tool {
         .with_annotations(hints(row.effect, row.title))
 }
 
-/// Runs an operation for a client.
-fn operate(row: &komado_ops::Row, given: JsonObject, desk: &Desk) -> Outcome<Answer> {
-    let naming = Naming::Prefix { default: desk.named.clone() };
-    let context = desk.app.context.of(desk.guest.clone(), naming);
+/// Calls a tool.
+pub(super) fn call(row: &Row, given: JsonObject, context: &Context) -> Outcome<Answer> {
     let answer =
-        row.call(given.into(), &context, Reader::Model, |_| Ok(None)).map_err(|fault| told(row, fault))?;
+        row.call(given.into(), context, Reader::Model, |_| Ok(None)).map_err(|fault| told(row, fault))?;
     let value: Value = serde_json::from_str(&answer.json)?;
     Ok(Answer { text: answer.text.unwrap_or(answer.json), value })
 }
 
 /// A failure in the words of this interface.
-fn told(row: &komado_ops::Row, fault: Fault) -> Fault {
+fn told(row: &Row, fault: Fault) -> Fault {
     match (fault.what_is_missing(), fault.exit()) {
         (Some(Missing::Session(_)), _) => fault.and("`sessions` lists them".to_owned()),
         (_, Exit::Malformed) => {
@@ -156,7 +69,7 @@ mod tests {
     use super::super::{prompt, resource};
     use super::*;
     use crate::app::{App, Options};
-    use crate::server::Caller;
+    use komado_ops::{Caller, Naming};
     use serde_json::json;
     use std::collections::{BTreeSet, HashSet};
 
@@ -192,14 +105,13 @@ mod tests {
     #[test]
     fn a_session_of_one_guest_is_not_there_for_another_whatever_the_tool() {
         let dir = tempfile::tempdir().unwrap();
-        let desk = |user: &str| Desk {
-            app: app(dir.path()).shared(),
-            guest: Caller { key: Some(user.into()), user: Some(user.into()), ..Caller::default() },
-            named: None,
-        };
-        let (ann, bob) = (desk("ann"), desk("bob"));
-        let run = |desk: &Desk, name: &str, given: Value| {
-            find(name).unwrap()(given.as_object().unwrap().clone(), desk)
+        let app = app(dir.path());
+        let of = |caller: Caller| app.context.of(caller, Naming::Prefix { default: None });
+        let user =
+            |user: &str| Caller { key: Some(user.into()), user: Some(user.into()), ..Caller::default() };
+        let (ann, bob) = (of(user("ann")), of(user("bob")));
+        let run = |context: &Context, name: &str, given: Value| {
+            call(find(name).unwrap(), given.as_object().unwrap().clone(), context)
         };
         assert!(run(&ann, "new", json!({ "user": "bob", "window": 4000 })).is_err());
         let made = run(&ann, "new", json!({ "window": 4000 })).unwrap();
@@ -210,7 +122,7 @@ mod tests {
             if given.contains_key("session") {
                 given.insert("session".into(), json!(hers));
             }
-            let said = find(&tool.name).unwrap()(given, &bob);
+            let said = call(find(&tool.name).unwrap(), given, &bob);
             let text = match &said {
                 Ok(answer) => format!("{} {}", answer.text, answer.value),
                 Err(fault) => fault.message().to_owned(),
@@ -226,8 +138,8 @@ mod tests {
         assert_eq!(run(&ann, "recall", json!({ "query": "secret" })).unwrap().value["items"][0]["seq"], 1);
         // A session that the key lists is searched, too, with a user of one's own or without.
         for user in [Some("bob".to_owned()), None] {
-            let guest = Caller { user, sessions: vec!["gone".into(), hers.clone()], ..bob.guest.clone() };
-            let listed = Desk { guest, app: app(dir.path()).shared(), named: None };
+            let sessions = vec!["gone".into(), hers.clone()];
+            let listed = of(Caller { user, sessions, ..bob.caller.clone() });
             let wide = run(&listed, "recall", json!({ "query": "secret" })).unwrap();
             assert_eq!(wide.value["items"].as_array().unwrap().len(), 1);
             assert_eq!(wide.value["items"][0]["session"], hers);

@@ -1,15 +1,17 @@
 //! What is heard while a question is answered: the model's words for standard output, the rest for the person.
 
+use super::interrupt::{Interrupt, Watch};
 use crate::fault::{Fault, Outcome};
 use crate::paper::{Ink, Paper, number, say};
-use crate::verb::{change, fit};
-use komado_core::message::Message;
+use crate::render::window::{edit_line, slices_line};
 use komado_core::notation::shown;
 use komado_engine::engine::Found;
-use komado_engine::fit::{Done, Fitted};
-use komado_engine::turn::{Hint, News, Turned, When};
-use komado_provider::Event;
-use serde_json::Value;
+use komado_engine::fit::Fitted;
+use komado_engine::turn::{Hint, News, When};
+use komado_ops::ask::{Answered, Listener};
+use komado_ops::change;
+use komado_ops::window::{MadeEdit, Recut};
+use komado_provider::{Cancel, Event};
 use std::io::{self, IsTerminal, Write};
 
 /// How an undo is spelled.
@@ -23,7 +25,8 @@ pub(crate) enum Undo {
 
 /// Listens, and prints what is heard.
 pub(crate) struct Answer {
-    found: Found,
+    /// Where it is, once that is known.
+    found: Option<Found>,
     undo: Undo,
     paper: Paper,
     /// Standard output is a terminal, which must not be given its codes by a model.
@@ -35,21 +38,15 @@ pub(crate) struct Answer {
     at_start: bool,
     /// What went wrong with printing.
     fault: Option<Fault>,
-    /// Edits that were made, as `komado fit --json` tells them.
-    pub(crate) edits: Vec<Value>,
-    /// Slices of the threads above that were cut anew, told alike.
-    pub(crate) slices: Vec<Value>,
-    /// Tokens of the view when all was said.
-    pub(crate) tokens: u64,
     /// True when the question is in the journal.
     pub(crate) is_kept: bool,
 }
 
 impl Answer {
-    /// Listens to a conversation in `found`.
-    pub(crate) fn new(found: &Found, undo: Undo) -> Self {
+    /// Listens for a person.
+    pub(crate) fn new(undo: Undo) -> Self {
         Self {
-            found: found.clone(),
+            found: None,
             undo,
             paper: Paper::new(false),
             is_terminal: io::stdout().is_terminal(),
@@ -57,18 +54,30 @@ impl Answer {
             thinking: false,
             at_start: true,
             fault: None,
-            edits: Vec::new(),
-            slices: Vec::new(),
-            tokens: 0,
             is_kept: false,
         }
     }
 
     /// The same, for a program: words are not printed as they come.
-    pub(crate) fn for_program(found: &Found) -> Self {
-        let mut answer = Self::new(found, Undo::Shell);
+    fn for_program() -> Self {
+        let mut answer = Self::new(Undo::Shell);
         (answer.paper.json, answer.shows_thoughts) = (true, false);
         answer
+    }
+
+    /// Listens for the reader of `paper`.
+    pub(crate) fn onto(paper: &Paper) -> Self {
+        if paper.json { Self::for_program() } else { Self::new(Undo::Shell) }
+    }
+
+    /// Listens to a conversation in `found` from now on.
+    pub(crate) fn begin(&mut self, found: &Found) {
+        self.found = Some(found.clone());
+    }
+
+    /// The thread's name on the command line, once it is known.
+    pub(crate) fn name(&self) -> Option<String> {
+        self.found.as_ref().map(change::name)
     }
 
     /// Hears news.
@@ -107,20 +116,16 @@ impl Answer {
             self.tell(&format!("no summary: {why}"));
         }
         if let Some(cut) = &fitted.share {
-            self.slices.push(fit::slices_json(cut));
-            self.tell(&fit::slices_line(cut));
+            self.tell(&slices_line(&Recut::from(cut)));
         }
+        let Some(found) = self.found.clone() else { return };
         for done in &fitted.done {
-            self.edits.push(fit::edit_json(&self.found, done));
-            let line = format!("{}; undo: {}", fit::line(done), self.undo(done));
-            self.tell(&line);
-        }
-    }
-
-    fn undo(&self, done: &Done) -> String {
-        match self.undo {
-            Undo::Slash => format!("/revert @{}", done.seq),
-            Undo::Shell => format!("komado revert {}@{}", change::name(&self.found), done.seq),
+            let edit = MadeEdit::of(&found, done);
+            let undo = match self.undo {
+                Undo::Slash => format!("/revert @{}", edit.seq),
+                Undo::Shell => edit.undo.clone(),
+            };
+            self.tell(&format!("{}; undo: {undo}", edit_line(&edit)));
         }
     }
 
@@ -183,22 +188,21 @@ impl Answer {
     }
 
     /// Prints an answer that no model gave, and says so; says also of one that was cut.
-    pub(crate) fn own_words(&mut self, turned: &Turned) {
-        if turned.is_ours {
+    pub(crate) fn own_words(&mut self, answered: &Answered) {
+        if answered.ours {
             self.tell("no model said this; komado did, because the request stayed too large");
-            self.print(&turned.message.words());
+            self.print(&answered.text);
         }
-        if let Some(words) = refusal(&turned.message) {
+        if let Some(words) = &answered.refusal {
             self.tell("the model declines:");
-            self.print(&words);
+            self.print(words);
         }
-        let silent = turned.message.words().trim().is_empty() && turned.message.calls().next().is_none();
-        match turned.reply.finish.as_str() {
+        match answered.finish.as_str() {
             "length" => self.tell(
                 "the answer is cut: the model came to the longest answer allowed, or to the end of its window",
             ),
             "content_filter" => self.tell("the provider's filter ended the answer"),
-            finish if silent => self.tell(&format!("the model said nothing ({finish})")),
+            finish if answered.is_silent() => self.tell(&format!("the model said nothing ({finish})")),
             _ => {}
         }
     }
@@ -211,8 +215,49 @@ impl Answer {
     }
 }
 
-/// The words with which a model of OpenAI declines; they stand beside the answer.
-fn refusal(message: &Message) -> Option<String> {
-    let extra: serde_json::Value = serde_json::from_str(message.extra.as_ref()?.json.get()).ok()?;
-    extra.get("refusal")?.as_str().map(str::to_owned)
+/// An answer that Ctrl-C stops.
+pub(crate) struct Stoppable<'a> {
+    pub(crate) answer: Answer,
+    /// What went wrong with printing the whole of it.
+    pub(crate) printed: Outcome,
+    interrupt: &'a Interrupt,
+    watch: Option<Watch<'a>>,
+    /// Says where it is, as it begins.
+    begun: fn(&Found),
+}
+
+impl<'a> Stoppable<'a> {
+    /// `answer`, which `interrupt` stops.
+    pub(crate) fn new(answer: Answer, interrupt: &'a Interrupt, begun: fn(&Found)) -> Self {
+        Self { answer, printed: Ok(()), interrupt, watch: None, begun }
+    }
+}
+
+impl Listener for Stoppable<'_> {
+    fn begun(&mut self, found: &Found) {
+        (self.begun)(found);
+        self.answer.begin(found);
+    }
+
+    fn kept(&mut self) {
+        self.answer.is_kept = true;
+    }
+
+    fn news(&mut self, news: News<'_>) {
+        self.answer.take(news);
+    }
+
+    fn answered(&mut self, answered: &Answered) {
+        self.answer.own_words(answered);
+        self.printed = self.answer.end();
+    }
+
+    fn cancel(&mut self) -> Cancel {
+        // The watch before it ends first: it would take this one along.
+        self.watch = None;
+        let watch = self.interrupt.watch();
+        let cancel = watch.cancel();
+        self.watch = Some(watch);
+        cancel
+    }
 }

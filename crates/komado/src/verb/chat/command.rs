@@ -1,16 +1,17 @@
 //! Slash commands: each is the verb of the same name, on the session at hand.
 
-use super::talk::Talk;
 use crate::app::App;
 use crate::cli;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::say;
-use crate::verb::fit;
+use crate::render::Render;
 use komado_core::journal::Entry;
 use komado_core::suggest::nearest_name;
 use komado_core::{Role, Seq};
 use komado_engine::Thread;
 use komado_engine::model::ModelChoice;
+use komado_ops::ask::Conversation;
+use komado_ops::window::condense_now;
 use komado_store::Mode;
 
 /// Every command: name, what follows it, what it does.
@@ -77,7 +78,7 @@ impl Command {
     }
 
     /// Does it.
-    pub(crate) fn run(&self, app: &mut App, talk: &mut Talk) -> Outcome<Next> {
+    pub(crate) fn run(&self, app: &mut App, talk: &mut Conversation) -> Outcome<Next> {
         let name = talk.name();
         let at = |seq: Seq| format!("{name}@{seq}");
         match self.name {
@@ -86,13 +87,9 @@ impl Command {
             "/help" => help(app)?,
             "/model" => self.model(app, talk)?,
             "/condense" => {
-                let model = &talk.model;
-                fit::condense_now(
-                    app,
-                    talk.found(),
-                    |app, thread| Ok(app.models().budget(thread, model)?),
-                    &talk.choice,
-                )?;
+                let budget = |thread: &Thread<'_>| Ok(app.models().budget(thread, &talk.model)?);
+                let written = condense_now(&app.context, &talk.found, budget, &talk.choice)?;
+                written.fitted.text(&mut app.paper)?;
             }
             "/context" => {
                 let window = app.models().our_window(&talk.model)?.to_string();
@@ -116,7 +113,7 @@ impl Command {
     }
 
     /// The entry a command is about: the one named, or the one that is meant when none is.
-    fn seq(&self, app: &App, talk: &Talk) -> Outcome<Seq> {
+    fn seq(&self, app: &App, talk: &Conversation) -> Outcome<Seq> {
         let wrong = || {
             let form = if self.name == "/rewind" { "a number of questions, or @SEQ" } else { "@SEQ" };
             Fault::usage(format!("{} takes {form}, not {:?}; /log lists the entries", self.name, self.rest))
@@ -124,7 +121,7 @@ impl Command {
         if let Some(seq) = self.rest.strip_prefix('@') {
             return seq.parse().map_err(|_| wrong());
         }
-        let thread = app.context.engine.open(&talk.found().session, &talk.found().thread, Mode::Read)?;
+        let thread = app.context.engine.open(&talk.found.session, &talk.found.thread, Mode::Read)?;
         let (count, is_bare) = match self.rest.as_str() {
             "" => (1, true),
             number => (number.parse::<usize>().map_err(|_| wrong())?, false),
@@ -148,9 +145,9 @@ impl Command {
         found.ok_or_else(|| Fault::new(Exit::Refused, format!("{what}: {} has nothing to do", self.name)))
     }
 
-    fn model(&self, app: &App, talk: &mut Talk) -> Outcome {
+    fn model(&self, app: &App, talk: &mut Conversation) -> Outcome {
         if !self.rest.is_empty() {
-            let own = app.context.session(&talk.found().session)?.meta.config;
+            let own = app.context.session(&talk.found.session)?.meta.config;
             // A window that was given was given for the model before.
             let choice = ModelChoice { model: Some(self.rest.clone()), window: None, ..talk.choice.clone() };
             let provider = talk.choice.provider.clone();

@@ -56,7 +56,7 @@ impl<'p> Screen<'p> {
             return Ok(());
         }
         let cells = self.paper.width.saturating_sub(52).clamp(10, 60);
-        let gauge = gauge::line(self.paper, weight, Some(self.window), cells);
+        let gauge = gauge::line(self.paper, &weight.into(), Some(self.window), cells);
         let turn = format!("turn {n:>4}");
         if !self.live {
             return self.paper.line(format!("{turn}  {gauge}"));

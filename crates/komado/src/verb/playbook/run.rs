@@ -12,12 +12,12 @@ use crate::connect::ModelArgs;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::kit;
 use crate::paper::{number, say};
-use crate::verb::chat::answer::{Answer as Printed, Undo};
+use crate::verb::chat::answer::Answer as Printed;
 use crate::verb::chat::interrupt::Interrupt;
-use crate::verb::chat::talk::{Beginning, Talk};
 use clap::Args as ClapArgs;
 use komado_agent::Error;
 use komado_agent::handler::{self, Brief};
+use komado_agent::mind::of;
 use komado_agent::playbook::{self, Audience, Ended, Playbook, Solo};
 use komado_agent::progress::Order;
 use komado_agent::tools::{Answer, Toolbox};
@@ -28,6 +28,9 @@ use komado_engine::Error as EngineError;
 use komado_engine::model::{ModelChoice, SCRIPTED_TOOL_WINDOW};
 use komado_engine::turn::News;
 use komado_engine::window::{Told, Window};
+use komado_ops::address::Target;
+use komado_ops::ask::{Beginning, Conversation};
+use komado_ops::thread::spawn_settings;
 use komado_provider::Cancel;
 use komado_store::Mode;
 use serde_json::{Map, Value, json};
@@ -72,7 +75,12 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let named =
         named.map(|folder| kit::tools(app, &folder, &cancel).map(|tools| (folder, tools))).transpose()?;
     let choice = ModelChoice { scripted_window: Some(SCRIPTED_TOOL_WINDOW), ..args.model.into() };
-    let talk = Talk::open(app, args.session.as_ref(), choice, Beginning::default())?;
+    let talk = Conversation::open(
+        &app.context,
+        args.session.as_ref().map(Target::from),
+        choice,
+        Beginning::default(),
+    )?;
     if args.session.is_none() {
         say(format!("session: {}", talk.name()));
     }
@@ -93,16 +101,22 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 }
 
 /// A folder of the session's own, and the tools in it.
-fn in_own_folder(app: &App, talk: &Talk, cancel: &Cancel) -> Outcome<(PathBuf, Toolbox)> {
-    let folder = kit::folder::own(app, &talk.found().session, |_| Ok(()))?;
+fn in_own_folder(app: &App, talk: &Conversation, cancel: &Cancel) -> Outcome<(PathBuf, Toolbox)> {
+    let folder = kit::folder::own(app, &talk.found.session, |_| Ok(()))?;
     let tools = kit::tools(app, &folder, cancel)?;
     Ok((folder, tools))
 }
 
 /// Says the first words and notes what was given, in one write, unless that was done; gives all variables, also those that
 /// were given to the process that began.
-fn begin(app: &App, talk: &Talk, setup: &Setup, text: &str, given: Given) -> Outcome<Map<String, Value>> {
-    let mut root = app.context.open(talk.found(), Mode::Write)?;
+fn begin(
+    app: &App,
+    talk: &Conversation,
+    setup: &Setup,
+    text: &str,
+    given: Given,
+) -> Outcome<Map<String, Value>> {
+    let mut root = app.context.open(&talk.found, Mode::Write)?;
     let before = Given::of(&root)?;
     let is_silent = text.trim().is_empty();
     if before.is_some() && !is_silent {
@@ -112,7 +126,7 @@ fn begin(app: &App, talk: &Talk, setup: &Setup, text: &str, given: Given) -> Out
         root.set_up(setup.clone())?;
     } else {
         // Whoever worked on it may have been killed before it could say what it took.
-        app.context.engine.recount(&talk.found().session)?;
+        app.context.engine.recount(&talk.found.session)?;
     }
     let mut now = given.after(before.clone().unwrap_or_default());
     let title = text.lines().next().unwrap_or_default();
@@ -128,28 +142,28 @@ fn begin(app: &App, talk: &Talk, setup: &Setup, text: &str, given: Given) -> Out
 
 fn follow(
     app: &App,
-    talk: &Talk,
+    talk: &Conversation,
     playbook: &Playbook,
     vars: &Map<String, Value>,
     tools: &mut Toolbox,
     cancel: &Cancel,
 ) -> Outcome<Ended> {
-    let spawn = |own: &_, window| app.spawn_settings(own, window);
-    let mut mind = app.mind(&talk.model, talk.choice.clone(), &spawn);
-    let printed = match app.paper.json {
-        true => Printed::for_program(talk.found()),
-        false => Printed::new(talk.found(), Undo::Shell),
+    let spawn = |own: &_, window| {
+        spawn_settings(&app.context, own, window).map_err(of("the settings of child threads"))
     };
+    let mut mind = app.mind(&talk.model, talk.choice.clone(), &spawn);
+    let mut printed = Printed::onto(&app.paper);
+    printed.begin(&talk.found);
     let mut screen = Screen { printed, is_quiet: app.paper.json };
     let limits = app.context.config.agent.limits;
     let mut hands = Solo::new(&mut mind, tools, limits, cancel.clone(), &mut screen);
-    let ended = playbook::run(playbook, &talk.found().session, vars, &mut hands);
+    let ended = playbook::run(playbook, &talk.found.session, vars, &mut hands);
     screen.printed.end()?;
     ended.map_err(|error| with_way_out(error, talk))
 }
 
 /// What went wrong. A window that is nobody's limit may be made larger.
-fn with_way_out(error: Error, talk: &Talk) -> Fault {
+fn with_way_out(error: Error, talk: &Conversation) -> Fault {
     let is_tight = matches!(error, Error::Engine(EngineError::TooMuch(_)));
     let Window { tokens, told } = talk.model.window;
     let fault = fault(error);
@@ -160,8 +174,8 @@ fn with_way_out(error: Error, talk: &Talk) -> Fault {
 }
 
 /// Ends the session as the playbook says.
-fn end(app: &App, talk: &Talk, ended: &Ended) -> Outcome {
-    let session = &talk.found().session;
+fn end(app: &App, talk: &Conversation, ended: &Ended) -> Outcome {
+    let session = &talk.found.session;
     match ended.is_good {
         true => app.context.engine.complete(session, Some(ended.result.clone()))?,
         false => app.context.engine.fail(session, &ended.result)?,
@@ -178,10 +192,10 @@ fn fault(error: Error) -> Fault {
     }
 }
 
-fn tell(app: &mut App, talk: &Talk, ended: &Ended) -> Outcome {
+fn tell(app: &mut App, talk: &Conversation, ended: &Ended) -> Outcome {
     if app.paper.json {
         app.paper.json(&json!({
-            "session": talk.found().session.as_str(),
+            "session": talk.found.session.as_str(),
             "node": ended.node,
             "status": if ended.is_good { "completed" } else { "failed" },
             "result": ended.result,

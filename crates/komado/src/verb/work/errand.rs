@@ -8,6 +8,7 @@ use crate::thrift;
 use crate::verb::playbook::right;
 use crate::verb::task::fault;
 use komado_agent::handler::{self, Brief, Kit, Orders, Verdict, Vigil};
+use komado_agent::mind::of;
 use komado_agent::playbook::Playbook;
 use komado_agent::progress::Progress;
 use komado_agent::source::{self, Nobody, Source};
@@ -16,6 +17,7 @@ use komado_agent::tools::Toolbox;
 use komado_agent::worker::{self, Pace};
 use komado_core::session::MetaConfig;
 use komado_engine::model::{ModelChoice, ResolvedModel};
+use komado_ops::thread::spawn_settings;
 use komado_provider::{Cancel, Client};
 use komado_store::Taken;
 use std::path::PathBuf;
@@ -127,7 +129,9 @@ fn work(app: &App, choice: &ModelChoice, vigil: &Vigil<'_>, kit: &mut Kit<'_>) -
         }
         Err(why) => return handler::unable(&app.context.engine, kit, why.message()),
     };
-    let spawn = |own: &_, window| app.spawn_settings(own, window);
+    let spawn = |own: &_, window| {
+        spawn_settings(&app.context, own, window).map_err(of("the settings of child threads"))
+    };
     let mut mind = app.mind(&ready.model, choice.clone(), &spawn);
     let mut kit = Kit {
         config: ready.config,

@@ -28,7 +28,7 @@ async fn a_reader_who_comes_back_misses_nothing_and_hears_nothing_twice() {
     let heard = hear(&place, "/sessions/s/events?from=start", None, 2).await;
     assert!(heard.contains("id: root@1\n") && heard.contains("id: root@2\n"), "{heard}");
     assert!(heard.contains("窓を開けて。") && !heard.contains("root@4"), "{heard}");
-    place.post("/sessions/s/threads/root/fork", json!({ "at": 2, "name": "other" })).await.ok(201);
+    place.post("/sessions/s/threads/root/fork", json!({ "seq": 2, "name": "other" })).await.ok(201);
     let words = json!({ "messages": [{ "role": "user", "content": "別の道" }] });
     place.post("/sessions/s/threads/other/entries", words).await.ok(201);
     let heard = hear(&place, "/sessions/s/events", Some("root@2"), 2).await;

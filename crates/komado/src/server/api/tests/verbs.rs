@@ -17,7 +17,7 @@ async fn edits_change_what_is_seen_now_and_nothing_that_was_seen_before() {
     let long = "とても長い話。".repeat(200);
     let words = json!({ "messages": [{ "role": "user", "content": long }, { "role": "assistant", "content": "はい" }] });
     place.post(&format!("{ROOT}/entries"), words).await.ok(201);
-    let cut = json!({ "spans": [{ "from": 1, "to": 4 }], "text": "長い話の要約" });
+    let cut = json!({ "span": [{ "from": 1, "to": 4 }], "text": "長い話の要約" });
     let edit = place.post(&format!("{ROOT}/condense"), cut).await.ok(200);
     assert!(edit["tokens_after"].as_u64() < edit["tokens_before"].as_u64(), "{edit}");
     assert!(seen(&place, "").await.contains("長い話の要約"));

@@ -1,0 +1,44 @@
+//! Which model is asked, as far as a command line says.
+//!
+//! Only a command line says it: it runs with the rights of its user. Where a provider listens is never taken from a request
+//! of another interface, which would send the keys of this machine there.
+
+use komado_engine::model::ModelChoice;
+use komado_provider::Form;
+
+/// Which model is asked; what is left out is the session's, then the settings'.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct ModelArgs {
+    /// The provider: a known name, one from the settings, or `scripted` for the built-in model
+    #[arg(long, value_name = "NAME")]
+    pub provider: Option<String>,
+    /// The model, as its provider spells it
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// The model's window in tokens
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub window: Option<u32>,
+    /// Where the provider listens
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+    /// The longest answer, in tokens
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_tokens: Option<u32>,
+    /// Let the answer come in one piece
+    #[arg(long)]
+    pub no_stream: bool,
+}
+
+impl From<ModelArgs> for ModelChoice {
+    fn from(args: ModelArgs) -> Self {
+        Self {
+            provider: args.provider,
+            model: args.model,
+            window: args.window,
+            base_url: args.base_url,
+            max_tokens: args.max_tokens,
+            form: args.no_stream.then_some(Form::Whole),
+            scripted_window: None,
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Context: the window, and what fills it.
+
+use super::Parts;
+use crate::address::AtMoment;
+use crate::operation::{Offer, Route};
+use crate::thread::WindowShare;
+use crate::{Context, Effect, Interfaces, Operation, Outcome};
+use komado_core::journal::Entry;
+use komado_core::{Seq, View};
+use komado_engine::Thread;
+use komado_engine::share::Portion;
+use komado_store::Mode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Say how full the model's window is: tokens by kind, what is free, edits in force, pins and open calls.
+#[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
+pub struct ReadContext {
+    /// The session, SESSION/THREAD, or a moment SESSION@SEQ
+    #[arg(value_name = "ADDRESS")]
+    #[serde(flatten)]
+    pub at: AtMoment,
+    /// The model's window in tokens, in place of the session's own
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[schemars(range(min = 1))]
+    pub window: Option<u32>,
+}
+
+/// A window, and what fills it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ContextUse {
+    /// The session.
+    pub session: String,
+    /// The thread.
+    pub thread: String,
+    /// The moment.
+    pub seq: Seq,
+    /// The state of the session.
+    pub status: &'static str,
+    /// The model.
+    pub model: Option<String>,
+    /// How tokens are counted.
+    pub meter: String,
+    /// All that the view may take, in tokens.
+    pub window: Option<u32>,
+    /// Tokens of the view.
+    pub context_tokens: u64,
+    /// What is left of the window.
+    pub free_tokens: Option<u64>,
+    /// Number of things that are shown.
+    pub items: u64,
+    /// Tokens that are seen of the threads above.
+    pub above: u64,
+    /// How the window is shared out, for a child thread.
+    pub share: Option<WindowShare>,
+    /// Tokens by where they come from.
+    pub parts: Parts,
+    /// The edits in force.
+    pub edits: Vec<Seq>,
+    /// The same, with what each did.
+    pub edits_in_force: Vec<EditInForce>,
+    /// What is pinned, as first and last entry.
+    pub pins: Vec<[Seq; 2]>,
+    /// The calls that wait for a result.
+    pub open_calls: Vec<String>,
+    /// The same, with the tools they call.
+    pub waiting: Vec<OpenCall>,
+}
+
+/// An edit that is in force.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct EditInForce {
+    /// Its entry.
+    pub seq: Seq,
+    /// Its kind.
+    pub op: &'static str,
+    /// The first and the last entry that it touches.
+    pub span: Option<[Seq; 2]>,
+    /// Tokens of the view before.
+    pub tokens_before: u64,
+    /// Tokens of the view after.
+    pub tokens_after: u64,
+    /// The rule that asked for it.
+    pub rule: String,
+}
+
+/// A call that waits for a result.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct OpenCall {
+    /// The call.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+}
+
+impl Operation for ReadContext {
+    const NAME: &'static str = "context";
+    const TITLE: &'static str = "The window and what fills it";
+    const EFFECT: Effect = Effect::Read;
+    const INTERFACES: Interfaces = Interfaces {
+        cli: Offer::As("context"),
+        http: Offer::As(Route::get("view", "/sessions/{session}/threads/{thread}/context")),
+        mcp: Offer::As(()),
+    };
+    type Output = ContextUse;
+
+    fn run(self, context: &Context) -> Outcome<ContextUse> {
+        let found = context.find(&self.at)?;
+        let session = context.session(&found.session)?;
+        let thread = context.engine.open(&found.session, &found.thread, Mode::Read)?;
+        let view = match found.seq {
+            Some(seq) => thread.view_at(seq)?,
+            None => thread.view().clone(),
+        };
+        let config = session.meta.config;
+        let given = self.window.or(config.context_length);
+        let share = view.share_in(thread.source()).map_err(komado_engine::Error::from)?;
+        let portion = share.map(|share| Portion::new(share, given.map(u64::from)));
+        // A child may fill its room beside what it sees of the threads above.
+        let window = match &portion {
+            Some(portion) => Some(u32::try_from(portion.window()).unwrap_or(u32::MAX)),
+            None => given,
+        };
+        let weight = view.weight();
+        let waiting = view.open().calls.iter();
+        let waiting = waiting.map(|call| OpenCall { id: call.id.clone(), name: call.name.clone() });
+        let waiting: Vec<OpenCall> = waiting.collect();
+        Ok(ContextUse {
+            session: found.session.to_string(),
+            thread: found.thread.to_string(),
+            seq: view.last(),
+            status: session.status.name(),
+            model: config.model,
+            meter: config.meter,
+            window,
+            context_tokens: weight.tokens(),
+            free_tokens: window.map(|window| u64::from(window).saturating_sub(weight.tokens())),
+            items: weight.items,
+            above: weight.above,
+            share: portion.as_ref().map(WindowShare::from),
+            parts: weight.into(),
+            edits: view.edits().collect(),
+            edits_in_force: edits(&thread, &view)?,
+            pins: view.pins().iter().map(|pin| [pin.from, pin.to]).collect(),
+            open_calls: waiting.iter().map(|call| call.id.clone()).collect(),
+            waiting,
+        })
+    }
+}
+
+fn edits(thread: &Thread<'_>, view: &View) -> Outcome<Vec<EditInForce>> {
+    let mut edits = Vec::new();
+    for seq in view.edits() {
+        let Entry::Edit(edit) = thread.record(seq)?.entry else { continue };
+        edits.push(EditInForce {
+            seq,
+            op: edit.kind.name(),
+            span: edit.hull().map(|span| [span.from, span.to]),
+            tokens_before: edit.cause.before,
+            tokens_after: edit.cause.after,
+            rule: edit.cause.rule,
+        });
+    }
+    Ok(edits)
+}
