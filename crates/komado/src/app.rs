@@ -5,13 +5,15 @@ use crate::fault::{Fault, Outcome};
 use crate::paper::{Paper, say};
 use crate::progress::Shown;
 use crate::render::Render;
+use crate::server::api;
 use crate::stores;
 use crate::trust::{About, Consents, sessions};
 use crate::verb::trust;
 use komado_config::{Config, ConfigError, InFolder, Sources};
+use komado_core::SessionId;
 use komado_core::notation::tamed;
 use komado_engine::Engine;
-use komado_ops::{Context, Operation};
+use komado_ops::{BaseFolder, Context, Operation};
 use komado_store::{FileStore, MemoryStore};
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -74,10 +76,12 @@ impl App {
         let note = |text: &str| say(format!("komado: {text}"));
         let progress = Shown::default();
         let shown = progress.clone();
-        let context = Context::new(engine, Arc::new(config), files, note).showing(move |at| {
-            shown.show(at);
-            Ok(())
-        });
+        let folder = Folder { path: config.base_dir.clone(), is_found: config.finds_base_dir() };
+        let context =
+            Context::new(engine, Arc::new(config), files, note).beside(Arc::new(folder)).showing(move |at| {
+                shown.show(at);
+                Ok(())
+            });
         Self { context, paper, progress }
     }
 
@@ -123,19 +127,32 @@ impl App {
         }
     }
 
-    /// Makes the usual folder of sessions the user's own before something is put into it. One that was named is theirs.
-    pub(crate) fn claim(&self) -> Outcome {
-        match self.config.finds_base_dir() {
-            true => sessions::claim(&self.config.base_dir, &Consents::of_user()),
-            false => Ok(()),
-        }
-    }
-
     /// Tells what the store had to put right on the way.
     pub(crate) fn tell_findings(&self) {
         for finding in self.files.iter().flat_map(|files| files.take_findings()) {
             say(format!("komado: {finding}"));
         }
+    }
+}
+
+/// The base folder, beside what a store keeps in it.
+struct Folder {
+    path: PathBuf,
+    /// True for the usual one, which nothing names.
+    is_found: bool,
+}
+
+impl BaseFolder for Folder {
+    /// Makes the usual folder the user's own. One that was named is theirs.
+    fn claim(&self) -> Outcome {
+        match self.is_found {
+            true => sessions::claim(&self.path, &Consents::of_user()),
+            false => Ok(()),
+        }
+    }
+
+    fn forget_session(&self, id: &SessionId) -> Outcome {
+        api::forget_session(&self.path, id)
     }
 }
 

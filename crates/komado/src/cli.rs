@@ -1,7 +1,7 @@
 //! The command line: one verb per file, and nothing but the list of them here.
 
 use crate::app::{App, Options};
-use crate::fault::{Fault, Outcome};
+use crate::fault::{Exit, Fault, Outcome};
 use crate::verb;
 use clap::{Parser, Subcommand};
 use komado_config::InFolder;
@@ -176,7 +176,11 @@ pub(crate) fn run(cli: Cli) -> Outcome {
     }
     let outcome = cli.verb.run(&mut app);
     app.tell_findings();
-    outcome.and_then(|()| app.paper.flush()).map_err(|fault| app.explained(fault))
+    outcome.and_then(|()| app.paper.flush()).map_err(|fault| match fault.exit() {
+        // What does not fit a schema was typed so.
+        Exit::Malformed => Fault::usage(fault.message()),
+        _ => app.explained(fault),
+    })
 }
 
 /// Runs another verb from within one: `words` as they would stand on the command line.

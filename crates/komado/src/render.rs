@@ -3,11 +3,13 @@
 mod ask;
 mod change;
 mod journal;
+mod key;
 mod model;
 mod output;
 pub(crate) mod recall;
 mod session;
 pub(crate) mod thread;
+mod user;
 pub(crate) mod window;
 
 use crate::fault::Outcome;

@@ -4,7 +4,8 @@
 //! change on the way into a journal.
 
 use crate::fault::{Exit, Fault, Outcome};
-use schemars::Schema;
+use crate::operation::Operation;
+use schemars::{Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
@@ -45,6 +46,17 @@ impl Arguments {
     /// One that is a text.
     pub fn text(&self, name: &str) -> Option<String> {
         serde_json::from_str(self.0.get(name)?.get()).ok()
+    }
+
+    /// Takes one out that is a text.
+    pub fn take(&mut self, name: &str) -> Option<String> {
+        serde_json::from_str(self.0.remove(name)?.get()).ok()
+    }
+
+    /// All of them as a request, checked.
+    pub fn request<O: Operation>(&self) -> Outcome<O> {
+        self.check(&O::json_schema(&mut SchemaGenerator::default()))?;
+        self.read()
     }
 
     /// All of them as a request.
@@ -97,7 +109,27 @@ pub(crate) fn malformed(why: impl Into<String>) -> Fault {
     Fault::new(Exit::Malformed, why)
 }
 
+/// The values that a schema lists, where it lists all that it takes.
+fn choices(schema: &Value) -> Option<Vec<&Value>> {
+    if schema["type"] == "null" {
+        return Some(Vec::new());
+    }
+    if let Some(only) = schema.get("const") {
+        return Some(vec![only]);
+    }
+    if let Some(listed) = schema.get("enum").and_then(Value::as_array) {
+        return Some(listed.iter().filter(|value| !value.is_null()).collect());
+    }
+    let either = schema.get("oneOf").or_else(|| schema.get("anyOf"))?.as_array()?;
+    let each: Option<Vec<Vec<&Value>>> = either.iter().map(choices).collect();
+    each.map(|each| each.concat())
+}
+
 fn check_bounds(name: &str, value: &Value, schema: &Value) -> Outcome {
+    if let Some(known) = choices(schema).filter(|known| !known.contains(&value)) {
+        let known: Vec<String> = known.iter().filter_map(|value| value.as_str()).map(str::to_owned).collect();
+        return Err(malformed(format!("{name} is {value}; known are {}", known.join(", "))));
+    }
     let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
     if let Some(number) = value.as_f64() {
         if let Some(least) = bound("minimum").filter(|least| number < *least) {

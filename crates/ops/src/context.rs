@@ -31,6 +31,14 @@ pub enum Naming {
     },
 }
 
+/// What is beside the store in the base folder, and belongs to an interface.
+pub trait BaseFolder: Send + Sync {
+    /// Makes the folder the owner's before something is put into it.
+    fn claim(&self) -> Outcome;
+    /// Forgets what is kept there about a session.
+    fn forget_session(&self, id: &SessionId) -> Outcome;
+}
+
 /// What a call is run in. One is made for each call; they share what outlives it.
 #[derive(Clone)]
 pub struct Context {
@@ -47,9 +55,10 @@ pub struct Context {
     shared: Arc<Shared>,
     notes: Arc<dyn Fn(&str) + Send + Sync>,
     model_notes: Arc<dyn Fn(Note) + Send + Sync>,
+    progress: Arc<dyn Fn(Progress) -> Outcome + Send + Sync>,
+    folder: Option<Arc<dyn BaseFolder>>,
     /// Hears of entries before they are durable.
     plan: Arc<dyn Fn(&Planned) -> Outcome + Send + Sync>,
-    progress: Arc<dyn Fn(Progress) -> Outcome + Send + Sync>,
     /// The thread that was last opened to be changed.
     changing: Arc<Mutex<Option<Found>>>,
 }
@@ -91,8 +100,9 @@ impl Context {
             shared: Arc::default(),
             notes: Arc::new(|_| {}),
             model_notes: Arc::new(|_| {}),
-            plan: Arc::new(|_| Ok(())),
             progress: Arc::new(|_| Ok(())),
+            folder: None,
+            plan: Arc::new(|_| Ok(())),
             changing: Arc::default(),
         }
         .noting(notes)
@@ -133,6 +143,33 @@ impl Context {
         (self.notes)(text.as_ref());
     }
 
+    /// The same where `show` hears how far a long operation has come; what it refuses ends the operation.
+    #[must_use]
+    pub fn showing(self, show: impl Fn(Progress) -> Outcome + Send + Sync + 'static) -> Self {
+        Self { progress: Arc::new(show), ..self }
+    }
+
+    /// The same, where `folder` looks after the base folder.
+    #[must_use]
+    pub fn beside(self, folder: Arc<dyn BaseFolder>) -> Self {
+        Self { folder: Some(folder), ..self }
+    }
+
+    /// Makes the base folder the owner's before something is put into it.
+    pub fn claim(&self) -> Outcome {
+        self.folder.as_ref().map_or(Ok(()), |folder| folder.claim())
+    }
+
+    /// Forgets what is kept about a session beside the store.
+    pub fn forget_session(&self, id: &SessionId) -> Outcome {
+        self.folder.as_ref().map_or(Ok(()), |folder| folder.forget_session(id))
+    }
+
+    /// Tells how far a long operation has come. A failure means that its result is no longer wanted.
+    pub fn progress(&self, at: Progress) -> Outcome {
+        (self.progress)(at)
+    }
+
     /// The same, where `plan` hears of entries before they are made durable; what it refuses is not done.
     #[must_use]
     pub fn planning(self, plan: impl Fn(&Planned) -> Outcome + Send + Sync + 'static) -> Self {
@@ -142,17 +179,6 @@ impl Context {
     /// Tells of entries that will be made durable now.
     pub(crate) fn plan(&self, planned: &Planned) -> Outcome {
         (self.plan)(planned)
-    }
-
-    /// The same where `show` hears how far a long operation has come; what it refuses ends the operation.
-    #[must_use]
-    pub fn showing(self, show: impl Fn(Progress) -> Outcome + Send + Sync + 'static) -> Self {
-        Self { progress: Arc::new(show), ..self }
-    }
-
-    /// Tells how far a long operation has come. A failure means that its result is no longer wanted.
-    pub fn progress(&self, at: Progress) -> Outcome {
-        (self.progress)(at)
     }
 
     /// Resolves models as the settings say.

@@ -96,7 +96,7 @@ impl Fault {
         let message = match &what {
             Missing::Session(id) => format!("there is no session {id}"),
             Missing::Thread(session, thread) => format!("session {session} has no thread {thread}"),
-            Missing::User(user) => format!("there is no user {user:?}"),
+            Missing::User(user) => format!("there is no user {user:?}; `komado user list` lists them"),
         };
         Self { missing: Some(what), ..Self::new(Exit::NotFound, message) }
     }

@@ -2,7 +2,7 @@
 
 use crate::ask::Ask;
 use crate::operation::{Interfaces, Offer, Row};
-use crate::{edit, journal, model, output, recall, session, thread, window};
+use crate::{edit, journal, key, model, output, recall, report, session, thread, user, window};
 
 /// Every operation, in the order in which interfaces list them.
 pub const ALL: &[Row] = &[
@@ -57,6 +57,15 @@ pub const ALL: &[Row] = &[
     Row::of::<output::ToolOutputCacheLine>(),
     Row::of::<recall::Recall>(),
     Row::of::<recall::RecallSession>(),
+    Row::of::<report::MakeReport>(),
+    Row::of::<user::ListUsers>(),
+    Row::of::<user::ShowUser>(),
+    Row::of::<user::RecentMessages>(),
+    Row::of::<user::UserSession>(),
+    Row::of::<user::ForgetUser>(),
+    Row::of::<key::AddKey>(),
+    Row::of::<key::ListKeys>(),
+    Row::of::<key::RevokeKey>(),
     Row::of::<model::ListModels>(),
     Row::of::<model::ListLessons>(),
     Row::of::<model::ForgetLesson>(),

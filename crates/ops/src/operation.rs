@@ -112,29 +112,56 @@ pub struct Route {
     pub group: &'static str,
     /// True where the answer has an ETag, made of [`Operation::moment`] and a digest.
     pub has_tag: bool,
+    /// True where 200 says that what would be made is there already.
+    pub may_be_there: bool,
+    /// True where the result is also offered in forms for people, which the interface renders.
+    pub has_forms: bool,
     /// True where a call that names itself is done once ([`Context::planning`]).
     pub is_once: bool,
 }
 
 impl Route {
+    const fn new(method: Method, status: u16, group: &'static str, path: &'static str) -> Self {
+        Self {
+            method,
+            path,
+            status,
+            group,
+            has_tag: false,
+            is_once: false,
+            may_be_there: false,
+            has_forms: false,
+        }
+    }
+
     /// A route that is read.
     pub const fn get(group: &'static str, path: &'static str) -> Self {
-        Self { method: Method::Get, path, status: 200, group, has_tag: false, is_once: false }
+        Self::new(Method::Get, 200, group, path)
     }
 
     /// A route that changes something.
     pub const fn post(group: &'static str, path: &'static str) -> Self {
-        Self { method: Method::Post, path, status: 200, group, has_tag: false, is_once: false }
+        Self::new(Method::Post, 200, group, path)
     }
 
     /// A route that makes something.
     pub const fn make(group: &'static str, path: &'static str) -> Self {
-        Self { method: Method::Post, path, status: 201, group, has_tag: false, is_once: false }
+        Self::new(Method::Post, 201, group, path)
     }
 
     /// A route that sets something.
     pub const fn put(group: &'static str, path: &'static str) -> Self {
-        Self { method: Method::Put, path, status: 200, group, has_tag: false, is_once: false }
+        Self::new(Method::Put, 200, group, path)
+    }
+
+    /// The same, where what would be made may be there: then there is no location, and the status is 200.
+    pub const fn or_there(self) -> Self {
+        Self { may_be_there: true, ..self }
+    }
+
+    /// The same with forms for people.
+    pub const fn with_forms(self) -> Self {
+        Self { has_forms: true, ..self }
     }
 
     /// The same with an ETag.
@@ -149,12 +176,12 @@ impl Route {
 
     /// A route that removes something, after which nothing is left to be told.
     pub const fn remove(group: &'static str, path: &'static str) -> Self {
-        Self { method: Method::Delete, path, status: 204, group, has_tag: false, is_once: false }
+        Self::new(Method::Delete, 204, group, path)
     }
 
     /// A route that removes something, and says what.
     pub const fn delete(group: &'static str, path: &'static str) -> Self {
-        Self { method: Method::Delete, path, status: 200, group, has_tag: false, is_once: false }
+        Self::new(Method::Delete, 200, group, path)
     }
 }
 

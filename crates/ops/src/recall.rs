@@ -9,13 +9,11 @@ pub use all::Recall;
 pub use found::{Beside, Recalled};
 pub use one::RecallSession;
 
+use crate::journal::Role;
 use crate::{Context, Outcome, Page, Progress};
-use komado_core::Role;
 use komado_engine::recall::{Ask, How, Scope};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde::de::IntoDeserializer;
-use serde::de::value::Error as ValueError;
 
 /// Results, unless a request says otherwise.
 const USUAL: u32 = 10;
@@ -32,7 +30,7 @@ pub struct Search {
     #[schemars(range(min = 1, max = 1000))]
     pub limit: Option<u32>,
     /// Only what this speaker said
-    pub role: Option<Speaker>,
+    pub role: Option<Role>,
     /// Only calls and results of this tool
     pub tool: Option<String>,
     /// Only calls and results about this file or folder
@@ -64,42 +62,6 @@ pub enum Mode {
     Regex,
 }
 
-/// Who speaks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum Speaker {
-    /// The system prompt.
-    System,
-    /// The developer.
-    Developer,
-    /// The user.
-    User,
-    /// The model.
-    Assistant,
-    /// A tool.
-    Tool,
-}
-
-impl Speaker {
-    /// The speaker of a name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::deserialize(IntoDeserializer::<ValueError>::into_deserializer(name)).ok()
-    }
-}
-
-impl From<Speaker> for Role {
-    fn from(speaker: Speaker) -> Self {
-        match speaker {
-            Speaker::System => Self::System,
-            Speaker::Developer => Self::Developer,
-            Speaker::User => Self::User,
-            Speaker::Assistant => Self::Assistant,
-            Speaker::Tool => Self::Tool,
-        }
-    }
-}
-
 impl Search {
     fn ask(&self, now: &str) -> Outcome<Ask> {
         let mut ask = Ask::new(self.query.as_str());
@@ -110,7 +72,7 @@ impl Search {
         };
         ask.k = self.most();
         (ask.budget, ask.neighbours) = (self.budget, self.neighbours.unwrap_or(0));
-        ask.filter.role = self.role.map(Role::from);
+        ask.filter.role = self.role.map(Into::into);
         (ask.filter.tool, ask.filter.file) = (self.tool.clone(), self.file.clone());
         ask.filter.since = self.since.as_deref().map(|text| time::since(text, now)).transpose()?;
         ask.filter.until = self.until.as_deref().map(|text| time::until(text, now)).transpose()?;

@@ -73,8 +73,8 @@ pub(crate) fn own(app: &App, session: &SessionId, fill: impl FnOnce(&Path) -> Ou
     if all.starts_with(&app.config.base_dir) {
         app.claim()?;
     }
-    crate::private::folder(&all).map_err(|why| at(&all, &why))?;
-    let new = crate::private::temporary(".new-", &all).map_err(|why| at(&all, &why))?;
+    komado_ops::private::folder(&all).map_err(|why| at(&all, &why))?;
+    let new = komado_ops::private::temporary(".new-", &all).map_err(|why| at(&all, &why))?;
     fill(new.path())?;
     fs::rename(new.path(), &folder).map_err(|why| at(&folder, &why))?;
     drop(new.keep());

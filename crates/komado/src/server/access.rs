@@ -6,7 +6,6 @@
 //! while their file is away, because clients must not suffer from that.
 
 pub(crate) mod door;
-pub(crate) mod keys;
 
 use super::House;
 use crate::fault::{Fault, Outcome};
@@ -16,8 +15,8 @@ use axum::middleware::Next;
 use axum::response::Response;
 use door::Away;
 use http::HeaderMap;
-use keys::{Key, Keys, PREFIX, Stamp};
 pub(crate) use komado_ops::Caller;
+use komado_ops::key::file::{self as keys, Key, Keys, PREFIX, Stamp};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};

@@ -10,7 +10,6 @@ mod document;
 mod events;
 mod operation;
 mod output;
-mod page;
 pub(crate) mod problem;
 mod report;
 mod shape;
@@ -20,7 +19,6 @@ mod take;
 #[cfg(test)]
 mod tests;
 mod transfer;
-mod user;
 
 use super::House;
 use crate::fault::Outcome;
@@ -81,13 +79,8 @@ pub(crate) fn forget_session(base_dir: &Path, id: &SessionId) -> Outcome {
 /// Every route that is in the document.
 fn routed() -> OpenApiRouter<Arc<House>> {
     OpenApiRouter::with_openapi(Top::openapi())
-        .routes(routes!(report::report))
         .routes(routes!(output::whole))
         .routes(routes!(transfer::import))
-        .routes(routes!(user::list))
-        .routes(routes!(user::one, user::forget))
-        .routes(routes!(user::recent))
-        .routes(routes!(user::session))
         .routes(routes!(events::of_session))
         .routes(routes!(events::of_all))
 }

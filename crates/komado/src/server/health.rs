@@ -6,13 +6,14 @@
 
 use super::House;
 use super::gateway::Gateway;
-use crate::{private, stores};
+use crate::stores;
 use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::{StatusCode, header};
 use komado_config::OnFault;
+use komado_ops::private;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

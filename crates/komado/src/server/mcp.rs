@@ -1,10 +1,10 @@
 //! The MCP server: over standard input and output, and over HTTP at `/mcp`.
 //!
-//! Every tool is an operation ([`tool`]), so nothing is decided here a second time. Over HTTP no protocol session is kept:
+//! Every tool is an operation: its name, its description and the schema of its arguments are those of the type, so nothing
+//! is decided here a second time. Over HTTP no protocol session is kept:
 //! each request brings its own key, and a server that was started again goes on where it was. What a guest may not see is
 //! not there.
 
-mod desk;
 mod door;
 mod effect;
 mod prompt;
@@ -34,8 +34,8 @@ pub(crate) fn routes(house: &Arc<House>) -> Router<Arc<House>> {
         .with_max_request_body_bytes(MOST_BYTES)
         .with_cancellation_token(house.stop.clone())
         .disable_allowed_hosts();
-    let app = Arc::clone(&house.app);
-    let door = move || Ok(Door::guarded(Arc::clone(&app)));
+    let context = house.app.context.clone();
+    let door = move || Ok(Door::guarded(context.clone()));
     let served = StreamableHttpService::new(door, Arc::new(NeverSessionManager::default()), settings);
     Router::new().route_service(PATH, served)
 }

@@ -26,7 +26,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     if let Some(text) = &named {
         app.find(&text.parse::<komado_core::Address>()?)?;
     }
-    let door = Door::owned(app.shared(), named);
+    let door = Door::owned(app.context.clone(), named);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let served = runtime.block_on(async {
         match door.serve(stdio()).await {

@@ -51,7 +51,6 @@ fn update(app: &mut App, path: &Path) -> Outcome {
         };
         Fault::new(exit, format!("{file}: {e}; nothing was changed"))
     })?;
-    app.claim()?;
     app.show(UpdateModels { text }).map_err(|fault| match fault.exit() {
         Exit::BadInput => Fault::input(format!("{file}: {}", fault.message())),
         _ => fault,

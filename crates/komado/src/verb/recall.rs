@@ -4,11 +4,11 @@ use crate::app::App;
 use crate::fault::{Fault, Outcome};
 use crate::paper::say;
 use crate::render;
-use clap::Args as ClapArgs;
-use komado_core::Role;
+use clap::{Args as ClapArgs, ValueEnum};
 use komado_ops::Page;
 use komado_ops::address::AtMoment;
-use komado_ops::recall::{Mode, Recall, RecallSession, Recalled, Search, Speaker};
+use komado_ops::journal::Role;
+use komado_ops::recall::{Mode, Recall, RecallSession, Recalled, Search};
 
 #[derive(ClapArgs, Debug)]
 #[command(
@@ -28,8 +28,8 @@ pub(crate) struct Args {
     #[arg(long)]
     regex: bool,
     /// Only what this speaker said: system, developer, user, assistant or tool
-    #[arg(long)]
-    role: Option<String>,
+    #[arg(long, value_parser = role)]
+    role: Option<Role>,
     /// Only calls and results of this tool
     #[arg(long)]
     tool: Option<String>,
@@ -62,7 +62,7 @@ pub(crate) fn run(app: &mut App, mut args: Args) -> Outcome {
     if args.words.is_empty() {
         return Err(Fault::usage("say where to look and what for: komado recall SESSION QUERY"));
     }
-    let search = search(args)?;
+    let search = search(args);
     match address {
         Some(address) => in_session(app, address.parse().map_err(Fault::input)?, search),
         None => {
@@ -91,8 +91,8 @@ fn print(app: &mut App, found: &Page<Recalled>, is_wide: bool, is_ranked: bool) 
     Ok(())
 }
 
-fn search(args: Args) -> Outcome<Search> {
-    Ok(Search {
+fn search(args: Args) -> Search {
+    Search {
         query: args.words.join(" "),
         mode: Some(match (args.exact, args.regex) {
             (true, _) => Mode::Exact,
@@ -100,19 +100,17 @@ fn search(args: Args) -> Outcome<Search> {
             _ => Mode::Ranked,
         }),
         limit: Some(args.limit),
-        role: args.role.as_deref().map(speaker).transpose()?,
+        role: args.role,
         tool: args.tool,
         file: args.file,
         since: args.since,
         until: args.until,
         budget: args.budget,
         neighbours: Some(args.neighbours),
-    })
+    }
 }
 
-fn speaker(name: &str) -> Outcome<Speaker> {
-    Speaker::named(name).ok_or_else(|| {
-        let known = Role::ALL.map(Role::name).join(", ");
-        Fault::usage(format!("unknown role: {name:?}; known are {known}"))
-    })
+fn role(name: &str) -> Result<Role, String> {
+    let known = Role::value_variants().iter().map(|role| role.name()).collect::<Vec<_>>().join(", ");
+    Role::from_str(name, false).map_err(|_| format!("unknown role: {name:?}; known are {known}"))
 }

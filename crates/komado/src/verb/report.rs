@@ -1,39 +1,24 @@
 //! `komado report`: what happened in many sessions, for people, programs, spreadsheets and browsers.
 
-mod chart;
-mod csv;
-mod html;
-mod section;
-mod text;
-mod words;
-
 use crate::app::App;
 use crate::fault::{Fault, Outcome};
 use crate::paper::{count, number, say, text_of};
-use crate::progress;
-use clap::{Args as ClapArgs, ValueEnum};
-pub(crate) use html::POLICY;
-use komado_core::session::Session;
-use komado_engine::report::{self, Ask, Depth, Flow, Part, Progress, Range, Report};
-use serde::Deserialize;
-use std::io::{self, BufWriter, Write};
+use crate::report::{By, Format, Lang, Look, print, write};
+use clap::Args as ClapArgs;
+use komado_engine::report::Report;
+use komado_ops::Progress;
+use komado_ops::report::MakeReport;
+use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use utoipa::ToSchema;
-pub(crate) use words::Lang;
-
-/// Rows of a table that may have many, at most.
-pub(crate) const MOST_ROWS: usize = 1_000;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Sessions between two lines of progress, where no terminal shows a bar.
 const STRIDE: u64 = 10_000;
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
-    /// Which part
-    #[arg(value_enum, default_value_t = What::All)]
-    what: What,
     #[command(flatten)]
-    wish: Wish,
+    request: MakeReport,
     /// Only usage by this
     #[arg(long, value_enum)]
     by: Option<By>,
@@ -51,111 +36,12 @@ pub(crate) struct Args {
     progress: bool,
 }
 
-/// What a report is asked to be about, on the command line and over HTTP alike.
-#[derive(ClapArgs, Debug, Clone, Default)]
-pub(crate) struct Wish {
-    /// From then on: 2026-11-01, a time, today, yesterday, or 12h, 7d, 4w ago; thirty days when left out
-    #[arg(long, value_name = "DATE")]
-    pub(crate) from: Option<String>,
-    /// Until before then; today is the last day when left out
-    #[arg(long, value_name = "DATE")]
-    pub(crate) to: Option<String>,
-    /// Where midnight is, such as +09:00; UTC when left out
-    #[arg(long, value_name = "OFFSET", allow_hyphen_values = true)]
-    pub(crate) utc_offset: Option<String>,
-    /// Only sessions of this user
-    #[arg(long)]
-    pub(crate) user: Option<String>,
-    /// Only what was asked of this model
-    #[arg(long)]
-    pub(crate) model: Option<String>,
-    /// Rows of users, models, tools and questions
-    #[arg(long, default_value_t = 20)]
-    pub(crate) top: usize,
-    /// Read no journals: only what the table of sessions knows
-    #[arg(long)]
-    pub(crate) quick: bool,
-}
-
-/// Which part of a report.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum What {
-    /// How much was used
-    Usage,
-    /// What people ask
-    Questions,
-    /// How well agents do
-    Performance,
-    /// Everything
-    #[default]
-    All,
-}
-
-/// What usage is counted by.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum By {
-    Day,
-    Week,
-    User,
-    Model,
-}
-
-/// In which form.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Format {
-    Text,
-    Json,
-    Csv,
-    Html,
-}
-
-/// How a report is shown.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Look {
-    pub(crate) format: Format,
-    pub(crate) by: Option<By>,
-    pub(crate) lang: Lang,
-}
-
-impl What {
-    fn parts(self) -> Vec<Part> {
-        match self {
-            Self::Usage => vec![Part::Usage],
-            Self::Questions => vec![Part::Questions],
-            Self::Performance => vec![Part::Performance],
-            Self::All => Part::ALL.to_vec(),
-        }
-    }
-}
-
-impl Wish {
-    /// What is asked for; refused where it cannot be meant.
-    pub(crate) fn ask(self, what: What, now: &str) -> Outcome<Ask> {
-        let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-        let (from, to, offset) = (text(&self.from), text(&self.to), text(&self.utc_offset));
-        let range = Range::read(from.as_deref(), to.as_deref(), offset.as_deref(), now)
-            .map_err(|error| Fault::usage(error.to_string()))?;
-        if self.top == 0 || self.top > MOST_ROWS {
-            return Err(Fault::usage(format!("top is {}; give 1 to {MOST_ROWS}", self.top)));
-        }
-        if self.quick && !matches!(what, What::Usage | What::All) {
-            let name = what.parts().first().map_or("this", |part| part.name());
-            return Err(Fault::usage(format!(
-                "quick reads no journals, and the {name} part is in them; leave quick out"
-            )));
-        }
-        let parts = what.parts();
-        let depth = if self.quick { Depth::Rows } else { Depth::Journals };
-        Ok(Ask { range, user: self.user, model: self.model, top: self.top, parts, depth })
-    }
-}
-
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
-    let ask = args.wish.clone().ask(args.what, &app.context.engine.now())?;
-    let look = Look { format: format(app, &args)?, by: args.by, lang: args.lang };
-    let told = read(app, &ask, args.progress)?;
+    let look = Look { format: format(app, &args), by: args.by, lang: args.lang };
+    let told = match args.progress && !std::io::stderr().is_terminal() {
+        true => counted(app, args.request)?,
+        false => app.run(args.request)?,
+    };
     for id in &told.unreadable_sessions {
         say(format!(
             "komado: {id} could not be read to its end and is counted only up to there; `komado doctor {id}` says why"
@@ -163,18 +49,15 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     }
     match &args.out {
         Some(path) => keep(app, path, &told, look),
-        None if look.format == Format::Text => text::print(&mut app.paper, &told, look),
+        None if look.format == Format::Text => print(&mut app.paper, &told, look),
         None => Ok(write(&told, look, &mut app.paper.safe())?),
     }
 }
 
 /// What was asked for, or what the file's name ends in.
-fn format(app: &App, args: &Args) -> Outcome<Format> {
-    if let Some(format) = args.format {
-        return Ok(format);
-    }
+fn format(app: &App, args: &Args) -> Format {
     let ending = args.out.as_deref().and_then(Path::extension).and_then(|ending| ending.to_str());
-    Ok(match ending {
+    args.format.unwrap_or(match ending {
         Some("json") => Format::Json,
         Some("csv") => Format::Csv,
         Some("html" | "htm") => Format::Html,
@@ -183,27 +66,26 @@ fn format(app: &App, args: &Args) -> Outcome<Format> {
     })
 }
 
-/// Reads it, and shows how far that has come.
-fn read(app: &App, ask: &Ask, lines: bool) -> Outcome<Report> {
-    let bar = progress::spinner("sessions");
-    let everyone = |_: &Session| true;
-    let mut last = 0;
-    let told = report::report(&app.context.engine, ask, &everyone, &mut |at: Progress| {
-        bar.set_position(at.sessions);
+/// Makes it, and says in lines how far that has come.
+fn counted(app: &App, request: MakeReport) -> Outcome<Report> {
+    let last = AtomicU64::new(0);
+    let context = app.context.clone().showing(move |at| {
         // It ticks within a session, too; each number is told once.
-        if lines && at.sessions.is_multiple_of(STRIDE) && at.sessions != last && bar.is_hidden() {
-            last = at.sessions;
-            say(format!("komado: {}, {} entries read", count(at.sessions, "session"), number(at.entries)));
+        if let Progress::Reading { sessions, entries } = at
+            && sessions.is_multiple_of(STRIDE)
+            && last.swap(sessions, Ordering::Relaxed) != sessions
+        {
+            tell(sessions, entries);
         }
-        Flow::Continue(())
+        Ok(())
     });
-    bar.finish_and_clear();
-    let told = told?.ok_or_else(|| Fault::usage("the report was broken off"))?;
-    if lines && bar.is_hidden() {
-        let entries = number(told.entries_read);
-        say(format!("komado: {}, {entries} entries read", count(told.sessions_read, "session")));
-    }
+    let told = context.run(request)?;
+    tell(told.sessions_read, told.entries_read);
     Ok(told)
+}
+
+fn tell(sessions: u64, entries: u64) {
+    say(format!("komado: {}, {} entries read", count(sessions, "session"), number(entries)));
 }
 
 /// Writes it beside its name first: a name means the whole report.
@@ -223,17 +105,4 @@ fn keep(app: &mut App, path: &Path, told: &Report, look: Look) -> Outcome {
     }
     say(format!("wrote {}", path.display()));
     Ok(())
-}
-
-/// A report in one of its forms.
-pub(crate) fn write(told: &Report, look: Look, out: &mut dyn Write) -> io::Result<()> {
-    match look.format {
-        Format::Text => text::lines(told, look).iter().try_for_each(|line| writeln!(out, "{line}")),
-        Format::Csv => csv::write(&section::sections(told, look), out),
-        Format::Html => html::write(told, look, out),
-        Format::Json => {
-            serde_json::to_writer(&mut *out, told)?;
-            out.write_all(b"\n")
-        }
-    }
 }

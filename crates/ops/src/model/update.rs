@@ -76,6 +76,7 @@ impl Operation for UpdateModels {
         // A broken file of before must not keep a good one out.
         let before = context.config.models.registry().unwrap_or_else(|_| Registry::builtin());
         let path = context.config.base_dir.join("models.jsonl");
+        context.claim()?;
         write(&path, &context.config.base_dir, &new)?;
         let mut updated = Updated {
             path: path.display().to_string(),

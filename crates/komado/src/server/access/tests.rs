@@ -3,7 +3,7 @@
 use super::*;
 use http::HeaderValue;
 use http::StatusCode;
-use keys::Sees;
+use komado_ops::key::file::Sees;
 
 fn key(name: &str, secret: &str) -> Key {
     Key {

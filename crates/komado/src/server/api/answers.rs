@@ -6,9 +6,8 @@
 
 use super::problem::{Answer, Problem};
 use crate::fault::{Fault, Outcome};
-use crate::private;
 use komado_core::SessionId;
-use komado_ops::Planned;
+use komado_ops::{Planned, private};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

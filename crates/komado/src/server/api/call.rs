@@ -19,34 +19,18 @@ use komado_ops::session::SessionRow;
 use komado_ops::{Context, Naming, Route};
 use serde::Deserialize;
 use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use utoipa::IntoParams;
-
-/// Seconds after which another report may be asked for.
-const RETRY: u32 = 5;
 
 /// What the calls of one server share.
 pub(super) struct Shared {
     /// What calls with an idempotency key were answered.
     pub(super) answers: Answers,
-    /// One report is made at a time, of all users or of one: it reads every session there is.
-    pub(super) reporting: Arc<Semaphore>,
 }
 
 impl Shared {
     /// With the answers that are kept in `answers`.
     pub(super) fn new(answers: Answers) -> Self {
-        Self { answers, reporting: Arc::new(Semaphore::new(1)) }
-    }
-
-    /// The place of whoever makes a report; others are told to come again.
-    pub(super) fn reporting_place(&self) -> Answer<OwnedSemaphorePermit> {
-        Arc::clone(&self.reporting).try_acquire_owned().map_err(|_| {
-            Problem::too_many(
-                "a report is being made, and one is made at a time; ask again in a moment",
-                RETRY,
-            )
-        })
+        Self { answers }
     }
 }
 

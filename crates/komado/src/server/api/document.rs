@@ -4,6 +4,7 @@
 //! laid over all of them here, once. The same document says which parameters a route knows; any other is refused.
 
 use super::problem::{PROBLEM_JSON, Problem};
+use super::report;
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -11,8 +12,8 @@ use http::StatusCode;
 use http::header::ACCEPT;
 use komado_ops::stream::Form;
 use komado_ops::{Method, Route as Path, Row};
-use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -94,6 +95,10 @@ fn operation(row: &Row, route: &Path, generator: &mut SchemaGenerator) -> Value 
         Value::Object(fields) => fields,
         _ => Map::new(),
     };
+    if route.has_forms {
+        let shown = report::Shown::json_schema(generator).to_value();
+        fields.extend(shown["properties"].as_object().cloned().unwrap_or_default());
+    }
     let names: Vec<String> = fields.keys().filter(|name| is_in_path(route, name)).cloned().collect();
     required.retain(|name| !names.contains(name));
     let mut parameters: Vec<Value> = Vec::new();
@@ -108,6 +113,9 @@ fn operation(row: &Row, route: &Path, generator: &mut SchemaGenerator) -> Value 
             Some(Form::Object) | None => "application/json",
         };
         response["content"] = json!({ media: { "schema": schema } });
+        for media in report::MEDIA.iter().filter(|_| route.has_forms) {
+            response["content"][media] = json!({ "schema": { "type": "string" } });
+        }
     }
     let mut said = json!({
         "operationId": row.name,
@@ -116,6 +124,9 @@ fn operation(row: &Row, route: &Path, generator: &mut SchemaGenerator) -> Value 
         "tags": [route.group],
         "responses": { route.status.to_string(): response },
     });
+    if route.may_be_there {
+        said["responses"]["200"] = said["responses"][route.status.to_string()].clone();
+    }
     let has_body = matches!(route.method, Method::Post | Method::Put) && !fields.is_empty();
     if has_body {
         let is_needed = !required.is_empty();

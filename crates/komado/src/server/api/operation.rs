@@ -7,7 +7,7 @@ use super::answers::Answers;
 use super::call::{Call, Desk};
 use super::document::{ROOT, is_in_path};
 use super::problem::{Answer, Problem};
-use super::{stream, tag, take};
+use super::{report, stream, tag, take};
 use crate::fault::Outcome;
 use crate::server::House;
 use axum::Router;
@@ -65,6 +65,9 @@ async fn answer(
     for (name, value) in &names {
         given.insert(name, &typed(&schema, name, value)?);
     }
+    if route.has_forms {
+        return report::answer(call, given).await;
+    }
     match row.form {
         Some(Form::Bytes(media)) => bytes(row, route, media, call, given).await,
         Some(Form::Object) => object(row, route, call, given).await,
@@ -98,7 +101,9 @@ async fn held(
         None => answer.json.into_response(),
     };
     if response.status() == StatusCode::OK {
-        *response.status_mut() = StatusCode::from_u16(route.status).unwrap_or_default();
+        let is_there = route.may_be_there && answer.location.is_none();
+        let status = if is_there { 200 } else { route.status };
+        *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
     if let Some(place) = answer.location.and_then(|path| HeaderValue::try_from(format!("{ROOT}{path}")).ok())

@@ -1,122 +1,87 @@
-//! What happened in many sessions: those that the guest may see, and no others.
+//! The forms of a report over HTTP: JSON, CSV and HTML, as the caller takes it.
 //!
-//! A report reads them all, so one is made at a time, and it ends when its reader goes away, as all do when the server
-//! stops.
+//! A report reads every session, so it ends when its reader goes away, as all do when the server stops.
 
-use super::call::{Call, Desk};
+use super::call::Call;
 use super::problem::{Answer, Problem};
-use super::take::Params;
-use super::{shape, stream};
-use crate::server::Caller;
-use crate::verb::report::{By, Format, Lang, Look, POLICY, What, Wish, write};
+use super::stream;
+use crate::fault::{Exit, Fault};
+use crate::report::{By, Format, Lang, Look, POLICY, write};
 use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
-use komado_core::session::Session;
-use komado_engine::report::{Ask, Flow, report as read};
-use komado_store::Query;
+use komado_ops::Arguments;
+use komado_ops::report::MakeReport;
+use schemars::JsonSchema;
 use serde::Deserialize;
-use std::io;
-use utoipa::{IntoParams, ToSchema};
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What to tell of.
-#[derive(Deserialize, IntoParams, Default)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct Wanted {
-    /// Which part; all when left out
-    #[param(inline)]
-    what: Option<What>,
-    /// From then on: 2026-11-01, a time, today, yesterday, or 12h, 7d, 4w ago; thirty days when left out
-    #[param(example = "7d")]
-    from: Option<String>,
-    /// Until before then; today is the last day when left out
-    #[param(example = "today")]
-    to: Option<String>,
-    /// Where midnight is, such as +09:00; UTC when left out
-    #[param(example = "Z")]
-    utc_offset: Option<String>,
-    /// In CSV and HTML: only usage by this
-    #[param(inline)]
-    by: Option<By>,
-    /// Only this user's
-    user: Option<String>,
-    /// Only what was asked of this model
-    model: Option<String>,
-    /// Rows of users, models, tools and questions
-    #[param(minimum = 1, maximum = 1000)]
-    top: Option<u32>,
+/// Media types beside JSON.
+pub(super) const MEDIA: [&str; 2] = ["text/csv", "text/html"];
+
+/// How a report is shown.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+pub(super) struct Shown {
     /// The form; as `accept` says when left out
-    #[param(inline)]
     format: Option<Form>,
+    /// In CSV and HTML: only usage by this
+    by: Option<By>,
     /// The language of headings
-    #[param(inline)]
     lang: Option<Lang>,
-    /// True to read no journals
-    quick: Option<bool>,
 }
 
 /// In which form.
-#[derive(Deserialize, ToSchema, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Form {
+#[schemars(inline)]
+enum Form {
     Json,
     Csv,
     Html,
 }
 
-/// Tell what happened in the sessions you may see: usage, common questions, performance
-#[utoipa::path(get, path = "/api/v1/report", tag = "report", params(Wanted),
-    responses((status = 200, content((shape::Report = "application/json"), (String = "text/csv"), (String = "text/html")))))]
-pub(super) async fn report(call: Call, Params(wanted): Params<Wanted>) -> Answer<Response> {
-    let form = wanted.format.unwrap_or_else(|| accepted(&call.headers));
-    let look = Look { format: form.format(), by: wanted.by, lang: wanted.lang.unwrap_or_default() };
-    let place = call.shared.reporting_place()?;
-    let (engine, guest) = (call.house.app.engine.clone(), call.guest.clone());
-    let ask = call.run(move |desk| asked(desk, wanted)).await?;
-    let body = stream::worked_out(move |out, gone| {
-        let sees = |session: &Session| guest.may_see(session);
-        let told = read(&engine, &ask, &sees, &mut |_| match gone() {
-            true => Flow::Break(()),
-            false => Flow::Continue(()),
-        });
-        // It is made: how long its reader takes is nobody else's wait.
-        drop(place);
-        match told.map_err(io::Error::other)? {
-            Some(told) => write(&told, look, out),
-            None => Err(io::Error::from(io::ErrorKind::BrokenPipe)),
-        }
-    });
-    Ok(form.answer(body.into_response()))
-}
-
-/// What is asked for; told apart from what may not be, before anything is answered.
-fn asked(desk: &mut Desk, wanted: Wanted) -> Answer<Ask> {
-    let top = wanted.top.unwrap_or(20) as usize;
-    let wish = Wish {
-        from: wanted.from,
-        to: wanted.to,
-        utc_offset: wanted.utc_offset,
-        user: whose(&desk.guest, wanted.user)?,
-        model: wanted.model,
-        top,
-        quick: wanted.quick.unwrap_or(false),
+/// Makes a report and answers it in the form that is asked for.
+pub(super) async fn answer(call: Call, mut given: Arguments) -> Answer<Response> {
+    let shown = Shown {
+        format: chosen(&mut given, "format")?,
+        by: chosen(&mut given, "by")?,
+        lang: chosen(&mut given, "lang")?,
     };
-    let ask = wish.ask(wanted.what.unwrap_or_default(), &desk.app.engine.now())?;
-    // A store that is away is told now: once the answer has begun it could only break off.
-    desk.app.engine.store().sessions(&Query { limit: 1, ..Query::default() })?;
-    Ok(ask)
+    let form = shown.format.unwrap_or_else(|| accepted(&call.headers));
+    let look = Look { format: form.format(), by: shown.by, lang: shown.lang.unwrap_or_default() };
+    let reader = Reader::default();
+    let is_gone = Arc::clone(&reader.is_gone);
+    let made = call
+        .run(move |desk| {
+            let context = desk.context().showing(move |_| match is_gone.load(Ordering::Relaxed) {
+                true => Err(Fault::new(Exit::Failed, "the reader has gone")),
+                false => Ok(()),
+            });
+            Ok(context.run(given.request::<MakeReport>()?)?)
+        })
+        .await?;
+    drop(reader);
+    Ok(form.answer(stream::written(move |out| write(&made, look, out)).into_response()))
 }
 
-/// One who sees only their own is not made to wait for everyone else's.
-fn whose(guest: &Caller, asked: Option<String>) -> Answer<Option<String>> {
-    match asked {
-        Some(user) if !guest.sees_all && guest.user.as_ref() != Some(&user) => Err(Problem::forbidden(
-            format!("this key does not see the sessions of user {user:?}; leave user out"),
-        )),
-        None if !guest.sees_all && guest.sessions.is_empty() => Ok(guest.user.clone()),
-        asked => Ok(asked),
+/// Dropped with the call that waits for a report.
+#[derive(Default)]
+struct Reader {
+    is_gone: Arc<AtomicBool>,
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.is_gone.store(true, Ordering::Relaxed);
     }
+}
+
+/// One of several words.
+fn chosen<T: DeserializeOwned>(given: &mut Arguments, name: &str) -> Answer<Option<T>> {
+    let Some(text) = given.take(name) else { return Ok(None) };
+    serde_json::from_value(text.into()).map(Some).map_err(|error| Problem::bad(format!("{name}: {error}")))
 }
 
 /// The first form that is asked for by name; JSON where none is.

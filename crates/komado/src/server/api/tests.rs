@@ -8,7 +8,6 @@ mod report;
 mod verbs;
 
 use super::super::access::Access;
-use super::super::access::keys::{self, Key, Sees};
 use super::super::gateway::{Gateway, Upstreams};
 use super::super::run::{Reach, router};
 use crate::app::{App, Options};
@@ -18,6 +17,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Request, StatusCode};
 use komado_config::OnFault;
+use komado_ops::key::file::{self as keys, Key, Sees};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,11 +1,9 @@
 //! The protocol's side: lists, calls, and who is asking.
 
-use super::desk::Desk;
 use super::{prompt, resource, tool};
-use crate::app::App;
 use crate::fault::Fault;
-use crate::server::Caller;
 use http::request::Parts;
+use komado_ops::{Caller, Context, Naming};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, GetPromptRequestParams,
     GetPromptResponse, GetPromptResult, Implementation, ListPromptsResult, ListResourceTemplatesResult,
@@ -14,7 +12,6 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use std::sync::Arc;
 
 /// Names the session that calls of a request are about.
 const HEADER: &str = "x-komado-session";
@@ -27,7 +24,8 @@ full the window is, and `pin`, `condense`, `rewind` and `revert` to change what 
 /// One client's way in.
 #[derive(Clone)]
 pub(crate) struct Door {
-    app: Arc<App>,
+    /// Settings, store and engine.
+    operations: Context,
     /// Who asks, where no gate says so for each request.
     owner: Option<Caller>,
     named: Option<String>,
@@ -35,32 +33,34 @@ pub(crate) struct Door {
 
 impl Door {
     /// For whoever started the process: everything may be seen. `named` is the session when a call names none.
-    pub(crate) fn owned(app: Arc<App>, named: Option<String>) -> Self {
-        Self { app, owner: Some(Caller::owner()), named }
+    pub(crate) fn owned(operations: Context, named: Option<String>) -> Self {
+        Self { operations, owner: Some(Caller::owner()), named }
     }
 
     /// For requests that came through the gate, each with its guest.
-    pub(crate) fn guarded(app: Arc<App>) -> Self {
-        Self { app, owner: None, named: None }
+    pub(crate) fn guarded(operations: Context) -> Self {
+        Self { operations, owner: None, named: None }
     }
 
-    fn desk(&self, context: &RequestContext<RoleServer>) -> Result<Desk, ErrorData> {
-        let parts = context.extensions.get::<Parts>();
-        let guest = self.owner.clone().or_else(|| parts?.extensions.get::<Caller>().cloned());
-        // A request that no gate has looked at is nobody's.
-        let guest = guest.ok_or_else(|| ErrorData::invalid_request("who is asking is not known", None))?;
+    /// What operations run in for the caller of a request.
+    fn context(&self, request: &RequestContext<RoleServer>) -> Result<Context, ErrorData> {
+        let parts = request.extensions.get::<Parts>();
+        let caller = self.owner.clone().or_else(|| parts?.extensions.get::<Caller>().cloned());
+        // A request that no gate has looked at is refused.
+        let caller = caller.ok_or_else(|| ErrorData::invalid_request("who is asking is not known", None))?;
         let header = parts.and_then(|parts| parts.headers.get(HEADER)?.to_str().ok().map(str::to_owned));
-        Ok(Desk { app: Arc::clone(&self.app), guest, named: header.or_else(|| self.named.clone()) })
+        let default = header.or_else(|| self.named.clone());
+        Ok(self.operations.of(caller, Naming::Prefix { default }))
     }
 
     /// Does the work where it may block.
-    async fn at_desk<T: Send + 'static>(
+    async fn run<T: Send + 'static>(
         &self,
-        context: &RequestContext<RoleServer>,
-        work: impl FnOnce(&Desk) -> Result<T, Fault> + Send + 'static,
+        request: &RequestContext<RoleServer>,
+        work: impl FnOnce(&Context) -> Result<T, Fault> + Send + 'static,
     ) -> Result<Result<T, Fault>, ErrorData> {
-        let desk = self.desk(context)?;
-        let done = tokio::task::spawn_blocking(move || work(&desk)).await;
+        let context = self.context(request)?;
+        let done = tokio::task::spawn_blocking(move || work(&context)).await;
         done.map_err(|error| ErrorData::internal_error(format!("the call broke off: {error}"), None))
     }
 }
@@ -95,7 +95,7 @@ impl ServerHandler for Door {
             let why = format!("there is no tool {:?}; tools/list has them all", request.name);
             return Err(ErrorData::new(ErrorCode::INVALID_PARAMS, why, None));
         };
-        let answer = self.at_desk(&context, move |desk| tool::operate(row, given, desk)).await?;
+        let answer = self.run(&context, move |context| tool::call(row, given, context)).await?;
         let result = match answer {
             Ok(answer) => {
                 let mut result = CallToolResult::success(vec![ContentBlock::text(answer.text)]);
@@ -113,7 +113,7 @@ impl ServerHandler for Door {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = page.and_then(|page| page.cursor);
-        let listed = self.at_desk(&context, move |desk| resource::list(desk, cursor.as_deref())).await?;
+        let listed = self.run(&context, move |context| resource::list(context, cursor.as_deref())).await?;
         let (items, next) = listed.map_err(|fault| refused(&fault))?;
         let mut result = ListResourcesResult::with_all_items(items);
         result.next_cursor = next;
@@ -133,7 +133,7 @@ impl ServerHandler for Door {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let read = self.at_desk(&context, move |desk| resource::read(desk, &request.uri)).await?;
+        let read = self.run(&context, move |context| resource::read(context, &request.uri)).await?;
         match read {
             Ok(contents) => Ok(ReadResourceResult::new(vec![contents]).into()),
             Err(fault) => Err(ErrorData::resource_not_found(fault.message().to_owned(), None)),
@@ -154,7 +154,7 @@ impl ServerHandler for Door {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let given = request.arguments.unwrap_or_default();
-        let said = self.at_desk(&context, move |desk| prompt::say(desk, &request.name, &given)).await?;
+        let said = self.run(&context, move |context| prompt::say(context, &request.name, &given)).await?;
         let text = said.map_err(|fault| refused(&fault))?;
         Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]).into())
     }

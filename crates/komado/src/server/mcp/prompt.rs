@@ -1,8 +1,8 @@
 //! The prompt that takes up an old thread.
 
-use super::desk::Desk;
-use super::tool::{Answer, find, operate};
+use super::tool::{Answer, call, find};
 use crate::fault::{Exit, Fault, Outcome};
+use komado_ops::Context;
 use rmcp::model::{JsonObject, Prompt, PromptArgument};
 use serde_json::json;
 
@@ -24,14 +24,14 @@ pub(super) fn all() -> Vec<Prompt> {
 }
 
 /// The words of a prompt.
-pub(super) fn say(desk: &Desk, name: &str, given: &JsonObject) -> Outcome<String> {
+pub(super) fn say(context: &Context, name: &str, given: &JsonObject) -> Outcome<String> {
     if name != RESUME {
         return Err(Fault::new(Exit::NotFound, format!("there is no prompt {name:?}; there is {RESUME:?}")));
     }
-    let context = run(desk, "context", given.clone())?;
+    let window = run(context, "context", given.clone())?;
     let mut asked = given.clone();
     asked.insert("limit".to_owned(), json!(ENTRIES));
-    let log = run(desk, "log", asked)?;
+    let log = run(context, "log", asked)?;
     let word = |name: &str| log.value[name].as_str().unwrap_or_default().to_owned();
     let (session, thread) = (word("session"), word("thread"));
     Ok(format!(
@@ -39,13 +39,11 @@ pub(super) fn say(desk: &Desk, name: &str, given: &JsonObject) -> Outcome<String
          Everything that was ever said in it can be found with the tool `recall` and read in full with \
          `tool_output_cache` (ref_id \"@NUMBER\"). Say in a few sentences where the work stands and what comes next, \
          then go on.",
-        context.text, log.text
+        window.text, log.text
     ))
 }
 
-fn run(desk: &Desk, name: &str, given: JsonObject) -> Outcome<Answer> {
-    match find(name) {
-        Some(row) => operate(row, given, desk),
-        None => Err(Fault::new(Exit::NotFound, format!("there is no tool {name:?}"))),
-    }
+fn run(context: &Context, name: &str, given: JsonObject) -> Outcome<Answer> {
+    let tool = find(name).ok_or_else(|| Fault::usage(format!("there is no tool {name:?}")))?;
+    call(tool, given, context)
 }

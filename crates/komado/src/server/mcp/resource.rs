@@ -3,11 +3,11 @@
 //! `komado://sessions`, `komado://session/ID`, `komado://session/ID/journal` and `komado://session/ID/thread/T`. A journal
 //! may be larger than anyone wants to have at once: its newest entries are given, and `?from=SEQ` gives others.
 
-use super::desk::Desk;
-use super::tool::{find, operate};
+use super::tool;
 use crate::fault::{Exit, Fault, Outcome};
 use komado_core::session::Session;
 use komado_core::{Seq, SessionId};
+use komado_ops::Context;
 use komado_ops::address::Target;
 use komado_ops::session::{SessionRow, newest};
 use komado_store::{Mode, Query};
@@ -27,15 +27,22 @@ const JSON: &str = "application/json";
 const LINES: &str = "application/jsonl";
 const TEXT: &str = "text/plain";
 
+/// The place of a session in the order they were made.
+type Place = (String, SessionId);
+
+fn place(session: &Session) -> Outcome<Place> {
+    Ok((session.meta.created_at.clone(), SessionId::new(session.meta.uuid.as_str())?))
+}
+
 /// A page of the list, and where the next one begins.
-pub(super) fn list(desk: &Desk, cursor: Option<&str>) -> Outcome<(Vec<Resource>, Option<String>)> {
+pub(super) fn list(context: &Context, cursor: Option<&str>) -> Outcome<(Vec<Resource>, Option<String>)> {
     let after = cursor.map(read_cursor).transpose()?;
     let mut all = Vec::new();
     if after.is_none() {
         let about = "The newest sessions, with state and counters";
         all.push(Resource::new(SESSIONS, "sessions").with_description(about).with_mime_type(JSON));
     }
-    let mut page = desk.context().visible_sessions(after, PAGE + 1)?;
+    let mut page = context.visible_sessions(after, PAGE + 1)?;
     let more = page.len() > PAGE;
     page.truncate(PAGE);
     let next = page.last().filter(|_| more).map(place).transpose()?.map(|place| write_cursor(&place));
@@ -48,13 +55,6 @@ fn resource(session: &Session) -> Resource {
     let model = meta.config.model.as_deref().unwrap_or("no model");
     let about = format!("{}, made at {}, {model}", session.status.name(), meta.created_at);
     Resource::new(format!("{SESSION}{}", meta.uuid), &meta.uuid).with_description(about).with_mime_type(TEXT)
-}
-
-/// Where a session stands in the order of making.
-type Place = (String, SessionId);
-
-fn place(session: &Session) -> Outcome<Place> {
-    Ok((session.meta.created_at.clone(), SessionId::new(session.meta.uuid.as_str())?))
 }
 
 fn write_cursor((at, id): &Place) -> String {
@@ -85,9 +85,9 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 }
 
 /// What a resource says.
-pub(super) fn read(desk: &Desk, uri: &str) -> Outcome<ResourceContents> {
+pub(super) fn read(context: &Context, uri: &str) -> Outcome<ResourceContents> {
     if uri == SESSIONS {
-        let newest = newest(&desk.context(), Query::default(), NEWEST, |_| true)?;
+        let newest = newest(context, Query::default(), NEWEST, |_| true)?;
         let rows: Vec<SessionRow> = newest.into_iter().map(SessionRow::from).collect();
         return Ok(ResourceContents::text(json!(rows).to_string(), uri).with_mime_type(JSON));
     }
@@ -95,9 +95,9 @@ pub(super) fn read(desk: &Desk, uri: &str) -> Outcome<ResourceContents> {
     let parts: Vec<&str> = path.strip_prefix(SESSION).unwrap_or_default().split('/').collect();
     match (&parts[..], query) {
         ([""], _) => Err(none(uri)),
-        ([id], "") => view(desk, uri, id, None),
-        ([id, "thread", thread], "") => view(desk, uri, id, Some(thread)),
-        ([id, "journal"], query) => journal(desk, uri, id, from(query)?),
+        ([id], "") => view(context, uri, id, None),
+        ([id, "thread", thread], "") => view(context, uri, id, Some(thread)),
+        ([id, "journal"], query) => journal(context, uri, id, from(query)?),
         _ => Err(none(uri)),
     }
 }
@@ -110,11 +110,10 @@ fn none(uri: &str) -> Fault {
     )
 }
 
-fn view(desk: &Desk, uri: &str, id: &str, thread: Option<&str>) -> Outcome<ResourceContents> {
-    let Some(show) = find("show") else { return Err(none(uri)) };
+fn view(context: &Context, uri: &str, id: &str, thread: Option<&str>) -> Outcome<ResourceContents> {
+    let show = tool::find("show").ok_or_else(|| none(uri))?;
     let given = json!({ "session": id, "thread": thread, "format": "lines", "full": true });
-    let given = given.as_object().cloned().unwrap_or_default();
-    let text = operate(show, given, desk)?.text;
+    let text = tool::call(show, given.as_object().cloned().unwrap_or_default(), context)?.text;
     Ok(ResourceContents::text(text, uri).with_mime_type(TEXT))
 }
 
@@ -127,10 +126,9 @@ fn from(query: &str) -> Outcome<Option<Seq>> {
     }
 }
 
-fn journal(desk: &Desk, uri: &str, id: &str, from: Option<Seq>) -> Outcome<ResourceContents> {
-    let target = Target { session: Some(id.to_owned()), ..Target::default() };
-    let found = desk.context().find(target)?;
-    let thread = desk.app.engine.open(&found.session, &found.thread, Mode::Read)?;
+fn journal(context: &Context, uri: &str, id: &str, from: Option<Seq>) -> Outcome<ResourceContents> {
+    let found = context.find(Target { session: Some(id.to_owned()), ..Target::default() })?;
+    let thread = context.engine.open(&found.session, &found.thread, Mode::Read)?;
     let line = |seq: Seq| thread.source().line(seq).map_err(Fault::from);
     let (mut lines, mut bytes) = (Vec::new(), 0);
     let mut take = |seq: Seq| -> Outcome<bool> {

@@ -1,9 +1,8 @@
-//! Operations as tools: their schemas are those of their types, and arguments that are not in them are refused by name.
+//! The tools: the operations that are offered over MCP, each by its name and with the schema of its type.
 
-use super::desk::Desk;
 use super::effect::hints;
 use crate::fault::{Exit, Fault, Outcome};
-use komado_ops::{Missing, Reader, Row};
+use komado_ops::{Context, Missing, Reader, Row};
 use rmcp::model::{JsonObject, Tool};
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
@@ -17,19 +16,19 @@ pub(super) struct Answer {
     pub(super) value: Value,
 }
 
+/// The operations that are offered as tools.
+fn operations() -> impl Iterator<Item = &'static Row> {
+    komado_ops::ALL.iter().filter(|row| row.interfaces.mcp.get().is_some())
+}
+
 /// Every tool.
 pub(super) fn all() -> Vec<Tool> {
     operations().map(described).collect()
 }
 
-/// Finds a tool.
+/// The tool of a name.
 pub(super) fn find(name: &str) -> Option<&'static Row> {
     operations().find(|row| row.name == name)
-}
-
-/// The operations that are offered as tools.
-fn operations() -> impl Iterator<Item = &'static Row> {
-    komado_ops::ALL.iter().filter(|row| row.interfaces.mcp.get().is_some())
 }
 
 /// An operation as a tool: its schema is that of its type.
@@ -46,11 +45,10 @@ fn described(row: &Row) -> Tool {
         .with_annotations(hints(row.effect, row.title))
 }
 
-/// Runs an operation for a client.
-pub(super) fn operate(row: &Row, given: JsonObject, desk: &Desk) -> Outcome<Answer> {
-    let answer = row
-        .call(given.into(), &desk.context(), Reader::Model, |_| Ok(None))
-        .map_err(|fault| told(row, fault))?;
+/// Calls a tool.
+pub(super) fn call(row: &Row, given: JsonObject, context: &Context) -> Outcome<Answer> {
+    let answer =
+        row.call(given.into(), context, Reader::Model, |_| Ok(None)).map_err(|fault| told(row, fault))?;
     let value: Value = serde_json::from_str(&answer.json)?;
     Ok(Answer { text: answer.text.unwrap_or(answer.json), value })
 }
@@ -71,7 +69,7 @@ mod tests {
     use super::super::{prompt, resource};
     use super::*;
     use crate::app::{App, Options};
-    use crate::server::Caller;
+    use komado_ops::{Caller, Naming};
     use serde_json::json;
     use std::collections::{BTreeSet, HashSet};
 
@@ -107,14 +105,13 @@ mod tests {
     #[test]
     fn a_session_of_one_guest_is_not_there_for_another_whatever_the_tool() {
         let dir = tempfile::tempdir().unwrap();
-        let desk = |user: &str| Desk {
-            app: app(dir.path()).shared(),
-            guest: Caller { key: Some(user.into()), user: Some(user.into()), ..Caller::default() },
-            named: None,
-        };
-        let (ann, bob) = (desk("ann"), desk("bob"));
-        let run = |desk: &Desk, name: &str, given: Value| {
-            operate(find(name).unwrap(), given.as_object().unwrap().clone(), desk)
+        let app = app(dir.path());
+        let of = |caller: Caller| app.context.of(caller, Naming::Prefix { default: None });
+        let user =
+            |user: &str| Caller { key: Some(user.into()), user: Some(user.into()), ..Caller::default() };
+        let (ann, bob) = (of(user("ann")), of(user("bob")));
+        let run = |context: &Context, name: &str, given: Value| {
+            call(find(name).unwrap(), given.as_object().unwrap().clone(), context)
         };
         assert!(run(&ann, "new", json!({ "user": "bob", "window": 4000 })).is_err());
         let made = run(&ann, "new", json!({ "window": 4000 })).unwrap();
@@ -125,7 +122,7 @@ mod tests {
             if given.contains_key("session") {
                 given.insert("session".into(), json!(hers));
             }
-            let said = operate(find(&tool.name).unwrap(), given, &bob);
+            let said = call(find(&tool.name).unwrap(), given, &bob);
             let text = match &said {
                 Ok(answer) => format!("{} {}", answer.text, answer.value),
                 Err(fault) => fault.message().to_owned(),
@@ -141,8 +138,8 @@ mod tests {
         assert_eq!(run(&ann, "recall", json!({ "query": "secret" })).unwrap().value["items"][0]["seq"], 1);
         // A session that the key lists is searched, too, with a user of one's own or without.
         for user in [Some("bob".to_owned()), None] {
-            let guest = Caller { user, sessions: vec!["gone".into(), hers.clone()], ..bob.guest.clone() };
-            let listed = Desk { guest, app: app(dir.path()).shared(), named: None };
+            let sessions = vec!["gone".into(), hers.clone()];
+            let listed = of(Caller { user, sessions, ..bob.caller.clone() });
             let wide = run(&listed, "recall", json!({ "query": "secret" })).unwrap();
             assert_eq!(wide.value["items"].as_array().unwrap().len(), 1);
             assert_eq!(wide.value["items"][0]["session"], hers);

@@ -4,10 +4,7 @@ use super::*;
 use crate::server::Caller;
 use crate::server::api::answers::Answers;
 use crate::server::api::call::{Call, Shared};
-use crate::server::api::report::{Wanted, report};
-use crate::server::api::take::{Named, Params};
-use crate::server::api::user;
-use axum::response::IntoResponse;
+use crate::server::api::report::answer;
 
 /// Two users who ask the same; what one of them types would be a script, or a formula.
 async fn asked() -> (Place, String, String) {
@@ -101,25 +98,26 @@ async fn what_cannot_be_meant_is_named() {
 async fn one_report_is_made_at_a_time() {
     let place = Place::new();
     place.talk("s").await;
-    let shared = Arc::new(Shared::new(Answers::default()));
-    let call = || Call {
-        house: Arc::clone(&place.house),
-        guest: Caller::owner(),
-        shared: Arc::clone(&shared),
-        headers: HeaderMap::new(),
-    };
-    let held = Arc::clone(&shared.reporting).try_acquire_owned().unwrap();
-    let told = report(call(), Params(Wanted::default())).await.unwrap_err();
+    let context = place.house.app.context.clone();
+    let (began, begun) = std::sync::mpsc::channel();
+    let (free, freed) = std::sync::mpsc::channel::<()>();
+    let held = std::thread::spawn(move || {
+        context.report(|| {
+            began.send(()).unwrap();
+            Ok(freed.recv().unwrap())
+        })
+    });
+    begun.recv().unwrap();
+    let told = place.get("/report").await;
     assert_eq!(told.status, StatusCode::TOO_MANY_REQUESTS);
-    assert!(told.into_response().headers().contains_key("retry-after"));
-    let whose = serde_json::from_value(json!({ "user": "ann" })).unwrap();
-    let told = user::one(call(), Named(whose)).await.unwrap_err();
+    assert!(told.headers.contains_key("retry-after"));
+    let told = place.get("/users/ann").await;
     assert_eq!(told.status, StatusCode::TOO_MANY_REQUESTS, "habits read every session of a user");
-    drop(held);
+    free.send(()).unwrap();
+    held.join().unwrap().unwrap();
     // The place is given back before the last byte of a report can be read.
     for _ in 0..3 {
-        let told = report(call(), Params(Wanted::default())).await.unwrap();
-        assert!(!to_bytes(told.into_body(), 1 << 20).await.unwrap().is_empty());
+        place.get("/report").await.ok(200);
     }
 }
 
@@ -128,11 +126,11 @@ async fn one_who_reads_slowly_keeps_nobody_waiting() {
     let place = Place::new();
     let shared = Arc::new(Shared::new(Answers::default()));
     let (house, headers) = (Arc::clone(&place.house), HeaderMap::new());
-    let call = Call { house, guest: Caller::owner(), shared: Arc::clone(&shared), headers };
+    let call = Call { house, guest: Caller::owner(), shared, headers };
     // A row for each day of nine years: more than is sent ahead of a reader.
-    let wanted = serde_json::from_value(json!({ "from": "3300d" })).unwrap();
-    let unread = report(call, Params(wanted)).await.unwrap();
-    let free = tokio::time::timeout(std::time::Duration::from_secs(60), shared.reporting.acquire()).await;
-    assert!(free.is_ok(), "the place was not given back");
+    let mut wanted = komado_ops::Arguments::default();
+    wanted.insert("from", &json!("3300d"));
+    let unread = answer(call, wanted).await.unwrap();
+    place.house.app.context.report(|| Ok(())).expect("the place was not given back");
     assert!(to_bytes(unread.into_body(), 64 << 20).await.unwrap().len() > 400_000);
 }

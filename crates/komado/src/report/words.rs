@@ -1,12 +1,13 @@
 //! The words of a report, in English and in Japanese.
 
 use clap::ValueEnum;
+use schemars::JsonSchema;
 use serde::Deserialize;
-use utoipa::ToSchema;
 
 /// A language.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize, ToSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub(crate) enum Lang {
     #[default]
     En,

@@ -5,8 +5,8 @@
 //! alone tells nothing, however many names are tried. The key is applied to the digest of the name, which is what
 //! earlier versions wrote down: so their lines can be closed, too, without knowing the names.
 
-use crate::fault::{Fault, Outcome};
 use crate::private;
+use crate::{Fault, Outcome};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};

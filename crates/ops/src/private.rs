@@ -6,26 +6,26 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 /// Makes a folder and those above it; one that is there stays as it is, since its owner may have chosen who reads it.
-pub(crate) fn folder(path: &Path) -> io::Result<()> {
+pub fn folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// Makes a folder for a moment in `parent`; what is in it goes with it.
-pub(crate) fn temporary(prefix: &str, parent: &Path) -> io::Result<tempfile::TempDir> {
+pub fn temporary(prefix: &str, parent: &Path) -> io::Result<tempfile::TempDir> {
     let private = Permissions::from_mode(0o700);
     tempfile::Builder::new().prefix(prefix).permissions(private).tempdir_in(parent)
 }
 
 /// Opens a file to add to it, and makes it when it is not there. One that others may read, as an earlier version made some, is closed to
 /// them.
-pub(crate) fn file(path: &Path) -> io::Result<File> {
+pub fn file(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
     close(&file)?;
     Ok(file)
 }
 
 /// Closes a file to others, where it is there.
-pub(crate) fn close_at(path: &Path) -> io::Result<()> {
+pub fn close_at(path: &Path) -> io::Result<()> {
     match File::open(path) {
         Ok(file) => close(&file),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -46,13 +46,13 @@ fn close(file: &File) -> io::Result<()> {
 }
 
 /// 256 random bits.
-pub(crate) fn random() -> io::Result<[u8; 32]> {
+pub fn random() -> io::Result<[u8; 32]> {
     let mut bytes = [0; 32];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes)
 }
 
 /// Bytes as hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -19,7 +19,7 @@ const SPARE: [&str; 7] =
     ["bytes", "compactions", "tokens", "model_calls", "sessions_active", "tool_calls", "messages"];
 
 /// Prints it.
-pub(super) fn print(paper: &mut Paper, told: &Report, look: Look) -> Outcome {
+pub(crate) fn print(paper: &mut Paper, told: &Report, look: Look) -> Outcome {
     for (line, is_title) in drawn(told, look) {
         if is_title {
             let title = paper.ink(Ink::Bold, &line);

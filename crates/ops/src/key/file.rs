@@ -4,8 +4,9 @@
 //! secret, and here there is nothing to guess. It is looked up by its digest; how long that takes tells of the digest, which
 //! nobody can steer. The file is replaced whole, under a lock, and readable by its owner alone.
 
-use crate::fault::{Exit, Fault, Outcome};
 use crate::private;
+use crate::{Exit, Fault, Outcome};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -13,12 +14,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// How a key begins, so that one can be told from an upstream's, and found by whoever looks for secrets in files.
-pub(crate) const PREFIX: &str = "kmd_";
+pub const PREFIX: &str = "kmd_";
 
 /// Which sessions a key leads to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Sees {
+pub enum Sees {
     /// The user's own, and those that are listed.
     #[default]
     Own,
@@ -29,35 +30,35 @@ pub(crate) enum Sees {
 /// A key, without its secret.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Key {
+pub struct Key {
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
     /// The digest of the secret.
-    pub(crate) digest: String,
+    pub digest: String,
     /// Whose sessions are made with it.
-    pub(crate) user: Option<String>,
+    pub user: Option<String>,
     /// Which sessions it leads to.
     #[serde(default)]
-    pub(crate) sees: Sees,
+    pub sees: Sees,
     /// Sessions it leads to beside the user's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) sessions: Vec<String>,
+    pub sessions: Vec<String>,
     /// Requests a second, at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) rate: Option<u32>,
+    pub rate: Option<u32>,
     /// Requests at a time, at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) concurrency: Option<u32>,
+    pub concurrency: Option<u32>,
     /// When it is of no more use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) expires: Option<String>,
+    pub expires: Option<String>,
     /// When it was made.
-    pub(crate) created_at: String,
+    pub created_at: String,
 }
 
 impl Key {
     /// True when its time is over at `now`; times of one length compare as text.
-    pub(crate) fn is_expired(&self, now: &str) -> bool {
+    pub fn is_expired(&self, now: &str) -> bool {
         self.expires.as_deref().is_some_and(|end| end <= now)
     }
 }
@@ -65,28 +66,28 @@ impl Key {
 /// All keys, in the order they were made.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Keys {
+pub struct Keys {
     keys: Vec<Key>,
 }
 
 /// Where the keys of a base folder are.
-pub(crate) fn place(base_dir: &Path) -> PathBuf {
+pub fn place(base_dir: &Path) -> PathBuf {
     base_dir.join("keys.json")
 }
 
 /// A new secret.
-pub(crate) fn secret() -> Outcome<String> {
+pub fn secret() -> Outcome<String> {
     Ok(format!("{PREFIX}{}", private::hex(&private::random()?)))
 }
 
 /// The digest under which a secret is kept.
-pub(crate) fn digest(secret: &str) -> String {
+pub fn digest(secret: &str) -> String {
     blake3::hash(secret.as_bytes()).to_hex().to_string()
 }
 
 impl Keys {
     /// The keys in a file; none where there is no file.
-    pub(crate) fn read(path: &Path) -> Outcome<Self> {
+    pub fn read(path: &Path) -> Outcome<Self> {
         let wrong = |why: String| {
             Fault::input(format!(
                 "{}: {why}; mend the file or restore it: while it cannot be read, nobody is let in",
@@ -101,17 +102,17 @@ impl Keys {
     }
 
     /// True when there are none.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
     /// Each of them.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Key> {
+    pub fn iter(&self) -> impl Iterator<Item = &Key> {
         self.keys.iter()
     }
 
     /// The key whose secret this is.
-    pub(crate) fn find(&self, secret: &str) -> Option<&Key> {
+    pub fn find(&self, secret: &str) -> Option<&Key> {
         let digest = digest(secret);
         self.keys.iter().find(|key| key.digest == digest)
     }
@@ -154,12 +155,12 @@ impl Keys {
 }
 
 /// Adds a key.
-pub(crate) fn add(base_dir: &Path, key: Key) -> Outcome {
+pub fn add(base_dir: &Path, key: Key) -> Outcome {
     change(base_dir, |keys| keys.add(key))
 }
 
 /// Takes a key back.
-pub(crate) fn revoke(base_dir: &Path, name: &str) -> Outcome {
+pub fn revoke(base_dir: &Path, name: &str) -> Outcome {
     change(base_dir, |keys| keys.revoke(name))
 }
 
@@ -176,7 +177,7 @@ fn change(base_dir: &Path, op: impl FnOnce(&mut Keys) -> Outcome) -> Outcome {
 
 /// Which file it is: another one after each change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Stamp {
+pub struct Stamp {
     inode: u64,
     size: u64,
     seconds: i64,
@@ -185,7 +186,7 @@ pub(super) struct Stamp {
 
 impl Stamp {
     /// `None` where there is no file.
-    pub(super) fn of(path: &Path) -> Option<Self> {
+    pub fn of(path: &Path) -> Option<Self> {
         let meta = std::fs::metadata(path).ok()?;
         Some(Self {
             inode: meta.ino(),

@@ -1,0 +1,139 @@
+//! Tell what happened in the sessions that the caller may see: usage, common questions, performance.
+
+use crate::{Context, Effect, Exit, Fault, Interfaces, Offer, Operation, Outcome, Progress, Route};
+use komado_core::session::Session;
+use komado_engine::report::{self, Ask, Depth, Flow, Part, Range, Report};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Rows of a table that may have many, unless a request says otherwise.
+const USUAL_ROWS: u32 = 20;
+/// The most of them.
+const MOST_ROWS: u32 = 1_000;
+
+/// Tell what happened in the sessions that may be seen: usage, common questions, performance.
+#[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
+pub struct MakeReport {
+    /// Which part
+    #[arg(value_enum, default_value_t = What::All)]
+    #[serde(default)]
+    pub what: What,
+    /// From then on: 2026-11-01, a time, today, yesterday, or 12h, 7d, 4w ago; thirty days when left out
+    #[arg(long, value_name = "DATE")]
+    #[schemars(example = &"7d")]
+    pub from: Option<String>,
+    /// Until before then; today is the last day when left out
+    #[arg(long, value_name = "DATE")]
+    #[schemars(example = &"today")]
+    pub to: Option<String>,
+    /// Where midnight is, such as +09:00; UTC when left out
+    #[arg(long, value_name = "OFFSET", allow_hyphen_values = true)]
+    #[schemars(example = &"Z")]
+    pub utc_offset: Option<String>,
+    /// Only sessions of this user
+    #[arg(long)]
+    pub user: Option<String>,
+    /// Only what was asked of this model
+    #[arg(long)]
+    pub model: Option<String>,
+    /// Rows of users, models, tools and questions, from 1 to 1000
+    #[arg(long, default_value_t = USUAL_ROWS)]
+    #[serde(default = "usual_rows")]
+    pub top: u32,
+    /// Read no journals: only what the table of sessions knows
+    #[arg(long)]
+    #[serde(default)]
+    pub quick: bool,
+}
+
+/// Which part of a report.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum What {
+    /// How much was used
+    Usage,
+    /// What people ask
+    Questions,
+    /// How well agents do
+    Performance,
+    /// Everything
+    #[default]
+    All,
+}
+
+const fn usual_rows() -> u32 {
+    USUAL_ROWS
+}
+
+impl What {
+    fn parts(self) -> Vec<Part> {
+        match self {
+            Self::Usage => vec![Part::Usage],
+            Self::Questions => vec![Part::Questions],
+            Self::Performance => vec![Part::Performance],
+            Self::All => Part::ALL.to_vec(),
+        }
+    }
+}
+
+impl Operation for MakeReport {
+    const NAME: &'static str = "report";
+    const TITLE: &'static str = "What happened in many sessions";
+    const EFFECT: Effect = Effect::Read;
+    const INTERFACES: Interfaces = Interfaces {
+        cli: Offer::As("report"),
+        http: Offer::As(Route::get("report", "/report").with_forms()),
+        mcp: Offer::Not("figures about all sessions are for people"),
+    };
+    type Output = Report;
+
+    fn run(self, context: &Context) -> Outcome<Report> {
+        let ask = self.ask(context)?;
+        context.report(|| {
+            let sees = |session: &Session| context.caller.may_see(session);
+            let mut wanted = Ok(());
+            let made = report::report(&context.engine, &ask, &sees, &mut |at: report::Progress| {
+                wanted = context.progress(Progress::Reading { sessions: at.sessions, entries: at.entries });
+                if wanted.is_ok() { Flow::Continue(()) } else { Flow::Break(()) }
+            })?;
+            wanted.and_then(|()| made.ok_or_else(|| Fault::usage("the report was broken off")))
+        })
+    }
+}
+
+impl MakeReport {
+    /// What is asked for; refused where it cannot be meant.
+    fn ask(self, context: &Context) -> Outcome<Ask> {
+        let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        let (from, to, offset) = (text(&self.from), text(&self.to), text(&self.utc_offset));
+        let range = Range::read(from.as_deref(), to.as_deref(), offset.as_deref(), &context.engine.now())
+            .map_err(|error| Fault::usage(error.to_string()))?;
+        if !(1..=MOST_ROWS).contains(&self.top) {
+            return Err(Fault::usage(format!("top is {}; give 1 to {MOST_ROWS}", self.top)));
+        }
+        let parts = self.what.parts();
+        if self.quick && !matches!(self.what, What::Usage | What::All) {
+            let name = parts.first().map_or("this", |part| part.name());
+            return Err(Fault::usage(format!(
+                "quick reads no journals, and the {name} part is in them; leave quick out"
+            )));
+        }
+        let depth = if self.quick { Depth::Rows } else { Depth::Journals };
+        let user = whose(context, self.user)?;
+        Ok(Ask { range, user, model: self.model, top: self.top as usize, parts, depth })
+    }
+}
+
+/// A caller who sees only their own sessions is not made to wait for all others.
+fn whose(context: &Context, asked: Option<String>) -> Outcome<Option<String>> {
+    let caller = &context.caller;
+    match asked {
+        Some(user) if !caller.sees_all && caller.user.as_ref() != Some(&user) => Err(Fault::new(
+            Exit::Forbidden,
+            format!("this key does not see the sessions of user {user:?}; leave user out"),
+        )),
+        None if !caller.sees_all && caller.sessions.is_empty() => Ok(caller.user.clone()),
+        asked => Ok(asked),
+    }
+}

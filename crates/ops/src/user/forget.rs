@@ -1,0 +1,289 @@
+//! Forget a user: everything of them is kept outside, and then erased.
+//!
+//! First every session is exported and read back; only then is anything erased, and nothing that changed meanwhile. What is
+//! to be done and what was is written to `erasures.jsonl` in the base folder, also where it broke off: when, who did it, how
+//! much, digests; no name and no content.
+
+use super::erasures::Erasures;
+use super::{check, no_user};
+use crate::key::file::{self, Keys};
+use crate::{Context, Effect, Exit, Fault, Interfaces, Offer, Operation, Outcome, Route, private};
+use komado_core::SessionId;
+use komado_store::Stage;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Erase everything of a user; this cannot be undone, so export first what is to be kept.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub struct ForgetUser {
+    /// The user
+    #[schemars(length(min = 1), example = &"ann")]
+    pub user: String,
+    /// Only say what would be erased
+    #[serde(default)]
+    pub dry_run: bool,
+    /// Erase the rest where some sessions are being written; those are named and stay
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// What was erased of a user, or would be.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Forgetting {
+    /// What would be.
+    Planned(WouldForget),
+    /// What was.
+    Done(Forgotten),
+}
+
+/// What would be erased.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
+pub struct WouldForget {
+    /// Sessions that would be erased.
+    pub would_erase: u64,
+    /// Jobs that would be withdrawn.
+    pub jobs: u64,
+    /// Those of the sessions that are being written or worked on; they would stay.
+    pub live: Vec<String>,
+    /// Nothing.
+    pub erased: u64,
+    /// Which process is at each of the live sessions.
+    #[serde(skip)]
+    pub holders: Vec<String>,
+}
+
+/// What was erased.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
+pub struct Forgotten {
+    /// Sessions that were erased.
+    pub erased: u64,
+    /// Jobs that were withdrawn.
+    pub jobs: u64,
+    /// Sessions that stay.
+    pub left: Vec<Remaining>,
+    /// Sessions that were erased while something of them remains elsewhere.
+    pub remains: Vec<Remaining>,
+    /// Keys that still name the user.
+    pub keys: Vec<String>,
+    /// Sessions that were exported, where the exports are kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exported: Option<u64>,
+    /// The folder of the exports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+    /// The command that brings a session back from its export.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undo: Option<String>,
+}
+
+/// A session of which not all is gone.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct Remaining {
+    /// The session.
+    pub session: String,
+    /// Why.
+    pub why: String,
+}
+
+impl Operation for ForgetUser {
+    const NAME: &'static str = "user_forget";
+    const TITLE: &'static str = "Forget a user";
+    const EFFECT: Effect = Effect::Remove;
+    const INTERFACES: Interfaces = Interfaces {
+        cli: Offer::As("user forget"),
+        http: Offer::As(Route::delete("users", "/users/{user}")),
+        mcp: Offer::Not("a model does not erase people"),
+    };
+    type Output = Forgetting;
+
+    /// The exports only show that nothing changes while it is erased. They are gone with it: the caller has no folder here.
+    fn run(self, context: &Context) -> Outcome<Forgetting> {
+        if self.dry_run {
+            return self.plan(context).map(Forgetting::Planned);
+        }
+        let folder = private::temporary("komado-", &std::env::temp_dir())?;
+        let by = context.caller.key.as_ref().map_or_else(|| "no key".to_owned(), |key| format!("key {key}"));
+        self.erase(context, folder.path(), by).map(|(done, _)| Forgetting::Done(done))
+    }
+}
+
+impl ForgetUser {
+    /// What there is of the user.
+    pub fn plan(&self, context: &Context) -> Outcome<WouldForget> {
+        check(context, &self.user)?;
+        let mut found = WouldForget::default();
+        let mut live = |id: &SessionId, holder: String| {
+            if !found.live.iter().any(|known| known == id.as_str()) {
+                found.live.push(id.to_string());
+                found.holders.push(holder);
+            }
+        };
+        context.engine.each_of_user(&self.user, |id| {
+            found.would_erase += 1;
+            if let Some(holder) = context.engine.store().writer(id)? {
+                live(id, holder.to_string());
+            }
+            Ok(())
+        })?;
+        context.engine.each_job_of(&self.user, |queued| {
+            found.jobs += 1;
+            if let Stage::Held(holder) = &queued.stage {
+                live(&queued.job.session, holder.to_string());
+            }
+        })?;
+        match found.would_erase == 0 && found.jobs == 0 {
+            true => Err(no_user(&self.user)),
+            false => Ok(found),
+        }
+    }
+
+    /// Exports everything into `folder`, then erases it; gives what was done and how many sessions were exported.
+    pub fn erase(&self, context: &Context, folder: &Path, by: String) -> Outcome<(Forgotten, u64)> {
+        let found = self.plan(context)?;
+        self.check_live(&found)?;
+        // It reads every session of the user, and two at once would find each other's halves.
+        context.report(|| {
+            context.claim()?;
+            let record = Erasures::open(&context.config.base_dir)?;
+            let user = record.digest(&self.user);
+            let mut erasing =
+                Erasing { context, of: self, record, user, by, live: found.live, done: Forgotten::default() };
+            let exported = erasing.export(folder)?;
+            erasing.note(&json!({ "erasing": exported }))?;
+            let erased = erasing.erase(folder);
+            // What was erased is noted also where the store went away in the middle.
+            erasing.note(&erasing.told(erased.is_ok()))?;
+            erased?;
+            erasing.done.keys = keys_of(context, &self.user)?;
+            Ok((erasing.done, exported))
+        })
+    }
+
+    /// Refuses to begin where a session is being written.
+    pub fn check_live(&self, found: &WouldForget) -> Outcome {
+        if found.live.is_empty() || self.force {
+            return Ok(());
+        }
+        let named: Vec<String> =
+            found.live.iter().zip(&found.holders).map(|(id, holder)| format!("{id} by {holder}")).collect();
+        let sessions = if named.len() == 1 {
+            "1 session is".to_owned()
+        } else {
+            format!("{} sessions are", named.len())
+        };
+        Err(Fault::new(
+            Exit::Busy,
+            format!(
+                "nothing was erased: {sessions} being written or worked on: {}; wait for them to end, or erase the rest \
+                 with force=true (--force)",
+                named.join(", ")
+            ),
+        ))
+    }
+}
+
+/// The names of the keys that still name the user.
+fn keys_of(context: &Context, user: &str) -> Outcome<Vec<String>> {
+    let all = Keys::read(&file::place(&context.config.base_dir))?;
+    let theirs = all.iter().filter(|key| key.user.as_deref() == Some(user));
+    Ok(theirs.map(|key| key.name.clone()).collect())
+}
+
+/// A user being forgotten.
+struct Erasing<'a> {
+    context: &'a Context,
+    of: &'a ForgetUser,
+    /// Where it is written down.
+    record: Erasures,
+    /// What stands for the user there.
+    user: String,
+    /// Who does it.
+    by: String,
+    live: Vec<String>,
+    done: Forgotten,
+}
+
+impl Erasing<'_> {
+    fn is_live(&self, id: &SessionId) -> bool {
+        self.live.iter().any(|live| live == id.as_str())
+    }
+
+    /// Exports every session; what goes wrong here stops everything, and nothing was erased.
+    fn export(&self, folder: &Path) -> Outcome<u64> {
+        let (mut exported, mut failed) = (0, None);
+        self.context.engine.each_of_user(&self.of.user, |id| {
+            if self.is_live(id) || failed.is_some() {
+                return Ok(());
+            }
+            let kept = self.context.engine.keep(id, folder)?;
+            exported += 1;
+            failed = self.note(&json!({ "export": kept.digest, "bytes": kept.bytes })).err();
+            Ok(())
+        })?;
+        failed.map_or(Ok(exported), Err)
+    }
+
+    /// Erases what was exported, and withdraws jobs.
+    fn erase(&mut self, folder: &Path) -> Outcome {
+        let (engine, user) = (&self.context.engine, &self.of.user);
+        engine.each_of_user(user, |id| {
+            if self.is_live(id) {
+                self.left(id, "it is being written or worked on");
+                return Ok(());
+            }
+            match engine.erase(id, folder) {
+                Ok(true) => self.gone(id),
+                Ok(false) => self.left(id, "it changed since it was exported"),
+                Err(error) => self.left(id, error.to_string()),
+            }
+            Ok(())
+        })?;
+        let withdrawn = engine.withdraw_jobs(user, |id| {
+            if !self.done.left.iter().any(|known| known.session == id.as_str()) {
+                self.left(id, "its job is being worked on");
+            }
+        })?;
+        self.done.jobs += withdrawn;
+        Ok(())
+    }
+
+    fn left(&mut self, id: &SessionId, why: impl Into<String>) {
+        self.done.left.push(Remaining { session: id.to_string(), why: why.into() });
+    }
+
+    /// Counts a session that is gone, and takes away what stands beside it.
+    fn gone(&mut self, id: &SessionId) {
+        self.done.erased += 1;
+        let mut remains = |why: String| self.done.remains.push(Remaining { session: id.to_string(), why });
+        match self.context.engine.store().withdraw(id) {
+            Ok(was_there) => self.done.jobs += u64::from(was_there),
+            Err(error) => remains(format!("its job: {error}")),
+        }
+        if let Err(fault) = self.context.forget_session(id) {
+            remains(format!("answers to calls: {}", fault.message()));
+        }
+    }
+
+    /// What was done, for the record; `broke_off` where not all was tried.
+    fn told(&self, is_whole: bool) -> Value {
+        let Forgotten { erased, left, jobs, .. } = &self.done;
+        let mut line = json!({ "erased": erased, "left": left.len(), "jobs": jobs });
+        if !is_whole {
+            line["broke_off"] = json!(true);
+        }
+        line
+    }
+
+    /// Adds a line to the record of erasures; durable when it returns.
+    fn note(&self, what: &Value) -> Outcome {
+        let now = self.context.engine.now();
+        let mut line = json!({ "at": now, "by": self.by, "user_digest": self.user, "keyed": true });
+        if let (Some(line), Some(what)) = (line.as_object_mut(), what.as_object()) {
+            line.extend(what.clone());
+        }
+        self.record.add(&line)
+    }
+}
