@@ -95,17 +95,6 @@ impl App {
         Arc::new(self.onto(Paper::new(self.paper.json)))
     }
 
-    /// The same for a server: over another engine on the same store, and what people should know goes to the log.
-    pub(crate) fn for_server(&self, engine: Engine) -> Self {
-        let context = self.context.over(engine).noting(|note| tracing::warn!("{note}"));
-        Self { context, ..self.onto(Paper::new(self.paper.json)) }
-    }
-
-    /// The same for one call through another door: what its verbs print is kept.
-    pub(crate) fn desk(&self) -> Self {
-        self.onto(Paper::kept())
-    }
-
     /// Runs an operation, and shows how far it has come.
     pub(crate) fn run<O: Operation>(&self, operation: O) -> Outcome<O::Output> {
         let output = self.context.run(operation);

@@ -182,10 +182,3 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         _ => app.explained(fault),
     })
 }
-
-/// Runs another verb from within one: `words` as they would stand on the command line.
-pub(crate) fn again(app: &mut App, words: &[&str]) -> Outcome {
-    let cli = Cli::try_parse_from(std::iter::once("komado").chain(words.iter().copied()))
-        .map_err(|error| Fault::usage(error.to_string().trim()))?;
-    cli.verb.run(app)
-}

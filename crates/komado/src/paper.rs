@@ -10,12 +10,12 @@ use komado_core::notation::{shown, width as width_of};
 use serde::Serialize;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 
-/// Columns of a page that is no terminal's: enough for a line that says something.
-const PAGE_WIDTH: usize = 160;
+/// What is under the pen: standard output, but for tests.
+type Sheet = Box<dyn Write + Send + Sync>;
 
 /// Where a verb prints its data. Talk goes to standard error.
 pub(crate) struct Paper {
@@ -26,40 +26,6 @@ pub(crate) struct Paper {
     pub(crate) width: usize,
     colour: bool,
     terminal: bool,
-}
-
-/// What is under the pen.
-enum Sheet {
-    Out(Stdout),
-    Held(Page),
-}
-
-/// A page that is kept instead of printed: for doors that answer with what a verb says.
-#[derive(Clone, Default)]
-pub(crate) struct Page(Arc<Mutex<Vec<u8>>>);
-
-impl Page {
-    /// What was written on it, in words.
-    pub(crate) fn text(&self) -> String {
-        let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-}
-
-impl Write for Sheet {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Out(out) => out.write(bytes),
-            Self::Held(page) => page.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Out(out) => out.flush(),
-            Self::Held(_) => Ok(()),
-        }
-    }
 }
 
 /// Colours with a meaning.
@@ -84,35 +50,17 @@ impl Paper {
         let stdout = io::stdout();
         let terminal = stdout.is_terminal();
         let colour = terminal && std::env::var_os("NO_COLOR").is_none();
-        Self { width: width(), out: BufWriter::new(Sheet::Out(stdout)), json, colour, terminal }
-    }
-
-    /// Paper that ends up on `page`, without colours.
-    pub(crate) fn onto(page: &Page, json: bool) -> Self {
-        let out = BufWriter::new(Sheet::Held(page.clone()));
-        Self { width: PAGE_WIDTH, out, json, colour: false, terminal: false }
-    }
-
-    /// What a door that is not the command line prints: kept, until it is taken.
-    pub(crate) fn kept() -> Self {
-        Self::onto(&Page::default(), true)
+        Self { width: width(), out: BufWriter::new(Box::new(stdout)), json, colour, terminal }
     }
 
     /// Another pen for the same paper. What the first one wrote must have been flushed.
     pub(crate) fn another(&self) -> Self {
-        match self.out.get_ref() {
-            Sheet::Out(_) => Self::new(self.json),
-            Sheet::Held(page) => Self::onto(page, self.json),
-        }
+        Self::new(self.json)
     }
 
     /// Prints a line.
     pub(crate) fn line(&mut self, text: impl AsRef<str>) -> Outcome {
-        match self.out.get_ref() {
-            Sheet::Out(_) => writeln!(self.out, "{}", self.printed(text.as_ref()))?,
-            // It goes to a program, which gets the words as they are.
-            Sheet::Held(_) => writeln!(self.out, "{}", text.as_ref())?,
-        }
+        writeln!(self.out, "{}", self.printed(text.as_ref()))?;
         // On a terminal what is said beside the data must not overtake it.
         if self.terminal { self.flush() } else { Ok(()) }
     }
@@ -262,8 +210,34 @@ pub(crate) fn count(n: u64, one: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::{Arc, Mutex};
 
     const WILD: &str = "窓\u{1b}[31m\u{1b}]0;mine\u{7}\r\u{9b}2J";
+
+    /// What was printed.
+    #[derive(Clone, Default)]
+    struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl Page {
+        fn paper(&self) -> Paper {
+            let out = BufWriter::new(Box::new(self.clone()) as Sheet);
+            Paper { out, json: true, width: 100, colour: false, terminal: false }
+        }
+
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    impl Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
 
     #[test]
     fn of_all_codes_in_a_line_only_our_own_colours_are_codes() {
@@ -278,14 +252,14 @@ mod tests {
     #[test]
     fn json_on_a_terminal_says_the_same_without_codes() {
         let page = Page::default();
-        let mut paper = Paper { terminal: true, ..Paper::onto(&page, true) };
+        let mut paper = Paper { terminal: true, ..page.paper() };
         let wild = "\u{1b}[2J\u{9b}2J\u{7f}\u{202e}窓";
         paper.json(&wild).unwrap();
         paper.flush().unwrap();
         assert_eq!(page.text(), "\"\\u001b[2J\\u009b2J\\u007f\\u202e窓\"\n");
         assert_eq!(serde_json::from_str::<String>(&page.text()).unwrap(), wild);
         let page = Page::default();
-        let mut paper = Paper::onto(&page, true);
+        let mut paper = page.paper();
         paper.json(&"\u{9b}窓").unwrap();
         paper.flush().unwrap();
         assert_eq!(page.text(), "\"\u{9b}窓\"\n", "for programs it is as it is");

@@ -203,7 +203,7 @@ fn servers_speak_through_the_log_alone() {
 
 #[test]
 fn no_tool_is_part_of_what_ships() {
-    let is_tool = |name: &str| TOOLS.iter().any(|tool| *tool == name);
+    let is_tool = |name: &str| TOOLS.contains(&name);
     let mut faults = Vec::new();
     for (krate, dir) in crates().into_iter().filter(|(krate, _)| !is_tool(krate)) {
         let manifest = dir.join("Cargo.toml");

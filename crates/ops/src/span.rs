@@ -26,7 +26,7 @@ impl Spans {
     }
 
     /// Entries in all of them.
-    pub fn len(&self) -> u64 {
+    pub fn entries(&self) -> u64 {
         self.0.iter().map(|span| u64::from(span.to.saturating_sub(span.from)) + 1).sum()
     }
 }

@@ -65,7 +65,7 @@ pub enum Form {
 }
 
 /// Takes what a streamed operation gives.
-pub trait Sink<S: Streamed + ?Sized> {
+pub trait Sink<S: Streamed> {
     /// It begins: nothing that was asked for is missing.
     fn begin(&mut self, head: S::Head) -> Outcome;
     /// The next item.

@@ -52,7 +52,7 @@ pub(crate) fn routes(house: &Arc<House>) -> Router<Arc<House>> {
     let document = Arc::new(finish(&document, ALL));
     let table = Arc::new(Table::of(&document));
     // On this machine, wherever the sessions are: whoever repeats a call repeats it here.
-    let config = &house.app.config;
+    let config = &house.context.config;
     let answers = crate::stores::is_kept(config).then(|| Answers::at(&config.base_dir));
     let shared = Arc::new(Shared::new(answers.unwrap_or_default()));
     let text = document.to_string();

@@ -30,7 +30,6 @@ pub(crate) use upstream::Upstream;
 use super::limits::{Limits, Permit};
 use super::metrics::Meters;
 use super::{Caller, House};
-use crate::app::App;
 use crate::stores;
 use axum::Router;
 use axum::body::Body;
@@ -40,6 +39,7 @@ use exchange::Deed;
 use http::{HeaderMap, Method};
 use komado_config::OnFault;
 use komado_engine::relay::Relay;
+use komado_ops::Context;
 use komado_provider::Dialect;
 use path::{Aim, Way};
 use refusal::Refusal;
@@ -70,10 +70,10 @@ pub(crate) struct Gateway {
 impl Gateway {
     /// A gateway to `upstreams`.
     pub(crate) fn new(house: &Arc<House>, upstreams: Upstreams, on_fault: OnFault) -> Self {
-        let config = &house.app.config;
+        let config = &house.context.config;
         let server = &config.server;
         Self {
-            relay: Relay::new(house.app.engine.clone()).waiting(waiting(&house.app)),
+            relay: Relay::new(house.context.engine.clone()).waiting(waiting(&house.context)),
             upstreams,
             flights: Flights::default(),
             limits: Limits::new(server),
@@ -92,9 +92,9 @@ impl Gateway {
 
 /// How long a request waits while another process holds its session: where processes on other machines may hold one, until
 /// a process that died has lost it; a file's lock ends with its process, so whoever holds it is at work.
-fn waiting(app: &App) -> Duration {
-    let is_elsewhere = app.files.is_none() && stores::is_kept(&app.config);
-    if is_elsewhere { app.config.store.lease + LEEWAY } else { LEEWAY / 2 }
+fn waiting(context: &Context) -> Duration {
+    let is_elsewhere = context.files.is_none() && stores::is_kept(&context.config);
+    if is_elsewhere { context.config.store.lease + LEEWAY } else { LEEWAY / 2 }
 }
 
 /// How much longer than a lease.
@@ -148,7 +148,7 @@ async fn answer(State(gateway): State<Arc<Gateway>>, request: Request) -> Respon
 /// Leads a request to where it wants to go.
 async fn led(visit: Visit, body: Body) -> Result<Response, Refusal> {
     visit.check_path()?;
-    let others = visit.gateway.house.app.config.server.forward_other;
+    let others = visit.gateway.house.context.config.server.forward_other;
     match visit.aim.way.clone() {
         Way::Ask => exchange::exchange(visit, body, Deed::Relay).await,
         Way::Compact => exchange::exchange(visit, body, Deed::Compact).await,

@@ -45,8 +45,8 @@ pub(crate) fn alive() -> Router<Arc<House>> {
 /// The routes that say how it is doing.
 pub(crate) fn routes(house: &Arc<House>, gateway: &Arc<Gateway>) -> Router<Arc<House>> {
     // Made here, so that it is missed when it is gone; beside the sessions it holds the keys of this machine.
-    if stores::is_kept(&house.app.config) {
-        let _ = private::folder(&house.app.config.base_dir);
+    if stores::is_kept(&house.context.config) {
+        let _ = private::folder(&house.context.config.base_dir);
     }
     let watch = Watch { house: Arc::clone(house), gateway: Arc::clone(gateway), folder: Folder::default() };
     Router::new().route("/readyz", get(ready)).route("/metrics", get(metrics)).with_state(Arc::new(watch))
@@ -80,7 +80,7 @@ async fn ready(State(watch): State<Arc<Watch>>) -> Response {
 async fn metrics(State(watch): State<Arc<Watch>>) -> Response {
     let house = Arc::clone(&watch.house);
     let ask = move || {
-        let said = house.pulse.of(house.app.engine.store())?;
+        let said = house.pulse.of(house.context.engine.store())?;
         house.meters.vitals(Some(&said));
         Ok(())
     };
@@ -108,10 +108,10 @@ async fn within<T: Send + 'static>(
 impl Watch {
     /// Whether the store is there, and what is to be put right in its settings.
     fn look(&self) -> Result<Vec<String>, String> {
-        let app = &self.house.app;
-        match &app.files {
-            Some(_) => self.folder.look(&app.config.base_dir).map(|()| Vec::new()),
-            None => self.house.pulse.of(app.engine.store()).map(|vitals| vitals.warnings),
+        let context = &self.house.context;
+        match &context.files {
+            Some(_) => self.folder.look(&context.config.base_dir).map(|()| Vec::new()),
+            None => self.house.pulse.of(context.engine.store()).map(|vitals| vitals.warnings),
         }
     }
 }

@@ -6,14 +6,14 @@ use super::metered::Metered;
 use super::metrics::Meters;
 use super::news::Newsroom;
 use super::pulse::LastPulse;
-use crate::app::App;
+use komado_ops::Context;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// Settings, store and engine, who may come in, and a way to say that it is over.
 pub(crate) struct House {
-    /// Settings, store and engine; what the store does is counted.
-    pub(crate) app: Arc<App>,
+    /// Settings, store and engine; what the store does is counted, and what people should know goes to the log.
+    pub(crate) context: Context,
     /// Who may come in.
     pub(crate) access: Access,
     /// What is counted.
@@ -29,14 +29,15 @@ pub(crate) struct House {
 }
 
 impl House {
-    /// A house over the store of `app`.
-    pub(crate) fn new(app: &App, access: Access) -> Arc<Self> {
+    /// A house over the store of `context`.
+    pub(crate) fn new(context: &Context, access: Access) -> Arc<Self> {
         let (meters, circuit) = (Arc::new(Meters::new()), Arc::new(Circuit::default()));
-        let engine =
-            app.engine.over(|store| Arc::new(Metered::new(store, Arc::clone(&meters), Arc::clone(&circuit))));
-        let app = Arc::new(app.for_server(engine));
+        let engine = context
+            .engine
+            .over(|store| Arc::new(Metered::new(store, Arc::clone(&meters), Arc::clone(&circuit))));
+        let context = context.over(engine).noting(|note| tracing::warn!("{note}"));
         Arc::new(Self {
-            app,
+            context,
             access,
             meters,
             circuit,

@@ -34,7 +34,7 @@ pub(crate) fn routes(house: &Arc<House>) -> Router<Arc<House>> {
         .with_max_request_body_bytes(MOST_BYTES)
         .with_cancellation_token(house.stop.clone())
         .disable_allowed_hosts();
-    let context = house.app.context.clone();
+    let context = house.context.clone();
     let door = move || Ok(Door::guarded(context.clone()));
     let served = StreamableHttpService::new(door, Arc::new(NeverSessionManager::default()), settings);
     Router::new().route_service(PATH, served)

@@ -94,7 +94,7 @@ pub(crate) async fn serve(
     listener: TcpListener,
     reach: Reach,
 ) -> Outcome {
-    let server = house.app.config.server.clone();
+    let server = house.context.config.server.clone();
     let router = router(Arc::clone(&house), &gateway, reach);
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let told = async move {
@@ -163,6 +163,7 @@ async fn tend(gateway: Arc<Gateway>) {
 pub(crate) async fn upstreams(house: &Arc<House>, wished: Option<String>) -> Outcome<Upstreams> {
     let (house, handle) = (Arc::clone(house), tokio::runtime::Handle::current());
     let opened =
-        tokio::task::spawn_blocking(move || Upstreams::open(&house.app, wished.as_deref(), &handle)).await;
+        tokio::task::spawn_blocking(move || Upstreams::open(&house.context, wished.as_deref(), &handle))
+            .await;
     opened.unwrap_or_else(|error| Err(Fault::new(Exit::Failed, error.to_string())))
 }

@@ -59,7 +59,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         app.claim()?;
     }
     let access = Access::open(&app.context.config.base_dir)?;
-    let house = House::new(app, access);
+    let house = House::new(&app.context, access);
     thrift::unpack(Meter::O200k);
     // A thread for each request and each call that is handled at once, and some for everything else.
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -36,8 +36,8 @@ impl Operation for Trim {
     fn run(self, context: &Context) -> Outcome<Changed> {
         let (found, span) = (context.find_now(&self.at)?, self.span);
         span.check()?;
-        if span.len() > MOST {
-            let named = span.len();
+        if span.entries() > MOST {
+            let named = span.entries();
             return Err(Fault::usage(format!("{named} entries are named, and {MOST} is the most at a time")));
         }
         let seqs = span.0.iter().flat_map(|span| span.from..=span.to);

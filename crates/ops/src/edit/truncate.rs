@@ -34,7 +34,7 @@ impl Operation for Truncate {
     fn run(self, context: &Context) -> Outcome<Changed> {
         let (found, span) = (context.find_now(&self.at)?, self.span);
         span.check()?;
-        let text = self.text.unwrap_or_else(|| format!("[{} entries not shown: {span}]", span.len()));
+        let text = self.text.unwrap_or_else(|| format!("[{} entries not shown: {span}]", span.entries()));
         let hide = |thread: &mut komado_engine::Thread<'_>| thread.truncate(span.0.clone(), &text, "by_hand");
         change::make(context, &found, hide, |seq| Change {
             op: Self::NAME,

@@ -164,7 +164,7 @@ impl Operation for Append {
         thread.commit(work)?;
         context.settle(&mut thread);
         appended.role = self.messages.is_none().then(|| self.role.unwrap_or_default());
-        appended.weight = thread.view().weight().clone();
+        appended.weight = *thread.view().weight();
         Ok(appended)
     }
 }
@@ -224,7 +224,7 @@ fn told(
         window: portion.map_or(given, |portion| u32::try_from(portion.window()).ok()),
         // Calls that were answered for it go back, too.
         undo: change::rewind_to(found, before),
-        weight: thread.view().weight().clone(),
+        weight: *thread.view().weight(),
         role: None,
     })
 }
@@ -237,7 +237,7 @@ impl Append {
         }
         match (&self.messages, &self.text) {
             (Some(given), None) if given.is_empty() => Err(malformed("messages is empty; send at least one")),
-            (Some(given), None) => given.iter().enumerate().map(read_one).collect(),
+            (Some(given), None) => given.iter().enumerate().map(|(i, text)| read_one(i, text)).collect(),
             (None, Some(text)) => Ok(vec![self.message(text.clone())]),
             _ => Err(Fault::usage("give messages or text, one of them")),
         }
@@ -261,6 +261,6 @@ impl Append {
     }
 }
 
-fn read_one((i, text): (usize, &Box<RawValue>)) -> Outcome<Message> {
+fn read_one(i: usize, text: &RawValue) -> Outcome<Message> {
     openai::read(text.get()).map_err(|error| Fault::input(error.to_string()).of(&format!("messages[{i}]")))
 }

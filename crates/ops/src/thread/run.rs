@@ -91,7 +91,7 @@ impl RunThread {
         let conversation = Conversation { found: here, choice, model };
         listener.begun(&conversation.found);
         let answered = conversation.ask_in(context, &mut child, Some(self.task), listener);
-        let answered = match answered.and_then(|answered| whole(answered)) {
+        let answered = match answered.and_then(whole) {
             Ok(answered) => answered,
             Err(fault) => return Err(broken_off(context, &conversation, child, &mut parent, fault)),
         };

@@ -1,12 +1,10 @@
 //! One call: who calls, and the desk at which it is done.
 //!
-//! Every handler works at a [`Desk`], on a thread that may block, and finds sessions through [`Desk::session`] alone: there it is
-//! decided who sees what. The desk's verbs are those of the command line; they print JSON into memory.
+//! Every handler works at a [`Desk`], on a thread that may block: in the context of its caller, which decides who sees what.
 
 use super::answers::Answers;
 use super::problem::{Answer, Problem};
 use super::tag;
-use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::server::{Caller, House};
 use axum::extract::FromRequestParts;
@@ -70,7 +68,8 @@ impl FromRequestParts<Arc<House>> for Call {
 impl Call {
     /// A desk of its own.
     pub(super) fn desk(self) -> Desk {
-        Desk { app: self.house.app.desk(), guest: self.guest, shared: self.shared, headers: self.headers }
+        let context = self.house.context.of(self.guest.clone(), Naming::Exact);
+        Desk { context, guest: self.guest, shared: self.shared, headers: self.headers }
     }
 
     /// Does something at a desk, where it may block. What panics there is a problem of this call alone.
@@ -87,23 +86,18 @@ impl Call {
 
 /// Where a call is done.
 pub(super) struct Desk {
-    /// Verbs print into its paper.
-    pub(super) app: App,
+    /// What operations run in: for this guest, who names sessions in full.
+    pub(super) context: Context,
     pub(super) guest: Caller,
     pub(super) shared: Arc<Shared>,
     pub(super) headers: HeaderMap,
 }
 
 impl Desk {
-    /// What operations run in: for this guest, who names sessions in full.
-    pub(super) fn context(&self) -> Context {
-        self.app.context.of(self.guest.clone(), Naming::Exact)
-    }
-
     /// A session that the guest may see. One that is not there and one that may not be seen are told alike.
     pub(super) fn session(&self, id: &str) -> Answer<(SessionId, Session)> {
         let name = SessionId::new(id)?;
-        let session = match self.app.engine.session(&name) {
+        let session = match self.context.engine.session(&name) {
             Ok(session) => session,
             Err(komado_engine::Error::Store(komado_store::Error::NoSession(_))) => {
                 return Err(Problem::no_session(id));
@@ -119,7 +113,7 @@ impl Desk {
             return Ok(());
         }
         let journal =
-            self.app.engine.store().open(&found.session, &found.thread, komado_store::Mode::Read)?;
+            self.context.engine.store().open(&found.session, &found.thread, komado_store::Mode::Read)?;
         tag::check(&self.headers, &format!("{}@{}", found.thread, journal.last()))
     }
 
@@ -134,7 +128,7 @@ impl Desk {
         let about_thread = route.path.contains("{thread}");
         let checked = match about_thread {
             true => self.check_thread(found),
-            false => self.check_session(self.app.engine.session(&found.session)?),
+            false => self.check_session(self.context.engine.session(&found.session)?),
         };
         checked.map_err(|problem| Fault::new(Exit::Changed, problem.detail))
     }

@@ -127,7 +127,7 @@ impl<P> Reader<P> {
 
 /// Waits for news, of one session or of all, and gives where to look; `None` when the server is to stop.
 async fn wait(house: &Arc<House>, listener: &mut Listener, about: Option<&SessionId>) -> Option<Heard> {
-    let (least, most) = match (about, &house.app.files) {
+    let (least, most) = match (about, &house.context.files) {
         (Some(_), Some(_)) => (Duration::ZERO, LOOK),
         (Some(_), None) => (Duration::ZERO, LOOK_AGAIN),
         (None, Some(_)) => (LOOK_ALL, LOOK_ALL),
@@ -142,13 +142,13 @@ async fn wait(house: &Arc<House>, listener: &mut Listener, about: Option<&Sessio
         heard = news => heard,
         () = tokio::time::sleep(most) => None,
     };
-    Some(heard.filter(|_| house.app.files.is_none()))
+    Some(heard.filter(|_| house.context.files.is_none()))
 }
 
 /// Begins to hear what happens.
 fn listen(call: &Call) -> Listener {
     let house = &call.house;
-    house.news.listen(&house.app.engine, &house.stop)
+    house.news.listen(&house.context.engine, &house.stop)
 }
 
 /// Hear of each entry of a session, as it is journaled (server-sent events)
@@ -179,7 +179,7 @@ pub(super) async fn of_session(
 
 /// Where every thread is now.
 fn now(desk: &Desk, id: &SessionId) -> Answer<Places> {
-    let store = desk.app.engine.store();
+    let store = desk.context.engine.store();
     let threads = store.threads(id)?.into_iter();
     let last = |thread: ThreadId| Ok((thread.to_string(), store.open(id, &thread, Mode::Read)?.last()));
     threads.map(|header| last(header.thread)).collect()
@@ -213,7 +213,7 @@ fn look(
     if desk.session(id_of.as_str()).is_err() {
         return Ok(None);
     }
-    let store = desk.app.engine.store();
+    let store = desk.context.engine.store();
     let mut events = Vec::new();
     for header in store.threads(&id_of)? {
         let thread = header.thread.to_string();
@@ -253,7 +253,7 @@ fn look_at_all(desk: &mut Desk, known: Known, heard: Heard) -> Looked<Known> {
     let query = Query { user: own, ..Query::default() };
     let (mut now, mut events) = (HashMap::new(), Vec::new());
     let guest = desk.guest.clone();
-    desk.app.engine.each_session(query, |session| {
+    desk.context.engine.each_session(query, |session| {
         if guest.may_see(session) {
             let id = session.meta.uuid.clone();
             let state = (session.updated_at.clone(), session.status.name());
@@ -279,7 +279,7 @@ fn look_at_some(
     let mut events = Vec::new();
     for id in heard {
         let query = Query { id: Some(id.clone()), ..Query::default() };
-        let found = desk.app.engine.store().sessions(&query)?.pop();
+        let found = desk.context.engine.store().sessions(&query)?.pop();
         let Some(session) = found.filter(|session| desk.guest.may_see(session)) else {
             events.extend(known.remove(id.as_str()).map(|_| removed(id.as_str())));
             continue;

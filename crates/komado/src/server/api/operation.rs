@@ -89,7 +89,7 @@ async fn held(
             Some((key, digest)) => done_once(desk, row, &route, given, &key, &digest),
             None => {
                 let before = |found: &Found| desk.check(found, &route).map(|()| None);
-                Ok(row.call(given, &desk.context(), Reader::Program, before)?)
+                Ok(row.call(given, &desk.context, Reader::Program, before)?)
             }
         })
         .await?;
@@ -125,15 +125,17 @@ fn done_once(
     let part = |name: &str| given.text(name).unwrap_or_default();
     let whose = desk.guest.key.as_deref().unwrap_or_default();
     let name = Answers::name(&format!("{whose} {}/{}", part("session"), part("thread")), key)?;
-    let (shared, body, now) = (Arc::clone(&desk.shared), digest.to_hex().to_string(), desk.app.engine.now());
+    let (shared, body, now) =
+        (Arc::clone(&desk.shared), digest.to_hex().to_string(), desk.context.engine.now());
     let _running = shared.answers.begin(&name)?;
     let (planner, planned_name, planned_body) = (Arc::clone(&shared), name.clone(), body.clone());
     let context = desk
-        .context()
+        .context
+        .clone()
         .planning(move |planned| planner.answers.plan(&planned_name, &planned_body, planned, &now));
     let before = |found: &Found| {
         if let Some(planned) = shared.answers.find(&name, &body)? {
-            let journal = desk.app.engine.store().open(&found.session, &found.thread, Mode::Read)?;
+            let journal = desk.context.engine.store().open(&found.session, &found.thread, Mode::Read)?;
             if stands(&*journal, &planned)? {
                 return Ok(Some(komado_ops::Answer { json: planned.answer, ..Default::default() }));
             }
@@ -163,7 +165,7 @@ async fn object(row: &'static Row, route: Route, call: Call, given: Arguments) -
                 moment = opening.moment;
                 Ok(())
             };
-            row.stream(given, &desk.context(), before, &mut begin, &mut out)?;
+            row.stream(given, &desk.context, before, &mut begin, &mut out)?;
             let place = moment.unwrap_or_default();
             Ok((tag::from_digest(&place, &out.digest.finalize()), out.file))
         })
@@ -200,7 +202,7 @@ async fn bytes(
     let desk = call.desk();
     let (opening, body) = stream::begun(move |begin, out| {
         let before = |found: &Found| desk.check(found, &route).map(|()| None);
-        row.stream(given, &desk.context(), before, begin, out)
+        row.stream(given, &desk.context, before, begin, out)
     })
     .await?;
     let mut response = body.into_response();

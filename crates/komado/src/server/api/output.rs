@@ -7,7 +7,6 @@ use super::take::Named;
 use axum::response::{IntoResponse, Response};
 use http::HeaderValue;
 use http::header::{CONTENT_TYPE, HeaderName};
-use komado_ops::Naming;
 use komado_ops::address::AtThread;
 use serde::Deserialize;
 use std::io;
@@ -34,9 +33,8 @@ pub(super) struct OfOutput {
 pub(super) async fn whole(call: Call, Named(of): Named<OfOutput>) -> Answer<Response> {
     let bytes = call
         .run(move |desk| {
-            let context = desk.app.context.of(desk.guest.clone(), Naming::Exact);
             let at = AtThread { session: Some(of.session), thread: Some(of.thread) };
-            Ok(komado_ops::output::bytes(&context, &at, &of.ref_id)?)
+            Ok(komado_ops::output::bytes(&desk.context, &at, &of.ref_id)?)
         })
         .await?;
     let mut bytes = bytes;

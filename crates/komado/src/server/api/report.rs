@@ -55,7 +55,7 @@ pub(super) async fn answer(call: Call, mut given: Arguments) -> Answer<Response>
     let is_gone = Arc::clone(&reader.is_gone);
     let made = call
         .run(move |desk| {
-            let context = desk.context().showing(move |_| match is_gone.load(Ordering::Relaxed) {
+            let context = desk.context.clone().showing(move |_| match is_gone.load(Ordering::Relaxed) {
                 true => Err(Fault::new(Exit::Failed, "the reader has gone")),
                 false => Ok(()),
             });

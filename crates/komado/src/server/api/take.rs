@@ -12,7 +12,6 @@ use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use komado_ops::Arguments;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -44,23 +43,6 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
             Ok(Query(params)) => Ok(Self(params)),
             Err(error) => Err(Problem::bad(error.body_text())),
         }
-    }
-}
-
-/// A JSON body that may be left out where nothing is to be said.
-pub(super) struct Maybe<T>(pub(super) T);
-
-impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for Maybe<T> {
-    type Rejection = Problem;
-
-    async fn from_request(request: Request, state: &S) -> Answer<Self> {
-        let typed = check_type(&request);
-        let bytes = bytes(request, state).await?;
-        if bytes.is_empty() || typed.is_ok() && bytes.trim_ascii() == b"null" {
-            return Ok(Self(T::default()));
-        }
-        typed?;
-        parse(&bytes).map(Self)
     }
 }
 
@@ -107,32 +89,6 @@ pub(super) async fn bytes<S: Send + Sync>(request: Request, state: &S) -> Answer
         }
         other => Problem::bad(other.body_text()),
     })
-}
-
-/// A JSON object of the form the document gives. A list is none, though a list of its fields could be read as one.
-pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
-    let wrong = |why: String| unfit(&why);
-    let text = object(bytes)?;
-    serde_json::from_str(text).or_else(|error| {
-        let mut value: Value = serde_json::from_str(text).map_err(|_| wrong(error.to_string()))?;
-        settle(&mut value);
-        serde_json::from_str(&value.to_string()).map_err(|_| wrong(error.to_string()))
-    })
-}
-
-/// JSON knows one kind of number: 12.0 is 12, also where a whole number is asked for.
-fn settle(value: &mut Value) {
-    match value {
-        Value::Number(number) => {
-            let whole = number.as_f64().filter(|float| float.fract() == 0.0 && (0.0..1e15).contains(float));
-            if let (Some(float), None) = (whole, number.as_u64()) {
-                *value = Value::from(float as u64);
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(settle),
-        Value::Object(fields) => fields.values_mut().for_each(settle),
-        _ => {}
-    }
 }
 
 /// Forms of other types are what a page can send without asking; only JSON is read.

@@ -68,7 +68,7 @@ impl Told {
 fn gateway(house: &Arc<House>) -> Arc<Gateway> {
     let (opened, handle) = (Arc::clone(house), tokio::runtime::Handle::current());
     let upstreams =
-        std::thread::spawn(move || Upstreams::open(&opened.app, Some("scripted"), &handle).unwrap());
+        std::thread::spawn(move || Upstreams::open(&opened.context, Some("scripted"), &handle).unwrap());
     Arc::new(Gateway::new(house, upstreams.join().unwrap(), OnFault::Pass))
 }
 
@@ -83,7 +83,7 @@ impl Place {
             Options { json: false, base_dir: Some(folder.path().to_owned()), config: None, set: Vec::new() };
         let app = App::new(&options).unwrap();
         let access = Access::open(folder.path()).unwrap();
-        let house = House::new(&app, access);
+        let house = House::new(&app.context, access);
         let gateway = gateway(&house);
         let router = router(Arc::clone(&house), &gateway, Reach::Loopback);
         Self { folder, house, router }

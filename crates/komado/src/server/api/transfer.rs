@@ -48,12 +48,10 @@ pub(super) async fn import(call: Call, Params(asked): Params<Under>, request: Re
         let detail = format!("content-type is {:?}; send {LINES}", given.unwrap_or_default());
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
     }
-    let patience = Duration::from_secs(u64::from(call.house.app.config.server.timeout_seconds));
+    let patience = Duration::from_secs(u64::from(call.house.context.config.server.timeout_seconds));
     let file = spool(request.into_body(), patience).await?;
     let made = call
-        .run(move |desk| {
-            Ok(import_checked(&desk.context(), &mut BufReader::new(file), asked.name.as_deref())?)
-        })
+        .run(move |desk| Ok(import_checked(&desk.context, &mut BufReader::new(file), asked.name.as_deref())?))
         .await?;
     Ok((StatusCode::CREATED, Json(made)).into_response())
 }

@@ -193,7 +193,7 @@ impl Visit {
         let caller = headers::caller(&self.headers, &self.guest)
             .map_err(|why| Refusal::new(400, format!("x-komado-session: {why}")))?;
         let or = |before: &str| if instead.is_empty() { String::new() } else { format!("{before}{instead}") };
-        match place::was_given(&self.gateway.house.app.engine, &caller, id) {
+        match place::was_given(&self.gateway.house.context.engine, &caller, id) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Refusal::new(
                 404,

@@ -7,9 +7,9 @@
 use super::headers::Signing;
 use super::refusal::Refusal;
 use super::upstream::Upstream;
-use crate::app::App;
 use crate::fault::{Fault, Outcome};
 use komado_engine::model::{KeySource, SCRIPTED};
+use komado_ops::Context;
 use komado_provider::registry::Registry;
 use komado_provider::{Cancel, Client, Dialect, Method, Patience, Provider, row};
 use std::sync::Arc;
@@ -65,20 +65,23 @@ pub(super) struct Choice {
 
 impl Upstreams {
     /// Everyone whom the settings name, else whoever is found; `wished` is asked where nothing else decides.
-    pub(crate) fn open(app: &App, wished: Option<&str>, handle: &Handle) -> Outcome<Self> {
-        let default = wished.or(app.config.server.upstream.as_deref());
-        let default =
-            default.or(app.config.models.is_provider_set.then_some(app.config.models.provider.as_str()));
-        let (found, names) = names(app, default).ok_or_else(|| Fault::usage(NO_PROVIDER))?;
+    pub(crate) fn open(context: &Context, wished: Option<&str>, handle: &Handle) -> Outcome<Self> {
+        let default = wished.or(context.config.server.upstream.as_deref());
+        let default = default.or(context
+            .config
+            .models
+            .is_provider_set
+            .then_some(context.config.models.provider.as_str()));
+        let (found, names) = names(context, default).ok_or_else(|| Fault::usage(NO_PROVIDER))?;
         let mut all = Vec::new();
         for name in &names {
-            all.push(Arc::new(Upstream::open(app, name, handle)?));
+            all.push(Arc::new(Upstream::open(context, name, handle)?));
         }
         let default = match default {
             Some(name) => all.iter().find(|upstream| upstream.name() == name).cloned(),
             None => None,
         };
-        let registry = app.config.models.registry().unwrap_or_else(|why| {
+        let registry = context.config.models.registry().unwrap_or_else(|why| {
             tracing::warn!(why = why.to_string(), "the built-in table of models is used");
             Registry::builtin()
         });
@@ -170,11 +173,11 @@ fn own_name<'m>(upstream: &Upstream, model: &'m str) -> Option<&'m str> {
 
 /// The names of everyone who is set up or found; `None` when there is no provider, or only the built-in model and nothing
 /// that chooses it.
-fn names(app: &App, default: Option<&str>) -> Option<(Found, Vec<String>)> {
+fn names(context: &Context, default: Option<&str>) -> Option<(Found, Vec<String>)> {
     let is_there = |name: &str| {
-        app.config.models.of(name).is_some_and(|of| of.base_url.is_some()) || row(name).is_some()
+        context.config.models.of(name).is_some_and(|of| of.base_url.is_some()) || row(name).is_some()
     };
-    let set_up = app
+    let set_up = context
         .config
         .models
         .providers
@@ -186,7 +189,7 @@ fn names(app: &App, default: Option<&str>) -> Option<(Found, Vec<String>)> {
     if default.is_some() || names.iter().any(|name| name != SCRIPTED) {
         return Some((Found::Settings, names));
     }
-    let keyed: Vec<String> = app.models().keyed_providers().into_iter().map(str::to_owned).collect();
+    let keyed: Vec<String> = context.models().keyed_providers().into_iter().map(str::to_owned).collect();
     let (found, others) =
         if keyed.is_empty() { (Found::Local, local()) } else { (Found::Environment, keyed) };
     let is_found = !others.is_empty();

@@ -95,8 +95,8 @@ fn counted(visit: &Visit, spooled: &Spooled, choice: &Choice) -> Result<u64, Ref
     frame.push_str(&read(at..spooled.len)?);
     let asked = Dialect::Messages.read(&frame).map_err(|error| wrong(error.to_string()))?;
     ours += u64::from(meter.setup(&asked.setup));
-    let app = &visit.gateway.house.app;
+    let context = &visit.gateway.house.context;
     let (asking, _) = visit.gateway.asking(&choice.upstream, &choice.model, Dialect::Messages);
-    let lesson = app.models().lesson(&asking).unwrap_or_default();
+    let lesson = context.models().lesson(&asking).unwrap_or_default();
     Ok(lesson.theirs(ours))
 }

@@ -88,7 +88,7 @@ impl Gateway {
         model: &str,
         dialect: Dialect,
     ) -> (Asking, Option<Window>) {
-        self.windows.asking(&self.house.app, upstream, model, dialect, &self.upstreams.registry)
+        self.windows.asking(&self.house.context, upstream, model, dialect, &self.upstreams.registry)
     }
 
     /// Takes a body in.
@@ -192,7 +192,7 @@ impl Work {
         let circuit = &gateway.house.circuit;
         let entered = circuit.check().map_err(|why| Trouble::Ours("store", why))?;
         self.check_session()?;
-        let app = &gateway.house.app;
+        let context = &gateway.house.context;
         let Choice { upstream, model, .. } = &self.choice;
         let (mut asking, window) = gateway.asking(upstream, model, self.arrival.dialect());
         // What was learned is asked for in vain while the store is away: who waited for that does not wait once more.
@@ -200,16 +200,16 @@ impl Work {
         asking.cancel = self.cancel.clone();
         let talk = window.map(|window| Arc::new(ResolvedModel::new(asking.clone(), window)));
         let summariser = |id: &SessionId, meter: Meter, cancel: &Cancel| match &talk {
-            Some(talk) => Scribe::of(app, id, meter, talk, cancel),
+            Some(talk) => Scribe::of(context, id, meter, talk, cancel),
             None => None,
         };
         let meta = |id: &SessionId, caller: &Caller, config: MetaConfig| self.meta(id, caller, config);
         let meter = |model: &str| self.meter(model);
         let manner = relay::Manner {
-            policy: app.config.models.policy.clone(),
-            settings: app.config.models.summaries.settings.clone(),
+            policy: context.config.models.policy.clone(),
+            settings: context.config.models.summaries.settings.clone(),
             summariser: &summariser,
-            offer: app.config.server.recall,
+            offer: context.config.server.recall,
             meta: &meta,
             meter: &meter,
         };
@@ -225,7 +225,7 @@ impl Work {
     fn check_session(&self) -> Result<(), Trouble> {
         let Some(id) = &self.arrival.caller.session else { return Ok(()) };
         let guest = &self.visit.guest;
-        let is_theirs = match self.visit.gateway.house.app.engine.session(id) {
+        let is_theirs = match self.visit.gateway.house.context.engine.session(id) {
             Ok(session) => guest.may_see(&session),
             Err(komado_engine::Error::Store(komado_store::Error::NoSession(_))) => guest.may_name(id),
             Err(error) => return Err(relay::Fault::Ours(error).into()),
@@ -256,22 +256,22 @@ impl Work {
     }
 
     fn meta(&self, id: &SessionId, caller: &Caller, config: MetaConfig) -> Meta {
-        let app = &self.visit.gateway.house.app;
+        let context = &self.visit.gateway.house.context;
         Meta {
             uuid: id.to_string(),
             task_key: TaskKey::local(id),
-            created_at: app.engine.now(),
+            created_at: context.engine.now(),
             process_id: std::process::id(),
             hostname: crate::app::hostname(),
             config,
-            user: caller.user.clone().or_else(|| app.config.user.clone()),
+            user: caller.user.clone().or_else(|| context.config.user.clone()),
             queued: false,
         }
     }
 
     /// The meter of the settings; the model's own where they leave it as it is.
     fn meter(&self, model: &str) -> Meter {
-        match Meter::named(&self.visit.gateway.house.app.config.meter) {
+        match Meter::named(&self.visit.gateway.house.context.config.meter) {
             Some(meter) if meter != Meter::O200k => meter,
             _ => Meter::for_model(model),
         }

@@ -2,16 +2,16 @@
 //!
 //! A summary is rare and takes long; what is kept between two of them would only be in the way.
 
-use crate::app::App;
 use komado_core::{Meter, SessionId};
 use komado_engine::condense::{Answer, Failure, Reads, Request, Summariser, Transcript};
 use komado_engine::model::{ModelChoice, ResolvedModel};
+use komado_ops::Context;
 use komado_provider::Cancel;
 use std::sync::Arc;
 
 /// A summariser that owns what it needs.
 pub(super) struct Scribe {
-    app: Arc<App>,
+    context: Context,
     id: SessionId,
     meter: Meter,
     talk: Arc<ResolvedModel>,
@@ -24,23 +24,23 @@ pub(super) struct Scribe {
 impl Scribe {
     /// The summariser that the settings name for a session; `None` where the digest is to do it.
     pub(super) fn of(
-        app: &Arc<App>,
+        context: &Context,
         id: &SessionId,
         meter: Meter,
         talk: &Arc<ResolvedModel>,
         cancel: &Cancel,
     ) -> Option<Box<dyn Summariser>> {
-        if app.config.models.summaries.chosen_model().is_none() {
-            return app.config.models.summaries.without_model(meter).map_err(|why| warn(&why)).ok();
+        if context.config.models.summaries.chosen_model().is_none() {
+            return context.config.models.summaries.without_model(meter).map_err(|why| warn(&why)).ok();
         }
-        let made = app.models().summariser(id, meter, &ModelChoice::default(), Some(talk), cancel);
+        let made = context.models().summariser(id, meter, &ModelChoice::default(), Some(talk), cancel);
         let mut writer = made.map_err(|why| warn(&why)).ok()?;
         let by = writer.by();
         Some(Box::new(Self {
             name: by.name().to_owned(),
             window: by.window(),
             reads: by.reads(),
-            app: Arc::clone(app),
+            context: context.clone(),
             id: id.clone(),
             meter,
             talk: Arc::clone(talk),
@@ -50,8 +50,13 @@ impl Scribe {
 
     fn with<T>(&self, work: impl FnOnce(&mut dyn Summariser) -> T) -> Result<T, Failure> {
         let talk = Some(&*self.talk);
-        let made =
-            self.app.models().summariser(&self.id, self.meter, &ModelChoice::default(), talk, &self.cancel);
+        let made = self.context.models().summariser(
+            &self.id,
+            self.meter,
+            &ModelChoice::default(),
+            talk,
+            &self.cancel,
+        );
         let mut writer = made.map_err(|why| Failure::new(why.to_string()))?;
         Ok(work(writer.by()))
     }

@@ -1,8 +1,6 @@
 //! A panic of ours in the middle of a request.
 
 use super::*;
-use crate::app::App;
-use crate::paper::Paper;
 use crate::server::access::Access;
 use crate::server::listen::Peer;
 use crate::server::run::{Reach, router};
@@ -10,6 +8,7 @@ use axum::extract::ConnectInfo;
 use http_body_util::BodyExt;
 use komado_config::{Config, Sources};
 use komado_engine::{Clock, Engine};
+use komado_ops::Context;
 use komado_store::MemoryStore;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tower::ServiceExt;
@@ -52,9 +51,9 @@ fn opened(
     on_fault: OnFault,
 ) -> (Arc<Gateway>, Router) {
     let engine = Engine::new(Arc::new(MemoryStore::default()), Arc::clone(clock) as Arc<dyn Clock>);
-    let app = App::over(engine, config(), None, Paper::new(false));
-    let upstreams = Upstreams::open(&app, Some("scripted"), runtime.handle()).unwrap();
-    let house = House::new(&app, Access::default());
+    let context = Context::new(engine, Arc::new(config()), None, |_| {});
+    let upstreams = Upstreams::open(&context, Some("scripted"), runtime.handle()).unwrap();
+    let house = House::new(&context, Access::default());
     let gateway = Arc::new(Gateway::new(&house, upstreams, on_fault));
     let router = router(house, &gateway, Reach::Loopback);
     (gateway, router)

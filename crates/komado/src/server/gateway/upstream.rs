@@ -5,9 +5,9 @@
 //! the provider says what it thinks of them.
 
 use super::headers::Manner;
-use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
 use komado_engine::model::{KeySource, SCRIPTED, SCRIPTED_WINDOW};
+use komado_ops::Context;
 use komado_provider::scripted::{Options, Server};
 use komado_provider::{Client, Dialect, Provider, overflow};
 use tokio::runtime::Handle;
@@ -32,17 +32,17 @@ pub(crate) struct Upstream {
 
 impl Upstream {
     /// The provider called `name`, asked on the threads of `handle`.
-    pub(crate) fn open(app: &App, name: &str, handle: &Handle) -> Outcome<Self> {
+    pub(crate) fn open(context: &Context, name: &str, handle: &Handle) -> Outcome<Self> {
         if name == SCRIPTED {
-            return Self::scripted(app, handle);
+            return Self::scripted(context, handle);
         }
-        let (provider, held) = app.models().upstream(name)?;
-        Ok(Self { held, ..Self::of(app, provider, handle) })
+        let (provider, held) = context.models().upstream(name)?;
+        Ok(Self { held, ..Self::of(context, provider, handle) })
     }
 
-    fn of(app: &App, provider: Provider, handle: &Handle) -> Self {
-        let of = app.config.models.of(&provider.name);
-        let client = Client::on(handle.clone(), app.config.models.patience(&provider.name))
+    fn of(context: &Context, provider: Provider, handle: &Handle) -> Self {
+        let of = context.config.models.of(&provider.name);
+        let client = Client::on(handle.clone(), context.config.models.patience(&provider.name))
             .final_if(|status, body| overflow::classify(status, body).overflow);
         Self {
             client,
@@ -56,13 +56,13 @@ impl Upstream {
     }
 
     /// The built-in model, in this process.
-    fn scripted(app: &App, handle: &Handle) -> Outcome<Self> {
-        let given = app.config.models.of(SCRIPTED).and_then(|of| of.context_length);
+    fn scripted(context: &Context, handle: &Handle) -> Outcome<Self> {
+        let given = context.config.models.of(SCRIPTED).and_then(|of| of.context_length);
         let window = given.unwrap_or(SCRIPTED_WINDOW);
         let server = Server::start(Options { window: Some(u64::from(window)), ..Options::default() })?;
         let provider = Provider::at(SCRIPTED, Dialect::Chat, server.url())
             .map_err(|error| Fault::new(Exit::Failed, error.to_string()))?;
-        let of = Self::of(app, provider, handle);
+        let of = Self::of(context, provider, handle);
         Ok(Self {
             scripted_window: Some(window),
             _server: Some(server),

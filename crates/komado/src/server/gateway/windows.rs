@@ -5,11 +5,11 @@
 //! tells.
 
 use super::upstream::Upstream;
-use crate::app::App;
 use komado_core::session::MetaConfig;
 use komado_engine::model::{KnownModel, ModelChoice, SCRIPTED};
 use komado_engine::turn::Asking;
 use komado_engine::window::{Told, Window};
+use komado_ops::Context;
 use komado_provider::registry::Registry;
 use komado_provider::{Dialect, Form};
 use std::collections::HashMap;
@@ -32,16 +32,16 @@ impl Windows {
     /// window where somebody knows it.
     pub(super) fn asking(
         &self,
-        app: &App,
+        context: &Context,
         upstream: &Upstream,
         model: &str,
         dialect: Dialect,
         registry: &Registry,
     ) -> (Asking, Option<Window>) {
-        let known = self.known(app, upstream, model, dialect, registry);
+        let known = self.known(context, upstream, model, dialect, registry);
         let mut asking = known.asking.clone();
         // A store that is away has learned nothing.
-        let window = known.window(&app.models().lesson(&asking).unwrap_or_default());
+        let window = known.window(&context.models().lesson(&asking).unwrap_or_default());
         if let Some(window) = window {
             (asking.window, asking.is_given) = (window.tokens, window.told == Told::Given);
         }
@@ -51,7 +51,7 @@ impl Windows {
 
     fn known(
         &self,
-        app: &App,
+        context: &Context,
         upstream: &Upstream,
         model: &str,
         dialect: Dialect,
@@ -68,7 +68,8 @@ impl Windows {
         asking.known_as = upstream.is_scripted().then(|| format!("{SCRIPTED}:"));
         asking.form = Form::Stream;
         let (own, choice) = (MetaConfig::default(), ModelChoice::default());
-        let known = Arc::new(app.models().known(asking, &own, &choice, upstream.scripted_window, registry));
+        let known =
+            Arc::new(context.models().known(asking, &own, &choice, upstream.scripted_window, registry));
         // A server that is too busy to answer has the window it had.
         let known = slot.take().map(|(_, before)| before).filter(|_| known.is_silent()).unwrap_or(known);
         *slot = Some((Instant::now(), Arc::clone(&known)));

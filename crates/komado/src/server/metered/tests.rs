@@ -2,13 +2,12 @@
 
 use super::super::House;
 use super::super::access::Access;
-use crate::app::App;
 use crate::clock::SystemClock;
-use crate::paper::Paper;
 use komado_config::{Config, Sources};
 use komado_core::session::{Meta, MetaConfig, State, TaskKey};
 use komado_core::{SessionId, ThreadId};
 use komado_engine::Engine;
+use komado_ops::Context;
 use komado_store::{Change, Error, MemoryStore, Mode, Store};
 use komado_testkit::Faulty;
 use std::sync::Arc;
@@ -26,8 +25,9 @@ fn house(store: Arc<dyn Store>) -> Arc<House> {
         in_folder: komado_config::InFolder::Ignored,
         has_consent: &|_, _| false,
     });
-    let app = App::over(Engine::new(store, Arc::new(SystemClock)), config.unwrap(), None, Paper::new(false));
-    House::new(&app, Access::default())
+    let context =
+        Context::new(Engine::new(store, Arc::new(SystemClock)), Arc::new(config.unwrap()), None, |_| {});
+    House::new(&context, Access::default())
 }
 
 fn meta(id: &str) -> Meta {
@@ -53,7 +53,7 @@ fn what_is_done_with_the_store_is_counted() {
     let kept = Arc::new(MemoryStore::default());
     kept.create(&meta("old")).unwrap();
     let house = house(kept);
-    let (store, root) = (house.app.engine.store(), ThreadId::root());
+    let (store, root) = (house.context.engine.store(), ThreadId::root());
     store.create(&meta("new")).unwrap();
     let (new, old) = (SessionId::new("new").unwrap(), SessionId::new("old").unwrap());
     for id in [&new, &old, &old] {
@@ -75,7 +75,7 @@ fn what_is_done_with_the_store_is_counted() {
 #[test]
 fn what_the_store_cannot_do_is_counted() {
     let house = house(Arc::new(Faulty::down_from(MemoryStore::default(), 1)));
-    let (store, id) = (house.app.engine.store(), SessionId::new("s").unwrap());
+    let (store, id) = (house.context.engine.store(), SessionId::new("s").unwrap());
     assert!(store.create(&meta("s")).is_err());
     assert!(store.open(&id, &ThreadId::root(), Mode::Read).is_err());
     house.meters.vitals(house.pulse.of(store).ok().as_ref());
@@ -91,7 +91,7 @@ fn what_the_store_cannot_do_is_counted() {
 fn a_session_that_is_not_there_is_no_failure_of_the_store() {
     let house = house(Arc::new(MemoryStore::default()));
     let id = SessionId::new("s").unwrap();
-    assert!(house.app.engine.store().open(&id, &ThreadId::root(), Mode::Read).is_err());
+    assert!(house.context.engine.store().open(&id, &ThreadId::root(), Mode::Read).is_err());
     let text = house.meters.render(0);
     has(&text, "komado_history_read_errors_total 0");
     has(&text, r#"komado_session_restores_total{outcome="ok"} 0"#);
@@ -112,7 +112,7 @@ fn a_history_that_nobody_could_be_asked_for_is_not_one_that_cannot_be_read() {
 #[test]
 fn who_writes_is_asked_of_the_store_itself() {
     let house = house(Arc::new(MemoryStore::default()));
-    let (store, id) = (house.app.engine.store(), SessionId::new("s").unwrap());
+    let (store, id) = (house.context.engine.store(), SessionId::new("s").unwrap());
     store.create(&meta("s")).unwrap();
     let _writing = store.open(&id, &ThreadId::root(), Mode::Write).unwrap();
     assert!(store.writer(&id).unwrap().is_some());

@@ -98,13 +98,14 @@ async fn what_cannot_be_meant_is_named() {
 async fn one_report_is_made_at_a_time() {
     let place = Place::new();
     place.talk("s").await;
-    let context = place.house.app.context.clone();
+    let context = place.house.context.clone();
     let (began, begun) = std::sync::mpsc::channel();
     let (free, freed) = std::sync::mpsc::channel::<()>();
     let held = std::thread::spawn(move || {
         context.report(|| {
             began.send(()).unwrap();
-            Ok(freed.recv().unwrap())
+            freed.recv().unwrap();
+            Ok(())
         })
     });
     begun.recv().unwrap();
@@ -131,6 +132,6 @@ async fn one_who_reads_slowly_keeps_nobody_waiting() {
     let mut wanted = komado_ops::Arguments::default();
     wanted.insert("from", &json!("3300d"));
     let unread = answer(call, wanted).await.unwrap();
-    place.house.app.context.report(|| Ok(())).expect("the place was not given back");
+    place.house.context.report(|| Ok(())).expect("the place was not given back");
     assert!(to_bytes(unread.into_body(), 64 << 20).await.unwrap().len() > 400_000);
 }
