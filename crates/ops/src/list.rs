@@ -2,7 +2,7 @@
 
 use crate::ask::Ask;
 use crate::operation::{Interfaces, Offer, Row};
-use crate::{edit, journal, key, model, output, recall, report, session, thread, user, window};
+use crate::{edit, event, journal, key, model, output, recall, report, session, thread, user, window};
 
 /// Every operation, in the order in which interfaces list them.
 pub const ALL: &[Row] = &[
@@ -18,6 +18,7 @@ pub const ALL: &[Row] = &[
     Row::of::<session::Cleanup>(),
     Row::of::<session::StatsOf>(),
     Row::streamed::<session::Export>(),
+    Row::of::<session::Import>(),
     Row::of::<journal::Append>(),
     Row::of::<journal::EntriesOf>(),
     Row::of::<journal::GetEntry>(),
@@ -52,12 +53,15 @@ pub const ALL: &[Row] = &[
     Row::of::<Ask>(),
     Row::of::<output::ListOutputs>(),
     Row::of::<output::ReadOutput>(),
+    Row::streamed::<output::RawOutput>(),
     Row::of::<output::ToolOutputCache>(),
     Row::of::<output::ToolOutputCacheGrep>(),
     Row::of::<output::ToolOutputCacheLine>(),
     Row::of::<recall::Recall>(),
     Row::of::<recall::RecallSession>(),
     Row::of::<report::MakeReport>(),
+    Row::watched::<event::SessionEvents>(),
+    Row::watched::<event::AllEvents>(),
     Row::of::<user::ListUsers>(),
     Row::of::<user::ShowUser>(),
     Row::of::<user::RecentMessages>(),
