@@ -83,10 +83,12 @@ pub fn table() -> String {
     let mut out = String::from("| operation | type | command line | HTTP | MCP |\n|---|---|---|---|---|\n");
     for row in ALL {
         let Interfaces { cli, http, mcp } = row.interfaces;
-        let name = (row.type_name)().trim_start_matches("komado_ops::").to_owned();
+        let path: Vec<&str> = (row.type_name)().split("::").collect();
+        // Each type is found under the module of its group, whichever file it stands in.
+        let name = path.get(1).zip(path.last()).map(|(group, name)| format!("{group}::{name}"));
         let cells = [
             row.title.to_owned(),
-            format!("`{name}`"),
+            format!("`{}`", name.unwrap_or_default()),
             cell(cli, |verb| format!("`komado {verb}`")),
             cell(http, |route| format!("`{} /api/v1{}`", route.method.name().to_uppercase(), route.path)),
             cell(mcp, |()| format!("`{}`", row.name)),
