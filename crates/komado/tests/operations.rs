@@ -343,8 +343,10 @@ fn copy(from: &Path, to: &Path) {
 /// Finds each operation in every interface, or a reason why it is not there; and nothing else in any.
 fn check_offers(cli: &Cli<'_>, http: &Http, mcp: &mut Mcp) {
     let document: Value = serde_json::from_str(&http.send("GET", "/api/v1/openapi.json", "", b"").1).unwrap();
-    let (mut routes, mut tools) = (BTreeSet::new(), BTreeSet::new());
+    let (mut names, mut routes, mut tools) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for Row { name, interfaces, .. } in ALL {
+        // It is the operationId of the document and the name of the tool.
+        assert!(names.insert(*name), "{name} is there twice");
         match interfaces.cli {
             Offer::As(verb) => drop(cli.run(&format!("{} --help", verb.split(" --").next().unwrap()), b"")),
             Offer::Not(why) => assert!(!why.is_empty(), "why is {name} no verb?"),
@@ -362,7 +364,7 @@ fn check_offers(cli: &Cli<'_>, http: &Http, mcp: &mut Mcp) {
             Offer::Not(why) => assert!(!why.is_empty(), "why is {name} no route?"),
         }
         match interfaces.mcp {
-            Offer::As(()) => assert!(tools.insert((*name).to_owned()), "{name} is there twice"),
+            Offer::As(()) => drop(tools.insert((*name).to_owned())),
             Offer::Not(why) => assert!(!why.is_empty(), "why is {name} no tool?"),
         }
     }

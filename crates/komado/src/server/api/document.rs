@@ -25,6 +25,9 @@ const COMPONENTS: &str = "#/components/schemas";
 /// Statuses of problems that any operation may answer.
 const PROBLEMS: [u16; 11] = [400, 401, 403, 404, 405, 406, 409, 422, 429, 500, 503];
 
+/// Fields that name a session or a thread: over HTTP in full.
+const NAMES: [&str; 2] = ["session", "thread"];
+
 /// Groups of operations.
 const GROUPS: [(&str, &str); 10] = [
     ("sessions", "Make, list, end and move sessions"),
@@ -43,16 +46,21 @@ const GROUPS: [(&str, &str); 10] = [
 pub(super) fn document(rows: &[Row]) -> Value {
     let settings =
         SchemaSettings::draft2020_12().with(|settings| settings.definitions_path = COMPONENTS.into());
-    let mut generator = settings.into_generator();
+    let mut schemas = Schemas {
+        requests: settings.clone().into_generator(),
+        results: settings.for_serialize().into_generator(),
+    };
     let mut paths = json!({});
     for row in rows {
         if let Some(route) = row.interfaces.http.get() {
             let path = format!("{ROOT}{}", route.path);
-            paths[path][route.method.name()] = operation(row, &route, &mut generator);
+            paths[path][route.method.name()] = operation(row, &route, &mut schemas);
         }
     }
+    let mut components = schemas.requests.take_definitions(true);
+    components.extend(schemas.results.take_definitions(true));
     let groups = GROUPS.map(|(name, about)| json!({ "name": name, "description": about }));
-    json!({
+    let mut document = json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Komado",
@@ -63,19 +71,46 @@ pub(super) fn document(rows: &[Row]) -> Value {
         "tags": groups,
         "paths": paths,
         "components": {
-            "schemas": generator.take_definitions(true),
+            "schemas": components,
             "securitySchemes": {
                 "bearer": { "type": "http", "scheme": "bearer", "description": "A key of `komado key add`" },
                 "key": { "type": "apiKey", "in": "header", "name": "x-komado-key" },
             },
         },
         "security": [{}, { "bearer": [] }, { "key": [] }],
-    })
+    });
+    bound(&mut document);
+    document
+}
+
+/// Schemas of what is read and of what is written: a field that may be left out in one need not be left out in the other.
+struct Schemas {
+    requests: SchemaGenerator,
+    results: SchemaGenerator,
+}
+
+/// Each number has an end.
+fn bound(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            let most = match fields.get("format").and_then(Value::as_str) {
+                Some("uint32") => Some(json!(u32::MAX)),
+                Some("uint64" | "uint") => Some(json!(u64::MAX)),
+                _ => None,
+            };
+            if let Some(most) = most {
+                fields.entry("maximum").or_insert(most);
+            }
+            fields.values_mut().for_each(bound);
+        }
+        Value::Array(items) => items.iter_mut().for_each(bound),
+        _ => {}
+    }
 }
 
 /// An operation: where each field of its request stands, and what it answers.
-fn operation(row: &Row, route: &Path, generator: &mut SchemaGenerator) -> Value {
-    let mut request = (row.request)(generator).to_value();
+fn operation(row: &Row, route: &Path, schemas: &mut Schemas) -> Value {
+    let mut request = (row.request)(&mut schemas.requests).to_value();
     let about = request["description"].as_str().unwrap_or(row.title).replace('\n', " ");
     let required: Vec<String> = serde_json::from_value(request["required"].take()).unwrap_or_default();
     let mut fields = match request["properties"].take() {
@@ -83,11 +118,19 @@ fn operation(row: &Row, route: &Path, generator: &mut SchemaGenerator) -> Value 
         _ => Map::new(),
     };
     if route.has_forms {
-        let shown = report::Shown::json_schema(generator).to_value();
+        let shown = report::Shown::json_schema(&mut schemas.requests).to_value();
         fields.extend(shown["properties"].as_object().cloned().unwrap_or_default());
     }
     let (mut parameters, mut body) = (Vec::new(), Map::new());
-    for (name, schema) in fields {
+    for (name, mut schema) in fields {
+        if NAMES.contains(&name.as_str()) {
+            // What may be left out elsewhere is needed in a path.
+            let about = schema["description"].as_str().and_then(|about| about.split(';').next());
+            schema["description"] =
+                json!(about.filter(|_| is_in_path(route, &name)).or(schema["description"].as_str()));
+            schema["maxLength"] = json!(128);
+            schema["pattern"] = json!("^[A-Za-z0-9][A-Za-z0-9_.:-]*$");
+        }
         match place(route, &name) {
             Some(place) => parameters.push(parameter(place, &name, required.contains(&name), schema)),
             None => drop(body.insert(name, schema)),
@@ -100,7 +143,7 @@ fn operation(row: &Row, route: &Path, generator: &mut SchemaGenerator) -> Value 
     }
     parameters.extend(headers(row, route));
     said["parameters"] = json!(parameters);
-    said["responses"] = responses(row, route, said.get("requestBody").is_some(), generator);
+    said["responses"] = responses(row, route, said.get("requestBody").is_some(), &mut schemas.results);
     said
 }
 
@@ -162,7 +205,7 @@ fn parameter(place: &str, name: &str, is_needed: bool, mut schema: Value) -> Val
 /// The body: what the operation reads as it is, or a JSON object of fields.
 fn request_body(
     route: &Path,
-    fields: Map<String, Value>,
+    mut fields: Map<String, Value>,
     required: &[String],
     request: &Value,
 ) -> Option<Value> {
@@ -173,13 +216,22 @@ fn request_body(
     if fields.is_empty() {
         return None;
     }
+    // What is null is left out.
+    for (_, schema) in fields.iter_mut().filter(|(name, _)| !required.contains(name)) {
+        if let Some(only) = schema["type"].as_str() {
+            schema["type"] = json!([only, "null"]);
+        }
+        clean(schema);
+    }
     let required: Vec<&String> = required.iter().filter(|name| fields.contains_key(*name)).collect();
     let example = |name: &String| Some((name.clone(), fields[name].pointer("/examples/0")?.clone()));
     let example: Map<String, Value> = required.iter().copied().filter_map(example).collect();
     let example = request.pointer("/examples/0").cloned().unwrap_or(Value::Object(example));
     let mut schema = json!({ "type": "object", "properties": fields, "additionalProperties": false });
-    if !required.is_empty() {
-        schema["required"] = json!(required);
+    match required.is_empty() {
+        // Nothing is to be said, and may be said so.
+        true => schema["type"] = json!(["object", "null"]),
+        false => schema["required"] = json!(required),
     }
     let content = json!({ "application/json": { "schema": schema, "example": example } });
     Some(json!({ "required": !required.is_empty(), "content": content }))
@@ -222,16 +274,20 @@ fn responses(row: &Row, route: &Path, has_body: bool, generator: &mut SchemaGene
 
 /// A result, in each form that it is answered in.
 fn content(row: &Row, route: &Path, generator: &mut SchemaGenerator) -> Value {
+    if row.form == Some(Form::Events) {
+        // OpenAPI 3.1 has no word for the data of an event.
+        let settings = SchemaSettings::draft2020_12().for_serialize();
+        let inline = settings.with(|settings| settings.inline_subschemas = true);
+        let data = (row.output)(&mut inline.into_generator());
+        return json!({ "text/event-stream": { "schema": { "type": "string" }, "x-event-data": data } });
+    }
     let schema = (row.output)(generator).to_value();
-    let text = json!({ "type": "string" });
     match row.form {
         Some(Form::Bytes(media)) => json!({ media: { "schema": schema } }),
-        // OpenAPI 3.1 has no word for the data of an event.
-        Some(Form::Events) => json!({ "text/event-stream": { "schema": text, "x-event-data": schema } }),
-        Some(Form::Object) | None => {
+        _ => {
             let mut content = json!({ "application/json": { "schema": schema } });
             for media in report::MEDIA.iter().filter(|_| route.has_forms) {
-                content[media] = json!({ "schema": text });
+                content[media] = json!({ "schema": { "type": "string" } });
             }
             content
         }
@@ -241,6 +297,9 @@ fn content(row: &Row, route: &Path, generator: &mut SchemaGenerator) -> Value {
 /// A parameter that is left out is left out: there is no null in a URL.
 fn say_once(parameter: &mut Value) {
     let schema = &mut parameter["schema"];
+    if let Some(listed) = schema["enum"].as_array_mut() {
+        listed.retain(|value| !value.is_null());
+    }
     if let Some(types) = schema["type"].as_array() {
         let types: Vec<Value> = types.iter().filter(|one| **one != "null").cloned().collect();
         if let [only] = &types[..] {
