@@ -24,11 +24,13 @@ pub mod span;
 pub mod stream;
 pub mod tools;
 pub mod usage;
+pub mod watch;
 
 mod list;
 
 pub mod ask;
 pub mod edit;
+pub mod event;
 pub mod journal;
 pub mod key;
 pub mod model;

@@ -18,12 +18,15 @@ const DEEPEST: u64 = 100;
 #[schemars(!try_from, deny_unknown_fields)]
 pub struct ChildSettings {
     /// False when none may be started.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
     /// What a child has of its parent's window.
     #[schemars(range(min = 0.01, max = 0.99))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub default_window_ratio: Option<f64>,
     /// How deep they may nest.
     #[schemars(range(min = 0, max = 100))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_depth: Option<u32>,
 }
 
@@ -60,6 +63,7 @@ fn parse(value: &Value) -> Result<StelisConfig, String> {
     let mut config = StelisConfig::default();
     for (key, value) in fields {
         match key.as_str() {
+            "enabled" | "default_window_ratio" | "max_depth" if value.is_null() => {}
             "enabled" => {
                 let on = value.as_bool().ok_or_else(|| wrong(key, "true or false", value))?;
                 config.enabled = Some(on);

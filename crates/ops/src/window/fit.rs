@@ -80,6 +80,7 @@ struct Numbers {
     /// The model's window.
     window: u64,
     /// Tokens that are seen of the threads above.
+    #[serde(skip_serializing_if = "Option::is_none")]
     above: Option<u64>,
     /// Tokens kept free for the answer.
     reserve: u64,
