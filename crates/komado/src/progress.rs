@@ -20,6 +20,7 @@ impl Shown {
             Progress::Indexing { done, total } => ("indexing", done, Some(total)),
             Progress::Reading { sessions, .. } => ("sessions", sessions, None),
             Progress::Checking { done, total } => ("checking", done, total),
+            Progress::Migrating { done, total } => ("sessions", done, total),
             Progress::Replaying { done, total } => ("replaying", done, Some(total)),
         };
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -8,7 +8,7 @@ mod redact;
 mod setup;
 mod show;
 
-pub use append::{Append, Appended, Role, append_output};
+pub use append::{Append, Appended, append_output};
 pub use entries::{Entries, EntriesOf};
 pub use entry::{Entry, GetEntry};
 pub use log::{Log, Logged};

@@ -24,6 +24,13 @@ pub enum Progress {
         /// All of them, where that is known.
         total: Option<u64>,
     },
+    /// Sessions are copied from one store into another.
+    Migrating {
+        /// Sessions so far.
+        done: u64,
+        /// All of them, where that is known.
+        total: Option<u64>,
+    },
     /// Conversations are replayed.
     Replaying {
         /// Conversations so far.

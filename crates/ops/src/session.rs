@@ -29,7 +29,7 @@ pub use one::GetSession;
 pub use pause::Pause;
 pub use remove::{RemoveSession, Removed};
 pub use resume::Resume;
-pub use row::{SessionConfig, SessionRow, Status, TaskKey};
+pub use row::SessionRow;
 pub use stats::{FailedSession, RunningSession, Stats, StatsOf, UserCount};
 pub use stelis::ChildSettings;
 pub use stop::Stop;

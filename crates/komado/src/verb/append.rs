@@ -10,12 +10,13 @@ use crate::paper::say;
 use crate::progress;
 use clap::Args as ClapArgs;
 use komado_core::message::Message;
-use komado_core::{Address, Seq, openai};
+use komado_core::{Address, Role, Seq, openai};
 use komado_engine::engine::Found;
 use komado_engine::output::Output;
 use komado_engine::{OnOpenCalls, Thread};
 use komado_ops::address::AtThread;
-use komado_ops::journal::{Append, Role, append_output};
+use komado_ops::journal::{Append, append_output};
+use komado_ops::name::one_of;
 use komado_store::Mode;
 use serde_json::json;
 use std::fs::File;
@@ -35,7 +36,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["text", "jsonl"])]
     file: Option<PathBuf>,
     /// Who speaks
-    #[arg(long, value_enum, default_value = "user")]
+    #[arg(long, default_value = "user", value_parser = one_of(&Role::ALL, Role::name))]
     role: Role,
     /// The call that a tool's message answers
     #[arg(long, value_name = "ID")]

@@ -3,9 +3,9 @@
 //! The export is a stream of any length, so this is a function and no row of the list: the command line reads it from a file,
 //! HTTP from a body.
 
-use super::Status;
 use crate::{Context, Exit, Fault, Outcome};
 use komado_core::SessionId;
+use komado_core::session::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub struct Imported {
     /// Its id.
     pub session: String,
     /// Where it is in its life.
-    pub status: Status,
+    pub status: State,
 }
 
 /// Reads an export; `name` gives the session another id. `each` is told the lines read.
@@ -31,7 +31,7 @@ pub fn import(
     each: impl FnMut(u64),
 ) -> Outcome<Imported> {
     let id = context.engine.import(from, name, each)?;
-    let status = context.session(&id)?.status.into();
+    let status = context.session(&id)?.status;
     Ok(Imported { session: id.to_string(), status })
 }
 

@@ -1,9 +1,8 @@
 //! Stats: sessions by state and user, failures, durations, tokens.
 
-use super::TaskKey;
 use crate::clock::seconds_between;
 use crate::{Context, Effect, Exit, Fault, Interfaces, Offer, Operation, Outcome, Route};
-use komado_core::session::{Session, State};
+use komado_core::session::{Session, State, TaskKey};
 use komado_store::Query;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -126,7 +125,7 @@ impl Sums {
                 self.limit,
                 RunningSession {
                     uuid: session.meta.uuid.clone(),
-                    task_key: session.meta.task_key.clone().into(),
+                    task_key: session.meta.task_key.clone(),
                     started_at: session.started_at.clone(),
                 },
             ),

@@ -5,10 +5,9 @@ use crate::address::AtThread;
 use crate::change;
 use crate::fault::Exit;
 use crate::operation::Route;
-use crate::usage::TokenUsage;
 use crate::{Context, Effect, Fault, Interfaces, Operation, Outcome};
 use komado_core::Seq;
-use komado_core::journal::{self, Entry};
+use komado_core::journal::{self, Entry, Usage};
 use komado_engine::engine::Found;
 use komado_store::Mode;
 use schemars::JsonSchema;
@@ -34,7 +33,7 @@ pub struct Chronicle {
     /// What wrote it: a model, `digest`, or `by_hand`.
     pub by: Option<String>,
     /// What that took.
-    pub usage: Option<TokenUsage>,
+    pub usage: Option<Usage>,
 }
 
 impl From<&journal::Chronicle> for Chronicle {
@@ -44,7 +43,7 @@ impl From<&journal::Chronicle> for Chronicle {
             covers: told.covers,
             partial: told.partial,
             by: told.model.clone(),
-            usage: told.usage.map(Into::into),
+            usage: told.usage,
         }
     }
 }

@@ -51,7 +51,7 @@ impl Operation for UserSession {
     }
 
     fn location(opened: &StandingSession) -> Option<String> {
-        opened.made.then(|| format!("/sessions/{}", opened.session.session))
+        opened.made.then(|| format!("/sessions/{}", opened.session.id))
     }
 }
 

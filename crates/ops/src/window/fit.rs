@@ -46,7 +46,6 @@ pub struct Fitted {
     /// The thread.
     pub thread: String,
     /// The rule that decided, with its numbers.
-    #[schemars(with = "Numbers")]
     pub verdict: Verdict,
     /// The edits, in order.
     pub edits: Vec<MadeEdit>,
@@ -62,37 +61,6 @@ pub struct Fitted {
     pub reverted: Vec<Seq>,
     /// True when nothing was changed.
     pub dry_run: bool,
-}
-
-/// The numbers of a budget, and what it says of a view.
-#[derive(JsonSchema)]
-#[schemars(rename = "Verdict")]
-#[allow(dead_code, reason = "it is the schema of the type of the same name in core")]
-struct Numbers {
-    /// True when something will be done before the next request.
-    will_manage: bool,
-    /// The rule that decided: fits, tool_budget, soft_mark, threshold, hard_gate or by_hand.
-    rule: String,
-    /// Tokens of the view.
-    tokens: u64,
-    /// Tokens of its tool outputs.
-    tool_tokens: u64,
-    /// The model's window.
-    window: u64,
-    /// Tokens that are seen of the threads above.
-    above: Option<u64>,
-    /// Tokens kept free for the answer.
-    reserve: u64,
-    /// Most tokens a request may have.
-    usable: u64,
-    /// Tokens from which on something is done.
-    act_at: u64,
-    /// Tokens to come down to.
-    low: u64,
-    /// Tokens that tool outputs may take together.
-    tool_budget: Option<u64>,
-    /// Share of the window that is filled, in percent.
-    percent: f64,
 }
 
 /// An edit that was made, or would be.

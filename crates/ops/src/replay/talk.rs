@@ -1,8 +1,8 @@
 //! Past conversations in files: OpenAI chat messages, one per line, one conversation per file.
 //!
-//! For the verbs that look at many of them. A line that cannot be read is named, with its file.
+//! A line that cannot be read is named, with its file.
 
-use crate::fault::{Exit, Fault, Outcome};
+use crate::{Exit, Fault, Outcome};
 use komado_core::message::Message;
 use komado_core::openai;
 use std::io::{BufRead, BufReader};
