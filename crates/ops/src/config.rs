@@ -1,6 +1,6 @@
 //! Each setting, its value, and where that came from.
 
-use crate::{Context, Effect, Interfaces, Offer, Operation, Outcome};
+use crate::{Context, Effect, Interfaces, Operation, Outcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -46,11 +46,8 @@ impl Operation for ShowConfig {
     const NAME: &'static str = "config";
     const TITLE: &'static str = "Show each setting and where it came from";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("config"),
-        http: Offer::Not("settings name keys, addresses and folders of the machine"),
-        mcp: Offer::Not("settings name keys, addresses and folders of the machine"),
-    };
+    const INTERFACES: Interfaces =
+        Interfaces::only_cli("config", "settings name keys, addresses and folders of the machine");
     type Output = Settings;
 
     fn run(self, context: &Context) -> Outcome<Settings> {

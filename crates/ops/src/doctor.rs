@@ -4,7 +4,7 @@
 mod queue;
 
 use crate::address::AtSession;
-use crate::{Context, Effect, Interfaces, Offer, Operation, Outcome, Progress, Route};
+use crate::{Context, Effect, Interfaces, Operation, Outcome, Progress, Route};
 use komado_core::{Address, BadId, SessionId};
 use komado_engine::Error;
 use komado_engine::import::unfinished;
@@ -123,11 +123,8 @@ impl Operation for Doctor {
     const NAME: &'static str = "doctor";
     const TITLE: &'static str = "Check everything";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("doctor"),
-        http: Offer::As(Route::get("report", "/doctor")),
-        mcp: Offer::Not("how sessions are kept is for the operator of their store to look after"),
-    };
+    const INTERFACES: Interfaces = Interfaces::everywhere("doctor", Route::get("report", "/doctor"))
+        .not_mcp("how sessions are kept is for the operator of their store to look after");
     type Output = Checked;
 
     fn run(self, context: &Context) -> Outcome<Checked> {

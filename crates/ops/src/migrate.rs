@@ -1,7 +1,7 @@
 //! Sessions from one store into another.
 
 use crate::stream::{Form, Sink, Streamed};
-use crate::{Context, Effect, Exit, Fault, Interfaces, Offer, Outcome, Progress};
+use crate::{Context, Effect, Exit, Fault, Interfaces, Outcome, Progress};
 use komado_core::session::Session;
 use komado_core::{BadId, SessionId};
 use komado_engine::Engine;
@@ -154,11 +154,8 @@ impl Streamed for Migrate {
     const NAME: &'static str = "migrate";
     const TITLE: &'static str = "Copy sessions from one store into another";
     const EFFECT: Effect = Effect::Remove;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("migrate"),
-        http: Offer::Not("it copies whole stores; their operator runs it beside them"),
-        mcp: Offer::Not("it copies whole stores; their operator runs it beside them"),
-    };
+    const INTERFACES: Interfaces =
+        Interfaces::only_cli("migrate", "it copies whole stores; their operator runs it beside them");
     const FORM: Form = Form::Object;
     type Head = Begun;
     type Item = Migrated;

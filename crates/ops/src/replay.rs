@@ -3,7 +3,7 @@
 mod talk;
 
 use crate::name::one_of;
-use crate::{Context, Effect, Fault, Interfaces, Offer, Operation, Outcome, Progress};
+use crate::{Context, Effect, Fault, Interfaces, Operation, Outcome, Progress};
 use komado_core::Meter;
 use komado_core::budget::{Budget, Preset};
 use komado_engine::fit::Ladder;
@@ -64,13 +64,11 @@ impl Operation for Replay {
     const NAME: &'static str = "replay";
     const TITLE: &'static str = "Replay past conversations under a budget";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("replay"),
-        http: Offer::Not(
-            "it reads files of the machine; `fit` with dry_run says what a window does to a session",
-        ),
-        mcp: Offer::Not("it reads files of the machine; `plan` says what a window does to a session"),
-    };
+    const INTERFACES: Interfaces = Interfaces::only_cli(
+        "replay",
+        "it reads files of the machine; `fit` with dry_run says what a window does to a session",
+    )
+    .not_mcp("it reads files of the machine; `plan` says what a window does to a session");
     type Output = Replayed;
 
     fn run(self, context: &Context) -> Outcome<Replayed> {

@@ -1,6 +1,6 @@
 //! Tell what happened in the sessions that the caller may see: usage, common questions, performance.
 
-use crate::{Context, Effect, Exit, Fault, Interfaces, Offer, Operation, Outcome, Progress, Route};
+use crate::{Context, Effect, Exit, Fault, Interfaces, Operation, Outcome, Progress, Route};
 use komado_core::session::Session;
 use komado_engine::report::{self, Ask, Depth, Flow, Part, Range, Report};
 use schemars::JsonSchema;
@@ -81,11 +81,9 @@ impl Operation for MakeReport {
     const NAME: &'static str = "report";
     const TITLE: &'static str = "What happened in many sessions";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("report"),
-        http: Offer::As(Route::get("report", "/report").with_forms()),
-        mcp: Offer::Not("figures about all sessions are for people"),
-    };
+    const INTERFACES: Interfaces =
+        Interfaces::everywhere("report", Route::get("report", "/report").with_forms())
+            .not_mcp("figures about all sessions are for people");
     type Output = Report;
 
     fn run(self, context: &Context) -> Outcome<Report> {

@@ -1,5 +1,32 @@
 //! The verbs, each in a file of the same shape: `Args`, `run`.
 
+/// A verb with verbs of its own: operations, whose results are printed, and modules with `Args` and `run`.
+macro_rules! subverbs {
+    (
+        operations { $($(#[$op_doc:meta])* $op:ident => $request:ty,)+ }
+        $(modules { $($(#[$doc:meta])* $name:ident => $module:ident,)+ })?
+    ) => {
+        #[derive(clap::Args, Debug)]
+        pub(crate) struct Args {
+            #[command(subcommand)]
+            verb: Verb,
+        }
+
+        #[derive(clap::Subcommand, Debug)]
+        enum Verb {
+            $($(#[$op_doc])* $op($request),)+
+            $($($(#[$doc])* $name($module::Args),)+)?
+        }
+
+        pub(crate) fn run(app: &mut crate::app::App, args: Args) -> crate::fault::Outcome {
+            match args.verb {
+                $(Verb::$op(request) => app.show(request),)+
+                $($(Verb::$name(args) => $module::run(app, args),)+)?
+            }
+        }
+    };
+}
+
 pub(crate) mod append;
 pub(crate) mod ask;
 pub(crate) mod chat;

@@ -4,7 +4,7 @@ use crate::address::AtThread;
 use crate::arguments::malformed;
 use crate::change;
 use crate::context::Planned;
-use crate::{Context, Effect, Fault, Interfaces, Offer, Operation, Outcome, Route};
+use crate::{Context, Effect, Fault, Interfaces, Operation, Outcome, Route};
 use komado_core::clip::clip;
 use komado_core::message::{Message, Outcome as ToolOutcome, Part, Role};
 use komado_core::view::Weight;
@@ -96,11 +96,10 @@ impl Operation for Append {
     const NAME: &'static str = "append";
     const TITLE: &'static str = "Add messages";
     const EFFECT: Effect = Effect::Add;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("append"),
-        http: Offer::As(Route::make("journal", "/sessions/{session}/threads/{thread}/entries").once()),
-        mcp: Offer::As(()),
-    };
+    const INTERFACES: Interfaces = Interfaces::everywhere(
+        "append",
+        Route::make("journal", "/sessions/{session}/threads/{thread}/entries").once(),
+    );
     type Output = Appended;
 
     fn run(self, context: &Context) -> Outcome<Appended> {

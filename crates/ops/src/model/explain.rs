@@ -1,6 +1,6 @@
 //! What a provider's error is taken for, as the gateway and the engine would take it.
 
-use crate::{Context, Effect, Interfaces, Offer, Operation, Outcome, Route};
+use crate::{Context, Effect, Interfaces, Operation, Outcome, Route};
 use komado_provider::overflow::{Verdict, classify};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,11 +19,9 @@ impl Operation for ExplainError {
     const NAME: &'static str = "explain_error";
     const TITLE: &'static str = "What a provider's error is taken for";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("explain-error"),
-        http: Offer::As(Route::post("models", "/explain-error")),
-        mcp: Offer::Not("errors of providers are handled before a model sees anything"),
-    };
+    const INTERFACES: Interfaces =
+        Interfaces::everywhere("explain-error", Route::post("models", "/explain-error"))
+            .not_mcp("errors of providers are handled before a model sees anything");
     type Output = Verdict;
 
     fn run(self, _: &Context) -> Outcome<Verdict> {

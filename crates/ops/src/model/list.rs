@@ -1,6 +1,6 @@
 //! List what is known about models: windows and prices.
 
-use crate::{Context, Effect, Exit, Fault, Interfaces, Offer, Operation, Outcome, Page, Route};
+use crate::{Context, Effect, Exit, Fault, Interfaces, Operation, Outcome, Page, Route};
 use komado_provider::registry::{self, Price, Registry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,11 +38,8 @@ impl Operation for ListModels {
     const NAME: &'static str = "models";
     const TITLE: &'static str = "What is known about models";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("models"),
-        http: Offer::As(Route::get("models", "/models")),
-        mcp: Offer::Not("a model at work does not choose models"),
-    };
+    const INTERFACES: Interfaces = Interfaces::everywhere("models", Route::get("models", "/models"))
+        .not_mcp("a model at work does not choose models");
     type Output = Page<Model>;
 
     fn run(self, context: &Context) -> Outcome<Page<Model>> {

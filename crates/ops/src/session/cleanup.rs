@@ -1,7 +1,7 @@
 //! Cleanup: sessions that ended long ago go.
 
 use crate::clock::days_ago;
-use crate::{Context, Effect, Interfaces, Offer, Operation, Outcome, Route};
+use crate::{Context, Effect, Interfaces, Operation, Outcome, Route};
 use komado_core::session::{Session, State};
 use komado_engine::cleanup::Run;
 use schemars::JsonSchema;
@@ -61,11 +61,8 @@ impl Operation for Cleanup {
     const NAME: &'static str = "cleanup";
     const TITLE: &'static str = "Remove sessions that ended long ago";
     const EFFECT: Effect = Effect::Remove;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("cleanup"),
-        http: Offer::As(Route::post("sessions", "/cleanup")),
-        mcp: Offer::Not("what cannot be undone is for people to do"),
-    };
+    const INTERFACES: Interfaces = Interfaces::everywhere("cleanup", Route::post("sessions", "/cleanup"))
+        .not_mcp("what cannot be undone is for people to do");
     type Output = Cleaned;
 
     fn run(self, context: &Context) -> Outcome<Cleaned> {

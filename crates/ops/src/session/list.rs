@@ -2,7 +2,7 @@
 
 use super::SessionRow;
 use crate::page::{self, MOST, Page, USUAL};
-use crate::{Context, Effect, Interfaces, Offer, Operation, Outcome, Route};
+use crate::{Context, Effect, Interfaces, Operation, Outcome, Route};
 use komado_core::SessionId;
 use komado_core::session::{Session, State};
 use komado_store::Query;
@@ -35,11 +35,7 @@ impl Operation for ListSessions {
     const NAME: &'static str = "sessions";
     const TITLE: &'static str = "List sessions";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("sessions"),
-        http: Offer::As(Route::get("sessions", "/sessions")),
-        mcp: Offer::As(()),
-    };
+    const INTERFACES: Interfaces = Interfaces::everywhere("sessions", Route::get("sessions", "/sessions"));
     type Output = Page<SessionRow>;
 
     fn for_model(mut self) -> Self {

@@ -1,7 +1,7 @@
 //! New: make a session.
 
 use super::ChildSettings;
-use crate::{Context, Effect, Exit, Fault, Interfaces, Offer, Operation, Outcome, Route};
+use crate::{Context, Effect, Exit, Fault, Interfaces, Operation, Outcome, Route};
 use komado_core::journal::Setup;
 use komado_core::session::{Meta, MetaConfig, State, StelisConfig, TaskKey};
 use komado_core::{Meter, SessionId, ThreadId};
@@ -90,11 +90,7 @@ impl Operation for New {
     const NAME: &'static str = "new";
     const TITLE: &'static str = "Make a session";
     const EFFECT: Effect = Effect::Add;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("new"),
-        http: Offer::As(Route::make("sessions", "/sessions")),
-        mcp: Offer::As(()),
-    };
+    const INTERFACES: Interfaces = Interfaces::everywhere("new", Route::make("sessions", "/sessions"));
     type Output = Made;
 
     fn run(mut self, context: &Context) -> Outcome<Made> {

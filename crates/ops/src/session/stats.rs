@@ -1,7 +1,7 @@
 //! Stats: sessions by state and user, failures, durations, tokens.
 
 use crate::clock::seconds_between;
-use crate::{Context, Effect, Exit, Fault, Interfaces, Offer, Operation, Outcome, Route};
+use crate::{Context, Effect, Exit, Fault, Interfaces, Operation, Outcome, Route};
 use komado_core::session::{Session, State, TaskKey};
 use komado_store::Query;
 use schemars::JsonSchema;
@@ -76,11 +76,8 @@ impl Operation for StatsOf {
     const NAME: &'static str = "stats";
     const TITLE: &'static str = "Count sessions, tokens and time";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("stats"),
-        http: Offer::As(Route::get("sessions", "/stats")),
-        mcp: Offer::Not("sums over sessions are for people; `sessions` has the counters of each"),
-    };
+    const INTERFACES: Interfaces = Interfaces::everywhere("stats", Route::get("sessions", "/stats"))
+        .not_mcp("sums over sessions are for people; `sessions` has the counters of each");
     type Output = Stats;
 
     fn run(self, context: &Context) -> Outcome<Stats> {

@@ -1,6 +1,6 @@
 //! Chronicle: what was done in a child thread.
 
-use super::{child, not_for_models};
+use super::child;
 use crate::address::AtThread;
 use crate::change;
 use crate::fault::Exit;
@@ -80,11 +80,11 @@ impl Operation for ReadChronicle {
     const NAME: &'static str = "thread_chronicle";
     const TITLE: &'static str = "What was done in a child thread";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = not_for_models(
+    const INTERFACES: Interfaces = Interfaces::everywhere(
         "thread chronicle",
         Route::get("threads", "/sessions/{session}/threads/{thread}/chronicle"),
-        "`threads` gives each chronicle",
-    );
+    )
+    .not_mcp("`threads` gives each chronicle");
     type Output = ChronicleEntry;
 
     fn run(self, context: &Context) -> Outcome<ChronicleEntry> {

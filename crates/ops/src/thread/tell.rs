@@ -1,6 +1,5 @@
 //! Tell: words from one thread to another.
 
-use super::everywhere;
 use crate::address::{AtThread, Target};
 use crate::operation::Route;
 use crate::{Context, Effect, Fault, Interfaces, Operation, Outcome};
@@ -43,8 +42,10 @@ impl Operation for TellThread {
     const NAME: &'static str = "thread_tell";
     const TITLE: &'static str = "Tell another thread";
     const EFFECT: Effect = Effect::Add;
-    const INTERFACES: Interfaces =
-        everywhere("thread tell", Route::post("threads", "/sessions/{session}/threads/{thread}/tell"));
+    const INTERFACES: Interfaces = Interfaces::everywhere(
+        "thread tell",
+        Route::post("threads", "/sessions/{session}/threads/{thread}/tell"),
+    );
     type Output = Told;
 
     fn run(self, context: &Context) -> Outcome<Told> {

@@ -3,7 +3,7 @@
 use super::Room;
 use crate::address::AtThread;
 use crate::change;
-use crate::operation::{Offer, Route};
+use crate::operation::Route;
 use crate::{Context, Effect, Interfaces, Operation, Outcome};
 use komado_core::Seq;
 use komado_core::budget::Verdict;
@@ -102,7 +102,7 @@ impl MadeEdit {
             tokens_before: cause.before,
             tokens_after: cause.after,
             model: cause.model,
-            undo: format!("komado revert {}@{}", change::name(found), done.seq),
+            undo: change::revert(found, done.seq),
         }
     }
 }
@@ -148,11 +148,8 @@ impl Operation for Fit {
     const NAME: &'static str = "fit";
     const TITLE: &'static str = "Make the view fit its window";
     const EFFECT: Effect = Effect::Settle;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("fit"),
-        http: Offer::As(Route::post("view", "/sessions/{session}/threads/{thread}/fit")),
-        mcp: Offer::As(()),
-    };
+    const INTERFACES: Interfaces =
+        Interfaces::everywhere("fit", Route::post("view", "/sessions/{session}/threads/{thread}/fit"));
     type Output = Fitted;
 
     fn run(self, context: &Context) -> Outcome<Fitted> {
