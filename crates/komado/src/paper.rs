@@ -53,11 +53,6 @@ impl Paper {
         Self { width: width(), out: BufWriter::new(Box::new(stdout)), json, colour, terminal }
     }
 
-    /// Another pen for the same paper. What the first one wrote must have been flushed.
-    pub(crate) fn another(&self) -> Self {
-        Self::new(self.json)
-    }
-
     /// Prints a line.
     pub(crate) fn line(&mut self, text: impl AsRef<str>) -> Outcome {
         writeln!(self.out, "{}", self.printed(text.as_ref()))?;

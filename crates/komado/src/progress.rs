@@ -18,6 +18,7 @@ impl Shown {
         let (what, done, total) = match at {
             Progress::Indexing { total, .. } if total <= FEWEST => return,
             Progress::Indexing { done, total } => ("indexing", done, Some(total)),
+            Progress::Appending { entries } => ("entries", entries, None),
             Progress::Reading { sessions, .. } => ("sessions", sessions, None),
             Progress::Checking { done, total } => ("checking", done, total),
             Progress::Migrating { done, total } => ("sessions", done, total),

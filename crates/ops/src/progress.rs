@@ -10,6 +10,11 @@ pub enum Progress {
         /// Entries that will be.
         total: u64,
     },
+    /// Messages are appended.
+    Appending {
+        /// Entries so far.
+        entries: u64,
+    },
     /// Sessions are read for a report.
     Reading {
         /// Sessions so far.

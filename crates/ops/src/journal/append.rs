@@ -161,7 +161,8 @@ fn without_break(text: &str) -> &str {
     text.strip_suffix('\r').unwrap_or(text)
 }
 
-fn open<'c>(context: &'c Context, found: &Found, strict: bool) -> Outcome<Thread<'c>> {
+/// Opens a thread to append to it.
+pub(super) fn open<'c>(context: &'c Context, found: &Found, strict: bool) -> Outcome<Thread<'c>> {
     let choice = if strict { OnOpenCalls::Refuse } else { OnOpenCalls::Answer };
     Ok(context.open(found, Mode::Write)?.on_open_calls(choice))
 }

@@ -1,7 +1,7 @@
 //! Stats: sessions by state and user, failures, durations, tokens.
 
 use crate::clock::seconds_between;
-use crate::{Context, Effect, Exit, Fault, Interfaces, Operation, Outcome, Route};
+use crate::{Context, Effect, Interfaces, Operation, Outcome, Route};
 use komado_core::session::{Session, State, TaskKey};
 use komado_store::Query;
 use schemars::JsonSchema;
@@ -82,13 +82,7 @@ impl Operation for StatsOf {
 
     fn run(self, context: &Context) -> Outcome<Stats> {
         let caller = &context.caller;
-        if let Some(user) =
-            self.user.as_ref().filter(|user| !caller.sees_all && caller.user.as_ref() != Some(*user))
-        {
-            let why = format!("this key does not see the sessions of user {user:?}");
-            return Err(Fault::new(Exit::Forbidden, why));
-        }
-        let user = self.user.or_else(|| caller.user.clone().filter(|_| !caller.sees_all));
+        let user = caller.whose(self.user)?;
         let mut sums = Sums { limit: self.limit.unwrap_or(10) as usize, ..Sums::default() };
         context.engine.each_session(Query { user, ..Query::default() }, |session| {
             if caller.may_see(session) {
