@@ -7,6 +7,7 @@
 use crate::View;
 use crate::clip::Limits;
 use crate::share::Shares;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -158,7 +159,7 @@ pub struct Budget {
 }
 
 /// What a budget says of a view.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// True when something will be done before the next request.
     pub will_manage: bool,
@@ -188,8 +189,9 @@ pub struct Verdict {
 }
 
 /// Why something is done, or nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum Rule {
     /// There is room.
     Fits,

@@ -5,17 +5,20 @@
 //! in memory is never larger than its words.
 
 use crate::raw::Raw;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Who speaks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum Role {
     /// Instructions from whoever runs the agent.
     System,
     /// The same, under OpenAI's newer name.
     Developer,
     /// The person, or the program that stands for one.
+    #[default]
     User,
     /// The model.
     Assistant,

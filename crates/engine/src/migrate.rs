@@ -17,6 +17,8 @@ pub use tables::{Left, Then};
 use komado_core::session::{Session, State};
 use komado_core::{SessionId, ThreadId};
 use komado_store::{Change, Journal, Mode, Query, Store};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// What to do about a session that somebody writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,20 +33,23 @@ pub enum Live {
 }
 
 /// How far a session's copying has come: what was added at the target.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
+#[schemars(rename = "CopyProgress")]
 pub struct Progress {
     /// Entries.
     pub entries: u64,
     /// Outputs.
+    #[serde(rename = "outputs")]
     pub blobs: u64,
     /// Bytes of both.
     pub bytes: u64,
 }
 
 /// A session that is at the target, whole.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 pub struct Moved {
     /// What both stores hold.
+    #[serde(flatten)]
     pub seal: Seal,
     /// What had to be added for that.
     pub added: Progress,
@@ -53,7 +58,7 @@ pub struct Moved {
 }
 
 /// What would be done with a session.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 pub struct Standing {
     /// Its threads.
     pub threads: u64,

@@ -40,7 +40,7 @@ pub(crate) struct Options {
 pub(crate) struct App {
     pub(crate) context: Context,
     pub(crate) paper: Paper,
-    progress: Shown,
+    pub(crate) progress: Shown,
 }
 
 impl Deref for App {
@@ -77,8 +77,11 @@ impl App {
         let progress = Shown::default();
         let shown = progress.clone();
         let folder = Folder { path: config.base_dir.clone(), is_found: config.finds_base_dir() };
-        let context =
-            Context::new(engine, Arc::new(config), files, note).beside(Arc::new(folder)).showing(move |at| {
+        let config = Arc::new(config);
+        let context = Context::new(engine, Arc::clone(&config), files, note)
+            .beside(Arc::new(folder))
+            .opening(move |url, by| stores::at(url, by, &config))
+            .showing(move |at| {
                 shown.show(at);
                 Ok(())
             });
@@ -105,7 +108,8 @@ impl App {
     /// Runs an operation and prints its result.
     pub(crate) fn show<O: Operation<Output: Render>>(&mut self, operation: O) -> Outcome {
         let output = self.run(operation)?;
-        self.print(&output)
+        self.print(&output)?;
+        output.fault()
     }
 
     /// Prints a result.

@@ -5,7 +5,7 @@ use crate::fault::{Exit, Fault, Outcome};
 use crate::verb;
 use clap::{Parser, Subcommand};
 use komado_config::InFolder;
-use komado_ops::{edit, session, thread, window};
+use komado_ops::{config, doctor, edit, replay, session, thread, window};
 
 /// Keeps an LLM agent's conversation inside its window, on disk, and never loses a word.
 ///
@@ -56,6 +56,8 @@ verbs! {
         Pause => session::Pause,
         /// Let a session go on
         Resume => session::Resume,
+        /// Remove sessions that ended long ago
+        Cleanup => session::Cleanup,
         /// Count sessions, tokens and time
         Stats => session::StatsOf,
         /// Go back to a moment, as if nothing after it had happened
@@ -76,6 +78,12 @@ verbs! {
         Fit => window::Fit,
         /// Go on from a moment in another thread
         Fork => thread::Fork,
+        /// Check everything, and make again what can be made again
+        Doctor => doctor::Doctor,
+        /// Show each setting and where it came from
+        Config => config::ShowConfig,
+        /// Replay past conversations under a budget: tokens, price, and whether anything is lost
+        Replay => replay::Replay,
     }
     modules {
         /// Set system prompt, tools and parameters
@@ -124,18 +132,10 @@ verbs! {
         Migrate => migrate,
         /// A user's standing session, messages and habits; forget a user
         User => user,
-        /// Remove sessions that ended long ago
-        Cleanup => cleanup,
-        /// Check everything, and make again what can be made again
-        Doctor => doctor,
         /// Tell what happened in many sessions: usage, common questions, performance
         Report => report,
-        /// Show each setting and where it came from
-        Config => config,
         /// Consent to the settings and sessions that are found in a folder
         Trust => trust,
-        /// Replay past conversations under a budget: tokens, price, and whether anything is lost
-        Replay => replay,
         /// Say what a provider's error is taken for
         ExplainError => explain_error,
         /// List what is known about models, or find one

@@ -4,7 +4,7 @@
 //! on (colours, titles, links, the place of the cursor): every line for people is shown with such characters written out, wherever
 //! it goes, and JSON is on a terminal. Only [`Paper::raw`] gives bytes as they are.
 
-use crate::fault::Outcome;
+use crate::fault::{Fault, Outcome};
 pub(crate) use komado_core::notation::grouped as number;
 use komado_core::notation::{shown, width as width_of};
 use serde::Serialize;
@@ -53,11 +53,6 @@ impl Paper {
         Self { width: width(), out: BufWriter::new(Box::new(stdout)), json, colour, terminal }
     }
 
-    /// Another pen for the same paper. What the first one wrote must have been flushed.
-    pub(crate) fn another(&self) -> Self {
-        Self::new(self.json)
-    }
-
     /// Prints a line.
     pub(crate) fn line(&mut self, text: impl AsRef<str>) -> Outcome {
         writeln!(self.out, "{}", self.printed(text.as_ref()))?;
@@ -67,20 +62,10 @@ impl Paper {
 
     /// Prints a line that ends where the terminal does.
     pub(crate) fn fit(&mut self, text: &str) -> Outcome {
-        if !self.terminal || width_of(text) <= self.width {
-            return self.line(text);
+        match self.terminal {
+            true => self.line(clip(text, self.width)),
+            false => self.line(text),
         }
-        let mut cut = String::new();
-        let mut columns = 1;
-        for c in text.chars() {
-            columns += width_of(c.encode_utf8(&mut [0; 4]));
-            if columns > self.width {
-                break;
-            }
-            cut.push(c);
-        }
-        cut.push('…');
-        self.line(cut)
     }
 
     /// Prints one JSON value on a line.
@@ -197,6 +182,36 @@ fn width() -> usize {
     asked.filter(|n| *n > 0).or_else(told).unwrap_or(100).clamp(20, 500)
 }
 
+/// At most so many columns of a text, whole characters.
+pub(crate) fn clip(text: &str, columns: usize) -> String {
+    if width_of(text) <= columns {
+        return text.to_owned();
+    }
+    if columns == 0 {
+        return String::new();
+    }
+    let mut taken = 1;
+    let fits = text.chars().take_while(|c| {
+        taken += width_of(c.encode_utf8(&mut [0; 4]));
+        taken <= columns
+    });
+    fits.chain(['…']).collect()
+}
+
+/// Writes a file beside its name first: a name means the whole of it.
+pub(crate) fn keep<T>(path: &Path, write: impl FnOnce(&mut dyn Write) -> Outcome<T>) -> Outcome<T> {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)
+        .map_err(|error| Fault::input(format!("cannot write in {}: {error}", folder.display())))?;
+    let mut out = BufWriter::new(file.as_file_mut());
+    let written = write(&mut out)?;
+    out.flush()?;
+    drop(out);
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(written)
+}
+
 /// A path as JSON can hold it: what is not UTF-8 in it is replaced. A path itself would be no JSON then.
 pub(crate) fn text_of(path: &Path) -> String {
     path.display().to_string()
@@ -263,6 +278,15 @@ mod tests {
         paper.json(&"\u{9b}窓").unwrap();
         paper.flush().unwrap();
         assert_eq!(page.text(), "\"\u{9b}窓\"\n", "for programs it is as it is");
+    }
+
+    #[test]
+    fn a_cut_never_takes_more_columns_than_there_are() {
+        assert_eq!(clip("小窓の話", 8), "小窓の話");
+        assert_eq!(clip("小窓の話", 7), "小窓の…");
+        assert_eq!(clip("小窓の話", 6), "小窓…");
+        assert_eq!(clip("abc", 2), "a…");
+        assert_eq!((clip("abc", 1), clip("abc", 0)), ("…".into(), String::new()));
     }
 
     #[test]

@@ -18,9 +18,11 @@ impl Shown {
         let (what, done, total) = match at {
             Progress::Indexing { total, .. } if total <= FEWEST => return,
             Progress::Indexing { done, total } => ("indexing", done, Some(total)),
+            Progress::Appending { entries } => ("entries", entries, None),
             Progress::Reading { sessions, .. } => ("sessions", sessions, None),
             Progress::Checking { done, total } => ("checking", done, total),
             Progress::Importing { lines } => ("lines", lines, None),
+            Progress::Migrating { done, total } => ("sessions", done, total),
             Progress::Replaying { done, total } => ("replaying", done, Some(total)),
         };
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,11 +2,14 @@
 
 mod ask;
 mod change;
+mod config;
+mod doctor;
 mod journal;
 mod key;
 mod model;
 mod output;
 pub(crate) mod recall;
+mod replay;
 mod session;
 pub(crate) mod thread;
 mod user;
@@ -14,6 +17,8 @@ pub(crate) mod window;
 
 use crate::fault::Outcome;
 use crate::paper::Paper;
+use crate::table::table;
+use komado_ops::Page;
 use serde::Serialize;
 
 /// A result that can be printed.
@@ -25,6 +30,49 @@ pub(crate) trait Render: Serialize {
     fn json(&self, paper: &mut Paper) -> Outcome {
         paper.json(self)
     }
+
+    /// What went wrong although there is a result; told after it.
+    fn fault(&self) -> Outcome {
+        Ok(())
+    }
+}
+
+/// An item of a list; for programs each is a line.
+pub(crate) trait Listed: Serialize + Sized {
+    /// Prints a list for people.
+    fn list(page: &Page<Self>, paper: &mut Paper) -> Outcome;
+}
+
+impl<T: Listed> Render for Page<T> {
+    fn text(&self, paper: &mut Paper) -> Outcome {
+        T::list(self, paper)
+    }
+
+    fn json(&self, paper: &mut Paper) -> Outcome {
+        each(paper, &self.items)
+    }
+}
+
+/// Prints a table whose lines end where the terminal does; the columns at `right` are aligned to the right.
+fn columns<const N: usize>(
+    paper: &mut Paper,
+    heading: [&str; N],
+    right: &[usize],
+    rows: impl Iterator<Item = [String; N]>,
+) -> Outcome {
+    let rows: Vec<Vec<String>> =
+        std::iter::once(heading.map(str::to_owned)).chain(rows).map(Vec::from).collect();
+    table(&rows, right).iter().try_for_each(|line| paper.fit(line))
+}
+
+/// A text, or a dash in its place.
+fn or_dash<T: ToString>(text: Option<T>) -> String {
+    text.map_or_else(|| "-".to_owned(), |text| text.to_string())
+}
+
+/// A time, to the second.
+fn seconds(at: &str) -> String {
+    at.chars().take(19).collect()
 }
 
 /// `session` or `session/thread`, as a command line takes it.

@@ -7,15 +7,13 @@ use crate::paper::say;
 use crate::progress;
 use komado_config::{Config, StoreWishes, mask};
 use komado_engine::Clock;
+use komado_ops::OpenedStore;
 use komado_store::{Connecting, Error, FileStore, Holder, MemoryStore, Store, connect};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-/// A store, and the same as a file store when it is one.
-pub(crate) type Opened = (Arc<dyn Store>, Option<Arc<FileStore>>);
-
 /// The store of the settings.
-pub(crate) fn configured(config: &Config) -> Outcome<Opened> {
+pub(crate) fn configured(config: &Config) -> Outcome<OpenedStore> {
     if !config.enabled {
         say("komado: context_storage.enabled is false: nothing is kept after this command");
         return at("memory:", "store.url", config);
@@ -29,7 +27,7 @@ pub(crate) fn configured(config: &Config) -> Outcome<Opened> {
 }
 
 /// The store at `url`, as `by` has it; `file:` alone is the folder of the settings.
-pub(crate) fn at(url: &str, by: &str, config: &Config) -> Outcome<Opened> {
+pub(crate) fn at(url: &str, by: &str, config: &Config) -> Outcome<OpenedStore> {
     if url == "memory:" {
         return Ok((Arc::new(MemoryStore::default()), None));
     }
@@ -61,7 +59,7 @@ fn holder() -> Holder {
     Holder { pid: std::process::id(), host: hostname(), program: program(), since: SystemClock.now() }
 }
 
-fn open_files(base: PathBuf) -> Opened {
+fn open_files(base: PathBuf) -> OpenedStore {
     let bar: OnceLock<indicatif::ProgressBar> = OnceLock::new();
     let progress = move |done: u64, total: u64| {
         let bar = bar.get_or_init(|| progress::bar("reading the journal", total));

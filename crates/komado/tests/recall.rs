@@ -97,7 +97,7 @@ fn what_cannot_be_asked_is_told_with_what_to_do() {
         (&["recall", &s][..], 2, "komado recall SESSION QUERY"),
         (&["recall", &s, " "], 6, "say what to look for"),
         (&["recall", &s, "--regex", "("], 6, "not a pattern"),
-        (&["recall", &s, "x", "--role", "boss"], 2, "known are system, developer"),
+        (&["recall", &s, "x", "--role", "boss"], 2, "possible values: system, developer"),
         (&["recall", &s, "x", "--since", "soon"], 2, "2024-01-15"),
         (&["recall", "nobody", "x"], 3, "komado sessions"),
         (&["recall", &s, "x", "--exact", "--regex"], 2, "cannot be used with"),

@@ -13,7 +13,7 @@ pub use listener::{Listener, Silent};
 
 use crate::address::Target;
 use crate::choice::ModelArgs;
-use crate::{Context, Effect, Interfaces, Offer, Operation, Outcome};
+use crate::{Context, Effect, Interfaces, Operation, Outcome};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -48,11 +48,9 @@ impl Operation for Ask {
     const NAME: &'static str = "ask";
     const TITLE: &'static str = "Ask a model";
     const EFFECT: Effect = Effect::Add;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("ask"),
-        http: Offer::Not("the gateway serves models over HTTP, streamed, and counts them by key"),
-        mcp: Offer::Not("a client of MCP is asked by a model of its own"),
-    };
+    const INTERFACES: Interfaces =
+        Interfaces::only_cli("ask", "the gateway serves models over HTTP, streamed, and counts them by key")
+            .not_mcp("a client of MCP is asked by a model of its own");
     type Output = Answered;
 
     fn run(self, context: &Context) -> Outcome<Answered> {

@@ -1,5 +1,6 @@
 //! Who calls, and which sessions they may see.
 
+use crate::{Exit, Fault, Outcome};
 use komado_core::SessionId;
 use komado_core::session::Session;
 use komado_engine::place::Sight;
@@ -37,6 +38,19 @@ impl Caller {
     pub fn may_name(&self, id: &SessionId) -> bool {
         let own = || self.user.as_deref().is_some_and(|user| standing(user).is_ok_and(|own| own == *id));
         self.sees_all || !is_standing(id) || own()
+    }
+
+    /// Whose sessions are read where `asked` is asked for; `None` for those of all. A caller who sees only their own is not
+    /// made to wait for all others.
+    pub fn whose(&self, asked: Option<String>) -> Outcome<Option<String>> {
+        match asked {
+            Some(user) if !self.sees_all && self.user.as_ref() != Some(&user) => {
+                let why = format!("this key does not see the sessions of user {user:?}; leave user out");
+                Err(Fault::new(Exit::Forbidden, why))
+            }
+            None if !self.sees_all && self.sessions.is_empty() => Ok(self.user.clone()),
+            asked => Ok(asked),
+        }
     }
 
     /// Which sessions may be seen and changed; `None` for all.

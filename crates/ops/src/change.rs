@@ -30,39 +30,35 @@ pub struct Changed {
     pub undo: Option<String>,
 }
 
-/// What a change was.
-pub struct Change {
-    /// As in the journal.
-    pub op: &'static str,
-    /// For people.
-    pub what: String,
-    /// The command that undoes it.
-    pub undo: Option<String>,
-}
-
-/// Opens the thread for writing, makes one change, settles, and tells.
+/// Opens the thread for writing, makes one change and settles.
 pub fn make(
     context: &Context,
     found: &Found,
-    op: impl FnOnce(&mut Thread<'_>) -> komado_engine::Result<Seq>,
-    tell: impl FnOnce(Seq) -> Change,
+    op: &'static str,
+    edit: impl FnOnce(&mut Thread<'_>) -> komado_engine::Result<Seq>,
 ) -> Outcome<Changed> {
     let mut thread = context.open(found, Mode::Write)?;
     let tokens_before = thread.view().tokens();
-    let seq = op(&mut thread)?;
+    let seq = edit(&mut thread)?;
     context.settle(&mut thread);
-    let Change { op, what, undo } = tell(seq);
-    let (session, name) = (found.session.to_string(), found.thread.to_string());
     Ok(Changed {
-        session,
-        thread: name,
+        session: found.session.to_string(),
+        thread: found.thread.to_string(),
         seq,
         op,
-        what,
+        what: String::new(),
         tokens_before,
         tokens_after: thread.view().tokens(),
-        undo,
+        undo: None,
     })
+}
+
+impl Changed {
+    /// The same, told for people, with the command that undoes it.
+    #[must_use]
+    pub fn told(self, what: impl Into<String>, undo: String) -> Self {
+        Self { what: what.into(), undo: Some(undo), ..self }
+    }
 }
 
 /// `session` or `session/thread`, short enough to type and long enough to find.
@@ -81,4 +77,9 @@ pub fn rewind_to(found: &Found, seq: Seq) -> String {
 /// The command that takes back the entry `seq` and everything after it.
 pub fn rewind_before(found: &Found, seq: Seq) -> String {
     rewind_to(found, seq - 1)
+}
+
+/// The command that takes back the edit `seq`.
+pub fn revert(found: &Found, seq: Seq) -> String {
+    format!("komado revert {}@{seq}", name(found))
 }

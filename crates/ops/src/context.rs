@@ -12,7 +12,7 @@ use komado_core::{Address, BadId, Seq, SessionId, ThreadId};
 use komado_engine::engine::Found;
 use komado_engine::model::{ModelResolver, Note};
 use komado_engine::{Engine, Thread};
-use komado_store::{FileStore, Mode, Query};
+use komado_store::{FileStore, Mode, Query, Store};
 use std::collections::HashMap;
 use std::io::BufRead;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -31,6 +31,9 @@ pub enum Naming {
         default: Option<String>,
     },
 }
+
+/// A store, and the same as a file store when it is one.
+pub type OpenedStore = (Arc<dyn Store>, Option<Arc<FileStore>>);
 
 /// What is beside the store in the base folder, and belongs to an interface.
 pub trait BaseFolder: Send + Sync {
@@ -61,6 +64,7 @@ pub struct Context {
     model_notes: Arc<dyn Fn(Note) + Send + Sync>,
     progress: Arc<dyn Fn(Progress) -> Outcome + Send + Sync>,
     folder: Option<Arc<dyn BaseFolder>>,
+    stores: Option<Arc<dyn Fn(&str, &str) -> Outcome<OpenedStore> + Send + Sync>>,
     /// Hears of entries before they are durable.
     plan: Arc<dyn Fn(&Planned) -> Outcome + Send + Sync>,
     /// What an operation reads beside its request.
@@ -108,6 +112,7 @@ impl Context {
             model_notes: Arc::new(|_| {}),
             progress: Arc::new(|_| Ok(())),
             folder: None,
+            stores: None,
             plan: Arc::new(|_| Ok(())),
             input: Arc::default(),
             changing: Arc::default(),
@@ -160,6 +165,20 @@ impl Context {
     #[must_use]
     pub fn beside(self, folder: Arc<dyn BaseFolder>) -> Self {
         Self { folder: Some(folder), ..self }
+    }
+
+    /// The same, where `open` opens the store at an address, as the argument of a name gives it.
+    #[must_use]
+    pub fn opening(self, open: impl Fn(&str, &str) -> Outcome<OpenedStore> + Send + Sync + 'static) -> Self {
+        Self { stores: Some(Arc::new(open)), ..self }
+    }
+
+    /// Opens the store at `url`, as the argument `by` gives it.
+    pub fn open_store(&self, url: &str, by: &str) -> Outcome<OpenedStore> {
+        match &self.stores {
+            Some(open) => open(url, by),
+            None => Err(Fault::usage("no other store is opened here")),
+        }
     }
 
     /// Makes the base folder the owner's before something is put into it.

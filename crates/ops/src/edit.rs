@@ -14,17 +14,14 @@ pub use trim::Trim;
 pub use truncate::Truncate;
 pub use unpin::Unpin;
 
-use crate::operation::{Interfaces, Offer, Route};
+use crate::{Interfaces, Route};
 
 /// An edit of a thread: a verb, a route of the same name, a tool.
 const fn everywhere(verb: &'static str, path: &'static str) -> Interfaces {
-    Interfaces { cli: Offer::As(verb), http: Offer::As(Route::post("view", path)), mcp: Offer::As(()) }
+    Interfaces::everywhere(verb, Route::post("view", path))
 }
 
 /// The same for edits that a model makes better with `condense`.
 const fn not_for_models(verb: &'static str, path: &'static str) -> Interfaces {
-    Interfaces {
-        mcp: Offer::Not("a model has `condense`, which says what it hides"),
-        ..everywhere(verb, path)
-    }
+    everywhere(verb, path).not_mcp("a model has `condense`, which says what it hides")
 }

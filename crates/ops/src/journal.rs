@@ -3,14 +3,16 @@
 mod append;
 mod entries;
 mod entry;
+mod lines;
 mod log;
 mod redact;
 mod setup;
 mod show;
 
-pub use append::{Append, Appended, Role, append_output};
+pub use append::{Append, Appended, append_output};
 pub use entries::{Entries, EntriesOf};
 pub use entry::{Entry, GetEntry};
+pub use lines::{AppendLines, MessageLines};
 pub use log::{Log, Logged};
 pub use redact::{Redact, Redacted};
 pub use setup::SetUp;

@@ -9,10 +9,9 @@ pub use add::{AddKey, Added};
 pub use list::{KeyRow, ListKeys};
 pub use revoke::{RevokeKey, Revoked};
 
-use crate::operation::{Interfaces, Offer};
+use crate::Interfaces;
 
 /// A verb of the owner of the machine.
 const fn by_owner(verb: &'static str) -> Interfaces {
-    const WHY: &str = "who may reach a server is for the owner of its machine to say";
-    Interfaces { cli: Offer::As(verb), http: Offer::Not(WHY), mcp: Offer::Not(WHY) }
+    Interfaces::only_cli(verb, "who may reach a server is for the owner of its machine to say")
 }

@@ -1,7 +1,11 @@
 //! The one list of operations.
 
 use crate::ask::Ask;
+use crate::config::ShowConfig;
+use crate::doctor::Doctor;
+use crate::migrate::Migrate;
 use crate::operation::{Interfaces, Offer, Row};
+use crate::replay::Replay;
 use crate::{edit, event, journal, key, model, output, recall, report, session, thread, user, window};
 
 /// Every operation, in the order in which interfaces list them.
@@ -76,6 +80,10 @@ pub const ALL: &[Row] = &[
     Row::of::<model::ModelOfSession>(),
     Row::of::<model::UpdateModels>(),
     Row::of::<model::ExplainError>(),
+    Row::of::<Doctor>(),
+    Row::of::<Replay>(),
+    Row::of::<ShowConfig>(),
+    Row::streamed::<Migrate>(),
 ];
 
 /// The list as a Markdown table: what `docs/operations.md` shows.

@@ -7,9 +7,9 @@ mod lesson;
 mod list;
 mod update;
 
-pub use explain::{ExplainError, Explained, Remedy};
+pub use explain::ExplainError;
 pub use forget::{ForgetLesson, Forgotten};
 pub use learned::{Learned, ListLessons};
 pub use lesson::{ModelLesson, ModelOfSession, SessionLesson};
-pub use list::{ListModels, Model, Price};
+pub use list::{ListModels, Model};
 pub use update::{Difference, ModelChange, UpdateModels, Updated};

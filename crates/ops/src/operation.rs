@@ -81,6 +81,28 @@ pub struct Interfaces {
     pub mcp: Offer<()>,
 }
 
+impl Interfaces {
+    /// A verb, a route and a tool.
+    pub const fn everywhere(verb: &'static str, route: Route) -> Self {
+        Self { cli: Offer::As(verb), http: Offer::As(route), mcp: Offer::As(()) }
+    }
+
+    /// A verb alone, and why.
+    pub const fn only_cli(verb: &'static str, why: &'static str) -> Self {
+        Self { cli: Offer::As(verb), http: Offer::Not(why), mcp: Offer::Not(why) }
+    }
+
+    /// A route alone, and why.
+    pub const fn only_http(route: Route, why: &'static str) -> Self {
+        Self { cli: Offer::Not(why), http: Offer::As(route), mcp: Offer::Not(why) }
+    }
+
+    /// The same without a tool, and why.
+    pub const fn not_mcp(self, why: &'static str) -> Self {
+        Self { mcp: Offer::Not(why), ..self }
+    }
+}
+
 /// Whether an interface offers an operation.
 #[derive(Clone, Copy, Debug)]
 pub enum Offer<T> {

@@ -10,6 +10,11 @@ pub enum Progress {
         /// Entries that will be.
         total: u64,
     },
+    /// Messages are appended.
+    Appending {
+        /// Entries so far.
+        entries: u64,
+    },
     /// Sessions are read for a report.
     Reading {
         /// Sessions so far.
@@ -28,6 +33,13 @@ pub enum Progress {
     Importing {
         /// Lines so far.
         lines: u64,
+    },
+    /// Sessions are copied from one store into another.
+    Migrating {
+        /// Sessions so far.
+        done: u64,
+        /// All of them, where that is known.
+        total: Option<u64>,
     },
     /// Conversations are replayed.
     Replaying {

@@ -1,6 +1,6 @@
 //! Tell what happened in the sessions that the caller may see: usage, common questions, performance.
 
-use crate::{Context, Effect, Exit, Fault, Interfaces, Offer, Operation, Outcome, Progress, Route};
+use crate::{Context, Effect, Fault, Interfaces, Operation, Outcome, Progress, Route};
 use komado_core::session::Session;
 use komado_engine::report::{self, Ask, Depth, Flow, Part, Range, Report};
 use schemars::JsonSchema;
@@ -81,11 +81,9 @@ impl Operation for MakeReport {
     const NAME: &'static str = "report";
     const TITLE: &'static str = "What happened in many sessions";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("report"),
-        http: Offer::As(Route::get("report", "/report").with_forms()),
-        mcp: Offer::Not("figures about all sessions are for people"),
-    };
+    const INTERFACES: Interfaces =
+        Interfaces::everywhere("report", Route::get("report", "/report").with_forms())
+            .not_mcp("figures about all sessions are for people");
     type Output = Report;
 
     fn run(self, context: &Context) -> Outcome<Report> {
@@ -120,20 +118,7 @@ impl MakeReport {
             )));
         }
         let depth = if self.quick { Depth::Rows } else { Depth::Journals };
-        let user = whose(context, self.user)?;
+        let user = context.caller.whose(self.user)?;
         Ok(Ask { range, user, model: self.model, top: self.top as usize, parts, depth })
-    }
-}
-
-/// A caller who sees only their own sessions is not made to wait for all others.
-fn whose(context: &Context, asked: Option<String>) -> Outcome<Option<String>> {
-    let caller = &context.caller;
-    match asked {
-        Some(user) if !caller.sees_all && caller.user.as_ref() != Some(&user) => Err(Fault::new(
-            Exit::Forbidden,
-            format!("this key does not see the sessions of user {user:?}; leave user out"),
-        )),
-        None if !caller.sees_all && caller.sessions.is_empty() => Ok(caller.user.clone()),
-        asked => Ok(asked),
     }
 }

@@ -29,18 +29,15 @@ pub use one::GetSession;
 pub use pause::Pause;
 pub use remove::{RemoveSession, Removed};
 pub use resume::Resume;
-pub use row::{SessionConfig, SessionRow, Status, TaskKey};
+pub use row::SessionRow;
 pub use stats::{FailedSession, RunningSession, Stats, StatsOf, UserCount};
 pub use stelis::ChildSettings;
 pub use stop::Stop;
 
-use crate::operation::{Interfaces, Offer, Route};
+use crate::{Interfaces, Route};
 
 /// An operation that ends a session or lets it go on: a verb, and a route of the same name.
 const fn by_people(verb: &'static str, path: &'static str) -> Interfaces {
-    Interfaces {
-        cli: Offer::As(verb),
-        http: Offer::As(Route::post("sessions", path)),
-        mcp: Offer::Not("whether a session ends is for its user to say, not for the model in it"),
-    }
+    Interfaces::everywhere(verb, Route::post("sessions", path))
+        .not_mcp("whether a session ends is for its user to say, not for the model in it")
 }

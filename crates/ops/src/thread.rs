@@ -37,19 +37,8 @@ pub use write_chronicle::{WriteChronicle, WrittenChronicle};
 pub use writer::{ChronicleWriter, WrittenBy};
 
 use crate::address::AtThread;
-use crate::operation::{Interfaces, Offer, Route};
 use crate::{Context, Fault, Outcome};
 use komado_engine::engine::Found;
-
-/// A change of a thread: a verb, a route, a tool.
-const fn everywhere(verb: &'static str, route: Route) -> Interfaces {
-    Interfaces { cli: Offer::As(verb), http: Offer::As(route), mcp: Offer::As(()) }
-}
-
-/// The same for what only people do.
-const fn not_for_models(verb: &'static str, route: Route, why: &'static str) -> Interfaces {
-    Interfaces { mcp: Offer::Not(why), ..everywhere(verb, route) }
-}
 
 /// The child thread that a request means, for an operation that changes what is now.
 fn child(context: &Context, at: &AtThread) -> Outcome<Found> {

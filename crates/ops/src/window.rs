@@ -14,4 +14,4 @@ pub use diff::{Diff, Difference, Differences};
 pub use fit::{Fit, Fitted, MadeEdit, Recut};
 pub use parts::Parts;
 pub use plan::Plan;
-pub use room::{PresetName, Room, window};
+pub use room::{Room, window};

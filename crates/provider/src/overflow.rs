@@ -21,11 +21,14 @@ mod words;
 
 use field::Holds;
 use rules::{Rule, Weight};
+use schemars::JsonSchema;
+use serde::Serialize;
 use sizes::Sizes;
 use words::Piece;
 
 /// What an error is taken for.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Explained")]
 pub struct Verdict {
     /// True when the request was too large for the window, or for the server.
     pub overflow: bool,
@@ -35,6 +38,7 @@ pub struct Verdict {
     /// first.
     pub actual: Option<u64>,
     /// What was sent without the room for the answer, when the text tells the two apart.
+    #[serde(skip)]
     pub input: Option<u64>,
     /// The room for an answer that was asked for, when the text names it.
     pub output: Option<u64>,
@@ -45,7 +49,8 @@ pub struct Verdict {
 }
 
 /// What would help.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Remedy {
     /// The conversation must become smaller.
     Shrink,
@@ -53,17 +58,6 @@ pub enum Remedy {
     LowerMaxTokens,
     /// Nothing of this kind: it is no overflow.
     None,
-}
-
-impl Remedy {
-    /// Its name for programs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Shrink => "shrink",
-            Self::LowerMaxTokens => "lower_max_tokens",
-            Self::None => "none",
-        }
-    }
 }
 
 /// Judges an answer by its status and body. A status below 400 is that of a stream or of an error inside an answer that

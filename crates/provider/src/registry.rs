@@ -9,6 +9,7 @@ mod foreign;
 mod name;
 mod row;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
@@ -51,7 +52,7 @@ impl Model {
 }
 
 /// A price in US dollars for a million tokens.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
     /// What is sent.

@@ -1,9 +1,11 @@
 //! How a store is doing: figures for whoever watches it.
 
 use crate::Result;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Figures of a store. What a store cannot know cheaply it leaves out.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, JsonSchema)]
 pub struct Vitals {
     /// `file`, `memory`, `postgres` or `redis`.
     pub kind: &'static str,
@@ -28,6 +30,7 @@ pub struct Vitals {
     /// Sessions that ended with their time to live, as far as was noticed.
     pub expired: Option<u64>,
     /// Leases that this process holds.
+    #[serde(skip)]
     pub leases: Option<u64>,
 }
 

@@ -6,11 +6,13 @@ use super::copy::{blobs_of_line, is_there};
 use super::{Error, Result, row};
 use komado_core::SessionId;
 use komado_store::{Mode, Store};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::HashSet;
 use std::io::Read;
 
 /// Digest and size of a session.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 pub struct Seal {
     /// BLAKE3 over everything.
     pub digest: String,
@@ -19,6 +21,7 @@ pub struct Seal {
     /// Its entries.
     pub entries: u64,
     /// Its outputs.
+    #[serde(rename = "outputs")]
     pub blobs: u64,
     /// Bytes of lines and outputs.
     pub bytes: u64,

@@ -1,9 +1,8 @@
 //! Keys: one that was made, all of them, one that was taken back.
 
-use super::{Render, each};
+use super::{Listed, Render, columns, or_dash, seconds};
 use crate::fault::Outcome;
 use crate::paper::{Paper, say};
-use crate::table::table;
 use komado_ops::Page;
 use komado_ops::key::file::Sees;
 use komado_ops::key::{Added, KeyRow, Revoked};
@@ -11,7 +10,7 @@ use komado_ops::key::{Added, KeyRow, Revoked};
 impl Render for Added {
     fn text(&self, paper: &mut Paper) -> Outcome {
         paper.line(&self.key)?;
-        let (name, user) = (&self.row.name, user(&self.row));
+        let (name, user) = (&self.row.name, or_dash(self.row.user.as_ref()));
         say(format!("key {name} of user {user}: shown this once, and kept as a digest only"));
         say(
             "send it as Authorization: Bearer, x-api-key or x-komado-key; from now on every request needs one",
@@ -21,19 +20,13 @@ impl Render for Added {
     }
 }
 
-impl Render for Page<KeyRow> {
-    fn text(&self, paper: &mut Paper) -> Outcome {
-        if self.items.is_empty() {
+impl Listed for KeyRow {
+    fn list(page: &Page<Self>, paper: &mut Paper) -> Outcome {
+        if page.items.is_empty() {
             return paper.line("no keys: only this machine is served");
         }
         let heading = ["name", "user", "sees", "rate", "at a time", "expires", "made"];
-        let mut rows = vec![heading.map(str::to_owned).to_vec()];
-        rows.extend(self.items.iter().map(cells));
-        table(&rows, &[]).into_iter().try_for_each(|line| paper.fit(&line))
-    }
-
-    fn json(&self, paper: &mut Paper) -> Outcome {
-        each(paper, &self.items)
+        columns(paper, heading, &[], page.items.iter().map(cells))
     }
 }
 
@@ -49,24 +42,19 @@ impl Render for Revoked {
     }
 }
 
-fn cells(key: &KeyRow) -> Vec<String> {
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+fn cells(key: &KeyRow) -> [String; 7] {
     let sees = match key.sees {
         Sees::All => "all".to_owned(),
         Sees::Own if key.sessions.is_empty() => "own".to_owned(),
         Sees::Own => format!("own, {}", key.sessions.join(", ")),
     };
-    vec![
+    [
         key.name.clone(),
-        user(key).to_owned(),
+        or_dash(key.user.as_ref()),
         sees,
         or_dash(key.rate.map(|rate| format!("{rate}/s"))),
-        or_dash(key.concurrency.map(|n| n.to_string())),
-        or_dash(key.expires.as_ref().map(|end| end.chars().take(19).collect())),
-        key.created_at.chars().take(19).collect(),
+        or_dash(key.concurrency),
+        or_dash(key.expires.as_deref().map(seconds)),
+        seconds(&key.created_at),
     ]
-}
-
-fn user(key: &KeyRow) -> &str {
-    key.user.as_deref().unwrap_or("-")
 }

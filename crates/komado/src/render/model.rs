@@ -1,40 +1,33 @@
 //! Models: a table of all, the figures of one, what was learned, what a newer collection changed, what an error means.
 
-use super::{Render, each};
+use super::{Listed, Render, columns, or_dash};
 use crate::fault::Outcome;
 use crate::paper::{Ink, Paper, count, number, say};
-use crate::table::table;
 use komado_ops::Page;
-use komado_ops::model::{Difference, Explained, Forgotten, Learned, Model, ModelChange, Remedy, Updated};
+use komado_ops::model::{Difference, Forgotten, Learned, Model, ModelChange, Updated};
+use komado_provider::overflow::{Remedy, Verdict};
 
 /// So many changes are told one by one.
 const TOLD: usize = 10;
 
-impl Render for Page<Model> {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+impl Listed for Model {
+    fn list(page: &Page<Self>, paper: &mut Paper) -> Outcome {
         let heading =
             ["window", "input", "output", "$ in", "$ out", "$ cached", "source", "provider", "model"];
-        let mut rows = vec![heading.map(str::to_owned).to_vec()];
-        rows.extend(self.items.iter().map(cells));
-        table(&rows, &[0, 1, 2, 3, 4, 5]).into_iter().try_for_each(|line| paper.fit(&line))?;
+        columns(paper, heading, &[0, 1, 2, 3, 4, 5], page.items.iter().map(cells))?;
         say("$: US dollars for a million tokens");
         Ok(())
     }
-
-    fn json(&self, paper: &mut Paper) -> Outcome {
-        each(paper, &self.items)
-    }
 }
 
-fn cells(model: &Model) -> Vec<String> {
-    let amount = |amount: Option<f64>| amount.map_or_else(|| "-".to_owned(), |amount| format!("{amount}"));
-    vec![
+fn cells(model: &Model) -> [String; 9] {
+    [
         number(model.context),
         number(model.input_limit),
-        model.output.map_or_else(|| "-".to_owned(), number),
-        amount(model.price.map(|price| price.input)),
-        amount(model.price.map(|price| price.output)),
-        amount(model.price.and_then(|price| price.cache_read)),
+        or_dash(model.output.map(number)),
+        or_dash(model.price.map(|price| price.input)),
+        or_dash(model.price.map(|price| price.output)),
+        or_dash(model.price.and_then(|price| price.cache_read)),
         model.source.to_owned(),
         model.provider.clone(),
         model.id.clone(),
@@ -71,36 +64,26 @@ fn price(model: &Model) -> String {
     )
 }
 
-impl Render for Page<Learned> {
-    fn text(&self, paper: &mut Paper) -> Outcome {
-        if self.items.is_empty() {
+impl Listed for Learned {
+    fn list(page: &Page<Self>, paper: &mut Paper) -> Outcome {
+        if page.items.is_empty() {
             say("nothing was learned yet");
             return Ok(());
         }
-        let mut rows =
-            vec![["window", "most answered", "factor", "answers", "about"].map(str::to_owned).to_vec()];
-        rows.extend(self.items.iter().map(|Learned { about, lesson }| {
-            let window = lesson.window.map_or_else(|| "-".to_owned(), number);
-            let factor = lesson.factor.map_or_else(|| "-".to_owned(), |factor| format!("{factor:.2}"));
-            vec![window, number(lesson.most), factor, number(lesson.samples), about.clone()]
-        }));
-        table(&rows, &[0, 1, 2, 3]).into_iter().try_for_each(|line| paper.fit(&line))
-    }
-
-    fn json(&self, paper: &mut Paper) -> Outcome {
-        each(paper, &self.items)
+        let heading = ["window", "most answered", "factor", "answers", "about"];
+        let rows = page.items.iter().map(|Self { about, lesson }| {
+            let factor = or_dash(lesson.factor.map(|factor| format!("{factor:.2}")));
+            let window = or_dash(lesson.window.map(number));
+            [window, number(lesson.most), factor, number(lesson.samples), about.clone()]
+        });
+        columns(paper, heading, &[0, 1, 2, 3], rows)
     }
 }
 
-impl Render for Page<Forgotten> {
-    fn text(&self, paper: &mut Paper) -> Outcome {
-        self.items
-            .iter()
-            .try_for_each(|one| paper.line(format!("forgot what was learned about {}", one.forgotten)))
-    }
-
-    fn json(&self, paper: &mut Paper) -> Outcome {
-        each(paper, &self.items)
+impl Listed for Forgotten {
+    fn list(page: &Page<Self>, paper: &mut Paper) -> Outcome {
+        let line = |one: &Self| format!("forgot what was learned about {}", one.forgotten);
+        page.items.iter().try_for_each(|one| paper.line(line(one)))
     }
 }
 
@@ -135,7 +118,7 @@ fn told(change: &ModelChange) -> String {
     format!("{}: {}", change.model, differences.collect::<Vec<_>>().join(", "))
 }
 
-impl Render for Explained {
+impl Render for Verdict {
     fn text(&self, paper: &mut Paper) -> Outcome {
         let (ink, title) =
             if self.overflow { (Ink::Yellow, "overflow of the window") } else { (Ink::Bold, "no overflow") };

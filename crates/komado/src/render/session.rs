@@ -1,7 +1,7 @@
 //! Sessions: those that were made, listed, ended, removed and counted.
 
-use super::Render;
-use crate::fault::Outcome;
+use super::{Listed, Render, columns, each, or_dash, seconds};
+use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::{Ink, Paper, count, number, say};
 use crate::table::table;
 use komado_ops::page::Page;
@@ -24,41 +24,33 @@ impl Render for Made {
     }
 }
 
-impl Render for Page<SessionRow> {
-    fn text(&self, paper: &mut Paper) -> Outcome {
-        if self.items.is_empty() {
+impl Listed for SessionRow {
+    fn list(page: &Page<Self>, paper: &mut Paper) -> Outcome {
+        if page.items.is_empty() {
             return paper.fit("no sessions");
         }
         let heading = ["session", "status", "user", "task", "model", "calls", "tools", "tokens", "created"];
-        let mut rows = vec![heading.map(str::to_owned).to_vec()];
-        rows.extend(self.items.iter().map(row));
-        table(&rows, &[5, 6, 7]).into_iter().try_for_each(|line| paper.fit(&line))?;
-        for (session, why) in
-            self.items.iter().filter_map(|one| Some((&one.session, one.unfinished.as_ref()?)))
-        {
-            say(format!("komado: session {session}: {why}"));
+        columns(paper, heading, &[5, 6, 7], page.items.iter().map(row))?;
+        for one in &page.items {
+            one.unfinished.iter().for_each(|why| say(format!("komado: session {}: {why}", one.id)));
         }
         Ok(())
     }
-
-    fn json(&self, paper: &mut Paper) -> Outcome {
-        self.items.iter().try_for_each(|session| paper.json(session))
-    }
 }
 
-fn row(session: &SessionRow) -> Vec<String> {
-    let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
-    let task = &session.task_key;
-    vec![
-        session.session.clone(),
+fn row(session: &SessionRow) -> [String; 9] {
+    let (meta, counters) = (&session.meta, &session.counters);
+    let task = Some(&meta.task_key).filter(|key| key.task_source != "local");
+    [
+        session.id.clone(),
         session.status.name().into(),
-        or_dash(&session.user),
-        if task.task_source == "local" { "-".into() } else { task.written() },
-        or_dash(&session.config.model),
-        number(session.llm_call_count),
-        number(session.tool_call_count),
-        number(session.total_tokens),
-        session.created_at.chars().take(19).collect(),
+        or_dash(meta.user.as_ref()),
+        or_dash(task),
+        or_dash(meta.config.model.as_ref()),
+        number(counters.llm_call_count),
+        number(counters.tool_call_count),
+        number(counters.total_tokens),
+        seconds(&meta.created_at),
     ]
 }
 
@@ -99,9 +91,19 @@ impl Render for Cleaned {
     }
 
     fn json(&self, paper: &mut Paper) -> Outcome {
-        self.items.iter().try_for_each(|one| paper.json(one))?;
+        each(paper, &self.items)?;
         tell(self);
         Ok(())
+    }
+
+    fn fault(&self) -> Outcome {
+        match self.failures() {
+            0 => Ok(()),
+            n => {
+                let sessions = count(n, "session");
+                Err(Fault::new(Exit::Failed, format!("{sessions} could not be removed; see above")))
+            }
+        }
     }
 }
 
@@ -131,23 +133,28 @@ impl Render for Stats {
         let total = number(self.total_tokens);
         let head = paper.ink(Ink::Bold, "completed");
         paper.line(format!("{head}  mean time {minutes}, tokens {total} in all, {mean} on average"))?;
-        let heading = |cells: &[&str]| vec![cells.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>()];
-        let mut users = heading(&["user", "status", "count"]);
-        users.extend(self.by_user.iter().map(|n| vec![n.user.clone(), n.status.clone(), number(n.count)]));
-        let mut running = heading(&["running"]);
-        running.extend(
-            self.running.iter().map(|s| {
-                vec![s.uuid.clone(), s.task_key.written(), s.started_at.clone().unwrap_or_default()]
-            }),
-        );
-        let mut failed = heading(&["failed"]);
-        failed.extend(self.failed.iter().map(|s| {
-            vec![s.uuid.clone(), s.error_message.clone().unwrap_or_default(), s.created_at.clone()]
-        }));
-        for rows in [users, running, failed].iter().filter(|rows| rows.len() > 1) {
-            paper.line("")?;
-            table(rows, &[]).into_iter().try_for_each(|line| paper.fit(&line))?;
-        }
-        Ok(())
+        let users = self.by_user.iter().map(|n| vec![n.user.clone(), n.status.clone(), number(n.count)]);
+        let running = self
+            .running
+            .iter()
+            .map(|s| vec![s.uuid.clone(), s.task_key.to_string(), s.started_at.clone().unwrap_or_default()]);
+        let failed = self
+            .failed
+            .iter()
+            .map(|s| vec![s.uuid.clone(), s.error_message.clone().unwrap_or_default(), s.created_at.clone()]);
+        section(paper, &["user", "status", "count"], users)?;
+        section(paper, &["running"], running)?;
+        section(paper, &["failed"], failed)
     }
+}
+
+/// A table below others; none where it would be empty.
+fn section(paper: &mut Paper, heading: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Outcome {
+    let heading = heading.iter().map(|cell| (*cell).to_owned()).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(heading).chain(rows).collect();
+    if rows.len() == 1 {
+        return Ok(());
+    }
+    paper.line("")?;
+    table(&rows, &[]).iter().try_for_each(|line| paper.fit(line))
 }

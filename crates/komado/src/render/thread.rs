@@ -2,11 +2,10 @@
 
 mod tree;
 
-use super::{Render, address};
+use super::{Listed, Render, address, columns, or_dash};
 use crate::fault::Outcome;
 use crate::paper::{Paper, number, say};
 use crate::share;
-use crate::table::table;
 use komado_core::notation::tamed;
 use komado_ops::page::Page;
 use komado_ops::thread::{
@@ -30,27 +29,21 @@ impl Render for Forked {
     }
 }
 
-impl Render for Page<ThreadRow> {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+impl Listed for ThreadRow {
+    fn list(page: &Page<Self>, paper: &mut Paper) -> Outcome {
         let heading = ["thread", "status", "started at", "goes on from", "entries", "tokens", "label"];
-        let mut rows = vec![heading.map(str::to_owned).to_vec()];
-        let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
-        rows.extend(self.items.iter().map(|one| {
-            vec![
+        let rows = page.items.iter().map(|one| {
+            [
                 one.thread.clone(),
                 one.status.to_owned(),
-                or_dash(&one.parent),
-                or_dash(&one.base),
-                number(u64::from(one.entries)),
+                or_dash(one.parent.as_ref()),
+                or_dash(one.base.as_ref()),
+                number(one.entries.into()),
                 number(one.context_tokens),
                 one.label.clone().unwrap_or_default(),
             ]
-        }));
-        table(&rows, &[4, 5]).into_iter().try_for_each(|line| paper.fit(&line))
-    }
-
-    fn json(&self, paper: &mut Paper) -> Outcome {
-        self.items.iter().try_for_each(|one| paper.json(one))
+        });
+        columns(paper, heading, &[4, 5], rows)
     }
 }
 

@@ -1,9 +1,8 @@
 //! Users: a list, what was said lately, how one talks, a standing session.
 
-use super::{Render, each};
+use super::{Listed, Render, columns, or_dash, seconds};
 use crate::fault::Outcome;
 use crate::paper::{Ink, Paper, count, number, say};
-use crate::table::table;
 use komado_core::notation::tamed;
 use komado_engine::user::{Habits, Share, User};
 use komado_ops::Page;
@@ -12,57 +11,42 @@ use komado_ops::user::{Spoken, StandingSession};
 /// Bars of the hours, from few to many.
 const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-impl Render for Page<User> {
-    fn text(&self, paper: &mut Paper) -> Outcome {
-        let mut rows =
-            vec![["user", "sessions", "tokens", "first seen", "last seen"].map(str::to_owned).to_vec()];
-        rows.extend(self.items.iter().map(|user| {
-            let date = |at: &str| at.chars().take(19).collect::<String>();
-            vec![
-                user.user.clone(),
-                number(user.sessions),
-                number(user.total_tokens),
-                date(&user.first_seen),
-                date(&user.last_seen),
-            ]
-        }));
-        table(&rows, &[1, 2]).into_iter().try_for_each(|line| paper.fit(&line))?;
-        if let Some(last) = self.items.last().filter(|_| self.next.is_some()) {
+impl Listed for User {
+    fn list(page: &Page<Self>, paper: &mut Paper) -> Outcome {
+        let heading = ["user", "sessions", "tokens", "first seen", "last seen"];
+        let rows = page.items.iter().map(|user| {
+            let (first, last) = (seconds(&user.first_seen), seconds(&user.last_seen));
+            [user.user.clone(), number(user.sessions), number(user.total_tokens), first, last]
+        });
+        columns(paper, heading, &[1, 2], rows)?;
+        if let Some(last) = page.items.last().filter(|_| page.next.is_some()) {
             say(format!("more: komado user list --after {:?}", last.user));
         }
         Ok(())
     }
-
-    fn json(&self, paper: &mut Paper) -> Outcome {
-        each(paper, &self.items)
-    }
 }
 
-impl Render for Page<Spoken> {
-    fn text(&self, paper: &mut Paper) -> Outcome {
-        for Spoken { spoken, .. } in &self.items {
+impl Listed for Spoken {
+    fn list(page: &Page<Self>, paper: &mut Paper) -> Outcome {
+        for Self { spoken, .. } in &page.items {
             let place = &spoken.place;
-            let at = tamed(&place.timestamp.chars().take(19).collect::<String>());
+            let at = tamed(&seconds(&place.timestamp));
             let address = format!("{}/{}@{}", place.session, place.thread, place.seq);
             let text = tamed(&spoken.text.split_whitespace().collect::<Vec<_>>().join(" "));
             paper.fit(&format!("{at}  {:<9}  {address}  {text}", spoken.role))?;
         }
         Ok(())
     }
-
-    fn json(&self, paper: &mut Paper) -> Outcome {
-        each(paper, &self.items)
-    }
 }
 
 impl Render for StandingSession {
     fn text(&self, paper: &mut Paper) -> Outcome {
         let row = &self.session;
-        paper.line(&row.session)?;
+        paper.line(&row.id)?;
         let what = if self.made { "made" } else { "there since" };
-        say(format!("{what} {}; {}", row.created_at, row.status.name()));
+        say(format!("{what} {}; {}", row.meta.created_at, row.status.name()));
         if row.completed_at.is_some() {
-            say(format!("`komado resume {}` opens it again", row.session));
+            say(format!("`komado resume {}` opens it again", row.id));
         }
         Ok(())
     }
@@ -77,7 +61,7 @@ impl Render for Habits {
 
 fn lines(habits: &Habits) -> Vec<String> {
     let states: Vec<String> = habits.by_status.iter().map(|(state, n)| format!("{n} {state}")).collect();
-    let date = |at: &Option<String>| at.as_deref().unwrap_or("-").chars().take(19).collect::<String>();
+    let date = |at: &Option<String>| or_dash(at.as_deref().map(seconds));
     let mut lines = vec![
         format!("sessions   {} ({})", number(habits.sessions), states.join(", ")),
         format!("seen       {} to {}", date(&habits.first_seen), date(&habits.last_seen)),

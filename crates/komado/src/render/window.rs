@@ -122,6 +122,6 @@ impl Render for Differences {
     }
 
     fn json(&self, paper: &mut Paper) -> Outcome {
-        self.items.iter().try_for_each(|one| paper.json(one))
+        super::each(paper, &self.items)
     }
 }

@@ -3,7 +3,8 @@
 use super::words::Lang;
 use super::{By, Look};
 use crate::paper::number;
-use komado_engine::report::{Performance, Performed, Questions, Report, Spreading, ToolUsed, Usage, Used};
+use komado_engine::report::Report;
+use serde_json::Value;
 
 /// What stands in a table.
 #[derive(Clone, PartialEq, Debug)]
@@ -81,22 +82,46 @@ fn plain(figure: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-fn known(figure: Option<u64>) -> Cell {
-    figure.map_or(Cell::Unknown, Cell::Count)
+/// The cell of a figure, by its name in the JSON of a report; of a spread the middle.
+fn cell(row: &Value, name: &str) -> Cell {
+    match &row[name] {
+        Value::String(text) => Cell::Text(text.clone()),
+        spread @ Value::Object(_) => cell(spread, "p50"),
+        Value::Number(figure) => match (figure.as_u64(), figure.as_f64()) {
+            (Some(count), _) => Cell::Count(count),
+            (None, Some(share)) if SHARES.contains(&name) => Cell::Share(share),
+            (None, Some(figure)) => Cell::Figure(figure),
+            (None, None) => Cell::Unknown,
+        },
+        _ => Cell::Unknown,
+    }
 }
 
-fn share(figure: Option<f64>) -> Cell {
-    figure.map_or(Cell::Unknown, Cell::Share)
+/// A row of such cells, under a key.
+fn cells(key: String, row: &Value, names: &[&str]) -> Vec<Cell> {
+    std::iter::once(Cell::Text(key)).chain(names.iter().map(|name| cell(row, name))).collect()
 }
 
 /// Every table of a report.
 pub(super) fn sections(told: &Report, look: Look) -> Vec<Section> {
+    // Its figures have one name each, in every form. They always can be JSON.
+    let told = serde_json::to_value(told).unwrap_or_default();
     let mut sections = Vec::new();
-    told.usage.iter().for_each(|usage| usages(usage, look, &mut sections));
-    sections.extend(told.questions.as_ref().map(|questions| asked(questions, look.lang)));
-    told.performance.iter().for_each(|performance| performed(performance, look, &mut sections));
+    if told["usage"].is_object() {
+        usages(&told["usage"], look, &mut sections);
+    }
+    if told["questions"].is_object() {
+        sections.push(asked(&told["questions"], look.lang));
+    }
+    if told["performance"].is_object() {
+        performed(&told["performance"], look.lang, &mut sections);
+    }
     sections
 }
+
+/// Figures that are a part of one.
+const SHARES: [&str; 6] =
+    ["share", "error_rate", "retry_rate", "overflow_rate", "tool_error_rate", "compression_ratio"];
 
 const USAGE: [&str; 11] = [
     "sessions_made",
@@ -112,182 +137,123 @@ const USAGE: [&str; 11] = [
     "bytes",
 ];
 
-/// A breakdown: by what, its name, that of its first column, its rows, those beyond them, and how it is drawn.
-type Breakdown<'a> = (By, &'static str, &'static str, &'a [Used], Option<&'a Used>, Drawn);
+/// A table whose rows are under `list`, each named by its `key`, those beyond them under `others`.
+fn table(
+    name: &'static str,
+    key: &'static str,
+    columns: &[&'static str],
+    (of, list, others): (&Value, &str, &str),
+    lang: Lang,
+) -> Section {
+    let named = |row: &Value| {
+        let name = [&row[key], &row["key"]].iter().find_map(|name| name.as_str()).unwrap_or_default();
+        cells(name.to_owned(), row, columns)
+    };
+    let rows = of[list].as_array().into_iter().flatten().map(named);
+    let others = of.get(others).filter(|row| row.is_object());
+    let others = others.map(|row| cells(lang.say("others").to_owned(), row, columns));
+    Section {
+        name,
+        columns: std::iter::once(key).chain(columns.iter().copied()).collect(),
+        rows: rows.chain(others).collect(),
+        drawn: None,
+        note: None,
+    }
+}
 
-fn usages(usage: &Usage, look: Look, sections: &mut Vec<Section>) {
-    let all: [Breakdown<'_>; 4] = [
-        (By::Day, "usage_by_day", "day", &usage.by_day, None, Drawn::Time),
-        (By::Week, "usage_by_week", "week", &usage.by_week, None, Drawn::Time),
-        (By::User, "usage_by_user", "user", &usage.by_user, usage.other_users.as_ref(), Drawn::Rank),
-        (By::Model, "usage_by_model", "model", &usage.by_model, usage.other_models.as_ref(), Drawn::Rank),
-    ];
-    for (by, name, key, rows, others, drawn) in all {
+fn usages(usage: &Value, look: Look, sections: &mut Vec<Section>) {
+    // What the rows of sessions do not know cannot be drawn.
+    let column = if usage["total"]["turns"].is_null() { "sessions_made" } else { "turns" };
+    let at = 1 + USAGE.iter().position(|known| *known == column).unwrap_or(0);
+    for (by, name, key, from, drawn) in [
+        (By::Day, "usage_by_day", "day", ("by_day", ""), Drawn::Time),
+        (By::Week, "usage_by_week", "week", ("by_week", ""), Drawn::Time),
+        (By::User, "usage_by_user", "user", ("by_user", "other_users"), Drawn::Rank),
+        (By::Model, "usage_by_model", "model", ("by_model", "other_models"), Drawn::Rank),
+    ] {
         if look.by.is_some_and(|wanted| wanted != by) {
             continue;
         }
-        // What the rows of sessions do not know cannot be drawn.
-        let column = if usage.total.turns.is_some() { "turns" } else { "sessions_made" };
-        let at = 1 + USAGE.iter().position(|known| *known == column).unwrap_or(0);
-        let rows = rows.iter().map(|row| used(row, row.key.clone()));
-        let others = others.map(|row| used(row, look.lang.say("others").to_owned()));
-        let total = used(&usage.total, look.lang.say("total").to_owned());
-        sections.push(Section {
-            name,
-            columns: std::iter::once(key).chain(USAGE).collect(),
-            rows: rows.chain(others).chain([total]).collect(),
-            drawn: Some((at, drawn)),
-            note: None,
-        });
+        let mut section = table(name, key, &USAGE, (usage, from.0, from.1), look.lang);
+        section.rows.push(cells(look.lang.say("total").to_owned(), &usage["total"], &USAGE));
+        sections.push(Section { drawn: Some((at, drawn)), ..section });
     }
 }
 
-fn used(row: &Used, key: String) -> Vec<Cell> {
-    vec![
-        Cell::Text(key),
-        Cell::Count(row.sessions_made),
-        Cell::Count(row.sessions_active),
-        known(row.turns),
-        known(row.messages),
-        Cell::Count(row.model_calls),
-        known(row.tokens_in),
-        known(row.tokens_out),
-        Cell::Count(row.tokens),
-        Cell::Count(row.tool_calls),
-        Cell::Count(row.compactions),
-        known(row.bytes),
-    ]
-}
-
-fn asked(questions: &Questions, lang: Lang) -> Section {
-    let row = |group: &komado_engine::report::Question| {
-        vec![
-            Cell::Text(group.question.clone()),
-            Cell::Count(group.count),
-            Cell::Count(group.at_most),
-            Cell::Share(group.share),
-            Cell::Count(group.users),
-            Cell::Text(group.last_seen.chars().take(10).collect()),
-            Cell::Text(group.examples.first().cloned().unwrap_or_default()),
-        ]
-    };
-    let missed = number(questions.missed_at_most);
-    Section {
-        name: "questions",
-        columns: vec!["question", "count", "at_most", "share", "users", "last_seen", "example"],
-        rows: questions.groups.iter().map(row).collect(),
-        drawn: Some((1, Drawn::Rank)),
-        note: (questions.missed_at_most > 0).then(|| lang.fill("missed", &[("count", &missed)])),
+fn asked(questions: &Value, lang: Lang) -> Section {
+    let columns = ["count", "at_most", "share", "users", "last_seen", "example"];
+    let mut section = table("questions", "question", &columns, (questions, "groups", ""), lang);
+    let groups = questions["groups"].as_array().into_iter().flatten();
+    for (row, group) in section.rows.iter_mut().zip(groups) {
+        let day = group["last_seen"].as_str().unwrap_or_default().chars().take(10).collect();
+        let example = group["examples"][0].as_str().unwrap_or_default().to_owned();
+        (row[5], row[6]) = (Cell::Text(day), Cell::Text(example));
     }
+    let missed = questions["missed_at_most"].as_u64().unwrap_or(0);
+    let note = (missed > 0).then(|| lang.fill("missed", &[("count", &number(missed))]));
+    Section { drawn: Some((1, Drawn::Rank)), note, ..section }
 }
 
-fn performed(performance: &Performance, look: Look, sections: &mut Vec<Section>) {
-    let others = |name: &str| look.lang.say(name).to_owned();
+fn performed(performance: &Value, lang: Lang, sections: &mut Vec<Section>) {
     sections.push(Section {
         name: "performance",
         columns: vec!["figure", "value"],
-        rows: figures(&performance.overall, look.lang),
+        rows: figures(&performance["overall"], lang),
         drawn: None,
         note: None,
     });
-    let models = performance.by_model.iter().map(|row| model(row, row.model.clone()));
-    let rest = performance.other_models.iter().map(|row| model(row, others("others")));
-    sections.push(Section {
-        name: "performance_by_model",
-        columns: vec![
-            "model",
-            "completed",
-            "failed",
-            "stopped",
-            "turns_to_finish",
-            "seconds_per_turn",
-            "requests",
-            "retry_rate",
-            "overflow_rate",
-            "tool_error_rate",
-            "compression_ratio",
-            "recalls",
-        ],
-        rows: models.chain(rest).collect(),
-        drawn: None,
-        note: None,
-    });
-    let tools = performance.tools.iter().map(|row| tool(row, row.tool.clone()));
-    let rest = performance.other_tools.iter().map(|row| tool(row, others("others")));
-    sections.push(Section {
-        name: "tools",
-        columns: vec!["tool", "calls", "errors", "error_rate", "interrupted", "mean_ms"],
-        rows: tools.chain(rest).collect(),
-        drawn: Some((1, Drawn::Rank)),
-        note: None,
-    });
+    let columns = [
+        "completed",
+        "failed",
+        "stopped",
+        "turns_to_finish",
+        "seconds_per_turn",
+        "requests",
+        "retry_rate",
+        "overflow_rate",
+        "tool_error_rate",
+        "compression_ratio",
+        "recalls",
+    ];
+    let models = (performance, "by_model", "other_models");
+    sections.push(table("performance_by_model", "model", &columns, models, lang));
+    let columns = ["calls", "errors", "error_rate", "interrupted", "mean_ms"];
+    let tools = table("tools", "tool", &columns, (performance, "tools", "other_tools"), lang);
+    sections.push(Section { drawn: Some((1, Drawn::Rank)), ..tools });
 }
 
-fn model(row: &Performed, key: String) -> Vec<Cell> {
-    let middle = |spread: Option<Spreading>| spread.map_or(Cell::Unknown, |spread| Cell::Figure(spread.p50));
-    vec![
-        Cell::Text(key),
-        Cell::Count(row.completed),
-        Cell::Count(row.failed),
-        Cell::Count(row.stopped),
-        middle(row.turns_to_finish),
-        middle(row.seconds_per_turn),
-        Cell::Count(row.requests),
-        share(row.retry_rate),
-        share(row.overflow_rate),
-        share(row.tool_error_rate),
-        share(row.compression_ratio),
-        Cell::Count(row.recalls),
-    ]
-}
-
-fn tool(row: &ToolUsed, key: String) -> Vec<Cell> {
-    vec![
-        Cell::Text(key),
-        Cell::Count(row.calls),
-        Cell::Count(row.errors),
-        Cell::Share(row.error_rate),
-        Cell::Count(row.interrupted),
-        row.mean_ms.map_or(Cell::Unknown, Cell::Figure),
-    ]
-}
-
-/// Every figure of all models, one under the other; what nobody knows is left out.
-fn figures(all: &Performed, lang: Lang) -> Vec<Vec<Cell>> {
-    let mut rows = Vec::new();
-    let mut put = |name: &str, suffix: &str, cell: Cell| {
-        if cell != Cell::Unknown {
-            rows.push(vec![Cell::Text(format!("{}{suffix}", lang.say(name))), cell]);
-        }
+/// Every figure of all models, one under the other; what is not known is left out.
+fn figures(all: &Value, lang: Lang) -> Vec<Vec<Cell>> {
+    const FIGURES: [&str; 20] = [
+        "completed",
+        "failed",
+        "stopped",
+        "turns_to_finish",
+        "seconds_per_turn",
+        "seconds_to_first_answer",
+        "requests",
+        "retries",
+        "retry_rate",
+        "overflows",
+        "overflow_rate",
+        "failures",
+        "tool_calls",
+        "tool_errors",
+        "tool_error_rate",
+        "condensed",
+        "truncated",
+        "trimmed",
+        "compression_ratio",
+        "recalls",
+    ];
+    let spread = |name: &str| {
+        let part = |part| (format!("{} {part}", lang.say(name)), cell(&all[name], part));
+        ["p50", "p90", "p99", "max"].map(part).to_vec()
     };
-    put("completed", "", Cell::Count(all.completed));
-    put("failed", "", Cell::Count(all.failed));
-    put("stopped", "", Cell::Count(all.stopped));
-    for (name, spread) in [
-        ("turns_to_finish", all.turns_to_finish),
-        ("seconds_per_turn", all.seconds_per_turn),
-        ("seconds_to_first_answer", all.seconds_to_first_answer),
-    ] {
-        let Some(spread) = spread else { continue };
-        for (suffix, figure) in
-            [(" p50", spread.p50), (" p90", spread.p90), (" p99", spread.p99), (" max", spread.max)]
-        {
-            put(name, suffix, Cell::Figure(figure));
-        }
-    }
-    put("requests", "", Cell::Count(all.requests));
-    put("retries", "", Cell::Count(all.retries));
-    put("retry_rate", "", share(all.retry_rate));
-    put("overflows", "", Cell::Count(all.overflows));
-    put("overflow_rate", "", share(all.overflow_rate));
-    put("failures", "", Cell::Count(all.failures));
-    put("tool_calls", "", Cell::Count(all.tool_calls));
-    put("tool_errors", "", Cell::Count(all.tool_errors));
-    put("tool_error_rate", "", share(all.tool_error_rate));
-    put("condensed", "", Cell::Count(all.condensed));
-    put("truncated", "", Cell::Count(all.truncated));
-    put("trimmed", "", Cell::Count(all.trimmed));
-    put("compression_ratio", "", share(all.compression_ratio));
-    put("recalls", "", Cell::Count(all.recalls));
-    rows
+    let figure = |name: &&str| match all[*name].is_object() {
+        true => spread(name),
+        false => vec![(lang.say(name).to_owned(), cell(all, name))],
+    };
+    let known = FIGURES.iter().flat_map(figure).filter(|(_, cell)| *cell != Cell::Unknown);
+    known.map(|(name, cell)| vec![Cell::Text(name), cell]).collect()
 }

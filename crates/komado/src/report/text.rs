@@ -3,7 +3,7 @@
 use super::Look;
 use super::section::{Cell, Drawn, Section, sections};
 use crate::fault::Outcome;
-use crate::paper::{Ink, Paper, number};
+use crate::paper::{Ink, Paper, clip, number};
 use crate::table::table;
 use komado_core::notation::{tamed, width};
 use komado_engine::report::Report;
@@ -148,16 +148,10 @@ fn is_summed(section: &Section) -> bool {
 }
 
 fn cut(cell: &Cell) -> String {
-    let text = cell.shown();
-    if !matches!(cell, Cell::Text(_)) || width(&text) <= LONGEST {
-        return text;
+    match cell {
+        Cell::Text(text) => clip(text, LONGEST),
+        _ => cell.shown(),
     }
-    let mut columns = 0;
-    let fits = text.chars().take_while(|c| {
-        columns += width(c.encode_utf8(&mut [0; 4]));
-        columns < LONGEST
-    });
-    fits.chain(['…']).collect()
 }
 
 fn bar(length: f64, most: f64, drawn: Drawn) -> String {

@@ -2,14 +2,14 @@
 
 use crate::app::App;
 use crate::fault::Outcome;
-use crate::paper::{say, text_of};
+use crate::paper::{keep, say, text_of};
 use crate::progress;
 use clap::Args as ClapArgs;
 use indicatif::ProgressBar;
 use komado_ops::address::AtSession;
 use komado_ops::session::{Export, Exported};
 use komado_ops::stream::{Piece, Sink};
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 #[derive(ClapArgs, Debug)]
@@ -27,16 +27,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let Some(path) = args.output else {
         return write(app.context.clone(), export, &mut app.paper.safe()).map(|_| ());
     };
-    // A name means the whole export: it is written beside and renamed.
-    let folder =
-        path.parent().filter(|p| !p.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), PathBuf::from);
-    let mut file = tempfile::NamedTempFile::new_in(&folder)?;
-    let mut out = BufWriter::new(file.as_file_mut());
-    let session = write(app.context.clone(), export, &mut out)?;
-    out.flush()?;
-    drop(out);
-    file.as_file().sync_all()?;
-    file.persist(&path).map_err(|e| e.error)?;
+    let session = keep(&path, |out| write(app.context.clone(), export, out))?;
     if app.paper.json {
         return app.paper.json(&serde_json::json!({ "session": session, "file": text_of(&path) }));
     }

@@ -7,8 +7,10 @@ use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::number;
 use clap::Args as ClapArgs;
 use komado_core::Meter;
+use komado_ops::name::one_of;
 use komado_provider::scripted::{OnOverflow, Options, Script, Seen, Server, Words};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
@@ -29,36 +31,18 @@ pub(crate) struct Args {
     /// What to answer, as JSON lines: see docs/model-server.md
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
-    /// Whose words errors have: dialect, openai, anthropic, ollama, llamacpp, vllm, lmstudio, openrouter, gemini,
-    /// mistral, groq or bedrock
-    #[arg(long, value_name = "WHO", default_value = "dialect", value_parser = words)]
+    /// Whose words errors have
+    #[arg(long, value_name = "WHO", default_value = "dialect", value_parser = one_of(&Words::ALL, Words::name))]
     words: Words,
-    /// How tokens are counted: o200k, cl100k, chars4, bytes4 or o200k-1.5
-    #[arg(long, value_name = "NAME", default_value = "o200k", value_parser = meter)]
+    /// How tokens are counted
+    #[arg(long, value_name = "NAME", default_value = "o200k", value_parser = one_of(&Meter::ALL, Meter::name))]
     meter: Meter,
-    /// What happens to a request that is too large: refuse, in-stream or truncate
-    #[arg(long, value_name = "HOW", default_value = "refuse", value_parser = overflow)]
+    /// What happens to a request that is too large
+    #[arg(long, value_name = "HOW", default_value = "refuse", value_parser = one_of(&OnOverflow::ALL, OnOverflow::name))]
     on_overflow: OnOverflow,
     /// Read requests without keeping or parsing them; answer steps without conditions, else a short fixed text
     #[arg(long)]
     discard: bool,
-}
-
-fn words(name: &str) -> Result<Words, String> {
-    Words::named(name).ok_or_else(|| format!("known are {}", listed(&Words::ALL.map(Words::name))))
-}
-
-fn meter(name: &str) -> Result<Meter, String> {
-    Meter::named(name).ok_or_else(|| format!("known are {}", listed(&Meter::ALL.map(Meter::name))))
-}
-
-fn overflow(name: &str) -> Result<OnOverflow, String> {
-    OnOverflow::named(name)
-        .ok_or_else(|| format!("known are {}", listed(&OnOverflow::ALL.map(OnOverflow::name))))
-}
-
-fn listed(names: &[&str]) -> String {
-    names.join(", ")
 }
 
 /// What the printing thread hears of.
@@ -128,15 +112,9 @@ fn stop_on_signal(say: Sender<News>) -> Outcome {
 
 fn greet(app: &mut App, server: &Server, args: &Args) -> Outcome {
     let url = server.url();
-    let env = [
-        ("OPENAI_BASE_URL", format!("{url}/v1")),
-        ("ANTHROPIC_BASE_URL", url.to_owned()),
-        ("OLLAMA_HOST", url.to_owned()),
-    ];
+    let env = client_settings(url);
     if app.paper.json {
-        let env: serde_json::Map<_, _> =
-            env.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
-        let words = args.words.name();
+        let (words, env) = (args.words.name(), BTreeMap::from(env));
         app.paper.json(
             &json!({ "kind": "ready", "url": url, "env": env, "window": args.window, "words": words }),
         )?;
@@ -157,6 +135,12 @@ fn greet(app: &mut App, server: &Server, args: &Args) -> Outcome {
     app.paper.line("")?;
     app.paper.line("Ctrl-C stops it. Requests:")?;
     app.paper.flush()
+}
+
+/// The variables by which clients find a server.
+pub(super) fn client_settings(url: &str) -> [(&'static str, String); 3] {
+    let (openai, plain) = (format!("{url}/v1"), url.to_owned());
+    [("OPENAI_BASE_URL", openai), ("ANTHROPIC_BASE_URL", plain.clone()), ("OLLAMA_HOST", plain)]
 }
 
 fn tell(app: &mut App, seen: &Seen) -> Outcome {

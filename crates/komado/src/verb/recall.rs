@@ -4,10 +4,9 @@ use crate::app::App;
 use crate::fault::{Fault, Outcome};
 use crate::paper::say;
 use crate::render;
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
 use komado_ops::Page;
 use komado_ops::address::AtMoment;
-use komado_ops::journal::Role;
 use komado_ops::recall::{Mode, Recall, RecallSession, Recalled, Search};
 
 #[derive(ClapArgs, Debug)]
@@ -18,36 +17,14 @@ pub(crate) struct Args {
     /// The session, SESSION/THREAD or SESSION@SEQ, and what to look for; with --user or --all only that
     #[arg(required = true, num_args = 1.., value_names = ["ADDRESS", "QUERY"])]
     words: Vec<String>,
-    /// At most so many results
-    #[arg(short = 'k', long, value_name = "N", default_value_t = 10)]
-    limit: u32,
+    #[command(flatten)]
+    search: Search,
     /// Look for the text as it stands, the last entry first
     #[arg(long, conflicts_with = "regex")]
     exact: bool,
     /// Look for a regular expression, the last entry first
     #[arg(long)]
     regex: bool,
-    /// Only what this speaker said: system, developer, user, assistant or tool
-    #[arg(long, value_parser = role)]
-    role: Option<Role>,
-    /// Only calls and results of this tool
-    #[arg(long)]
-    tool: Option<String>,
-    /// Only calls and results about this file or folder
-    #[arg(long)]
-    file: Option<String>,
-    /// Only what was said then or later: 2024-01-15, 2024-01-15T10:30:00Z, or 3h, 2d, 1w ago
-    #[arg(long, value_name = "TIME")]
-    since: Option<String>,
-    /// Only what was said then or earlier
-    #[arg(long, value_name = "TIME")]
-    until: Option<String>,
-    /// As many results as fit into so many tokens
-    #[arg(long, value_name = "TOKENS")]
-    budget: Option<u64>,
-    /// Also show so many entries before and after each result
-    #[arg(long, alias = "neighbors", value_name = "N", default_value_t = 0)]
-    neighbours: u32,
     /// Search all sessions of this user
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     user: Option<String>,
@@ -58,17 +35,21 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App, mut args: Args) -> Outcome {
     let is_wide = args.all || args.user.is_some();
-    let (user, address) = (args.user.take(), (!is_wide).then(|| args.words.remove(0)));
+    let address = (!is_wide).then(|| args.words.remove(0));
     if args.words.is_empty() {
         return Err(Fault::usage("say where to look and what for: komado recall SESSION QUERY"));
     }
-    let search = search(args);
+    let mode = match (args.exact, args.regex) {
+        (true, _) => Mode::Exact,
+        (_, true) => Mode::Regex,
+        _ => Mode::Ranked,
+    };
+    let search = Search { query: args.words.join(" "), mode: Some(mode), ..args.search };
     match address {
         Some(address) => in_session(app, address.parse().map_err(Fault::input)?, search),
         None => {
-            let is_ranked = search.mode == Some(Mode::Ranked);
-            let found = app.run(Recall { search, user, ..Recall::default() })?;
-            print(app, &found, is_wide, is_ranked)
+            let found = app.run(Recall { search, user: args.user, ..Recall::default() })?;
+            print(app, &found, is_wide, mode == Mode::Ranked)
         }
     }
 }
@@ -89,28 +70,4 @@ fn print(app: &mut App, found: &Page<Recalled>, is_wide: bool, is_ranked: bool) 
         None => say("nothing was found as it stands; without --exact or --regex words are enough"),
     }
     Ok(())
-}
-
-fn search(args: Args) -> Search {
-    Search {
-        query: args.words.join(" "),
-        mode: Some(match (args.exact, args.regex) {
-            (true, _) => Mode::Exact,
-            (_, true) => Mode::Regex,
-            _ => Mode::Ranked,
-        }),
-        limit: Some(args.limit),
-        role: args.role,
-        tool: args.tool,
-        file: args.file,
-        since: args.since,
-        until: args.until,
-        budget: args.budget,
-        neighbours: Some(args.neighbours),
-    }
-}
-
-fn role(name: &str) -> Result<Role, String> {
-    let known = Role::value_variants().iter().map(|role| role.name()).collect::<Vec<_>>().join(", ");
-    Role::from_str(name, false).map_err(|_| format!("unknown role: {name:?}; known are {known}"))
 }

@@ -1,14 +1,14 @@
 //! `komado report`: what happened in many sessions, for people, programs, spreadsheets and browsers.
 
 use crate::app::App;
-use crate::fault::{Fault, Outcome};
-use crate::paper::{count, number, say, text_of};
+use crate::fault::Outcome;
+use crate::paper::{count, keep, number, say, text_of};
 use crate::report::{By, Format, Lang, Look, print, write};
 use clap::Args as ClapArgs;
 use komado_engine::report::Report;
 use komado_ops::Progress;
 use komado_ops::report::MakeReport;
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -48,7 +48,14 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         ));
     }
     match &args.out {
-        Some(path) => keep(app, path, &told, look),
+        Some(path) => {
+            keep(path, |out| Ok(write(&told, look, out)?))?;
+            if app.paper.json {
+                return app.paper.json(&serde_json::json!({ "file": text_of(path) }));
+            }
+            say(format!("wrote {}", path.display()));
+            Ok(())
+        }
         None if look.format == Format::Text => print(&mut app.paper, &told, look),
         None => Ok(write(&told, look, &mut app.paper.safe())?),
     }
@@ -86,23 +93,4 @@ fn counted(app: &App, request: MakeReport) -> Outcome<Report> {
 
 fn tell(sessions: u64, entries: u64) {
     say(format!("komado: {}, {} entries read", count(sessions, "session"), number(entries)));
-}
-
-/// Writes it beside its name first: a name means the whole report.
-fn keep(app: &mut App, path: &Path, told: &Report, look: Look) -> Outcome {
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder)
-        .map_err(|error| Fault::input(format!("cannot write in {}: {error}", folder.display())))?;
-    {
-        let mut out = BufWriter::new(file.as_file_mut());
-        write(told, look, &mut out)?;
-        out.flush()?;
-    }
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    if app.paper.json {
-        return app.paper.json(&serde_json::json!({ "file": text_of(path) }));
-    }
-    say(format!("wrote {}", path.display()));
-    Ok(())
 }

@@ -15,6 +15,7 @@ use komado_config::OnFault;
 use komado_core::Meter;
 use komado_engine::model::KeySource;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -89,15 +90,9 @@ fn warn_of_store(app: &App) {
 
 fn greet(app: &mut App, gateway: &Gateway, address: SocketAddr) -> Outcome {
     let url = format!("http://{address}");
-    let env = [
-        ("OPENAI_BASE_URL", format!("{url}/v1")),
-        ("ANTHROPIC_BASE_URL", url.clone()),
-        ("OLLAMA_HOST", url.clone()),
-    ];
+    let env = super::model_server::client_settings(&url);
     let upstreams = gateway.upstreams.all();
     if app.paper.json {
-        let env: serde_json::Map<_, _> =
-            env.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
         let row = |upstream: &Arc<Upstream>| {
             let provider = &upstream.provider;
             json!({ "name": provider.name, "url": provider.place(), "dialects": gateway::spoken(upstream), "key": held(upstream.held) })
@@ -105,7 +100,7 @@ fn greet(app: &mut App, gateway: &Gateway, address: SocketAddr) -> Outcome {
         app.paper.json(&json!({
             "kind": "ready",
             "url": url,
-            "env": env,
+            "env": BTreeMap::from(env),
             "upstreams": upstreams.iter().map(row).collect::<Vec<_>>(),
             "found": found(gateway.upstreams.found),
             "on_fault": gateway.on_fault.name(),

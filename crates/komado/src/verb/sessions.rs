@@ -4,8 +4,10 @@ use crate::app::App;
 use crate::fault::Outcome;
 use clap::Args as ClapArgs;
 use komado_core::Address;
+use komado_core::session::State;
 use komado_ops::address::AtSession;
-use komado_ops::session::{ListSessions, Status};
+use komado_ops::name::one_of;
+use komado_ops::session::ListSessions;
 use komado_ops::thread::ListThreads;
 
 #[derive(ClapArgs, Debug)]
@@ -13,8 +15,8 @@ pub(crate) struct Args {
     /// List this session's threads
     pub(crate) address: Option<Address>,
     /// Only sessions in this state
-    #[arg(long, value_enum)]
-    pub(crate) status: Option<Status>,
+    #[arg(long, value_parser = one_of(&State::ALL, State::name))]
+    pub(crate) status: Option<State>,
     /// Only this user's
     #[arg(long)]
     pub(crate) user: Option<String>,

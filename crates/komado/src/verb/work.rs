@@ -7,7 +7,7 @@ mod errand;
 mod here;
 mod job;
 mod lines;
-mod signals;
+pub(crate) mod signals;
 mod waiting;
 
 pub(crate) use errand::source_of;

@@ -1,9 +1,9 @@
 //! The answer to a question.
 
-use crate::usage::TokenUsage;
 use crate::window::{MadeEdit, Recut};
 use crate::{Exit, Fault, Outcome};
 use komado_core::Seq;
+use komado_core::journal::Usage;
 use komado_core::message::{Call, Message};
 use komado_engine::converse::Conversed;
 use komado_engine::engine::Found;
@@ -27,7 +27,7 @@ pub struct Answered {
     /// The model that answered, as it calls itself.
     pub model: Option<String>,
     /// What it took, as the provider says.
-    pub usage: Option<TokenUsage>,
+    pub usage: Option<Usage>,
     /// Why it stopped.
     pub finish: String,
     /// The words with which it declines, beside the answer.
@@ -89,7 +89,7 @@ impl Answered {
             text: turned.message.words(),
             calls: open.into_iter().map(Into::into).collect(),
             model: turned.reply.model,
-            usage: turned.reply.usage.map(Into::into),
+            usage: turned.reply.usage,
             finish: turned.reply.finish,
             refusal: refusal(&turned.message),
             tokens: done.tokens,

@@ -2,7 +2,7 @@
 
 use super::everywhere;
 use crate::address::AtEntry;
-use crate::change::{self, Change, Changed};
+use crate::change::{self, Changed};
 use crate::{Context, Effect, Interfaces, Operation, Outcome};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -25,15 +25,8 @@ impl Operation for Pin {
 
     fn run(self, context: &Context) -> Outcome<Changed> {
         let (found, seq) = (context.find(&self.at)?, self.at.seq);
-        change::make(
-            context,
-            &found,
-            |thread| thread.pin(seq),
-            |_| Change {
-                op: Self::NAME,
-                what: format!("pinned @{seq}: no edit hides it now"),
-                undo: Some(format!("komado unpin {}@{seq}", change::name(&found))),
-            },
-        )
+        let changed = change::make(context, &found, Self::NAME, |thread| thread.pin(seq))?;
+        let undo = format!("komado unpin {}@{seq}", change::name(&found));
+        Ok(changed.told(format!("pinned @{seq}: no edit hides it now"), undo))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::everywhere;
 use crate::address::AtEntry;
-use crate::change::{self, Change, Changed};
+use crate::change::{self, Changed};
 use crate::{Context, Effect, Interfaces, Operation, Outcome};
 use komado_core::journal::Entry;
 use komado_store::Mode;
@@ -33,15 +33,8 @@ impl Operation for Revert {
             Entry::Revert { target: edit } => Some(edit),
             _ => None,
         };
-        change::make(
-            context,
-            &found,
-            |thread| thread.revert(target),
-            |seq| Change {
-                op: Self::NAME,
-                what: format!("undid @{target}; everything said since stays"),
-                undo: Some(format!("komado revert {}@{}", change::name(&found), edit.unwrap_or(seq))),
-            },
-        )
+        let changed = change::make(context, &found, Self::NAME, |thread| thread.revert(target))?;
+        let undo = change::revert(&found, edit.unwrap_or(changed.seq));
+        Ok(changed.told(format!("undid @{target}; everything said since stays"), undo))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::everywhere;
 use crate::address::AtEntry;
-use crate::change::{self, Change, Changed};
+use crate::change::{self, Changed};
 use crate::{Context, Effect, Interfaces, Operation, Outcome};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -25,15 +25,8 @@ impl Operation for Rewind {
 
     fn run(self, context: &Context) -> Outcome<Changed> {
         let (found, to) = (context.find(&self.at)?, self.at.seq);
-        change::make(
-            context,
-            &found,
-            |thread| thread.rewind(to),
-            |seq| Change {
-                op: Self::NAME,
-                what: format!("went back to @{to}; nothing was removed"),
-                undo: Some(change::rewind_before(&found, seq)),
-            },
-        )
+        let changed = change::make(context, &found, Self::NAME, |thread| thread.rewind(to))?;
+        let undo = change::rewind_before(&found, changed.seq);
+        Ok(changed.told(format!("went back to @{to}; nothing was removed"), undo))
     }
 }

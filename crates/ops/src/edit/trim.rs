@@ -2,7 +2,7 @@
 
 use super::not_for_models;
 use crate::address::AtThread;
-use crate::change::{self, Change, Changed};
+use crate::change::{self, Changed};
 use crate::span::Spans;
 use crate::{Context, Effect, Fault, Interfaces, Operation, Outcome};
 use schemars::JsonSchema;
@@ -43,15 +43,8 @@ impl Operation for Trim {
         let seqs = span.0.iter().flat_map(|span| span.from..=span.to);
         let usual = |seq| format!("[output trimmed; entry @{seq} keeps it]");
         let places: Vec<_> = seqs.map(|seq| (seq, self.text.clone().unwrap_or_else(|| usual(seq)))).collect();
-        change::make(
-            context,
-            &found,
-            |thread| thread.trim(places, "by_hand"),
-            |seq| Change {
-                op: Self::NAME,
-                what: format!("showing placeholders for {span}"),
-                undo: Some(format!("komado revert {}@{seq}", change::name(&found))),
-            },
-        )
+        let changed = change::make(context, &found, Self::NAME, |thread| thread.trim(places, "by_hand"))?;
+        let undo = change::revert(&found, changed.seq);
+        Ok(changed.told(format!("showing placeholders for {span}"), undo))
     }
 }

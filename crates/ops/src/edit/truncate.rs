@@ -2,7 +2,7 @@
 
 use super::not_for_models;
 use crate::address::AtThread;
-use crate::change::{self, Change, Changed};
+use crate::change::{self, Changed};
 use crate::span::Spans;
 use crate::{Context, Effect, Interfaces, Operation, Outcome};
 use schemars::JsonSchema;
@@ -35,11 +35,10 @@ impl Operation for Truncate {
         let (found, span) = (context.find_now(&self.at)?, self.span);
         span.check()?;
         let text = self.text.unwrap_or_else(|| format!("[{} entries not shown: {span}]", span.entries()));
-        let hide = |thread: &mut komado_engine::Thread<'_>| thread.truncate(span.0.clone(), &text, "by_hand");
-        change::make(context, &found, hide, |seq| Change {
-            op: Self::NAME,
-            what: format!("showing a marker in place of {span}"),
-            undo: Some(format!("komado revert {}@{seq}", change::name(&found))),
-        })
+        let changed = change::make(context, &found, Self::NAME, |thread| {
+            thread.truncate(span.0.clone(), &text, "by_hand")
+        })?;
+        let undo = change::revert(&found, changed.seq);
+        Ok(changed.told(format!("showing a marker in place of {span}"), undo))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::everywhere;
 use crate::address::AtEntry;
-use crate::change::{self, Change, Changed};
+use crate::change::{self, Changed};
 use crate::{Context, Effect, Interfaces, Operation, Outcome};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -25,15 +25,8 @@ impl Operation for Unpin {
 
     fn run(self, context: &Context) -> Outcome<Changed> {
         let (found, seq) = (context.find(&self.at)?, self.at.seq);
-        change::make(
-            context,
-            &found,
-            |thread| thread.unpin(seq),
-            |_| Change {
-                op: Self::NAME,
-                what: format!("unpinned @{seq}: edits may hide it again"),
-                undo: Some(format!("komado pin {}@{seq}", change::name(&found))),
-            },
-        )
+        let changed = change::make(context, &found, Self::NAME, |thread| thread.unpin(seq))?;
+        let undo = format!("komado pin {}@{seq}", change::name(&found));
+        Ok(changed.told(format!("unpinned @{seq}: edits may hide it again"), undo))
     }
 }

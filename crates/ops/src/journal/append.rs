@@ -4,9 +4,9 @@ use crate::address::AtThread;
 use crate::arguments::malformed;
 use crate::change;
 use crate::context::Planned;
-use crate::{Context, Effect, Fault, Interfaces, Offer, Operation, Outcome, Route};
+use crate::{Context, Effect, Fault, Interfaces, Operation, Outcome, Route};
 use komado_core::clip::clip;
-use komado_core::message::{self, Message, Outcome as ToolOutcome, Part};
+use komado_core::message::{Message, Outcome as ToolOutcome, Part, Role};
 use komado_core::view::Weight;
 use komado_core::{Seq, openai};
 use komado_engine::engine::Found;
@@ -65,43 +65,6 @@ enum Content {
     Parts(Vec<serde_json::Map<String, serde_json::Value>>),
 }
 
-/// Who speaks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, JsonSchema, clap::ValueEnum)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum Role {
-    /// Rules for the model.
-    System,
-    /// The same in newer APIs.
-    Developer,
-    /// A person.
-    #[default]
-    User,
-    /// The model.
-    Assistant,
-    /// A tool.
-    Tool,
-}
-
-impl Role {
-    /// Its name in the journal.
-    pub fn name(self) -> &'static str {
-        message::Role::from(self).name()
-    }
-}
-
-impl From<Role> for message::Role {
-    fn from(role: Role) -> Self {
-        match role {
-            Role::System => Self::System,
-            Role::Developer => Self::Developer,
-            Role::User => Self::User,
-            Role::Assistant => Self::Assistant,
-            Role::Tool => Self::Tool,
-        }
-    }
-}
-
 /// Messages that are in the journal now.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Appended {
@@ -133,11 +96,10 @@ impl Operation for Append {
     const NAME: &'static str = "append";
     const TITLE: &'static str = "Add messages";
     const EFFECT: Effect = Effect::Add;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("append"),
-        http: Offer::As(Route::make("journal", "/sessions/{session}/threads/{thread}/entries").once()),
-        mcp: Offer::As(()),
-    };
+    const INTERFACES: Interfaces = Interfaces::everywhere(
+        "append",
+        Route::make("journal", "/sessions/{session}/threads/{thread}/entries").once(),
+    );
     type Output = Appended;
 
     fn run(self, context: &Context) -> Outcome<Appended> {
@@ -199,7 +161,8 @@ fn without_break(text: &str) -> &str {
     text.strip_suffix('\r').unwrap_or(text)
 }
 
-fn open<'c>(context: &'c Context, found: &Found, strict: bool) -> Outcome<Thread<'c>> {
+/// Opens a thread to append to it.
+pub(super) fn open<'c>(context: &'c Context, found: &Found, strict: bool) -> Outcome<Thread<'c>> {
     let choice = if strict { OnOpenCalls::Refuse } else { OnOpenCalls::Answer };
     Ok(context.open(found, Mode::Write)?.on_open_calls(choice))
 }
@@ -246,7 +209,7 @@ impl Append {
     fn message(&self, text: String) -> Message {
         let role = self.role.unwrap_or_default();
         if role != Role::Tool {
-            return Message::text(role.into(), text);
+            return Message::text(role, text);
         }
         let outcome = ToolOutcome {
             call_id: self.call.clone().unwrap_or_default(),
@@ -257,7 +220,7 @@ impl Append {
             duration_ms: None,
             interrupted: false,
         };
-        Message::of(role.into(), vec![Part::Result(outcome)])
+        Message::of(role, vec![Part::Result(outcome)])
     }
 }
 

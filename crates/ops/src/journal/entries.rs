@@ -3,7 +3,7 @@
 use super::Entry;
 use crate::address::AtThread;
 use crate::page::{self, USUAL};
-use crate::{Context, Effect, Interfaces, Offer, Operation, Outcome, Route};
+use crate::{Context, Effect, Interfaces, Operation, Outcome, Route};
 use komado_core::Seq;
 use komado_store::Mode;
 use schemars::JsonSchema;
@@ -46,11 +46,11 @@ impl Operation for EntriesOf {
     const NAME: &'static str = "entries";
     const TITLE: &'static str = "Read a journal by pages";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("log --json"),
-        http: Offer::As(Route::get("journal", "/sessions/{session}/threads/{thread}/entries").tagged()),
-        mcp: Offer::Not("`log` tells the same in fewer words"),
-    };
+    const INTERFACES: Interfaces = Interfaces::everywhere(
+        "log --json",
+        Route::get("journal", "/sessions/{session}/threads/{thread}/entries").tagged(),
+    )
+    .not_mcp("`log` tells the same in fewer words");
     type Output = Entries;
 
     fn run(self, context: &Context) -> Outcome<Entries> {

@@ -1,7 +1,7 @@
 //! One entry of a journal, as it stands there.
 
 use crate::address::AtEntry;
-use crate::{Context, Effect, Exit, Fault, Interfaces, Offer, Operation, Outcome, Route};
+use crate::{Context, Effect, Exit, Fault, Interfaces, Operation, Outcome, Route};
 use komado_core::Seq;
 use komado_store::{Journal, Mode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -62,11 +62,11 @@ impl Operation for GetEntry {
     const NAME: &'static str = "entry";
     const TITLE: &'static str = "Read one entry of a journal";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::Not("`komado log SESSION@SEQ -n 1 --json` prints it"),
-        http: Offer::As(Route::get("journal", "/sessions/{session}/threads/{thread}/entries/{seq}").tagged()),
-        mcp: Offer::Not("`tool_output_cache` reads any entry, @SEQ, as text"),
-    };
+    const INTERFACES: Interfaces = Interfaces::only_http(
+        Route::get("journal", "/sessions/{session}/threads/{thread}/entries/{seq}").tagged(),
+        "`komado log SESSION@SEQ -n 1 --json` prints it",
+    )
+    .not_mcp("`tool_output_cache` reads any entry, @SEQ, as text");
     type Output = Entry;
 
     fn run(self, context: &Context) -> Outcome<Entry> {

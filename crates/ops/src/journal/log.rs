@@ -2,7 +2,7 @@
 
 use super::columns;
 use crate::address::AtMoment;
-use crate::{Context, Effect, Interfaces, Offer, Operation, Outcome, Route};
+use crate::{Context, Effect, Interfaces, Operation, Outcome, Route};
 use komado_core::{Seq, notation};
 use komado_store::Mode;
 use schemars::JsonSchema;
@@ -54,11 +54,8 @@ impl Operation for Log {
     const NAME: &'static str = "log";
     const TITLE: &'static str = "Entries of the journal";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("log"),
-        http: Offer::As(Route::get("journal", "/sessions/{session}/threads/{thread}/log")),
-        mcp: Offer::As(()),
-    };
+    const INTERFACES: Interfaces =
+        Interfaces::everywhere("log", Route::get("journal", "/sessions/{session}/threads/{thread}/log"));
     type Output = Logged;
 
     fn run(self, context: &Context) -> Outcome<Logged> {

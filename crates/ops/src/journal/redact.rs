@@ -1,7 +1,7 @@
 //! Redact: take a secret out for good.
 
 use crate::address::AtSession;
-use crate::{Context, Effect, Exit, Fault, Interfaces, Offer, Operation, Outcome, Route};
+use crate::{Context, Effect, Exit, Fault, Interfaces, Operation, Outcome, Route};
 use komado_core::Seq;
 use komado_core::ThreadId;
 use komado_engine::redact::What;
@@ -48,11 +48,9 @@ impl Operation for Redact {
     const NAME: &'static str = "redact";
     const TITLE: &'static str = "Take a secret out for good";
     const EFFECT: Effect = Effect::Remove;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("redact"),
-        http: Offer::As(Route::post("journal", "/sessions/{session}/redact")),
-        mcp: Offer::Not("what cannot be undone is for people to do"),
-    };
+    const INTERFACES: Interfaces =
+        Interfaces::everywhere("redact", Route::post("journal", "/sessions/{session}/redact"))
+            .not_mcp("what cannot be undone is for people to do");
     type Output = Redacted;
 
     fn run(self, context: &Context) -> Outcome<Redacted> {

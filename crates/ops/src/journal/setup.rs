@@ -2,9 +2,9 @@
 
 use crate::address::AtThread;
 use crate::arguments::malformed;
-use crate::change::{self, Change, Changed};
+use crate::change::{self, Changed};
 use crate::tools::ToolDefinitions;
-use crate::{Context, Effect, Fault, Interfaces, Offer, Operation, Outcome, Route};
+use crate::{Context, Effect, Fault, Interfaces, Operation, Outcome, Route};
 use komado_core::journal::{Entry, Setup};
 use komado_core::openai;
 use komado_core::raw::Raw;
@@ -36,11 +36,9 @@ impl Operation for SetUp {
     const NAME: &'static str = "setup";
     const TITLE: &'static str = "Set system prompt, tools and parameters";
     const EFFECT: Effect = Effect::Edit;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("setup"),
-        http: Offer::As(Route::post("view", "/sessions/{session}/threads/{thread}/setup")),
-        mcp: Offer::Not("what stands before the conversation is for people to say, not for the model in it"),
-    };
+    const INTERFACES: Interfaces =
+        Interfaces::everywhere("setup", Route::post("view", "/sessions/{session}/threads/{thread}/setup"))
+            .not_mcp("what stands before the conversation is for people to say, not for the model in it");
     type Output = Changed;
 
     fn run(self, context: &Context) -> Outcome<Changed> {
@@ -53,24 +51,17 @@ impl Operation for SetUp {
         let params = params.as_deref().map(object).transpose()?;
         let form = dialect.unwrap_or_else(|| openai::DIALECT.to_owned());
         let dialect = (tools.is_some() || params.is_some()).then_some(form);
-        change::make(
-            context,
-            &found,
-            |thread| {
-                let before = current(thread)?;
-                thread.set_up(Setup {
-                    system: system.or(before.system),
-                    tools: tools.or(before.tools),
-                    params: params.or(before.params),
-                    dialect: dialect.or(before.dialect),
-                })
-            },
-            |seq| Change {
-                op: Self::NAME,
-                what: "set up; what was not given stays".into(),
-                undo: Some(change::rewind_before(&found, seq)),
-            },
-        )
+        let changed = change::make(context, &found, Self::NAME, |thread| {
+            let before = current(thread)?;
+            thread.set_up(Setup {
+                system: system.or(before.system),
+                tools: tools.or(before.tools),
+                params: params.or(before.params),
+                dialect: dialect.or(before.dialect),
+            })
+        })?;
+        let undo = change::rewind_before(&found, changed.seq);
+        Ok(changed.told("set up; what was not given stays", undo))
     }
 }
 

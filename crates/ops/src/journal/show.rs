@@ -3,7 +3,7 @@
 use super::columns;
 use crate::address::AtMoment;
 use crate::stream::{Form, Sink, Streamed};
-use crate::{Context, Effect, Interfaces, Offer, Outcome, Route};
+use crate::{Context, Effect, Interfaces, Outcome, Route};
 use komado_core::message::Message;
 use komado_core::openai::{self, Blobs};
 use komado_core::{Seq, SessionId, View, notation};
@@ -91,11 +91,10 @@ impl Streamed for Show {
     const NAME: &'static str = "show";
     const TITLE: &'static str = "What the model sees";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("show"),
-        http: Offer::As(Route::get("view", "/sessions/{session}/threads/{thread}/view").tagged()),
-        mcp: Offer::As(()),
-    };
+    const INTERFACES: Interfaces = Interfaces::everywhere(
+        "show",
+        Route::get("view", "/sessions/{session}/threads/{thread}/view").tagged(),
+    );
     const FORM: Form = Form::Object;
     type Head = Viewed;
     type Item = ViewItem;

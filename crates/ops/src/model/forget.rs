@@ -4,7 +4,7 @@
 //! prove it, and nothing larger is sent any more.
 
 use super::learned;
-use crate::{Context, Effect, Exit, Fault, Interfaces, Offer, Operation, Outcome, Page, Route};
+use crate::{Context, Effect, Exit, Fault, Interfaces, Operation, Outcome, Page, Route};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -28,11 +28,9 @@ impl Operation for ForgetLesson {
     const NAME: &'static str = "models_forget";
     const TITLE: &'static str = "Forget what was learned about a model";
     const EFFECT: Effect = Effect::Remove;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("models forget"),
-        http: Offer::As(Route::delete("models", "/models/learned")),
-        mcp: Offer::Not("a model at work does not choose models"),
-    };
+    const INTERFACES: Interfaces =
+        Interfaces::everywhere("models forget", Route::delete("models", "/models/learned"))
+            .not_mcp("a model at work does not choose models");
     type Output = Page<Forgotten>;
 
     fn run(self, context: &Context) -> Outcome<Page<Forgotten>> {

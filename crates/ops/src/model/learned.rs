@@ -1,6 +1,6 @@
 //! List what answers and refusals of models taught.
 
-use crate::{Context, Effect, Interfaces, Offer, Operation, Outcome, Page, Route};
+use crate::{Context, Effect, Interfaces, Operation, Outcome, Page, Route};
 use komado_engine::lesson::Lesson;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,11 +23,9 @@ impl Operation for ListLessons {
     const NAME: &'static str = "models_learned";
     const TITLE: &'static str = "What was learned about models";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("models learned"),
-        http: Offer::As(Route::get("models", "/models/learned")),
-        mcp: Offer::Not("a model at work does not choose models"),
-    };
+    const INTERFACES: Interfaces =
+        Interfaces::everywhere("models learned", Route::get("models", "/models/learned"))
+            .not_mcp("a model at work does not choose models");
     type Output = Page<Learned>;
 
     fn run(self, context: &Context) -> Outcome<Page<Learned>> {

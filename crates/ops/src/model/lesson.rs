@@ -1,7 +1,7 @@
 //! What was learned about the model of a session.
 
 use crate::address::AtSession;
-use crate::{Context, Effect, Exit, Fault, Interfaces, Offer, Operation, Outcome, Route};
+use crate::{Context, Effect, Exit, Fault, Interfaces, Operation, Outcome, Route};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -37,11 +37,11 @@ impl Operation for ModelOfSession {
     const NAME: &'static str = "lesson";
     const TITLE: &'static str = "What was learned about a session's model";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::Not("`context` shows the window, `models learned` what was learned"),
-        http: Offer::As(Route::get("models", "/lessons")),
-        mcp: Offer::Not("`context` tells a model how large its window is"),
-    };
+    const INTERFACES: Interfaces = Interfaces::only_http(
+        Route::get("models", "/lessons"),
+        "`context` shows the window, `models learned` what was learned",
+    )
+    .not_mcp("`context` tells a model how large its window is");
     type Output = ModelLesson;
 
     fn run(self, context: &Context) -> Outcome<ModelLesson> {

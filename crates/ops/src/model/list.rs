@@ -1,7 +1,7 @@
 //! List what is known about models: windows and prices.
 
-use crate::{Context, Effect, Exit, Fault, Interfaces, Offer, Operation, Outcome, Page, Route};
-use komado_provider::registry::{self, Registry};
+use crate::{Context, Effect, Exit, Fault, Interfaces, Operation, Outcome, Page, Route};
+use komado_provider::registry::{self, Price, Registry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,30 +34,12 @@ pub struct Model {
     pub source: &'static str,
 }
 
-/// A price in US dollars for a million tokens.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
-pub struct Price {
-    /// What is sent.
-    pub input: f64,
-    /// What is answered.
-    pub output: f64,
-    /// What is sent and was found in the provider's cache.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache_read: Option<f64>,
-    /// What is sent and put into the provider's cache.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache_write: Option<f64>,
-}
-
 impl Operation for ListModels {
     const NAME: &'static str = "models";
     const TITLE: &'static str = "What is known about models";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("models"),
-        http: Offer::As(Route::get("models", "/models")),
-        mcp: Offer::Not("a model at work does not choose models"),
-    };
+    const INTERFACES: Interfaces = Interfaces::everywhere("models", Route::get("models", "/models"))
+        .not_mcp("a model at work does not choose models");
     type Output = Page<Model>;
 
     fn run(self, context: &Context) -> Outcome<Page<Model>> {
@@ -79,12 +61,7 @@ impl From<&registry::Model> for Model {
             input: model.input,
             input_limit: model.input_limit(),
             output: model.output,
-            price: model.price.map(|price| Price {
-                input: price.input,
-                output: price.output,
-                cache_read: price.cache_read,
-                cache_write: price.cache_write,
-            }),
+            price: model.price,
             source: model.source.name(),
         }
     }

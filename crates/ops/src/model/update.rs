@@ -1,6 +1,6 @@
 //! Put a newer collection of models over the one that is built in. It is checked whole before anything changes.
 
-use crate::{Context, Effect, Exit, Fault, Interfaces, Offer, Operation, Outcome};
+use crate::{Context, Effect, Exit, Fault, Interfaces, Operation, Outcome};
 use komado_provider::registry::{Model, Registry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,11 +63,11 @@ impl Operation for UpdateModels {
     const NAME: &'static str = "models_update";
     const TITLE: &'static str = "Put a newer collection of models in place";
     const EFFECT: Effect = Effect::Edit;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("models update"),
-        http: Offer::Not("windows and prices for all users are set by the owner of the machine"),
-        mcp: Offer::Not("a model at work does not choose models"),
-    };
+    const INTERFACES: Interfaces = Interfaces::only_cli(
+        "models update",
+        "windows and prices for all users are set by the owner of the machine",
+    )
+    .not_mcp("a model at work does not choose models");
     type Output = Updated;
 
     fn run(self, context: &Context) -> Outcome<Updated> {

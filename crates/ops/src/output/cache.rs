@@ -6,11 +6,31 @@ use crate::{Context, Effect, Interfaces, Offer, Operation, Outcome};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-const INTERFACES: Interfaces = Interfaces {
-    cli: Offer::Not("`output` does all three"),
-    http: Offer::Not("the route of `output` does all three"),
-    mcp: Offer::As(()),
-};
+/// A reading as a tool: its name, its title, and the part of an output that it reads.
+macro_rules! tool {
+    ($type:ident, $name:literal, $title:literal, $part:expr) => {
+        impl Operation for $type {
+            const NAME: &'static str = $name;
+            const TITLE: &'static str = $title;
+            const EFFECT: Effect = Effect::Read;
+            const INTERFACES: Interfaces = Interfaces {
+                cli: Offer::Not("`output` does all three"),
+                http: Offer::Not("the route of `output` does all three"),
+                mcp: Offer::As(()),
+            };
+            type Output = Reading;
+
+            fn run(self, context: &Context) -> Outcome<Reading> {
+                let part: fn(&Self) -> Part = $part;
+                read(context, (&self.at).into(), &self.ref_id, part(&self).ask())
+            }
+
+            fn text(output: &Reading) -> Option<String> {
+                Some(output.text.clone())
+            }
+        }
+    };
+}
 
 /// Read lines of a tool output that was too long to be shown whole, or of any entry of the journal.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -27,22 +47,11 @@ pub struct ToolOutputCache {
     pub at: AtThread,
 }
 
-impl Operation for ToolOutputCache {
-    const NAME: &'static str = "tool_output_cache";
-    const TITLE: &'static str = "Read an output";
-    const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = INTERFACES;
-    type Output = Reading;
-
-    fn run(self, context: &Context) -> Outcome<Reading> {
-        let part = Part { offset: self.offset, limit: self.limit, ..Part::default() };
-        read(context, (&self.at).into(), &self.ref_id, part.ask())
-    }
-
-    fn text(output: &Reading) -> Option<String> {
-        Some(output.text.clone())
-    }
-}
+tool!(ToolOutputCache, "tool_output_cache", "Read an output", |given| Part {
+    offset: given.offset,
+    limit: given.limit,
+    ..Part::default()
+});
 
 /// Search a tool output, or any entry of the journal, for a text or a regular expression; gives numbered lines.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -70,31 +79,16 @@ pub struct ToolOutputCacheGrep {
     pub at: AtThread,
 }
 
-impl Operation for ToolOutputCacheGrep {
-    const NAME: &'static str = "tool_output_cache_grep";
-    const TITLE: &'static str = "Search in an output";
-    const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = INTERFACES;
-    type Output = Reading;
-
-    fn run(self, context: &Context) -> Outcome<Reading> {
-        let part = Part {
-            grep: Some(self.pattern),
-            regex: self.regex,
-            before: self.before,
-            after: self.after,
-            max_matches: self.max_matches,
-            offset: self.offset,
-            char_offset: self.char_offset,
-            ..Part::default()
-        };
-        read(context, (&self.at).into(), &self.ref_id, part.ask())
-    }
-
-    fn text(output: &Reading) -> Option<String> {
-        Some(output.text.clone())
-    }
-}
+tool!(ToolOutputCacheGrep, "tool_output_cache_grep", "Search in an output", |given| Part {
+    grep: Some(given.pattern.clone()),
+    regex: given.regex,
+    before: given.before,
+    after: given.after,
+    max_matches: given.max_matches,
+    offset: given.offset,
+    char_offset: given.char_offset,
+    ..Part::default()
+});
 
 /// Read a part of one long line of a tool output, by characters.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -113,24 +107,9 @@ pub struct ToolOutputCacheLine {
     pub at: AtThread,
 }
 
-impl Operation for ToolOutputCacheLine {
-    const NAME: &'static str = "tool_output_cache_line";
-    const TITLE: &'static str = "Read a long line";
-    const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = INTERFACES;
-    type Output = Reading;
-
-    fn run(self, context: &Context) -> Outcome<Reading> {
-        let part = Part {
-            line: Some(self.line_number),
-            char_offset: self.char_offset,
-            char_limit: self.char_limit,
-            ..Part::default()
-        };
-        read(context, (&self.at).into(), &self.ref_id, part.ask())
-    }
-
-    fn text(output: &Reading) -> Option<String> {
-        Some(output.text.clone())
-    }
-}
+tool!(ToolOutputCacheLine, "tool_output_cache_line", "Read a long line", |given| Part {
+    line: Some(given.line_number),
+    char_offset: given.char_offset,
+    char_limit: given.char_limit,
+    ..Part::default()
+});

@@ -1,7 +1,7 @@
 //! List the outputs that are too long to be shown.
 
 use crate::address::AtMoment;
-use crate::{Context, Effect, Interfaces, Offer, Operation, Outcome, Page, Route};
+use crate::{Context, Effect, Interfaces, Operation, Outcome, Page, Route};
 use komado_core::journal::Entry;
 use komado_core::message::{Outcome as ToolOutcome, OutputRef};
 use komado_core::{Kind, Seq};
@@ -37,11 +37,11 @@ impl Operation for ListOutputs {
     const NAME: &'static str = "outputs";
     const TITLE: &'static str = "List long outputs";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("output"),
-        http: Offer::As(Route::get("outputs", "/sessions/{session}/threads/{thread}/outputs")),
-        mcp: Offer::Not("the view names each output where it is cut"),
-    };
+    const INTERFACES: Interfaces = Interfaces::everywhere(
+        "output",
+        Route::get("outputs", "/sessions/{session}/threads/{thread}/outputs"),
+    )
+    .not_mcp("the view names each output where it is cut");
     type Output = Page<Output>;
 
     fn run(self, context: &Context) -> Outcome<Page<Output>> {

@@ -2,7 +2,7 @@
 
 use super::find;
 use crate::address::{AtThread, Target};
-use crate::{Context, Effect, Fault, Interfaces, Offer, Operation, Outcome, Route};
+use crate::{Context, Effect, Fault, Interfaces, Operation, Outcome, Route};
 use komado_core::clip::{CHARS, Call, LINES};
 use komado_engine::output::grep::{Pattern, Search};
 use komado_engine::output::line::Stretch;
@@ -97,11 +97,11 @@ impl Operation for ReadOutput {
     const NAME: &'static str = "output";
     const TITLE: &'static str = "Read a long output";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("output"),
-        http: Offer::As(Route::get("outputs", "/sessions/{session}/threads/{thread}/outputs/{ref_id}")),
-        mcp: Offer::Not("models know the three tools `tool_output_cache`, `_grep` and `_line`"),
-    };
+    const INTERFACES: Interfaces = Interfaces::everywhere(
+        "output",
+        Route::get("outputs", "/sessions/{session}/threads/{thread}/outputs/{ref_id}"),
+    )
+    .not_mcp("models know the three tools `tool_output_cache`, `_grep` and `_line`");
     type Output = Reading;
 
     fn run(self, context: &Context) -> Outcome<Reading> {

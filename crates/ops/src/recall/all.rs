@@ -3,7 +3,7 @@
 use super::one::scope;
 use super::{Recalled, Search, lines, look};
 use crate::address::AtMoment;
-use crate::{Context, Effect, Exit, Fault, Interfaces, Naming, Offer, Operation, Outcome, Page, Route};
+use crate::{Context, Effect, Exit, Fault, Interfaces, Naming, Operation, Outcome, Page, Route};
 use komado_core::SessionId;
 use komado_engine::recall::Scope;
 use schemars::JsonSchema;
@@ -29,11 +29,7 @@ impl Operation for Recall {
     const NAME: &'static str = "recall";
     const TITLE: &'static str = "Find again what was said";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("recall"),
-        http: Offer::As(Route::get("recall", "/recall")),
-        mcp: Offer::As(()),
-    };
+    const INTERFACES: Interfaces = Interfaces::everywhere("recall", Route::get("recall", "/recall"));
     type Output = Page<Recalled>;
 
     fn run(self, context: &Context) -> Outcome<Page<Recalled>> {

@@ -2,7 +2,7 @@
 
 use super::{Recalled, Search, look};
 use crate::address::AtMoment;
-use crate::{Context, Effect, Interfaces, Offer, Operation, Outcome, Page, Route};
+use crate::{Context, Effect, Interfaces, Operation, Outcome, Page, Route};
 use komado_engine::recall::Scope;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -22,11 +22,9 @@ impl Operation for RecallSession {
     const NAME: &'static str = "recall_session";
     const TITLE: &'static str = "Search one session";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("recall"),
-        http: Offer::As(Route::get("recall", "/sessions/{session}/recall")),
-        mcp: Offer::Not("`recall` with a session does the same"),
-    };
+    const INTERFACES: Interfaces =
+        Interfaces::everywhere("recall", Route::get("recall", "/sessions/{session}/recall"))
+            .not_mcp("`recall` with a session does the same");
     type Output = Page<Recalled>;
 
     fn run(self, context: &Context) -> Outcome<Page<Recalled>> {

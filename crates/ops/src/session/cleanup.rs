@@ -1,9 +1,8 @@
 //! Cleanup: sessions that ended long ago go.
 
-use super::Status;
 use crate::clock::days_ago;
-use crate::{Context, Effect, Interfaces, Offer, Operation, Outcome, Route};
-use komado_core::session::Session;
+use crate::{Context, Effect, Interfaces, Operation, Outcome, Route};
+use komado_core::session::{Session, State};
 use komado_engine::cleanup::Run;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,7 +46,7 @@ pub struct CleanedSession {
     pub session: String,
     /// How it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Status>,
+    pub status: Option<State>,
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<String>,
@@ -62,11 +61,8 @@ impl Operation for Cleanup {
     const NAME: &'static str = "cleanup";
     const TITLE: &'static str = "Remove sessions that ended long ago";
     const EFFECT: Effect = Effect::Remove;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("cleanup"),
-        http: Offer::As(Route::post("sessions", "/cleanup")),
-        mcp: Offer::Not("what cannot be undone is for people to do"),
-    };
+    const INTERFACES: Interfaces = Interfaces::everywhere("cleanup", Route::post("sessions", "/cleanup"))
+        .not_mcp("what cannot be undone is for people to do");
     type Output = Cleaned;
 
     fn run(self, context: &Context) -> Outcome<Cleaned> {
@@ -76,7 +72,7 @@ impl Operation for Cleanup {
         let cleaned = context.engine.cleanup(&days_ago(days), run, |_| {})?;
         let gone = |session: Session| CleanedSession {
             session: session.meta.uuid,
-            status: Some(session.status.into()),
+            status: Some(session.status),
             completed_at: session.completed_at,
             removed: !self.dry_run,
             error: None,

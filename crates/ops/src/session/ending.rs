@@ -1,9 +1,8 @@
 //! What `complete`, `fail`, `stop`, `pause` and `resume` have in common.
 
-use super::Status;
 use crate::address::AtSession;
 use crate::{Context, Fault, Outcome};
-use komado_core::session::Session;
+use komado_core::session::{Session, State};
 use komado_core::{SessionId, ThreadId};
 use komado_engine::{Engine, Result};
 use komado_store::Which;
@@ -16,7 +15,7 @@ pub struct Entered {
     /// The session.
     pub session: String,
     /// Where it is in its life now.
-    pub status: Status,
+    pub status: State,
     /// When it ended.
     pub completed_at: Option<String>,
     /// Why it failed, stopped or waits.
@@ -52,7 +51,7 @@ pub(super) fn enter(
     let again = |thread: &String| format!("komado thread resume {id}/{thread}");
     Ok(Entered {
         session: id.to_string(),
-        status: session.status.into(),
+        status: session.status,
         completed_at: session.completed_at,
         error_message: session.error_message,
         folder: context.folder(&id),

@@ -2,7 +2,7 @@
 
 use crate::address::AtSession;
 use crate::stream::{self, Form, Piece, Sink, Streamed};
-use crate::{Context, Effect, Interfaces, Offer, Outcome, Route};
+use crate::{Context, Effect, Interfaces, Outcome, Route};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,11 +25,9 @@ impl Streamed for Export {
     const NAME: &'static str = "export";
     const TITLE: &'static str = "Export a session";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("export"),
-        http: Offer::As(Route::get("sessions", "/sessions/{session}/export")),
-        mcp: Offer::Not("a whole session is more than a window holds; `log` and `recall` read it in parts"),
-    };
+    const INTERFACES: Interfaces =
+        Interfaces::everywhere("export", Route::get("sessions", "/sessions/{session}/export"))
+            .not_mcp("a whole session is more than a window holds; `log` and `recall` read it in parts");
     const FORM: Form = Form::Bytes("application/x-ndjson");
     type Head = Exported;
     type Item = Piece;

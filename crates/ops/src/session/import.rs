@@ -1,8 +1,8 @@
 //! Import: a session from its export.
 
-use super::Status;
 use crate::{Context, Effect, Exit, Fault, Interfaces, Offer, Operation, Outcome, Progress, Route};
 use komado_core::SessionId;
+use komado_core::session::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,7 +27,7 @@ pub struct Imported {
     /// Its id.
     pub session: String,
     /// Where it is in its life.
-    pub status: Status,
+    pub status: State,
 }
 
 impl Operation for Import {
@@ -56,7 +56,7 @@ impl Operation for Import {
                 context.engine.import(&mut first.chain(from), Some(name), each)?
             }
         };
-        let status = context.session(&id)?.status.into();
+        let status = context.session(&id)?.status;
         Ok(Imported { session: id.to_string(), status })
     }
 

@@ -1,10 +1,10 @@
 //! Which sessions are there?
 
-use super::{SessionRow, Status};
+use super::SessionRow;
 use crate::page::{self, MOST, Page, USUAL};
-use crate::{Context, Effect, Interfaces, Offer, Operation, Outcome, Route};
+use crate::{Context, Effect, Interfaces, Operation, Outcome, Route};
 use komado_core::SessionId;
-use komado_core::session::Session;
+use komado_core::session::{Session, State};
 use komado_store::Query;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,7 +19,7 @@ pub struct ListSessions {
     /// Only this user's.
     pub user: Option<String>,
     /// Only sessions in this state.
-    pub status: Option<Status>,
+    pub status: Option<State>,
     /// Only those whose id begins so.
     pub prefix: Option<String>,
     /// At most so many.
@@ -35,11 +35,7 @@ impl Operation for ListSessions {
     const NAME: &'static str = "sessions";
     const TITLE: &'static str = "List sessions";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("sessions"),
-        http: Offer::As(Route::get("sessions", "/sessions")),
-        mcp: Offer::As(()),
-    };
+    const INTERFACES: Interfaces = Interfaces::everywhere("sessions", Route::get("sessions", "/sessions"));
     type Output = Page<SessionRow>;
 
     fn for_model(mut self) -> Self {
@@ -55,7 +51,7 @@ impl Operation for ListSessions {
         // A caller who sees only their own is not made to wait for all others.
         let caller = &context.caller;
         let own = (!caller.sees_all && caller.sessions.is_empty()).then(|| caller.user.clone()).flatten();
-        let (status, user) = (self.status.map(Into::into), self.user.or(own));
+        let (status, user) = (self.status, self.user.or(own));
         let query = Query { prefix: self.prefix, status, user, after, ..Query::default() };
         if self.newest == Some(true) {
             let newest = newest(context, query, limit, |_| true)?;
@@ -102,7 +98,7 @@ fn page_of(context: &Context, query: Query, limit: usize) -> Outcome<Page<Sessio
         let is_last = page.len() < query.limit;
         for session in page.into_iter().filter(|session| context.caller.may_see(session)) {
             if let Some(last) = items.last().filter(|_| items.len() == limit) {
-                let next = page::cursor("sessions", &(&last.created_at, &last.session))?;
+                let next = page::cursor("sessions", &(&last.meta.created_at, &last.id))?;
                 return Ok(Page { items, next: Some(next) });
             }
             items.push(session.into());
@@ -115,15 +111,15 @@ fn page_of(context: &Context, query: Query, limit: usize) -> Outcome<Page<Sessio
 }
 
 fn line(session: &SessionRow) -> String {
-    let user = session.user.as_deref().unwrap_or("-");
-    let model = session.config.model.as_deref().unwrap_or("-");
-    let task = session.task_key.written();
+    let user = session.meta.user.as_deref().unwrap_or("-");
+    let model = session.meta.config.model.as_deref().unwrap_or("-");
+    let task = &session.meta.task_key;
     format!(
         "{} {}, user {user}, task {task}, model {model}, {} calls, {} tokens, made {}",
-        session.session,
+        session.id,
         session.status.name(),
-        session.llm_call_count,
-        session.total_tokens,
-        session.created_at
+        session.counters.llm_call_count,
+        session.counters.total_tokens,
+        session.meta.created_at
     )
 }

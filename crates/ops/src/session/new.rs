@@ -1,9 +1,9 @@
 //! New: make a session.
 
-use super::{ChildSettings, Status};
-use crate::{Context, Effect, Exit, Fault, Interfaces, Offer, Operation, Outcome, Route};
+use super::ChildSettings;
+use crate::{Context, Effect, Exit, Fault, Interfaces, Operation, Outcome, Route};
 use komado_core::journal::Setup;
-use komado_core::session::{Meta, MetaConfig, StelisConfig, TaskKey};
+use komado_core::session::{Meta, MetaConfig, State, StelisConfig, TaskKey};
 use komado_core::{Meter, SessionId, ThreadId};
 use komado_engine::window::Told;
 use komado_store::Mode;
@@ -74,10 +74,9 @@ pub struct Made {
     /// Who speaks in it.
     pub persona: Option<String>,
     /// What its child threads get.
-    #[schemars(with = "Option<ChildSettings>")]
     pub stelis_config: Option<StelisConfig>,
     /// `running`, or `queued` where it was asked to wait.
-    pub status: Status,
+    pub status: State,
 }
 
 impl Made {
@@ -91,11 +90,7 @@ impl Operation for New {
     const NAME: &'static str = "new";
     const TITLE: &'static str = "Make a session";
     const EFFECT: Effect = Effect::Add;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("new"),
-        http: Offer::As(Route::make("sessions", "/sessions")),
-        mcp: Offer::As(()),
-    };
+    const INTERFACES: Interfaces = Interfaces::everywhere("new", Route::make("sessions", "/sessions"));
     type Output = Made;
 
     fn run(mut self, context: &Context) -> Outcome<Made> {
@@ -135,7 +130,7 @@ fn told(context: &Context, id: &SessionId, meta: Meta) -> Made {
         meter: meta.config.meter,
         persona: meta.config.persona,
         stelis_config: meta.config.stelis_config,
-        status: if meta.queued { Status::Queued } else { Status::Running },
+        status: if meta.queued { State::Queued } else { State::Running },
     }
 }
 
@@ -204,7 +199,7 @@ impl New {
             window_from: told.map(|told| told.name().to_owned()),
             compression_threshold: Some(context.config.compression_threshold),
             persona: self.persona,
-            stelis_config: self.stelis.map(Into::into),
+            stelis_config: self.stelis.map(|given| given.0),
             alias: None,
         };
         Ok(Attributes { config, user: self.user, task: self.task, queued: self.queued })

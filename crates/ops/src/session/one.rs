@@ -2,7 +2,7 @@
 
 use super::SessionRow;
 use crate::address::AtSession;
-use crate::{Context, Effect, Interfaces, Offer, Operation, Outcome, Route};
+use crate::{Context, Effect, Interfaces, Operation, Outcome, Route};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -18,11 +18,11 @@ impl Operation for GetSession {
     const NAME: &'static str = "session";
     const TITLE: &'static str = "Look at one session";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::Not("`sessions` lists it, and `context` tells what is in it"),
-        http: Offer::As(Route::get("sessions", "/sessions/{session}").tagged()),
-        mcp: Offer::Not("`sessions` has the same row, and `context` tells what is in it"),
-    };
+    const INTERFACES: Interfaces = Interfaces::only_http(
+        Route::get("sessions", "/sessions/{session}").tagged(),
+        "`sessions` lists it, and `context` tells what is in it",
+    )
+    .not_mcp("`sessions` has the same row, and `context` tells what is in it");
     type Output = SessionRow;
 
     fn run(self, context: &Context) -> Outcome<SessionRow> {

@@ -1,7 +1,7 @@
 //! Remove: a session goes, with everything in it.
 
 use crate::address::AtSession;
-use crate::{Context, Effect, Interfaces, Offer, Operation, Outcome, Route};
+use crate::{Context, Effect, Interfaces, Operation, Outcome, Route};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,11 +24,11 @@ impl Operation for RemoveSession {
     const NAME: &'static str = "remove_session";
     const TITLE: &'static str = "Remove a session";
     const EFFECT: Effect = Effect::Remove;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::Not("the command line removes with `cleanup`, which takes only what has ended"),
-        http: Offer::As(Route::remove("sessions", "/sessions/{session}")),
-        mcp: Offer::Not("what cannot be undone is for people to do"),
-    };
+    const INTERFACES: Interfaces = Interfaces::only_http(
+        Route::remove("sessions", "/sessions/{session}"),
+        "the command line removes with `cleanup`, which takes only what has ended",
+    )
+    .not_mcp("what cannot be undone is for people to do");
     type Output = Removed;
 
     fn run(self, context: &Context) -> Outcome<Removed> {

@@ -1,9 +1,8 @@
 //! Stats: sessions by state and user, failures, durations, tokens.
 
-use super::TaskKey;
 use crate::clock::seconds_between;
-use crate::{Context, Effect, Exit, Fault, Interfaces, Offer, Operation, Outcome, Route};
-use komado_core::session::{Session, State};
+use crate::{Context, Effect, Interfaces, Operation, Outcome, Route};
+use komado_core::session::{Session, State, TaskKey};
 use komado_store::Query;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -77,22 +76,13 @@ impl Operation for StatsOf {
     const NAME: &'static str = "stats";
     const TITLE: &'static str = "Count sessions, tokens and time";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("stats"),
-        http: Offer::As(Route::get("sessions", "/stats")),
-        mcp: Offer::Not("sums over sessions are for people; `sessions` has the counters of each"),
-    };
+    const INTERFACES: Interfaces = Interfaces::everywhere("stats", Route::get("sessions", "/stats"))
+        .not_mcp("sums over sessions are for people; `sessions` has the counters of each");
     type Output = Stats;
 
     fn run(self, context: &Context) -> Outcome<Stats> {
         let caller = &context.caller;
-        if let Some(user) =
-            self.user.as_ref().filter(|user| !caller.sees_all && caller.user.as_ref() != Some(*user))
-        {
-            let why = format!("this key does not see the sessions of user {user:?}");
-            return Err(Fault::new(Exit::Forbidden, why));
-        }
-        let user = self.user.or_else(|| caller.user.clone().filter(|_| !caller.sees_all));
+        let user = caller.whose(self.user)?;
         let mut sums = Sums { limit: self.limit.unwrap_or(10) as usize, ..Sums::default() };
         context.engine.each_session(Query { user, ..Query::default() }, |session| {
             if caller.may_see(session) {
@@ -126,7 +116,7 @@ impl Sums {
                 self.limit,
                 RunningSession {
                     uuid: session.meta.uuid.clone(),
-                    task_key: session.meta.task_key.clone().into(),
+                    task_key: session.meta.task_key.clone(),
                     started_at: session.started_at.clone(),
                 },
             ),

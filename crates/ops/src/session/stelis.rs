@@ -15,27 +15,8 @@ const DEEPEST: u64 = 100;
 /// What the child threads of a session get; what is left out is as the settings say.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(try_from = "Value")]
-#[schemars(!try_from, deny_unknown_fields)]
-pub struct ChildSettings {
-    /// False when none may be started.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub enabled: Option<bool>,
-    /// What a child has of its parent's window.
-    #[schemars(range(min = 0.01, max = 0.99))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub default_window_ratio: Option<f64>,
-    /// How deep they may nest.
-    #[schemars(range(min = 0, max = 100))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_depth: Option<u32>,
-}
-
-impl From<ChildSettings> for StelisConfig {
-    fn from(given: ChildSettings) -> Self {
-        let ChildSettings { enabled, default_window_ratio, max_depth } = given;
-        Self { enabled, default_window_ratio, max_depth }
-    }
-}
+#[schemars(!try_from)]
+pub struct ChildSettings(pub StelisConfig);
 
 impl FromStr for ChildSettings {
     type Err = String;
@@ -51,8 +32,7 @@ impl TryFrom<Value> for ChildSettings {
     type Error = String;
 
     fn try_from(value: Value) -> Result<Self, String> {
-        let StelisConfig { enabled, default_window_ratio, max_depth } = parse(&value)?;
-        Ok(Self { enabled, default_window_ratio, max_depth })
+        parse(&value).map(Self)
     }
 }
 
@@ -101,7 +81,7 @@ mod tests {
     fn the_seeds_form_is_read_bare_and_under_its_name() {
         let bare = r#"{"enabled":true,"default_window_ratio":0.8,"max_depth":3}"#;
         let want = StelisConfig { enabled: Some(true), default_window_ratio: Some(0.8), max_depth: Some(3) };
-        let parse = |text: &str| text.parse::<ChildSettings>().map(StelisConfig::from);
+        let parse = |text: &str| text.parse::<ChildSettings>().map(|given| given.0);
         assert_eq!(parse(bare), Ok(want));
         assert_eq!(parse(&format!(r#"{{"stelis_config":{bare}}}"#)), Ok(want));
         assert_eq!(parse("{}"), Ok(StelisConfig::default()));

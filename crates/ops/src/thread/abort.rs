@@ -1,6 +1,6 @@
 //! Abort: a child thread is broken off.
 
-use super::{Ended, child, everywhere};
+use super::{Ended, child};
 use crate::address::AtThread;
 use crate::operation::Route;
 use crate::{Context, Effect, Interfaces, Operation, Outcome};
@@ -24,8 +24,10 @@ impl Operation for AbortThread {
     const NAME: &'static str = "thread_abort";
     const TITLE: &'static str = "Break a child thread off";
     const EFFECT: Effect = Effect::Edit;
-    const INTERFACES: Interfaces =
-        everywhere("thread abort", Route::post("threads", "/sessions/{session}/threads/{thread}/abort"));
+    const INTERFACES: Interfaces = Interfaces::everywhere(
+        "thread abort",
+        Route::post("threads", "/sessions/{session}/threads/{thread}/abort"),
+    );
     type Output = Ended;
 
     fn run(self, context: &Context) -> Outcome<Ended> {

@@ -1,6 +1,6 @@
 //! Balance: share the window out otherwise, while threads are at work.
 
-use super::{WindowShare, child, not_for_models, ratio};
+use super::{WindowShare, child, ratio};
 use crate::address::AtThread;
 use crate::change;
 use crate::operation::Route;
@@ -67,11 +67,11 @@ impl Operation for BalanceThread {
     const NAME: &'static str = "thread_balance";
     const TITLE: &'static str = "Share the window out otherwise";
     const EFFECT: Effect = Effect::Edit;
-    const INTERFACES: Interfaces = not_for_models(
+    const INTERFACES: Interfaces = Interfaces::everywhere(
         "thread balance",
         Route::post("threads", "/sessions/{session}/threads/{thread}/balance"),
-        "`thread_resume` takes another ratio",
-    );
+    )
+    .not_mcp("`thread_resume` takes another ratio");
     type Output = Balanced;
 
     fn run(self, context: &Context) -> Outcome<Balanced> {

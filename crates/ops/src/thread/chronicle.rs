@@ -1,14 +1,13 @@
 //! Chronicle: what was done in a child thread.
 
-use super::{child, not_for_models};
+use super::child;
 use crate::address::AtThread;
 use crate::change;
 use crate::fault::Exit;
 use crate::operation::Route;
-use crate::usage::TokenUsage;
 use crate::{Context, Effect, Fault, Interfaces, Operation, Outcome};
 use komado_core::Seq;
-use komado_core::journal::{self, Entry};
+use komado_core::journal::{self, Entry, Usage};
 use komado_engine::engine::Found;
 use komado_store::Mode;
 use schemars::JsonSchema;
@@ -34,7 +33,7 @@ pub struct Chronicle {
     /// What wrote it: a model, `digest`, or `by_hand`.
     pub by: Option<String>,
     /// What that took.
-    pub usage: Option<TokenUsage>,
+    pub usage: Option<Usage>,
 }
 
 impl From<&journal::Chronicle> for Chronicle {
@@ -44,7 +43,7 @@ impl From<&journal::Chronicle> for Chronicle {
             covers: told.covers,
             partial: told.partial,
             by: told.model.clone(),
-            usage: told.usage.map(Into::into),
+            usage: told.usage,
         }
     }
 }
@@ -81,11 +80,11 @@ impl Operation for ReadChronicle {
     const NAME: &'static str = "thread_chronicle";
     const TITLE: &'static str = "What was done in a child thread";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = not_for_models(
+    const INTERFACES: Interfaces = Interfaces::everywhere(
         "thread chronicle",
         Route::get("threads", "/sessions/{session}/threads/{thread}/chronicle"),
-        "`threads` gives each chronicle",
-    );
+    )
+    .not_mcp("`threads` gives each chronicle");
     type Output = ChronicleEntry;
 
     fn run(self, context: &Context) -> Outcome<ChronicleEntry> {

@@ -1,6 +1,6 @@
 //! End: a child thread ends well, and its parent is told what was done.
 
-use super::{ChronicleWriter, Ended, child, everywhere};
+use super::{ChronicleWriter, Ended, child};
 use crate::address::AtThread;
 use crate::operation::Route;
 use crate::{Context, Effect, Fault, Interfaces, Operation, Outcome};
@@ -36,8 +36,10 @@ impl Operation for EndThread {
     const NAME: &'static str = "thread_end";
     const TITLE: &'static str = "End a child thread";
     const EFFECT: Effect = Effect::Edit;
-    const INTERFACES: Interfaces =
-        everywhere("thread end", Route::post("threads", "/sessions/{session}/threads/{thread}/end"));
+    const INTERFACES: Interfaces = Interfaces::everywhere(
+        "thread end",
+        Route::post("threads", "/sessions/{session}/threads/{thread}/end"),
+    );
     type Output = Ended;
 
     fn run(self, context: &Context) -> Outcome<Ended> {

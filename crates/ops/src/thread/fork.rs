@@ -1,6 +1,5 @@
 //! Fork: go on from a moment in another thread.
 
-use super::everywhere;
 use crate::address::AtMoment;
 use crate::operation::Route;
 use crate::{Context, Effect, Interfaces, Operation, Outcome};
@@ -60,7 +59,7 @@ impl Operation for Fork {
     const TITLE: &'static str = "Go on elsewhere from a moment";
     const EFFECT: Effect = Effect::Add;
     const INTERFACES: Interfaces =
-        everywhere("fork", Route::make("threads", "/sessions/{session}/threads/{thread}/fork"));
+        Interfaces::everywhere("fork", Route::make("threads", "/sessions/{session}/threads/{thread}/fork"));
     type Output = Forked;
 
     fn run(self, context: &Context) -> Outcome<Forked> {

@@ -1,6 +1,5 @@
 //! List: a session's threads.
 
-use super::not_for_models;
 use crate::address::AtSession;
 use crate::operation::Route;
 use crate::page::Page;
@@ -48,11 +47,9 @@ impl Operation for ListThreads {
     const NAME: &'static str = "thread_list";
     const TITLE: &'static str = "List a session's threads";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = not_for_models(
-        "sessions",
-        Route::get("threads", "/sessions/{session}/threads"),
-        "`threads` tells the same and more",
-    );
+    const INTERFACES: Interfaces =
+        Interfaces::everywhere("sessions", Route::get("threads", "/sessions/{session}/threads"))
+            .not_mcp("`threads` tells the same and more");
     type Output = Page<ThreadRow>;
 
     fn run(self, context: &Context) -> Outcome<Page<ThreadRow>> {

@@ -1,6 +1,6 @@
 //! Pause: a child thread waits.
 
-use super::{Ended, child, not_for_models};
+use super::{Ended, child};
 use crate::address::AtThread;
 use crate::operation::Route;
 use crate::{Context, Effect, Interfaces, Operation, Outcome};
@@ -23,11 +23,11 @@ impl Operation for PauseThread {
     const NAME: &'static str = "thread_pause";
     const TITLE: &'static str = "Let a child thread wait";
     const EFFECT: Effect = Effect::Edit;
-    const INTERFACES: Interfaces = not_for_models(
+    const INTERFACES: Interfaces = Interfaces::everywhere(
         "thread pause",
         Route::post("threads", "/sessions/{session}/threads/{thread}/pause"),
-        "a model that works elsewhere leaves a thread as it is",
-    );
+    )
+    .not_mcp("a model that works elsewhere leaves a thread as it is");
     type Output = Ended;
 
     fn run(self, context: &Context) -> Outcome<Ended> {

@@ -1,6 +1,6 @@
 //! Resume: a child thread goes on, also days after its end.
 
-use super::{WindowShare, child, everywhere, ratio};
+use super::{WindowShare, child, ratio};
 use crate::address::AtThread;
 use crate::change;
 use crate::operation::Route;
@@ -55,8 +55,10 @@ impl Operation for ResumeThread {
     const NAME: &'static str = "thread_resume";
     const TITLE: &'static str = "Let a child thread go on";
     const EFFECT: Effect = Effect::Add;
-    const INTERFACES: Interfaces =
-        everywhere("thread resume", Route::post("threads", "/sessions/{session}/threads/{thread}/resume"));
+    const INTERFACES: Interfaces = Interfaces::everywhere(
+        "thread resume",
+        Route::post("threads", "/sessions/{session}/threads/{thread}/resume"),
+    );
     type Output = Resumed;
 
     fn run(self, context: &Context) -> Outcome<Resumed> {

@@ -8,7 +8,7 @@ use crate::address::AtThread;
 use crate::ask::{Answered, Conversation, Listener, Silent};
 use crate::choice::ModelArgs;
 use crate::tools::ToolDefinitions;
-use crate::{Context, Effect, Exit, Fault, Interfaces, Offer, Operation, Outcome};
+use crate::{Context, Effect, Exit, Fault, Interfaces, Operation, Outcome};
 use komado_core::journal::Ending;
 use komado_core::thread::Status;
 use komado_engine::Thread;
@@ -59,11 +59,11 @@ impl Operation for RunThread {
     const NAME: &'static str = "thread_run";
     const TITLE: &'static str = "Give a task to a child thread";
     const EFFECT: Effect = Effect::Add;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("thread run"),
-        http: Offer::Not("it waits for a model to finish: start, the gateway and end do the same in steps"),
-        mcp: Offer::Not("a client of MCP is asked by a model of its own"),
-    };
+    const INTERFACES: Interfaces = Interfaces::only_cli(
+        "thread run",
+        "it waits for a model to finish: start, the gateway and end do the same in steps",
+    )
+    .not_mcp("a client of MCP is asked by a model of its own");
     type Output = Ran;
 
     fn run(self, context: &Context) -> Outcome<Ran> {

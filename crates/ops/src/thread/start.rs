@@ -1,6 +1,6 @@
 //! Start: a child thread that outlives the call.
 
-use super::{ChildOptions, WindowShare, everywhere};
+use super::{ChildOptions, WindowShare};
 use crate::address::AtThread;
 use crate::operation::Route;
 use crate::tools::ToolDefinitions;
@@ -64,8 +64,10 @@ impl Operation for StartThread {
     const NAME: &'static str = "thread_start";
     const TITLE: &'static str = "Start a child thread";
     const EFFECT: Effect = Effect::Add;
-    const INTERFACES: Interfaces =
-        everywhere("thread start", Route::make("threads", "/sessions/{session}/threads/{thread}/start"));
+    const INTERFACES: Interfaces = Interfaces::everywhere(
+        "thread start",
+        Route::make("threads", "/sessions/{session}/threads/{thread}/start"),
+    );
     type Output = Started;
 
     fn run(self, context: &Context) -> Outcome<Started> {

@@ -1,6 +1,5 @@
 //! Tell: words from one thread to another.
 
-use super::everywhere;
 use crate::address::{AtThread, Target};
 use crate::operation::Route;
 use crate::{Context, Effect, Fault, Interfaces, Operation, Outcome};
@@ -46,8 +45,10 @@ impl Operation for TellThread {
     const NAME: &'static str = "thread_tell";
     const TITLE: &'static str = "Tell another thread";
     const EFFECT: Effect = Effect::Add;
-    const INTERFACES: Interfaces =
-        everywhere("thread tell", Route::post("threads", "/sessions/{session}/threads/{thread}/tell"));
+    const INTERFACES: Interfaces = Interfaces::everywhere(
+        "thread tell",
+        Route::post("threads", "/sessions/{session}/threads/{thread}/tell"),
+    );
     type Output = Told;
 
     fn run(self, context: &Context) -> Outcome<Told> {
@@ -77,7 +78,8 @@ fn listener(context: &Context, from: &Found, to: &str) -> Outcome<Found> {
         None => (own, to),
     };
     let target = Target { session: Some(session), thread: Some(thread.to_owned()), seq: None };
-    let found = context.find_now(target).map_err(|fault| fault.of(to))?;
+    let found =
+        context.find_now(target).map_err(|fault| fault.and(format!("it was to be told to {to:?}")))?;
     match found.session == from.session {
         true => Ok(found),
         false => Err(Fault::usage(format!(

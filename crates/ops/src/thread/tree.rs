@@ -1,6 +1,6 @@
 //! Tree: a session's threads, each below the one that started it.
 
-use super::{Chronicle, WindowShare, everywhere};
+use super::{Chronicle, WindowShare};
 use crate::address::AtSession;
 use crate::operation::Route;
 use crate::window::Parts;
@@ -88,7 +88,7 @@ impl Operation for DrawThreads {
     const TITLE: &'static str = "The tree of threads";
     const EFFECT: Effect = Effect::Read;
     const INTERFACES: Interfaces =
-        everywhere("thread tree", Route::get("threads", "/sessions/{session}/tree"));
+        Interfaces::everywhere("thread tree", Route::get("threads", "/sessions/{session}/tree"));
     type Output = ThreadTree;
 
     fn run(self, context: &Context) -> Outcome<ThreadTree> {

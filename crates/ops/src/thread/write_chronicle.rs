@@ -1,7 +1,7 @@
 //! Write a chronicle: by hand, as an earlier one said it, or again.
 
 use super::chronicle::latest;
-use super::{ChronicleEntry, ChronicleWriter, child, not_for_models};
+use super::{ChronicleEntry, ChronicleWriter, child};
 use crate::address::AtThread;
 use crate::change;
 use crate::fault::Exit;
@@ -46,11 +46,11 @@ impl Operation for WriteChronicle {
     const NAME: &'static str = "thread_write_chronicle";
     const TITLE: &'static str = "Write what was done in a child thread";
     const EFFECT: Effect = Effect::Edit;
-    const INTERFACES: Interfaces = not_for_models(
+    const INTERFACES: Interfaces = Interfaces::everywhere(
         "thread chronicle",
         Route::post("threads", "/sessions/{session}/threads/{thread}/chronicle"),
-        "`thread_end` takes the chronicle",
-    );
+    )
+    .not_mcp("`thread_end` takes the chronicle");
     type Output = WrittenChronicle;
 
     fn run(self, context: &Context) -> Outcome<WrittenChronicle> {

@@ -7,7 +7,7 @@
 use super::erasures::Erasures;
 use super::{check, no_user};
 use crate::key::file::{self, Keys};
-use crate::{Context, Effect, Exit, Fault, Interfaces, Offer, Operation, Outcome, Route, private};
+use crate::{Context, Effect, Exit, Fault, Interfaces, Operation, Outcome, Route, private};
 use komado_core::SessionId;
 use komado_store::Stage;
 use schemars::JsonSchema;
@@ -92,11 +92,9 @@ impl Operation for ForgetUser {
     const NAME: &'static str = "user_forget";
     const TITLE: &'static str = "Forget a user";
     const EFFECT: Effect = Effect::Remove;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("user forget"),
-        http: Offer::As(Route::delete("users", "/users/{user}")),
-        mcp: Offer::Not("a model does not erase people"),
-    };
+    const INTERFACES: Interfaces =
+        Interfaces::everywhere("user forget", Route::delete("users", "/users/{user}"))
+            .not_mcp("a model does not erase people");
     type Output = Forgetting;
 
     /// The exports only show that nothing changes while it is erased. They are gone with it: the caller has no folder here.

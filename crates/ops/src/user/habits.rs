@@ -1,7 +1,7 @@
 //! How a user talks.
 
 use super::{check, known};
-use crate::{Context, Effect, Interfaces, Offer, Operation, Outcome, Route};
+use crate::{Context, Effect, Interfaces, Operation, Outcome, Route};
 use komado_engine::user::Habits;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -18,11 +18,8 @@ impl Operation for ShowUser {
     const NAME: &'static str = "user";
     const TITLE: &'static str = "How a user talks";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("user show"),
-        http: Offer::As(Route::get("users", "/users/{user}")),
-        mcp: Offer::Not("habits of people are for people to look at"),
-    };
+    const INTERFACES: Interfaces = Interfaces::everywhere("user show", Route::get("users", "/users/{user}"))
+        .not_mcp("habits of people are for people to look at");
     type Output = Habits;
 
     fn run(self, context: &Context) -> Outcome<Habits> {

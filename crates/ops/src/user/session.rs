@@ -2,7 +2,7 @@
 
 use super::check;
 use crate::session::{self, SessionRow};
-use crate::{Context, Effect, Interfaces, Offer, Operation, Outcome, Route};
+use crate::{Context, Effect, Interfaces, Operation, Outcome, Route};
 use komado_core::session::Session;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,11 +37,9 @@ impl Operation for UserSession {
     const NAME: &'static str = "user_session";
     const TITLE: &'static str = "Open a user's standing session";
     const EFFECT: Effect = Effect::Add;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("user session"),
-        http: Offer::As(Route::make("users", "/users/{user}/session").or_there()),
-        mcp: Offer::Not("`new` makes a session for a model"),
-    };
+    const INTERFACES: Interfaces =
+        Interfaces::everywhere("user session", Route::make("users", "/users/{user}/session").or_there())
+            .not_mcp("`new` makes a session for a model");
     type Output = StandingSession;
 
     fn run(self, context: &Context) -> Outcome<StandingSession> {
@@ -51,7 +49,7 @@ impl Operation for UserSession {
     }
 
     fn location(opened: &StandingSession) -> Option<String> {
-        opened.made.then(|| format!("/sessions/{}", opened.session.session))
+        opened.made.then(|| format!("/sessions/{}", opened.session.id))
     }
 }
 

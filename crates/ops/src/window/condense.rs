@@ -2,9 +2,9 @@
 
 use super::{Fitted, Room};
 use crate::address::AtThread;
-use crate::change::{self, Change, Changed};
+use crate::change::{self, Changed};
 use crate::fault::Exit;
-use crate::operation::{Offer, Route};
+use crate::operation::Route;
 use crate::span::Spans;
 use crate::{Context, Effect, Fault, Interfaces, Operation, Outcome};
 use komado_core::Seq;
@@ -62,11 +62,10 @@ impl Operation for Condense {
     const NAME: &'static str = "condense";
     const TITLE: &'static str = "Show a summary in place of a span";
     const EFFECT: Effect = Effect::Edit;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("condense"),
-        http: Offer::As(Route::post("view", "/sessions/{session}/threads/{thread}/condense")),
-        mcp: Offer::As(()),
-    };
+    const INTERFACES: Interfaces = Interfaces::everywhere(
+        "condense",
+        Route::post("view", "/sessions/{session}/threads/{thread}/condense"),
+    );
     type Output = Condensed;
 
     fn run(self, context: &Context) -> Outcome<Condensed> {
@@ -82,13 +81,11 @@ impl Operation for Condense {
         };
         span.check()?;
         let found = context.find_now(&self.at)?;
-        let condense = |thread: &mut Thread<'_>| thread.condense(span.0.clone(), &text, "by_hand");
-        let changed = change::make(context, &found, condense, |seq| Change {
-            op: Self::NAME,
-            what: format!("showing the summary in place of {span}"),
-            undo: Some(format!("komado revert {}@{seq}", change::name(&found))),
+        let changed = change::make(context, &found, Self::NAME, |thread| {
+            thread.condense(span.0.clone(), &text, "by_hand")
         })?;
-        Ok(Condensed::Given(changed))
+        let undo = change::revert(&found, changed.seq);
+        Ok(Condensed::Given(changed.told(format!("showing the summary in place of {span}"), undo)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Parts;
 use crate::address::AtMoment;
-use crate::operation::{Offer, Route};
+use crate::operation::Route;
 use crate::thread::WindowShare;
 use crate::{Context, Effect, Interfaces, Operation, Outcome};
 use komado_core::journal::Entry;
@@ -97,11 +97,8 @@ impl Operation for ReadContext {
     const NAME: &'static str = "context";
     const TITLE: &'static str = "The window and what fills it";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("context"),
-        http: Offer::As(Route::get("view", "/sessions/{session}/threads/{thread}/context")),
-        mcp: Offer::As(()),
-    };
+    const INTERFACES: Interfaces =
+        Interfaces::everywhere("context", Route::get("view", "/sessions/{session}/threads/{thread}/context"));
     type Output = ContextUse;
 
     fn run(self, context: &Context) -> Outcome<ContextUse> {

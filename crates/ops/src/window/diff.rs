@@ -2,7 +2,7 @@
 
 use crate::address::{AtSession, Target};
 use crate::fault::Exit;
-use crate::operation::{Offer, Route};
+use crate::operation::Route;
 use crate::{Context, Effect, Fault, Interfaces, Operation, Outcome};
 use komado_core::{Seq, notation};
 use komado_engine::diff::{Change, diff};
@@ -59,11 +59,9 @@ impl Operation for Diff {
     const NAME: &'static str = "diff";
     const TITLE: &'static str = "Compare two moments";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("diff"),
-        http: Offer::As(Route::get("view", "/sessions/{session}/diff")),
-        mcp: Offer::Not("a model reads what it no longer sees with `log` and `show`"),
-    };
+    const INTERFACES: Interfaces =
+        Interfaces::everywhere("diff", Route::get("view", "/sessions/{session}/diff"))
+            .not_mcp("a model reads what it no longer sees with `log` and `show`");
     type Output = Differences;
 
     fn run(self, context: &Context) -> Outcome<Differences> {

@@ -3,7 +3,7 @@
 use super::Room;
 use crate::address::AtThread;
 use crate::change;
-use crate::operation::{Offer, Route};
+use crate::operation::Route;
 use crate::{Context, Effect, Interfaces, Operation, Outcome};
 use komado_core::Seq;
 use komado_core::budget::Verdict;
@@ -46,7 +46,6 @@ pub struct Fitted {
     /// The thread.
     pub thread: String,
     /// The rule that decided, with its numbers.
-    #[schemars(with = "Numbers")]
     pub verdict: Verdict,
     /// The edits, in order.
     pub edits: Vec<MadeEdit>,
@@ -62,38 +61,6 @@ pub struct Fitted {
     pub reverted: Vec<Seq>,
     /// True when nothing was changed.
     pub dry_run: bool,
-}
-
-/// The numbers of a budget, and what it says of a view.
-#[derive(JsonSchema)]
-#[schemars(rename = "Verdict")]
-#[allow(dead_code, reason = "it is the schema of the type of the same name in core")]
-struct Numbers {
-    /// True when something will be done before the next request.
-    will_manage: bool,
-    /// The rule that decided: fits, tool_budget, soft_mark, threshold, hard_gate or by_hand.
-    rule: String,
-    /// Tokens of the view.
-    tokens: u64,
-    /// Tokens of its tool outputs.
-    tool_tokens: u64,
-    /// The model's window.
-    window: u64,
-    /// Tokens that are seen of the threads above.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    above: Option<u64>,
-    /// Tokens kept free for the answer.
-    reserve: u64,
-    /// Most tokens a request may have.
-    usable: u64,
-    /// Tokens from which on something is done.
-    act_at: u64,
-    /// Tokens to come down to.
-    low: u64,
-    /// Tokens that tool outputs may take together.
-    tool_budget: Option<u64>,
-    /// Share of the window that is filled, in percent.
-    percent: f64,
 }
 
 /// An edit that was made, or would be.
@@ -135,7 +102,7 @@ impl MadeEdit {
             tokens_before: cause.before,
             tokens_after: cause.after,
             model: cause.model,
-            undo: format!("komado revert {}@{}", change::name(found), done.seq),
+            undo: change::revert(found, done.seq),
         }
     }
 }
@@ -181,11 +148,8 @@ impl Operation for Fit {
     const NAME: &'static str = "fit";
     const TITLE: &'static str = "Make the view fit its window";
     const EFFECT: Effect = Effect::Settle;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("fit"),
-        http: Offer::As(Route::post("view", "/sessions/{session}/threads/{thread}/fit")),
-        mcp: Offer::As(()),
-    };
+    const INTERFACES: Interfaces =
+        Interfaces::everywhere("fit", Route::post("view", "/sessions/{session}/threads/{thread}/fit"));
     type Output = Fitted;
 
     fn run(self, context: &Context) -> Outcome<Fitted> {

@@ -2,7 +2,7 @@
 
 use super::{Fit, Fitted, Room};
 use crate::address::AtThread;
-use crate::operation::{Offer, Route};
+use crate::operation::Route;
 use crate::{Context, Effect, Interfaces, Operation, Outcome};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -25,11 +25,11 @@ impl Operation for Plan {
     const NAME: &'static str = "plan";
     const TITLE: &'static str = "What would make the view fit";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::Not("`fit --dry-run` does this"),
-        http: Offer::As(Route::get("view", "/sessions/{session}/threads/{thread}/plan")),
-        mcp: Offer::Not("`fit` with `dry_run` does this"),
-    };
+    const INTERFACES: Interfaces = Interfaces::only_http(
+        Route::get("view", "/sessions/{session}/threads/{thread}/plan"),
+        "`fit --dry-run` does this",
+    )
+    .not_mcp("`fit` with `dry_run` does this");
     type Output = Fitted;
 
     fn run(self, context: &Context) -> Outcome<Fitted> {

@@ -1,13 +1,12 @@
 //! Which window a view is to fit, and by which rule.
 
+use crate::name::one_of;
 use crate::{Context, Fault, Outcome};
 use komado_core::budget::{Budget, Preset};
 use komado_core::session::Session;
 use komado_engine::Thread;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::Deserialize;
-use std::borrow::Cow;
-use std::str::FromStr;
 
 /// Which window, and by which rule.
 #[derive(Clone, Copy, Debug, Default, clap::Args, Deserialize, JsonSchema)]
@@ -16,9 +15,9 @@ pub struct Room {
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     #[schemars(range(min = 1))]
     pub window: Option<u32>,
-    /// The rule by which the window is kept: komado, seed000, seed001 or seed002; else as the settings say
-    #[arg(long)]
-    pub preset: Option<PresetName>,
+    /// The rule by which the window is kept; else as the settings say
+    #[arg(long, value_parser = one_of(&Preset::ALL, Preset::name))]
+    pub preset: Option<Preset>,
 }
 
 impl Room {
@@ -26,7 +25,7 @@ impl Room {
     pub fn budget(&self, context: &Context, thread: &Thread<'_>) -> Outcome<Budget> {
         let session = context.session(thread.session())?;
         let window = window(context, &session, self.window)?;
-        let policy = context.config.policy(self.preset.map(|preset| preset.0));
+        let policy = context.config.policy(self.preset);
         Ok(context.models().own_budget(thread, policy, window, &session.meta.config)?)
     }
 }
@@ -39,42 +38,4 @@ pub fn window(context: &Context, session: &Session, given: Option<u32>) -> Outco
             session.meta.uuid
         ))
     })
-}
-
-/// A preset, by its name.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(try_from = "String")]
-pub struct PresetName(pub Preset);
-
-impl FromStr for PresetName {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        Preset::named(name).map(Self).ok_or_else(|| {
-            let known = Preset::ALL.map(Preset::name).join(", ");
-            format!("there is no preset {name:?}; there are {known}")
-        })
-    }
-}
-
-impl TryFrom<String> for PresetName {
-    type Error = String;
-
-    fn try_from(name: String) -> Result<Self, String> {
-        name.parse()
-    }
-}
-
-impl JsonSchema for PresetName {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "PresetName".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "enum": Preset::ALL.map(Preset::name) })
-    }
 }

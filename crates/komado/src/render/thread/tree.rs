@@ -1,7 +1,7 @@
 //! The tree as a picture: a line for each thread, its gauge and its share while it is open, what it did once it has ended.
 
 use crate::fault::Outcome;
-use crate::paper::{Ink, Paper, count, number};
+use crate::paper::{Ink, Paper, clip, count, number};
 use crate::render::Render;
 use crate::{gauge, share};
 use komado_core::notation::{tamed, width};
@@ -149,38 +149,5 @@ fn ink(status: &str) -> Ink {
         "paused" => Ink::Yellow,
         "aborted" => Ink::Red,
         _ => Ink::Dim,
-    }
-}
-
-/// At most so many columns of a text, whole characters.
-fn clip(text: &str, columns: usize) -> String {
-    if width(text) <= columns {
-        return text.to_owned();
-    }
-    if columns == 0 {
-        return String::new();
-    }
-    let (mut cut, mut taken) = (String::new(), 1);
-    for c in text.chars() {
-        taken += width(c.encode_utf8(&mut [0; 4]));
-        if taken > columns {
-            break;
-        }
-        cut.push(c);
-    }
-    cut + "…"
-}
-
-#[cfg(test)]
-mod tests {
-    use super::clip;
-
-    #[test]
-    fn a_cut_never_takes_more_columns_than_there_are() {
-        assert_eq!(clip("小窓の話", 8), "小窓の話");
-        assert_eq!(clip("小窓の話", 7), "小窓の…");
-        assert_eq!(clip("小窓の話", 6), "小窓…");
-        assert_eq!(clip("abc", 2), "a…");
-        assert_eq!((clip("abc", 1), clip("abc", 0)), ("…".into(), String::new()));
     }
 }

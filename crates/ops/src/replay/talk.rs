@@ -1,11 +1,10 @@
 //! Past conversations in files: OpenAI chat messages, one per line, one conversation per file.
 //!
-//! For the verbs that look at many of them. A line that cannot be read is named, with its file.
+//! A line that cannot be read is named, with its file.
 
-use crate::fault::{Exit, Fault, Outcome};
+use crate::journal::MessageLines;
+use crate::{Exit, Fault, Outcome};
 use komado_core::message::Message;
-use komado_core::openai;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 /// The files named, and those in the folders named, each once and in order.
@@ -38,16 +37,11 @@ pub(super) fn list(given: &[PathBuf]) -> Outcome<Vec<PathBuf>> {
 pub(super) fn read(path: &Path) -> Outcome<Vec<Message>> {
     let wrong =
         |e: std::io::Error| Fault::new(Exit::NotFound, format!("cannot read {}: {e}", path.display()));
-    let file = BufReader::new(std::fs::File::open(path).map_err(wrong)?);
+    let file = std::fs::File::open(path).map_err(wrong)?;
+    let mut lines = MessageLines::new(Box::new(file), path.display().to_string());
     let mut talk = Vec::new();
-    for (n, line) in file.split(b'\n').enumerate() {
-        let bad = |why: String| Fault::input(format!("{} line {}: {why}", path.display(), n + 1));
-        let line = line.map_err(wrong)?;
-        let line = std::str::from_utf8(&line).map_err(|e| bad(format!("not UTF-8: {e}")))?;
-        let line = line.trim_start_matches('\u{feff}').trim();
-        if !line.is_empty() {
-            talk.push(openai::read(line).map_err(|e| bad(e.to_string()))?);
-        }
+    while let Some(message) = lines.next().map_err(wrong)? {
+        talk.push(message.map_err(|why| lines.wrong(&why))?);
     }
     Ok(talk)
 }

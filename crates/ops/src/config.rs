@@ -1,0 +1,71 @@
+//! Each setting, its value, and where that came from.
+
+use crate::{Context, Effect, Interfaces, Operation, Outcome};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Show each setting and where it came from.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize, JsonSchema)]
+pub struct ShowConfig {
+    /// Only settings whose name begins so
+    pub prefix: Option<String>,
+    /// Print every setting there is, with its variables, as a Markdown table
+    #[arg(long)]
+    #[serde(default)]
+    pub reference: bool,
+}
+
+/// The settings in force.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
+pub struct Settings {
+    /// The file that was read.
+    pub file: Option<String>,
+    /// Why a file of the working folder was not.
+    pub left_out: Option<String>,
+    /// Each setting.
+    pub items: Vec<Setting>,
+    /// Every setting there is, where that was asked for: a Markdown table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
+}
+
+/// A setting.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct Setting {
+    /// Its name.
+    pub key: String,
+    /// The value in force; `(set)` for a secret, `(unset)` for none.
+    pub value: String,
+    /// Where the value comes from.
+    pub origin: String,
+    /// What it does.
+    pub about: &'static str,
+}
+
+impl Operation for ShowConfig {
+    const NAME: &'static str = "config";
+    const TITLE: &'static str = "Show each setting and where it came from";
+    const EFFECT: Effect = Effect::Read;
+    const INTERFACES: Interfaces =
+        Interfaces::only_cli("config", "settings name keys, addresses and folders of the machine");
+    type Output = Settings;
+
+    fn run(self, context: &Context) -> Outcome<Settings> {
+        if self.reference {
+            return Ok(Settings { reference: Some(komado_config::reference()), ..Settings::default() });
+        }
+        let config = &context.config;
+        let prefix = self.prefix.unwrap_or_default();
+        let rows = config.rows().into_iter().filter(|row| row.key.starts_with(&prefix));
+        let items = rows.map(|row| {
+            let origin = row.origin.to_string();
+            Setting { key: row.key, value: row.value, origin, about: row.about }
+        });
+        Ok(Settings {
+            file: config.file.as_ref().map(|path| path.display().to_string()),
+            left_out: config.unconsented.as_ref().map(ToString::to_string),
+            items: items.collect(),
+            reference: None,
+        })
+    }
+}

@@ -1,0 +1,231 @@
+//! Check every session and the queue, and make again what can be made again. A store on a server also tells how it is
+//! doing, and how long it takes to say so.
+
+mod queue;
+
+use crate::address::AtSession;
+use crate::{Context, Effect, Interfaces, Operation, Outcome, Progress, Route};
+use komado_core::{Address, BadId, SessionId};
+use komado_engine::Error;
+use komado_engine::import::unfinished;
+use komado_store::{Mode, Query, Vitals};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+
+/// Check everything, and make again what can be made again from the journals.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize, JsonSchema)]
+pub struct Doctor {
+    /// Only this session
+    #[arg(value_parser = address)]
+    #[schemars(length(max = 300))]
+    pub session: Option<String>,
+    /// Make tasks.db again from the folders, and each session's recall.db from its journals
+    #[arg(long)]
+    #[serde(skip)]
+    pub rebuild: bool,
+}
+
+/// An address, as it is written.
+fn address(text: &str) -> Result<String, BadId> {
+    text.parse::<Address>().map(|_| text.to_owned())
+}
+
+/// What was found.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct Checked {
+    /// What is to be known, in the order it was found.
+    pub items: Vec<Finding>,
+    /// How much was looked at.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Rows of the table of sessions, where it was made again.
+    #[serde(skip)]
+    pub rebuilt: Option<u64>,
+}
+
+/// How much was looked at, and how much of it is not as it should be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
+pub struct Counts {
+    /// Sessions that were checked.
+    pub sessions: u64,
+    /// What was put right, or was not as it should be.
+    pub findings: u64,
+    /// Sessions that cannot be read.
+    pub unreadable: u64,
+    /// Jobs in the queue, as far as it can be read.
+    pub jobs: u64,
+    /// Jobs that no worker will bring to an end.
+    pub stale_jobs: u64,
+    /// Jobs that cannot be read, and the queue itself.
+    pub unreadable_jobs: u64,
+}
+
+/// Something that is to be known.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Finding {
+    /// How a store on a server is doing.
+    Store {
+        /// Its own figures.
+        store: StoreHealth,
+    },
+    /// Something that was not as it should be.
+    Repaired {
+        /// What.
+        finding: String,
+    },
+    /// A session that cannot be read.
+    Session {
+        /// Its id.
+        session: String,
+        /// Why.
+        error: String,
+    },
+    /// The queue, which cannot be read.
+    Queue {
+        /// What is wrong with it.
+        queue: Unreadable,
+    },
+    /// A job of the queue.
+    Job {
+        /// Its session.
+        job: String,
+        /// What it is about.
+        task: String,
+        /// Why it should have left the queue, and what to do.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        finding: Option<String>,
+        /// Why it cannot be read, and what to do.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+}
+
+/// Why something cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct Unreadable {
+    /// Why.
+    pub error: String,
+}
+
+/// How a store is doing, as it says itself.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct StoreHealth {
+    /// Its figures.
+    #[serde(flatten)]
+    pub vitals: Vitals,
+    /// How long it took to say so, in milliseconds.
+    pub round_trip_ms: f64,
+}
+
+impl Operation for Doctor {
+    const NAME: &'static str = "doctor";
+    const TITLE: &'static str = "Check everything";
+    const EFFECT: Effect = Effect::Read;
+    const INTERFACES: Interfaces = Interfaces::everywhere("doctor", Route::get("report", "/doctor"))
+        .not_mcp("how sessions are kept is for the operator of their store to look after");
+    type Output = Checked;
+
+    fn run(self, context: &Context) -> Outcome<Checked> {
+        context.check_sees_all()?;
+        context.report(|| {
+            let mut checked = Checked { items: Vec::new(), counts: Counts::default(), rebuilt: None };
+            match &context.files {
+                Some(files) => {
+                    if self.rebuild {
+                        checked.rebuilt = Some(files.rebuild()?.sessions);
+                    }
+                    files.check_base()?;
+                }
+                None => checked.items.push(Finding::Store { store: health(context)? }),
+            }
+            let session = self.session;
+            let only = session.map(|session| context.find(&AtSession { session: Some(session) }));
+            let only = only.transpose()?.map(|found| found.session);
+            let broken = check_all(context, only.as_ref(), self.rebuild, &mut checked)?;
+            let found = context.files.as_ref().map(|files| files.take_findings()).unwrap_or_default();
+            checked.counts.findings = found.len() as u64;
+            let repaired = found.iter().map(|one| Finding::Repaired { finding: one.to_string() });
+            checked.items.extend(repaired.chain(broken));
+            queue::check(context, only.as_ref(), &mut checked)?;
+            Ok(checked)
+        })
+    }
+}
+
+/// Asks the store twice and times the second answer: the first may have to connect.
+fn health(context: &Context) -> Outcome<StoreHealth> {
+    context.engine.store().vitals()?;
+    let begun = Instant::now();
+    let vitals = context.engine.store().vitals()?;
+    Ok(StoreHealth { vitals, round_trip_ms: milliseconds(begun.elapsed()) })
+}
+
+fn milliseconds(took: Duration) -> f64 {
+    (took.as_secs_f64() * 100_000.0).round() / 100.0
+}
+
+/// Checks the session that was named, or all; gives those that cannot be read.
+fn check_all(
+    context: &Context,
+    only: Option<&SessionId>,
+    rebuild: bool,
+    checked: &mut Checked,
+) -> Outcome<Vec<Finding>> {
+    let (mut broken, mut total, mut wanted) = (Vec::new(), None, Ok(()));
+    let mut one = |id: &SessionId, total: Option<u64>| -> Result<(), Error> {
+        match check(context, id, rebuild) {
+            // Nothing is wrong with the session, and the next would be waited for as long.
+            Err(Error::Store(error)) if error.is_away() => return Err(error.into()),
+            Err(why) => broken.push(Finding::Session { session: id.to_string(), error: why.to_string() }),
+            Ok(()) => {}
+        }
+        checked.counts.sessions += 1;
+        if wanted.is_ok() {
+            wanted = context.progress(Progress::Checking { done: checked.counts.sessions, total });
+        }
+        Ok(())
+    };
+    match (only, &context.files) {
+        (Some(id), _) => one(id, Some(1))?,
+        // Also folders that the table does not know.
+        (None, Some(files)) => {
+            let folders = files.folders()?;
+            total = Some(folders.len() as u64);
+            folders.iter().try_for_each(|id| one(id, total))?;
+        }
+        (None, None) => context.engine.each_session(Query::default(), |session| {
+            one(&SessionId::new(session.meta.uuid.as_str())?, total)
+        })?,
+    }
+    wanted?;
+    checked.counts.unreadable = broken.len() as u64;
+    Ok(broken)
+}
+
+/// Checks a session against its journals, a folder also against the table, then brings what is derived up to date.
+fn check(context: &Context, id: &SessionId, rebuild: bool) -> Result<(), Error> {
+    if let Some(files) = &context.files {
+        files.check(id)?;
+    }
+    for header in context.engine.store().threads(id)? {
+        let mut thread = match context.engine.open(id, &header.thread, Mode::Amend) {
+            Ok(thread) => thread,
+            // The process that writes it keeps it right.
+            Err(Error::Store(komado_store::Error::Busy { .. })) => continue,
+            Err(error) => return Err(error),
+        };
+        thread.settle()?;
+        for note in thread.notes() {
+            context.note(format!("{id}/{}: {note}", header.thread));
+        }
+    }
+    if rebuild {
+        context.engine.reindex(id, &mut |_, _| {})?;
+    }
+    if let Some(why) = unfinished(&context.engine.session(id)?) {
+        context.note(format!("session {id}: {why}"));
+    }
+    Ok(())
+}

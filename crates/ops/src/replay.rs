@@ -1,0 +1,125 @@
+//! Past conversations again, under a budget: tokens, price, edits, and whether anything was lost.
+
+mod talk;
+
+use crate::name::one_of;
+use crate::{Context, Effect, Fault, Interfaces, Operation, Outcome, Progress};
+use komado_core::Meter;
+use komado_core::budget::{Budget, Preset};
+use komado_engine::fit::Ladder;
+use komado_engine::replay::{self, Report};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Replay past conversations under a budget: tokens, price, and whether anything is lost.
+#[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
+pub struct Replay {
+    /// Conversations: OpenAI chat messages as JSON lines, one conversation per file; a folder stands for its *.jsonl
+    #[arg(required = true, value_name = "FILES|DIR")]
+    pub files: Vec<PathBuf>,
+    /// The model's window in tokens
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[schemars(range(min = 1))]
+    pub window: u32,
+    /// The rule by which the window is kept; else as the settings say
+    #[arg(long, value_parser = one_of(&Preset::ALL, Preset::name))]
+    pub preset: Option<Preset>,
+}
+
+/// What came of conversations.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Replayed {
+    /// Each conversation.
+    pub items: Vec<Figures>,
+    /// All of them.
+    pub sum: Figures,
+    /// Most tokens a request could have.
+    pub usable: u64,
+    /// Why the first of those that could not be replayed was not.
+    #[serde(skip)]
+    pub failed: Option<Fault>,
+}
+
+/// Figures of one conversation, or of all.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Figures {
+    /// `file` or `sum`.
+    pub kind: &'static str,
+    /// The window in tokens.
+    pub window: u64,
+    /// The rule by which it was kept.
+    pub preset: &'static str,
+    /// The file, where it is of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// What came of it.
+    #[serde(flatten)]
+    pub report: Report,
+}
+
+impl Operation for Replay {
+    const NAME: &'static str = "replay";
+    const TITLE: &'static str = "Replay past conversations under a budget";
+    const EFFECT: Effect = Effect::Read;
+    const INTERFACES: Interfaces = Interfaces::only_cli(
+        "replay",
+        "it reads files of the machine; `fit` with dry_run says what a window does to a session",
+    )
+    .not_mcp("it reads files of the machine; `plan` says what a window does to a session");
+    type Output = Replayed;
+
+    fn run(self, context: &Context) -> Outcome<Replayed> {
+        let files = talk::list(&self.files)?;
+        let budget = context.config.budget(self.preset, self.window, None);
+        let figures = |file: Option<&Path>, report: Report| Figures {
+            kind: if file.is_some() { "file" } else { "sum" },
+            window: budget.window,
+            preset: budget.policy.preset.name(),
+            file: file.map(|path| path.display().to_string()),
+            report,
+        };
+        let (mut items, mut sum, mut failed) = (Vec::new(), Report::default(), None);
+        for (path, report) in replay_all(context, &files, &budget) {
+            match report {
+                Ok(report) => {
+                    sum.add(&report);
+                    items.push(figures(Some(&path), report));
+                }
+                Err(fault) => failed = failed.or(Some(fault)),
+            }
+        }
+        Ok(Replayed { items, sum: figures(None, sum), usable: budget.usable, failed })
+    }
+}
+
+/// As many at once as there are processors; what cannot be read does not keep the others.
+fn replay_all(context: &Context, files: &[PathBuf], budget: &Budget) -> Vec<(PathBuf, Outcome<Report>)> {
+    let (next, total) = (AtomicUsize::new(0), files.len() as u64);
+    let done = Mutex::new(Vec::with_capacity(files.len()));
+    let work = || {
+        while let Some(path) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let report = replay_file(context, path, budget);
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            let told = context.progress(Progress::Replaying { done: done.len() as u64 + 1, total });
+            done.push((path.clone(), report.and_then(|report| told.map(|()| report))));
+        }
+    };
+    let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(files.len());
+    std::thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by(|(a, _), (b, _)| a.cmp(b));
+    done
+}
+
+fn replay_file(context: &Context, path: &Path, budget: &Budget) -> Outcome<Report> {
+    let talk = talk::read(path)?;
+    let config = &context.config;
+    let meter = Meter::named(&config.meter).unwrap_or(Meter::O200k);
+    let mut by = config.models.summaries.without_model(meter)?;
+    let Ladder { budget, settings, by } = config.models.summaries.ladder(budget.clone(), &mut *by);
+    let mut replay = replay::Replay { budget, meter, clip: config.models.output_limits, settings, by };
+    replay.run(talk).map_err(|e| Fault::from(e).and(path.display().to_string()))
+}
