@@ -33,12 +33,15 @@ pub mod journal;
 pub mod key;
 pub mod model;
 pub mod output;
+pub mod playbook;
 pub mod recall;
 pub mod report;
 pub mod session;
+pub mod task;
 pub mod thread;
 pub mod user;
 pub mod window;
+pub mod work;
 
 pub use arguments::Arguments;
 pub use caller::Caller;

@@ -2,7 +2,9 @@
 
 use crate::ask::Ask;
 use crate::operation::{Interfaces, Offer, Row};
-use crate::{edit, journal, key, model, output, recall, report, session, thread, user, window};
+use crate::{
+    edit, journal, key, model, output, playbook, recall, report, session, task, thread, user, window,
+};
 
 /// Every operation, in the order in which interfaces list them.
 pub const ALL: &[Row] = &[
@@ -58,6 +60,18 @@ pub const ALL: &[Row] = &[
     Row::of::<recall::Recall>(),
     Row::of::<recall::RecallSession>(),
     Row::of::<report::MakeReport>(),
+    Row::of::<task::ListTasks>(),
+    Row::of::<task::ShowTask>(),
+    Row::of::<task::AddTask>(),
+    Row::of::<task::AddTasks>(),
+    Row::of::<task::FetchTasks>(),
+    Row::of::<task::PauseTask>(),
+    Row::of::<task::ResumeTask>(),
+    Row::of::<task::StopTask>(),
+    Row::of::<task::RetryTask>(),
+    Row::of::<playbook::CheckPlaybooks>(),
+    Row::of::<playbook::GraphPlaybook>(),
+    Row::of::<playbook::RunPlaybook>(),
     Row::of::<user::ListUsers>(),
     Row::of::<user::ShowUser>(),
     Row::of::<user::RecentMessages>(),

@@ -33,6 +33,7 @@ use utoipa::OpenApi;
         (name = "view", description = "What the model sees, and what changes that"),
         (name = "outputs", description = "What was too long to be shown"),
         (name = "recall", description = "Find again what was said"),
+        (name = "tasks", description = "What waits in the queue, what is worked on, and what became of it"),
         (name = "report", description = "What happened in many sessions"),
         (name = "events", description = "What happens, as it happens"),
         (name = "models", description = "What is known about models"),

@@ -5,6 +5,7 @@ mod events;
 mod forms;
 mod guests;
 mod report;
+mod tasks;
 mod verbs;
 
 use super::super::access::Access;

@@ -13,8 +13,6 @@ use komado_core::session::{Session, State};
 use komado_store::{Query, Queued, Stage};
 use serde_json::json;
 
-/// Jobs that are looked at in one go.
-const PAGE: usize = 500;
 /// Days after which an ended session should have left the queue.
 const LONG: u32 = 1;
 
@@ -31,26 +29,24 @@ pub(super) struct Looked {
 
 /// Tells of every job that is not as it should be; only of that of session `only`, when there is one.
 pub(super) fn check(app: &mut App, only: Option<&SessionId>) -> Outcome<Looked> {
-    let (mut looked, mut after) = (Looked::default(), None);
+    let mut looked = Looked::default();
     let long_ago = days_ago(LONG);
-    loop {
-        let page = match app.context.engine.store().jobs(after.as_ref(), PAGE) {
-            Ok(page) => page,
+    let engine = app.context.engine.clone();
+    for queued in engine.jobs() {
+        let queued = match queued {
+            Ok(queued) => queued,
             Err(error) if error.is_away() => return Err(error.into()),
             Err(error) => {
                 looked.broken += 1;
                 return tell_unreadable(app, &error.to_string()).map(|()| looked);
             }
         };
-        looked.jobs += page.len() as u64;
-        for queued in page.iter().filter(|queued| only.is_none_or(|only| *only == queued.job.session)) {
-            look(app, queued, &long_ago, &mut looked)?;
+        looked.jobs += 1;
+        if only.is_none_or(|only| *only == queued.job.session) {
+            look(app, &queued, &long_ago, &mut looked)?;
         }
-        if page.len() < PAGE {
-            return Ok(looked);
-        }
-        after = page.last().map(|last| last.job.session.clone());
     }
+    Ok(looked)
 }
 
 fn look(app: &mut App, queued: &Queued, long_ago: &str, looked: &mut Looked) -> Outcome {
