@@ -17,6 +17,7 @@ pub mod mcp;
 pub mod mind;
 mod percent;
 pub mod playbook;
+pub mod prepare;
 pub mod progress;
 pub mod sandbox;
 pub mod source;

@@ -45,7 +45,7 @@ pub trait Mind<'e> {
 }
 
 /// What a child thread of a session made with the first is spawned with, in a window of so many tokens.
-pub type SpawnSettings<'a> = &'a dyn Fn(&MetaConfig, u64) -> Result<Spawn>;
+pub type SpawnSettings<'a> = Box<dyn Fn(&MetaConfig, u64) -> Result<Spawn> + 'a>;
 
 /// A resolved model as a mind.
 pub struct ModelMind<'a> {

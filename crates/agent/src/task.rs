@@ -36,3 +36,40 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_comment: Option<String>,
 }
+
+impl Task {
+    /// A task of which only the key is known.
+    pub fn of(key: TaskKey) -> Self {
+        Self {
+            name: Self::name_of(&key),
+            key,
+            title: String::new(),
+            text: String::new(),
+            user: None,
+            url: None,
+            clone_url: None,
+            folder: None,
+            playbook: None,
+            last_comment: None,
+        }
+    }
+
+    /// The key of a task that came from no tracker.
+    pub fn local(name: impl Into<String>) -> TaskKey {
+        TaskKey {
+            task_source: "local".to_owned(),
+            owner: String::new(),
+            repo: String::new(),
+            task_type: "task".to_owned(),
+            task_id: name.into(),
+        }
+    }
+
+    /// What a task with this key is called.
+    pub fn name_of(key: &TaskKey) -> String {
+        match key.task_source.as_str() {
+            "local" => format!("local:{}", key.task_id),
+            _ => key.to_string(),
+        }
+    }
+}

@@ -5,6 +5,7 @@ use komado_agent::limits::Limits;
 use komado_agent::mcp::Server;
 use komado_agent::sandbox::{Network, ProcessLimits, Sandbox};
 use komado_agent::source::Tracker;
+use komado_agent::worker::Pace;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,28 +14,21 @@ use std::time::Duration;
 pub struct WorkWishes {
     /// How many are worked on at once.
     pub concurrency: u32,
-    /// How often one is tried before it is laid aside.
-    pub tries: u32,
-    /// How long one is hidden from others after its worker was last heard of.
-    pub hidden: Duration,
-    /// Before one is tried again; doubles from there.
-    pub pause: Duration,
-    /// How long a task under way may take to come to rest when its worker is to end.
-    pub grace: Duration,
-    /// How often the tracker of a running task is asked for news.
-    pub poll: Duration,
+    /// How they are tried, kept and given back.
+    pub pace: Pace,
 }
 
 impl Default for WorkWishes {
     fn default() -> Self {
-        Self {
-            concurrency: 1,
+        let half_a_minute = Duration::from_secs(30);
+        let pace = Pace {
             tries: 3,
-            hidden: Duration::from_secs(30),
-            pause: Duration::from_secs(30),
+            hidden: half_a_minute,
+            pause: half_a_minute,
             grace: Duration::from_secs(20),
-            poll: Duration::from_secs(30),
-        }
+            poll: half_a_minute,
+        };
+        Self { concurrency: 1, pace }
     }
 }
 
@@ -120,11 +114,11 @@ impl WorkWishes {
     fn apply(&mut self, key: &str, value: Value) {
         match (key, value) {
             ("work.concurrency", Value::Count(v)) => self.concurrency = v,
-            ("work.tries", Value::Count(v)) => self.tries = v,
-            ("work.hidden_seconds", Value::Count(v)) => self.hidden = seconds(v),
-            ("work.pause_seconds", Value::Count(v)) => self.pause = seconds(v),
-            ("work.grace_seconds", Value::Count(v)) => self.grace = seconds(v),
-            ("work.poll_seconds", Value::Count(v)) => self.poll = seconds(v),
+            ("work.tries", Value::Count(v)) => self.pace.tries = v,
+            ("work.hidden_seconds", Value::Count(v)) => self.pace.hidden = seconds(v),
+            ("work.pause_seconds", Value::Count(v)) => self.pace.pause = seconds(v),
+            ("work.grace_seconds", Value::Count(v)) => self.pace.grace = seconds(v),
+            ("work.poll_seconds", Value::Count(v)) => self.pace.poll = seconds(v),
             _ => {}
         }
     }

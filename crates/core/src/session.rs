@@ -94,6 +94,11 @@ impl TaskKey {
         }
     }
 
+    /// True for the key of a task; other sessions have one, too.
+    pub fn is_task(&self) -> bool {
+        self.task_source != "local" || self.task_type == "task"
+    }
+
     /// Reads `source:owner/repo/type/id`, such as `github:ann/tool/issue/27`. Groups of GitLab nest: the owner is whatever
     /// stands before the last three.
     pub fn parse(text: &str) -> Result<Self, String> {

@@ -25,6 +25,7 @@ mod exchange;
 pub mod export;
 pub mod fit;
 pub mod import;
+pub mod jobs;
 pub mod lesson;
 mod lineage;
 pub mod migrate;

@@ -52,7 +52,12 @@ pub struct Sight {
 impl Sight {
     /// True when it may be entered.
     pub fn sees(&self, session: &Session) -> bool {
-        self.user.is_some() && session.meta.user == self.user || self.sessions.contains(&session.meta.uuid)
+        self.sees_named(&session.meta.uuid, session.meta.user.as_deref())
+    }
+
+    /// True when a session of this name and user may be entered.
+    pub fn sees_named(&self, id: &str, user: Option<&str>) -> bool {
+        self.user.is_some() && user == self.user.as_deref() || self.sessions.iter().any(|known| known == id)
     }
 }
 

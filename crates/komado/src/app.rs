@@ -88,16 +88,6 @@ impl App {
         Self { context, paper, progress }
     }
 
-    /// The same, with other paper.
-    pub(crate) fn onto(&self, paper: Paper) -> Self {
-        Self { context: self.context.clone(), paper, progress: self.progress.clone() }
-    }
-
-    /// The same for threads of its own, which serve many at once.
-    pub(crate) fn shared(&self) -> Arc<Self> {
-        Arc::new(self.onto(Paper::new(self.paper.json)))
-    }
-
     /// Runs an operation, and shows how far it has come.
     pub(crate) fn run<O: Operation>(&self, operation: O) -> Outcome<O::Output> {
         let output = self.context.run(operation);

@@ -5,6 +5,7 @@ use komado_core::SessionId;
 use komado_core::session::Session;
 use komado_engine::place::Sight;
 use komado_engine::user::{is_standing, standing};
+use komado_store::Job;
 
 /// Who calls.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -32,6 +33,16 @@ impl Caller {
     /// True when this session may be seen and changed.
     pub fn may_see(&self, session: &Session) -> bool {
         self.sight().is_none_or(|sight| sight.sees(session))
+    }
+
+    /// True when the session of this job may be seen, which may not be made yet.
+    pub fn may_see_job(&self, job: &Job) -> bool {
+        self.sight().is_none_or(|sight| sight.sees_named(job.session.as_str(), job.user.as_deref()))
+    }
+
+    /// The user whose sessions are all that may be seen: others need not be looked at.
+    pub fn only_user(&self) -> Option<String> {
+        self.user.clone().filter(|_| !self.sees_all && self.sessions.is_empty())
     }
 
     /// True when a session of this name may be made: the names of standing sessions are kept for those whose they are.

@@ -268,9 +268,13 @@ impl Context {
     /// The folder of a session, if it has one, for a caller on this machine. Where things lie on a server's disk is told to
     /// no key, and not over HTTP.
     pub fn folder(&self, id: &SessionId) -> Option<Option<String>> {
-        let is_here = self.naming != Naming::Exact && self.caller.key.is_none();
         let folder = || Some(self.files.as_ref()?.folder(id).ok()?.display().to_string());
-        is_here.then(folder)
+        self.is_here().then(folder)
+    }
+
+    /// True for a caller on this machine.
+    pub fn is_here(&self) -> bool {
+        self.naming != Naming::Exact && self.caller.key.is_none()
     }
 
     /// The same for an operation that changes what is now: a moment in the past cannot be meant.

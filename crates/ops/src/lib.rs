@@ -38,13 +38,16 @@ pub mod key;
 pub mod migrate;
 pub mod model;
 pub mod output;
+pub mod playbook;
 pub mod recall;
 pub mod replay;
 pub mod report;
 pub mod session;
+pub mod task;
 pub mod thread;
 pub mod user;
 pub mod window;
+pub mod work;
 
 pub use arguments::Arguments;
 pub use caller::Caller;

@@ -6,7 +6,9 @@ use crate::doctor::Doctor;
 use crate::migrate::Migrate;
 use crate::operation::{Interfaces, Offer, Row};
 use crate::replay::Replay;
-use crate::{edit, event, journal, key, model, output, recall, report, session, thread, user, window};
+use crate::{
+    edit, event, journal, key, model, output, playbook, recall, report, session, task, thread, user, window,
+};
 
 /// Every operation, in the order in which interfaces list them.
 pub const ALL: &[Row] = &[
@@ -66,6 +68,18 @@ pub const ALL: &[Row] = &[
     Row::of::<report::MakeReport>(),
     Row::watched::<event::SessionEvents>(),
     Row::watched::<event::AllEvents>(),
+    Row::of::<task::ListTasks>(),
+    Row::of::<task::ShowTask>(),
+    Row::of::<task::AddTask>(),
+    Row::of::<task::AddTasks>(),
+    Row::of::<task::FetchTasks>(),
+    Row::of::<task::PauseTask>(),
+    Row::of::<task::ResumeTask>(),
+    Row::of::<task::StopTask>(),
+    Row::of::<task::RetryTask>(),
+    Row::of::<playbook::CheckPlaybooks>(),
+    Row::of::<playbook::GraphPlaybook>(),
+    Row::of::<playbook::RunPlaybook>(),
     Row::of::<user::ListUsers>(),
     Row::of::<user::ShowUser>(),
     Row::of::<user::RecentMessages>(),

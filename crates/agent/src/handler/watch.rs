@@ -7,7 +7,6 @@ use super::{Orders, Shared, Tell};
 use crate::progress::{Order, Progress};
 use crate::source;
 use crate::task::Task;
-use komado_core::SessionId;
 use komado_core::session::State;
 use komado_engine::Engine;
 use komado_store::{Error as Store, Query, Taken};
@@ -17,8 +16,6 @@ use std::time::{Duration, Instant};
 
 /// Most time between two looks at the queue.
 const OFTEN: Duration = Duration::from_secs(2);
-/// Jobs of the queue that are looked at in one go.
-const PAGE: usize = 500;
 
 /// What is watched, and how often.
 pub struct Vigil<'v> {
@@ -116,7 +113,7 @@ impl Vigil<'_> {
                 *kept = Instant::now();
                 return;
             }
-            Err(Store::NotYours(_)) => match is_queued(self.engine, &self.taken.job.session) {
+            Err(Store::NotYours(_)) => match self.engine.is_queued(&self.taken.job.session) {
                 Ok(false) => Order::Stop("it was taken out of the queue".into()),
                 Ok(true) => Order::Leave("another worker has it".into()),
                 Err(_) if kept.elapsed() < self.hidden => return,
@@ -137,25 +134,11 @@ impl Vigil<'_> {
     }
 }
 
-/// True when a job of the session is in the queue.
-pub(crate) fn is_queued(engine: &Engine, session: &SessionId) -> komado_store::Result<bool> {
-    let mut after: Option<SessionId> = None;
-    loop {
-        let page = engine.store().jobs(after.as_ref(), PAGE)?;
-        if page.iter().any(|queued| queued.job.session == *session) {
-            return Ok(true);
-        }
-        match page.last() {
-            Some(last) if page.len() == PAGE => after = Some(last.job.session.clone()),
-            _ => return Ok(false),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::source::{Ended, Error, Look, Source};
+    use komado_core::SessionId;
     use komado_core::session::TaskKey;
     use komado_engine::Clock;
     use komado_store::{Holder, Job, MemoryStore, Outcome};

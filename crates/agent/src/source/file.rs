@@ -5,7 +5,6 @@
 
 use super::{Error, words};
 use crate::task::Task;
-use komado_core::session::TaskKey;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -168,16 +167,7 @@ fn task(written: Written) -> Result<Task, String> {
             playbook.as_deref().and_then(Path::to_str),
         ]),
     };
-    let name = format!("local:{task_id}");
-    let key = TaskKey {
-        task_source: "local".to_owned(),
-        owner: String::new(),
-        repo: String::new(),
-        task_type: "task".to_owned(),
-        task_id,
-    };
-    let (url, clone_url, last_comment) = (None, None, None);
-    Ok(Task { key, name, title, text, user, url, clone_url, folder, playbook, last_comment })
+    Ok(Task { title, text, user, folder, playbook, ..Task::of(Task::local(task_id)) })
 }
 
 /// A title of one line, and the text. Where there is no title the text begins with it; one that is too long stands in the text.

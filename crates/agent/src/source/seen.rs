@@ -72,16 +72,12 @@ impl Seen {
             task_id: self.number.to_string(),
         };
         Task {
-            name: key.to_string(),
-            key,
             title: words::line(&self.title),
             text: self.text,
             user: self.author,
             clone_url: clone_url(&self.url),
             url: is_web(&self.url).then_some(self.url),
-            folder: None,
-            playbook: None,
-            last_comment: None,
+            ..Task::of(key)
         }
     }
 

@@ -6,14 +6,12 @@
 use crate::error::Result;
 use crate::handler::Mark;
 use komado_core::journal::{Close, Ending, Entry};
-use komado_core::session::{Session, State, TaskKey};
+use komado_core::session::{State, TaskKey};
 use komado_core::{Kind, SessionId, ThreadId};
 use komado_engine::{Engine, Error as EngineError};
 use komado_store::{Error as Store, Mode, Query};
 use std::collections::HashSet;
 
-/// Jobs of the queue that are looked at in one go.
-const PAGE: usize = 500;
 const WHY: &str = "its job is no longer in the queue, and nobody works on it";
 
 /// A session that was put right.
@@ -30,7 +28,7 @@ pub fn orphans(engine: &Engine) -> Result<Vec<Orphan>> {
     // Sessions first: one that is made while the queue is read is not among them.
     let mut found = Vec::new();
     engine.each_session(Query { status: Some(State::Running), ..Query::default() }, |row| {
-        if is_task(row) {
+        if row.meta.task_key.is_task() {
             found.push((SessionId::new(row.meta.uuid.as_str())?, row.meta.task_key.clone()));
         }
         Ok(())
@@ -38,7 +36,8 @@ pub fn orphans(engine: &Engine) -> Result<Vec<Orphan>> {
     if found.is_empty() {
         return Ok(Vec::new());
     }
-    let queued = queued(engine)?;
+    let queued: HashSet<SessionId> =
+        engine.jobs().map(|queued| Ok(queued?.job.session)).collect::<Result<_>>()?;
     let mut stopped = Vec::new();
     for (session, key) in found.into_iter().filter(|(session, _)| !queued.contains(session)) {
         if is_abandoned(engine, &session)? && stop(engine, &session)? {
@@ -46,11 +45,6 @@ pub fn orphans(engine: &Engine) -> Result<Vec<Orphan>> {
         }
     }
     Ok(stopped)
-}
-
-fn is_task(row: &Session) -> bool {
-    let key = &row.meta.task_key;
-    key.task_source != "local" || key.task_type == "task"
 }
 
 /// True when a worker began it and nobody writes it now. A session that somebody made by hand for an issue is theirs, and
@@ -78,19 +72,5 @@ fn stop(engine: &Engine, session: &SessionId) -> Result<bool> {
         Ok(_) => Ok(true),
         Err(EngineError::Store(Store::Busy { .. } | Store::Ended(..)) | EngineError::Refused(_)) => Ok(false),
         Err(other) => Err(other.into()),
-    }
-}
-
-fn queued(engine: &Engine) -> Result<HashSet<SessionId>> {
-    let mut all = HashSet::new();
-    let mut after: Option<SessionId> = None;
-    loop {
-        let page = engine.store().jobs(after.as_ref(), PAGE)?;
-        after = page.last().map(|last| last.job.session.clone());
-        let is_last = page.len() < PAGE;
-        all.extend(page.into_iter().map(|queued| queued.job.session));
-        if is_last {
-            return Ok(all);
-        }
     }
 }

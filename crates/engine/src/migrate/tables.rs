@@ -1,12 +1,10 @@
 //! What stands beside the journals: the table of spawned threads, mail, lessons, the queue.
 
 use super::{Migration, Result};
+use crate::jobs::Jobs;
 use komado_core::SessionId;
 use komado_store::{Job, Queued, Stage, Store, Which};
 use std::collections::HashMap;
-
-/// Jobs asked for at once.
-const PAGE: usize = 200;
 
 /// What becomes of a job at the source once the target has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,26 +72,16 @@ impl Migration<'_> {
         mut wanted: impl FnMut(&Job) -> Result<bool>,
         mut left: impl FnMut(Left),
     ) -> Result<u64> {
-        let (mut new, mut after, mut there) = (0, None, There::default());
-        loop {
-            let page = self.from.jobs(after.as_ref(), PAGE)?;
-            for queued in &page {
-                let mut is_gone = false;
-                if wanted(&queued.job)? {
-                    let (is_new, stays) = self.bring(queued, then, &mut there)?;
-                    new += u64::from(is_new);
-                    is_gone = then == Then::Withdraw && stays.is_none();
-                    stays.into_iter().for_each(&mut left);
-                }
-                // The next page begins after one that is still there.
-                if !is_gone {
-                    after = Some(queued.job.session.clone());
-                }
-            }
-            if page.len() < PAGE {
-                return Ok(new);
+        let (mut new, mut there) = (0, There::default());
+        for queued in Jobs::of(self.from) {
+            let queued = queued?;
+            if wanted(&queued.job)? {
+                let (is_new, stays) = self.bring(&queued, then, &mut there)?;
+                new += u64::from(is_new);
+                stays.into_iter().for_each(&mut left);
             }
         }
+        Ok(new)
     }
 
     /// One job; gives whether it was new to the target, and why it stays at the source where it cannot go.

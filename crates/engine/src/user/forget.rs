@@ -13,8 +13,6 @@ use std::path::{Path, PathBuf};
 
 /// Bytes of an export's last line, and more.
 const TAIL: usize = 160;
-/// Jobs asked for at once.
-const PAGE: usize = 200;
 
 /// A session's export on disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -56,40 +54,18 @@ impl Engine {
         Ok(is_same)
     }
 
-    /// Calls `each` for every job of a user.
-    pub fn each_job_of(&self, user: &str, mut each: impl FnMut(&Queued)) -> Result<()> {
-        let mut after = None;
-        loop {
-            let page = self.store().jobs(after.as_ref(), PAGE)?;
-            page.iter().filter(|queued| queued.job.user.as_deref() == Some(user)).for_each(&mut each);
-            match page.last() {
-                Some(last) if page.len() == PAGE => after = Some(last.job.session.clone()),
-                _ => return Ok(()),
-            }
-        }
-    }
-
-    /// Takes the user's jobs out of the queue; gives how many. One that somebody works on stays, and `held` is told.
+    /// Takes the user's jobs out of the queue; gives how many. One that a worker holds stays, and `held` is told.
     pub fn withdraw_jobs(&self, user: &str, mut held: impl FnMut(&SessionId)) -> Result<u64> {
-        let (mut gone, mut after) = (0, None);
-        loop {
-            let page = self.store().jobs(after.as_ref(), PAGE)?;
-            for Queued { job, stage, .. } in &page {
-                let is_held = matches!(stage, Stage::Held(_));
-                if job.user.as_deref() == Some(user) && !is_held {
-                    gone += u64::from(self.store().withdraw(&job.session)?);
-                    continue;
-                }
-                if job.user.as_deref() == Some(user) {
-                    held(&job.session);
-                }
-                // The next page begins after one that is still there.
-                after = Some(job.session.clone());
-            }
-            if page.len() < PAGE {
-                return Ok(gone);
+        let mut gone = 0;
+        for queued in self.jobs() {
+            let Queued { job, stage, .. } = queued?;
+            match stage {
+                _ if job.user.as_deref() != Some(user) => {}
+                Stage::Held(_) => held(&job.session),
+                _ => gone += u64::from(self.store().withdraw(&job.session)?),
             }
         }
+        Ok(gone)
     }
 
     /// Calls `each` for every session of a user.

@@ -74,6 +74,7 @@ async fn index() -> Json<Value> {
             "document": "/api/v1/openapi.json",
             "sessions": "/api/v1/sessions",
             "users": "/api/v1/users",
+            "tasks": "/api/v1/tasks",
             "recall": "/api/v1/recall",
             "stats": "/api/v1/stats",
             "report": "/api/v1/report",

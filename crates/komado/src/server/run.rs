@@ -4,6 +4,7 @@ use super::gateway::{Gateway, Upstreams};
 use super::listen::{Peer, Prompt};
 use super::{House, access, api, gateway, health, limits, mcp};
 use crate::fault::{Exit, Fault, Outcome};
+use crate::signals::{self, Signals};
 use axum::Router;
 use axum::extract::{ConnectInfo, Request};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
@@ -14,7 +15,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// How long exchanges that were ended may take to journal what came.
 const LAST: Duration = Duration::from_secs(3);
@@ -96,21 +96,20 @@ pub(crate) async fn serve(
 ) -> Outcome {
     let server = house.context.config.server.clone();
     let router = router(Arc::clone(&house), &gateway, reach);
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let told = async move {
-        futures_util::future::select(std::pin::pin!(interrupt.recv()), std::pin::pin!(terminate.recv()))
-            .await;
-    };
+    let mut signals = Signals::listen(signals::FOR_SERVERS)?;
     let tending = tokio::spawn(tend(Arc::clone(&gateway)));
     let stop = house.stop.clone();
     let listener = Prompt::new(listener, Duration::from_secs(u64::from(server.timeout_seconds)));
     let service = router.into_make_service_with_connect_info::<Peer>();
     let serving = axum::serve(listener, service).with_graceful_shutdown(stop.clone().cancelled_owned());
     let mut serving = tokio::spawn(serving.into_future());
-    told.await;
+    signals.next().await;
     tracing::info!(under_way = gateway.flights.count(), "stopping; a second signal ends at once");
     stop.cancel();
-    tokio::spawn(end_at_once());
+    tokio::spawn(async move {
+        signals.next().await;
+        std::process::exit(signals::ENDED);
+    });
     let grace = Duration::from_secs(u64::from(server.grace_seconds));
     if tokio::time::timeout(grace, &mut serving).await.is_err() {
         tracing::warn!(
@@ -131,16 +130,6 @@ pub(crate) async fn serve(
 async fn landed(gateway: &Gateway) {
     while gateway.flights.count() > 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-}
-
-/// Ends the process on a signal that comes while it is stopping.
-async fn end_at_once() {
-    let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
-    if let (Ok(mut interrupt), Ok(mut terminate)) = signals {
-        futures_util::future::select(std::pin::pin!(interrupt.recv()), std::pin::pin!(terminate.recv()))
-            .await;
-        std::process::exit(130);
     }
 }
 

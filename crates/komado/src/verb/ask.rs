@@ -5,15 +5,15 @@
 
 use super::append::read_stdin;
 use super::chat::answer::{Answer, Stoppable};
-use super::chat::interrupt::Interrupt;
 use crate::app::App;
-use crate::connect::ModelArgs;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::say;
+use crate::signals::Interrupt;
 use clap::Args as ClapArgs;
 use komado_core::Address;
 use komado_engine::engine::Found;
 use komado_ops::ask::{Ask, Beginning};
+use komado_ops::choice::ModelArgs;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
 use std::io::{self, IsTerminal};

@@ -6,22 +6,21 @@
 pub(super) mod answer;
 mod command;
 mod input;
-pub(super) mod interrupt;
 
 use crate::app::App;
-use crate::connect::ModelArgs;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::gauge;
 use crate::paper::{Ink, count, say};
 use crate::render::Render;
+use crate::signals::Interrupt;
 use answer::{Answer, Stoppable, Undo};
 use clap::Args as ClapArgs;
 use command::{Command, Next};
 use input::{Input, Said};
-use interrupt::Interrupt;
 use komado_core::Address;
 use komado_ops::address::Target;
 use komado_ops::ask::{Beginning, Conversation};
+use komado_ops::choice::ModelArgs;
 use komado_store::Mode;
 
 /// Cells of the gauge in the prompt.

@@ -5,6 +5,7 @@
 use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
 use clap::Args as ClapArgs;
+use komado_ops::work::launcher;
 use std::ffi::OsString;
 
 #[derive(ClapArgs, Debug)]
@@ -28,9 +29,4 @@ pub(crate) fn without_app(args: Args) -> Fault {
         Ok(code) => std::process::exit(code.into()),
         Err(why) => Fault::new(Exit::Failed, why),
     }
-}
-
-/// What starts this program again so that it confines a command.
-pub(crate) fn launcher() -> std::io::Result<Vec<OsString>> {
-    Ok(vec![std::env::current_exe()?.into(), "confine".into()])
 }

@@ -5,6 +5,7 @@
 use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::number;
+use crate::signals;
 use clap::Args as ClapArgs;
 use komado_core::Meter;
 use komado_ops::name::one_of;
@@ -13,9 +14,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Sender, channel};
-use std::task::Poll;
-use tokio::signal::unix::{SignalKind, signal};
+use std::sync::mpsc::channel;
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
@@ -56,7 +55,8 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let address = format!("{}:{}", args.host, args.port);
     let (say, news) = channel();
     // Before anything is printed, so that whoever reads the address can already stop the server.
-    stop_on_signal(say.clone())?;
+    let stop = say.clone();
+    signals::each(signals::FOR_SERVERS, move || drop(stop.send(News::Stop)))?;
     let server = Server::start(Options {
         address: address.clone(),
         window: args.window,
@@ -89,25 +89,6 @@ fn read_script(path: &Path) -> Outcome<Script> {
     })?;
     Script::read(&text)
         .map_err(|e| Fault::input(format!("{name}: {e}; docs/model-server.md lists the fields")))
-}
-
-/// Says [`News::Stop`] when the terminal or the system asks to stop.
-fn stop_on_signal(say: Sender<News>) -> Outcome {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (interrupt, terminate) = runtime.block_on(async {
-        Ok::<_, io::Error>((signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?))
-    })?;
-    std::thread::spawn(move || {
-        let (mut interrupt, mut terminate) = (interrupt, terminate);
-        runtime.block_on(std::future::poll_fn(|waker| {
-            match interrupt.poll_recv(waker).is_ready() || terminate.poll_recv(waker).is_ready() {
-                true => Poll::Ready(()),
-                false => Poll::Pending,
-            }
-        }));
-        let _ = say.send(News::Stop);
-    });
-    Ok(())
 }
 
 fn greet(app: &mut App, server: &Server, args: &Args) -> Outcome {

@@ -1,17 +1,13 @@
 //! `komado playbook`: look at the course of a task before it is followed, and follow it.
 
-mod check;
-mod given;
 mod graph;
 mod run;
 
 use crate::app::App;
-use crate::fault::{Exit, Fault, Outcome};
+use crate::fault::{Fault, Outcome};
+use crate::paper::count;
 use clap::{Args as ClapArgs, Subcommand};
-use komado_agent::playbook::{Playbook, Problem};
-use komado_core::session::MetaConfig;
-use std::io::ErrorKind;
-use std::path::Path;
+use komado_ops::playbook::CheckPlaybooks;
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
@@ -22,7 +18,7 @@ pub(crate) struct Args {
 #[derive(Subcommand, Debug)]
 enum Verb {
     /// Say everything that is wrong with playbooks
-    Check(check::Args),
+    Check(CheckPlaybooks),
     /// Draw a playbook
     Graph(graph::Args),
     /// Follow a playbook here and now, in a new session or where one stopped
@@ -31,35 +27,21 @@ enum Verb {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     match args.verb {
-        Verb::Check(args) => check::run(app, args),
+        Verb::Check(request) => check(app, request),
         Verb::Graph(args) => graph::run(app, args),
-        Verb::Run(args) => {
-            app.claim()?;
-            run::run(app, *args)
-        }
+        Verb::Run(args) => run::run(app, *args),
     }
 }
 
-/// How deep child threads may nest in a session that says nothing of it.
-pub(crate) fn most_depth(app: &App) -> u32 {
-    app.context.config.threads(&MetaConfig::default()).max_depth
-}
-
-/// Reads one; everything that is wrong with it where child threads may be at most `most` deep.
-fn read(path: &Path, most: u32) -> Outcome<Result<Playbook, Vec<Problem>>> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        let exit = if error.kind() == ErrorKind::NotFound { Exit::NotFound } else { Exit::BadInput };
-        Fault::new(exit, format!("the playbook {name} cannot be read: {error}"))
-    })?;
-    Ok(Playbook::parse_within(&name, &text, most).map_err(komado_agent::playbook::Error::problems))
-}
-
-/// Reads one that must be right; the built-in one when none is named.
-pub(crate) fn right(path: Option<&Path>, most: u32) -> Outcome<Playbook> {
-    let Some(path) = path else { return Ok(Playbook::built_in()) };
-    read(path, most)?.map_err(|problems| {
-        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        Fault::input(lines.join("\n"))
-    })
+/// Prints what is wrong; an error when anything is.
+fn check(app: &mut App, request: CheckPlaybooks) -> Outcome {
+    let checked = app.run(request)?;
+    app.print(&checked)?;
+    let wrong = checked.items.iter().filter(|one| !one.ok).count();
+    if wrong == 0 {
+        return Ok(());
+    }
+    app.paper.flush()?;
+    let all = count(checked.items.len() as u64, "playbook");
+    Err(Fault::input(format!("{wrong} of {all} cannot be followed")))
 }

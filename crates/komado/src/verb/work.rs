@@ -3,27 +3,26 @@
 //! What the worker prints is progress, a line each; what a task says is in its session.
 
 mod apart;
-mod errand;
 mod here;
 mod job;
 mod lines;
-pub(crate) mod signals;
 mod waiting;
 
-pub(crate) use errand::source_of;
-
-use super::task::{fetch, stop};
 use crate::app::{App, hostname};
-use crate::connect::ModelArgs;
 use crate::fault::Outcome;
 use crate::paper::say;
-use crate::thrift;
+use crate::render::task::counted;
+use crate::{signals, thrift};
 use apart::Apart;
 use clap::Args as ClapArgs;
 use here::Here;
-use komado_agent::worker::{Happened, Launch, Pace, Until, Worker, orphans};
+use komado_agent::worker::{Happened, Launch, Until, Worker, orphans};
 use komado_core::session::MetaConfig;
 use komado_engine::model::{ModelChoice, SCRIPTED_TOOL_WINDOW};
+use komado_ops::Context;
+use komado_ops::choice::ModelArgs;
+use komado_ops::task::{FetchTasks, FetchedTasks, tell_tracker_stopped};
+use komado_ops::work::Runner;
 use komado_provider::Cancel;
 use komado_store::Holder;
 use lines::Lines;
@@ -54,31 +53,34 @@ pub(crate) struct Args {
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     thrift::few_arenas();
     let choice = ModelChoice { scripted_window: Some(SCRIPTED_TOOL_WINDOW), ..args.model.clone().into() };
+    let runner = Runner { context: app.context.clone(), choice, counting: thrift::unpack };
     if args.job {
-        return job::run(app, choice);
+        return job::run(&runner);
     }
     // What is wrong with the settings would cost every task a try.
-    app.models().resolve(&MetaConfig::default(), &choice)?;
-    for orphan in orphans(&app.context.engine).map_err(super::task::fault)? {
+    app.models().resolve(&MetaConfig::default(), &runner.choice)?;
+    for orphan in orphans(&app.context.engine)? {
         say(format!("komado: {} ({}): nobody works on it any more; stopped", orphan.session, orphan.key));
-        stop::tell_tracker_of(app, &orphan.key);
+        tell_tracker_stopped(&app.context, &orphan.key);
     }
     if args.once && args.fetch.is_some() {
-        fetch::all(app, None, &Cancel::default())?.tell();
+        let fetched = app.run(FetchTasks::default())?;
+        tell_new(&fetched);
+        say(format!("komado: {}", counted(&fetched)));
     }
+    let context = app.context.clone();
     let launch: Box<dyn Launch> = match args.in_process {
-        true => Box::new(Here::new(app, choice)),
-        false => Box::new(Apart::new(app)?),
+        true => Box::new(Here(runner)),
+        false => Box::new(Apart::new(runner)?),
     };
     let every = args.fetch.filter(|_| !args.once).map(Duration::from_secs);
     let cancel = Cancel::default();
     std::thread::scope(|scope| {
-        let shared = app.shared();
-        // Held to the end: whoever fetches ends when it is gone.
+        // Held to the end: the thread that fetches ends when it is gone.
         let (until_the_end, ended) = channel::<()>();
         if let Some(every) = every {
             let cancel = cancel.clone();
-            scope.spawn(move || while_working(every, || fetch_told(&shared, &cancel), &ended));
+            scope.spawn(move || while_working(every, || fetch(&context, &cancel), &ended));
         }
         let worked = take_tasks(app, &args, &*launch);
         cancel.cancel();
@@ -89,10 +91,11 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 
 fn take_tasks(app: &mut App, args: &Args, launch: &dyn Launch) -> Outcome {
     let engine = app.context.engine.clone();
-    let concurrency = args.concurrency.unwrap_or(app.context.config.agent.work.concurrency);
-    let worker = Worker::new(&engine, launch, holder(app), pace(app), concurrency);
+    let work = app.context.config.agent.work.clone();
+    let concurrency = args.concurrency.unwrap_or(work.concurrency);
+    let worker = Worker::new(&engine, launch, holder(app), work.pace, concurrency);
     let bell = worker.bell();
-    signals::each(move || bell.stop())?;
+    signals::each(signals::ALL, move || bell.stop())?;
     let until = if args.once { Until::Empty } else { Until::Told };
     let (mut taken, mut is_stopped) = (0, false);
     let mut lines = Lines::new(app);
@@ -102,9 +105,9 @@ fn take_tasks(app: &mut App, args: &Args, launch: &dyn Launch) -> Outcome {
         lines.tell(&happened);
     });
     lines.end()?;
-    worked.map_err(super::task::fault)?;
+    worked?;
     if args.once && !is_stopped {
-        waiting::tell(app, taken)?;
+        waiting::tell(&app.context, taken)?;
     }
     Ok(())
 }
@@ -119,17 +122,18 @@ fn while_working(every: Duration, act: impl Fn(), ended: &Receiver<()>) {
     }
 }
 
-fn fetch_told(app: &App, cancel: &Cancel) {
-    match fetch::all(app, None, cancel) {
-        Ok(fetched) => fetched.tell_news(),
+fn fetch(context: &Context, cancel: &Cancel) {
+    match FetchTasks::default().until(context, cancel) {
+        Ok(fetched) => tell_new(&fetched),
         Err(fault) => say(format!("komado: cannot fetch: {}", fault.message())),
     }
 }
 
-/// How jobs are taken, as the settings say.
-fn pace(app: &App) -> Pace {
-    let work = &app.context.config.agent.work;
-    Pace { tries: work.tries, hidden: work.hidden, pause: work.pause, grace: work.grace, poll: work.poll }
+/// Tells the person what is new.
+fn tell_new(fetched: &FetchedTasks) {
+    for new in &fetched.queued {
+        say(format!("komado: {} is queued as {}", new.task, new.session));
+    }
 }
 
 fn holder(app: &App) -> Holder {

@@ -12,17 +12,15 @@ use komado_core::SessionId;
 use komado_core::session::{Session, State};
 use komado_store::{Query, Queued, Stage};
 
-/// Jobs that are looked at in one go.
-const PAGE: usize = 500;
 /// Days after which an ended session should have left the queue.
 const LONG: u32 = 1;
 
 /// Adds every job that is not as it should be; only that of session `only`, when there is one.
 pub(super) fn check(context: &Context, only: Option<&SessionId>, checked: &mut Checked) -> Outcome {
-    let (mut after, long_ago) = (None, days_ago(LONG));
-    loop {
-        let page = match context.engine.store().jobs(after.as_ref(), PAGE) {
-            Ok(page) => page,
+    let long_ago = days_ago(LONG);
+    for queued in context.engine.jobs() {
+        let queued = match queued {
+            Ok(queued) => queued,
             Err(error) if error.is_away() => return Err(error.into()),
             Err(error) => {
                 checked.counts.unreadable_jobs += 1;
@@ -30,15 +28,12 @@ pub(super) fn check(context: &Context, only: Option<&SessionId>, checked: &mut C
                 return Ok(());
             }
         };
-        checked.counts.jobs += page.len() as u64;
-        for queued in page.iter().filter(|queued| only.is_none_or(|only| *only == queued.job.session)) {
-            look(context, queued, &long_ago, checked)?;
+        checked.counts.jobs += 1;
+        if only.is_none_or(|only| *only == queued.job.session) {
+            look(context, &queued, &long_ago, checked)?;
         }
-        if page.len() < PAGE {
-            return Ok(());
-        }
-        after = page.last().map(|last| last.job.session.clone());
     }
+    Ok(())
 }
 
 fn look(context: &Context, queued: &Queued, long_ago: &str, checked: &mut Checked) -> Outcome {

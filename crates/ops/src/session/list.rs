@@ -48,10 +48,7 @@ impl Operation for ListSessions {
         let limit = self.limit.unwrap_or(USUAL) as usize;
         let after: Option<(String, String)> = page::after("sessions", self.cursor.as_deref())?;
         let after = after.map(|(at, id)| Ok::<_, crate::Fault>((at, SessionId::new(id)?))).transpose()?;
-        // A caller who sees only their own is not made to wait for all others.
-        let caller = &context.caller;
-        let own = (!caller.sees_all && caller.sessions.is_empty()).then(|| caller.user.clone()).flatten();
-        let (status, user) = (self.status, self.user.or(own));
+        let (status, user) = (self.status, self.user.or(context.caller.only_user()));
         let query = Query { prefix: self.prefix, status, user, after, ..Query::default() };
         if self.newest == Some(true) {
             let newest = newest(context, query, limit, |_| true)?;

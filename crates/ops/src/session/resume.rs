@@ -5,14 +5,11 @@ use super::ending::{Entered, enter};
 use crate::address::AtSession;
 use crate::{Context, Effect, Exit, Fault, Interfaces, Operation, Outcome};
 use komado_agent::handler::{Mark, kept};
-use komado_core::session::{Session, State};
+use komado_core::session::State;
 use komado_core::{SessionId, ThreadId};
 use komado_store::Mode;
 use schemars::JsonSchema;
 use serde::Deserialize;
-
-/// Jobs of the queue that are looked at in one go.
-const PAGE: usize = 500;
 
 /// Let a session go on, also one that has ended.
 #[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
@@ -41,36 +38,16 @@ impl Operation for Resume {
 /// going on.
 fn check_by_hand(context: &Context, id: &SessionId) -> Outcome {
     let row = context.engine.session(id)?;
-    if !is_task(&row) || row.status == State::Completed {
+    if !row.meta.task_key.is_task() || row.status == State::Completed {
         return Ok(());
     }
     let verb = if row.status.is_ended() { "retry" } else { "resume" };
-    match is_queued(context, id)? || is_noted(context, id)? {
+    match context.engine.is_queued(id)? || is_noted(context, id)? {
         true => Err(Fault::new(
             Exit::Refused,
             format!("task {id} goes on in the queue: `komado task {verb} {id}`"),
         )),
         false => Ok(()),
-    }
-}
-
-fn is_task(row: &Session) -> bool {
-    let key = &row.meta.task_key;
-    key.task_source != "local" || key.task_type == "task"
-}
-
-/// True when a job of this session waits, runs or lies aside.
-fn is_queued(context: &Context, id: &SessionId) -> Outcome<bool> {
-    let mut after: Option<SessionId> = None;
-    loop {
-        let page = context.engine.store().jobs(after.as_ref(), PAGE)?;
-        if page.iter().any(|queued| queued.job.session == *id) {
-            return Ok(true);
-        }
-        if page.len() < PAGE {
-            return Ok(false);
-        }
-        after = page.last().map(|last| last.job.session.clone());
     }
 }
 

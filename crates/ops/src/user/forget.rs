@@ -9,7 +9,7 @@ use super::{check, no_user};
 use crate::key::file::{self, Keys};
 use crate::{Context, Effect, Exit, Fault, Interfaces, Operation, Outcome, Route, private};
 use komado_core::SessionId;
-use komado_store::Stage;
+use komado_store::{Queued, Stage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -126,12 +126,16 @@ impl ForgetUser {
             }
             Ok(())
         })?;
-        context.engine.each_job_of(&self.user, |queued| {
-            found.jobs += 1;
-            if let Stage::Held(holder) = &queued.stage {
-                live(&queued.job.session, holder.to_string());
+        for queued in context.engine.jobs() {
+            let Queued { job, stage, .. } = queued?;
+            if job.user.as_ref() != Some(&self.user) {
+                continue;
             }
-        })?;
+            found.jobs += 1;
+            if let Stage::Held(holder) = stage {
+                live(&job.session, holder.to_string());
+            }
+        }
         match found.would_erase == 0 && found.jobs == 0 {
             true => Err(no_user(&self.user)),
             false => Ok(found),

@@ -37,6 +37,7 @@ const GROUPS: [(&str, &str); 10] = [
     ("view", "What the model sees, and what changes that"),
     ("outputs", "What was too long to be shown"),
     ("recall", "Find again what was said"),
+    ("tasks", "What waits in the queue, what is worked on, and what became of it"),
     ("report", "What happened in many sessions"),
     ("events", "What happens, as it happens"),
     ("models", "What is known about models"),

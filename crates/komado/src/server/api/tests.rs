@@ -5,6 +5,7 @@ mod callers;
 mod events;
 mod forms;
 mod report;
+mod tasks;
 mod verbs;
 
 use super::super::access::Access;

@@ -69,6 +69,7 @@ mod tests {
     use super::super::{prompt, resource};
     use super::*;
     use crate::app::{App, Options};
+    use komado_ops::task::AddTask;
     use komado_ops::{Caller, Naming};
     use serde_json::json;
     use std::collections::{BTreeSet, HashSet};
@@ -97,7 +98,7 @@ mod tests {
         let reads = tools.iter().filter(|tool| hints(tool).read_only_hint == Some(true));
         let reads: BTreeSet<&str> = reads.map(|tool| tool.name.as_ref()).collect();
         let outputs = ["tool_output_cache", "tool_output_cache_grep", "tool_output_cache_line"];
-        let others = ["recall", "context", "log", "show", "sessions", "threads"];
+        let others = ["recall", "context", "log", "show", "sessions", "threads", "task", "tasks"];
         assert_eq!(reads, outputs.into_iter().chain(others).collect());
         assert!(tools.iter().all(|tool| hints(tool).open_world_hint == Some(false)));
     }
@@ -129,7 +130,8 @@ mod tests {
             };
             assert!(!text.contains("合言葉"), "{}: {text}", tool.name);
             match tool.name.as_ref() {
-                "new" | "sessions" => assert!(!text.contains(&hers), "{}: {text}", tool.name),
+                "task" => assert!(said.is_err() && text.contains("there is no task"), "{text}"),
+                "new" | "sessions" | "tasks" => assert!(!text.contains(&hers), "{}: {text}", tool.name),
                 _ => assert!(said.is_err() && text.contains("there is no session"), "{}: {text}", tool.name),
             }
         }
@@ -153,6 +155,33 @@ mod tests {
         let given = json!({ "session": hers }).as_object().unwrap().clone();
         assert!(prompt::say(&bob, "resume", &given).is_err());
         assert!(prompt::say(&ann, "resume", &given).unwrap().contains("合言葉"));
+    }
+
+    #[test]
+    fn tasks_are_read_by_those_who_see_their_sessions_and_no_tool_changes_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let app = app(dir.path());
+        let of = |user: &str| {
+            let caller = Caller { key: Some(user.into()), user: Some(user.into()), ..Caller::default() };
+            app.context.of(caller, Naming::Prefix { default: None })
+        };
+        let add =
+            AddTask {
+                text: "the secret is 合言葉".into(), user: Some("ann".into()), ..AddTask::default()
+            };
+        let hers = app.context.run(add).unwrap().session;
+        let run = |context: &Context, name: &str, given: Value| {
+            call(find(name).unwrap(), given.as_object().unwrap().clone(), context)
+        };
+        let listed = run(&of("ann"), "tasks", json!({})).unwrap();
+        assert!(listed.text.starts_with(&format!("{hers} queued")), "{}", listed.text);
+        let shown = run(&of("ann"), "task", json!({ "task": hers[..8] })).unwrap().value;
+        assert_eq!((&shown["state"], &shown["text"]), (&json!("queued"), &json!("the secret is 合言葉")));
+        assert_eq!(shown.get("folder"), None, "where things lie is told to no key");
+        assert_eq!(run(&of("bob"), "tasks", json!({ "all": true })).unwrap().text, "no tasks");
+        let why = run(&of("bob"), "task", json!({ "task": hers })).unwrap_err();
+        assert!(why.message().contains("there is no task"), "{}", why.message());
+        assert!(["task_add", "task_stop", "task_retry"].iter().all(|name| find(name).is_none()));
     }
 
     fn app(base: &std::path::Path) -> App {

@@ -1,9 +1,9 @@
 //! What is heard while a question is answered: the model's words for standard output, the rest for the person.
 
-use super::interrupt::{Interrupt, Watch};
 use crate::fault::{Fault, Outcome};
 use crate::paper::{Ink, Paper, number, say};
 use crate::render::window::{edit_line, slices_line};
+use crate::signals::{Interrupt, Watch};
 use komado_core::notation::shown;
 use komado_engine::engine::Found;
 use komado_engine::fit::Fitted;

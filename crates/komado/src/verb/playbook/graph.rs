@@ -1,15 +1,12 @@
 //! `komado playbook graph`: a playbook as lines for a terminal, or as a picture.
 
-use super::right;
 use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
-use crate::paper::say;
+use crate::paper::{say, text_of};
 use clap::Args as ClapArgs;
-use serde_json::json;
+use komado_ops::playbook::GraphPlaybook;
+use serde::Serialize;
 use std::path::PathBuf;
-
-/// Columns of a drawing.
-const COLUMNS: usize = 80;
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
@@ -20,6 +17,13 @@ pub(crate) struct Args {
     svg: Option<PathBuf>,
 }
 
+/// A picture that was written.
+#[derive(Serialize)]
+struct Picture {
+    name: String,
+    svg: String,
+}
+
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let is_printed = args.svg.as_ref().is_some_and(|path| path.as_os_str() == "-");
     if is_printed && app.paper.json {
@@ -27,21 +31,16 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
             "--json and --svg - both want standard output: write the picture to a file, or leave --json out",
         ));
     }
-    let playbook = right(args.file.as_deref(), u32::MAX)?;
-    match args.svg {
-        Some(_) if is_printed => app.paper.line(playbook.svg().trim_end()),
-        Some(path) => {
-            std::fs::write(&path, playbook.svg())
-                .map_err(|why| Fault::new(Exit::Failed, format!("{}: {why}", path.display())))?;
-            if app.paper.json {
-                return app.paper.json(&json!({ "name": playbook.name, "svg": path.display().to_string() }));
-            }
-            say(format!("written: {}", path.display()));
-            Ok(())
-        }
-        None if app.paper.json => app.paper.json(
-            &json!({ "name": playbook.name, "nodes": playbook.len(), "text": playbook.drawn(COLUMNS) }),
-        ),
-        None => app.paper.line(playbook.drawn(COLUMNS)),
+    let drawn = app.run(GraphPlaybook { file: args.file })?;
+    let Some(path) = args.svg else { return app.print(&drawn) };
+    if is_printed {
+        return app.paper.line(drawn.svg.trim_end());
     }
+    let svg = text_of(&path);
+    std::fs::write(&path, drawn.svg).map_err(|why| Fault::new(Exit::Failed, format!("{svg}: {why}")))?;
+    if app.paper.json {
+        return app.paper.json(&Picture { name: drawn.name, svg });
+    }
+    say(format!("written: {svg}"));
+    Ok(())
 }

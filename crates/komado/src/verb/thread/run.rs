@@ -2,15 +2,15 @@
 
 use super::start::ToolsFile;
 use crate::app::App;
-use crate::connect::ModelArgs;
 use crate::fault::{Fault, Outcome};
 use crate::paper::say;
+use crate::signals::Interrupt;
 use crate::verb::append::read_stdin;
 use crate::verb::chat::answer::{Answer, Stoppable};
-use crate::verb::chat::interrupt::Interrupt;
 use clap::Args as ClapArgs;
 use komado_ops::address::AtThread;
 use komado_ops::change;
+use komado_ops::choice::ModelArgs;
 use komado_ops::thread::{ChildOptions, RunThread};
 
 #[derive(ClapArgs, Debug)]

@@ -1,25 +1,22 @@
 //! Each task in a process of its own. When all of them died, this one tells so: it does nothing of what they died of.
 
-use super::errand;
-use crate::app::App;
 use crate::fault::Outcome;
 use komado_agent::progress::Progress;
 use komado_agent::worker::{Exit, Launch, Leash, Process};
+use komado_ops::work::Runner;
 use komado_store::Taken;
 use std::ffi::OsString;
-use std::sync::Arc;
 
 pub(super) struct Apart {
-    app: Arc<App>,
+    runner: Runner,
     process: Process,
 }
 
 impl Apart {
     /// This program once more, with the same words: settings and wishes are those of the worker.
-    pub(super) fn new(app: &App) -> Outcome<Self> {
+    pub(super) fn new(runner: Runner) -> Outcome<Self> {
         let args = std::env::args_os().skip(1).chain([OsString::from("--job")]).collect();
-        let process = Process { program: std::env::current_exe()?, args };
-        Ok(Self { app: app.shared(), process })
+        Ok(Self { runner, process: Process { program: std::env::current_exe()?, args } })
     }
 }
 
@@ -29,6 +26,6 @@ impl Launch for Apart {
     }
 
     fn give_up(&self, taken: &Taken, why: &str, tell: &(dyn Fn(Progress) + Sync)) {
-        errand::give_up(&self.app, taken, why, tell);
+        self.runner.give_up(taken, why, tell);
     }
 }

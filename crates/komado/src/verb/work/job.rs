@@ -3,14 +3,13 @@
 //! The end of the input means that the worker is gone or wants the task to rest; so does a signal. A second signal ends
 //! what is under way at once.
 
-use super::{errand, signals};
-use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
 use crate::server::log::{self, Lines};
+use crate::signals;
 use komado_agent::handler::Orders;
 use komado_agent::progress::{Order, Progress};
 use komado_agent::worker::read_taken;
-use komado_engine::model::ModelChoice;
+use komado_ops::work::Runner;
 use std::io::{BufRead, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +21,7 @@ const STUCK: Duration = Duration::from_secs(30);
 /// The variable that says how much is logged.
 const LOG: &str = "KOMADO_LOG";
 
-pub(super) fn run(app: &App, choice: ModelChoice) -> Outcome {
+pub(super) fn run(runner: &Runner) -> Outcome {
     let level = std::env::var(LOG).unwrap_or_else(|_| "warn,rmcp=off".to_owned());
     log::begin(Some(&level), Lines::Text, None)?;
     let mut line = String::new();
@@ -30,11 +29,11 @@ pub(super) fn run(app: &App, choice: ModelChoice) -> Outcome {
     let taken = read_taken(&line).map_err(|why| {
         Fault::input(format!("standard input holds no job ({why}); `komado work` starts this, not you"))
     })?;
-    let orders = Arc::new(Orders::new(app.context.config.agent.work.grace));
+    let orders = Arc::new(runner.orders());
     leave_at_the_end_of_input(&orders)?;
     leave_on_signals(&orders)?;
     end_when_stuck(&orders)?;
-    errand::run(app, &choice, &taken, &orders, &print)
+    runner.run(&taken, &orders, &print)
 }
 
 /// A worker that is gone hears nothing; the task goes on to where it can rest.
@@ -73,7 +72,7 @@ fn end_when_stuck(orders: &Arc<Orders>) -> Outcome {
 
 fn leave_on_signals(orders: &Arc<Orders>) -> Outcome {
     let orders = Arc::clone(orders);
-    signals::each(move || match orders.now() {
+    signals::each(signals::ALL, move || match orders.now() {
         None => orders.give(Order::Leave("its process was asked to end".into())),
         Some(_) => orders.hurry(),
     })

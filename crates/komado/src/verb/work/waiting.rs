@@ -1,11 +1,9 @@
 //! What a worker leaves that ends when nothing can be taken now: a queue that is not empty is no queue that is done.
 
-use super::pace;
-use crate::app::App;
 use crate::fault::Outcome;
 use crate::paper::{count, say};
-use crate::verb::task::each_job;
 use komado_agent::worker::Pace;
+use komado_ops::Context;
 use komado_store::{Queued, Stage};
 use std::time::Duration;
 
@@ -28,14 +26,13 @@ struct Left {
 
 /// Tells the person why it ends: what still waits and for what, or that there was nothing to do. Nothing where all that
 /// was there was `taken`.
-pub(super) fn tell(app: &App, taken: u64) -> Outcome {
-    let pace = pace(app);
+pub(super) fn tell(context: &Context, taken: u64) -> Outcome {
+    let pace = &context.config.agent.work.pace;
     let mut left = Left::default();
-    each_job(app, |queued| {
-        left.add(&queued, &pace);
-        Ok(true)
-    })?;
-    left.words(&pace, taken).iter().for_each(|words| say(format!("komado: {words}")));
+    for queued in context.engine.jobs() {
+        left.add(&queued?, pace);
+    }
+    left.words(pace, taken).iter().for_each(|words| say(format!("komado: {words}")));
     Ok(())
 }
 

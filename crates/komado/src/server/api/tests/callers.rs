@@ -22,6 +22,10 @@ fn elsewhere(method: &str, path: &str) -> Option<(&'static str, Option<Value>, &
         ("get", "/api/v1/lessons") => ("?session=of-ann", None, &[404]),
         ("get", "/api/v1/events") => ("", None, &[200]),
         ("post", "/api/v1/import") => ("", None, &[403]),
+        ("get", "/api/v1/tasks") => ("?all=true", None, &[200]),
+        ("get", "/api/v1/tasks/{task}") => ("", None, &[404]),
+        ("post", "/api/v1/tasks") => ("", Some(json!({ "text": "x" })), &[403]),
+        ("post", path) if path.starts_with("/api/v1/tasks/{task}/") => ("", None, &[403]),
         ("get", "/api/v1/users") => ("", None, &[200]),
         ("get", "/api/v1/users/{user}" | "/api/v1/users/{user}/messages") => ("", None, &[404]),
         ("delete", "/api/v1/users/{user}") => ("", None, &[404]),
@@ -98,6 +102,7 @@ async fn no_route_shows_a_session_to_another_key() {
                 panic!("no one asks {name} yet")
             };
             let short = format!("{}{query}", path.replacen("/api/v1", "", 1).replace("{user}", "ann"));
+            let short = short.replace("{task}", HERS);
             let told = match path.ends_with("/import") {
                 true => import(&place, &bob, &export.bytes).await,
                 false => place.with(&method.to_uppercase(), &short, &his, body.as_ref()).await,

@@ -1,13 +1,11 @@
 //! What a run is given: variables, and the folder that the tools work in.
 //!
-//! It is noted in the root's journal with the first words. Whoever goes on after a crash reads it there: the rest of the
-//! work must not be done in another folder, or with other words, because somebody did not say everything once more.
+//! It is noted in the root's journal with the first words. A run that goes on after a crash reads it there: the rest of the
+//! work must not be done in another folder, or with other words, because not everything was said once more.
 
-use crate::app::App;
-use crate::fault::{Fault, Outcome};
-use crate::paper::say;
+use crate::address::Target;
+use crate::{Context, Fault, Outcome};
 use komado_agent::playbook::RESULTS;
-use komado_core::Address;
 use komado_core::raw::Raw;
 use komado_engine::Thread;
 use komado_store::Mode;
@@ -37,20 +35,26 @@ enum Noted {
 }
 
 impl Given {
-    /// As the command line says.
-    pub(super) fn new(vars: &[String], folder: Option<&Path>) -> Outcome<Self> {
+    /// As a request says.
+    pub(super) fn new(vars: Map<String, Value>, folder: Option<&Path>) -> Outcome<Self> {
         if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
             return Err(Fault::input(format!("--folder {}: there is no such folder", folder.display())));
         }
-        let given = Self { vars: variables(vars)?, folder: folder.map(std::path::absolute).transpose()? };
+        if let Some(name) = vars.keys().find(|name| RESULTS.contains(&name.as_str())) {
+            let taken = RESULTS.join(", ");
+            return Err(Fault::usage(format!(
+                "--var {name}: the run sets {taken} itself, and would never read a value that is given; choose another name"
+            )));
+        }
+        let given = Self { vars, folder: folder.map(std::path::absolute).transpose()? };
         // What cannot be noted is refused before anything is made for it.
         given.note()?;
         Ok(given)
     }
 
     /// What a session notes; `None` when no playbook began in it.
-    pub(super) fn of_session(app: &App, address: &Address) -> Outcome<Option<Self>> {
-        Self::of(&app.context.open(&app.find_now(address)?, Mode::Read)?)
+    pub(super) fn of_session(context: &Context, at: Target) -> Outcome<Option<Self>> {
+        Self::of(&context.open(&context.find_now(at)?, Mode::Read)?)
     }
 
     /// What a root thread notes.
@@ -85,7 +89,7 @@ impl Given {
 
     /// The folder to work in after what was given `before`; `None` for one of the session's own. Another one than before
     /// is told, since files that were made are not there.
-    pub(super) fn folder(&self, before: Option<&Self>) -> Outcome<Option<PathBuf>> {
+    pub(super) fn folder(&self, context: &Context, before: Option<&Self>) -> Outcome<Option<PathBuf>> {
         let Some(before) = before else { return Ok(self.folder.clone()) };
         match (&self.folder, &before.folder) {
             (None, Some(old)) if !old.is_dir() => Err(Fault::input(format!(
@@ -98,7 +102,7 @@ impl Given {
             (Some(new), old) => {
                 let old = old.as_ref().map(|old| format!(", no longer in {}", old.display()));
                 let old = old.unwrap_or_default();
-                say(format!("komado: from here on the playbook works in {}{old}", new.display()));
+                context.note(format!("from here on the playbook works in {}{old}", new.display()));
                 Ok(Some(new.clone()))
             }
         }
@@ -107,28 +111,6 @@ impl Given {
 
 fn is_same(one: &Path, other: &Path) -> bool {
     one == other || one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
-}
-
-/// The variables of the command line.
-fn variables(given: &[String]) -> Outcome<Map<String, Value>> {
-    let mut vars = Map::new();
-    for pair in given {
-        let is_name =
-            |name: &str| !name.is_empty() && !name.contains(|c: char| c == '.' || c.is_whitespace());
-        let Some((name, value)) = pair.split_once('=').filter(|(name, _)| is_name(name)) else {
-            let why = "a name has no dots and no spaces; an object is given as JSON";
-            return Err(Fault::usage(format!("--var takes NAME=VALUE, not {pair:?}: {why}")));
-        };
-        if RESULTS.contains(&name) {
-            let taken = RESULTS.join(", ");
-            return Err(Fault::usage(format!(
-                "--var {name}: the run sets {taken} itself, and would never read a value that is given; choose another name"
-            )));
-        }
-        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
-        vars.insert(name.to_owned(), value);
-    }
-    Ok(vars)
 }
 
 #[cfg(test)]

@@ -1,11 +1,7 @@
-//! What work in a folder is done with: the tools and the rules. A task and a playbook that somebody runs have the same.
+//! What work in a folder is done with: the tools and the rules. A task and a playbook that is run by hand have the same.
 
-pub(crate) mod folder;
-
-use crate::app::App;
-use crate::fault::{Fault, Outcome};
-use crate::verb::confine;
-use crate::verb::task::fault;
+use super::folder;
+use crate::{Context, Fault, Outcome};
 use komado_agent::builtin::{Builtin, Workshop, beginning};
 use komado_agent::handler::Brief;
 use komado_agent::mcp::{How, Server, Servers};
@@ -13,6 +9,7 @@ use komado_agent::sandbox::Confinement;
 use komado_agent::tools::Toolbox;
 use komado_config::regular;
 use komado_provider::Cancel;
+use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
 
@@ -22,13 +19,13 @@ const RULES: &str = "AGENTS.md";
 const MOST_RULES: u64 = 1 << 20;
 
 /// The tools of the settings in a folder: the built-in ones, and those of the MCP servers.
-pub(crate) fn tools(app: &App, folder: &Path, cancel: &Cancel) -> Outcome<Toolbox> {
-    let wishes = &app.config.agent.tools;
+pub fn tools(context: &Context, folder: &Path, cancel: &Cancel) -> Outcome<Toolbox> {
+    let wishes = &context.config.agent.tools;
     // A command starts in its folder: from there, a path that is not absolute would be another one.
-    let sessions = std::path::absolute(&app.config.base_dir)?;
-    folder::check_named(app, folder)?;
+    let sessions = std::path::absolute(&context.config.base_dir)?;
+    folder::check_named(context, folder)?;
     let confinement = Confinement {
-        launcher: confine::launcher()?,
+        launcher: launcher()?,
         sandbox: wishes.sandbox,
         network: wishes.network.clone(),
         limits: wishes.limits,
@@ -42,11 +39,16 @@ pub(crate) fn tools(app: &App, folder: &Path, cancel: &Cancel) -> Outcome<Toolbo
         most_output: wishes.most_output,
         confinement: confinement.clone(),
     };
-    let builtin = Builtin::new(workshop).map_err(|why| fault(why.into()))?;
+    let builtin = Builtin::new(workshop).map_err(komado_agent::Error::from)?;
     let servers: Vec<Server> =
-        app.config.agent.servers.iter().map(|server| at_work(server, folder, &confinement)).collect();
-    let servers = Servers::open(&servers, cancel).map_err(|why| fault(why.into()))?;
+        context.config.agent.servers.iter().map(|server| at_work(server, folder, &confinement)).collect();
+    let servers = Servers::open(&servers, cancel).map_err(komado_agent::Error::from)?;
     Ok(Toolbox::default().with(builtin).with(servers))
+}
+
+/// What starts this program again so that it confines a command: its verb `confine`.
+pub fn launcher() -> std::io::Result<Vec<OsString>> {
+    Ok(vec![std::env::current_exe()?.into(), "confine".into()])
 }
 
 /// A server that works with a task: in its folder, and confined by the same program as commands.
@@ -61,8 +63,8 @@ fn at_work(server: &Server, folder: &Path, of_commands: &Confinement) -> Server 
 }
 
 /// What stands before the conversation: the words of the settings, and the rules of the folder.
-pub(crate) fn brief(app: &App, folder: &Path) -> Outcome<Brief> {
-    let wishes = &app.config.agent;
+pub fn brief(context: &Context, folder: &Path) -> Outcome<Brief> {
+    let wishes = &context.config.agent;
     let rules = match &wishes.rules_file {
         Some(path) => Some((path.display().to_string(), read(path, MOST_RULES).map_err(rules_file)?)),
         // The folder's own file is a stranger's: one that leads elsewhere, or is no file, is not read.

@@ -1,0 +1,174 @@
+//! Tasks: those that were queued, listed, shown and changed.
+
+use super::{Render, each};
+use crate::fault::Outcome;
+use crate::paper::{Paper, count, number, say};
+use crate::table::table;
+use komado_core::notation::{tamed, width};
+use komado_ops::task::{
+    AddedTasks, FetchedTasks, QueuedTask, TaskChanged, TaskDetails, TaskRow, TaskState, Tasks,
+};
+
+/// Columns of a key that are shown, its end.
+const KEY: usize = 24;
+/// Columns that a title has at least.
+const TITLE: usize = 8;
+
+impl Render for QueuedTask {
+    fn text(&self, paper: &mut Paper) -> Outcome {
+        paper.line(&self.session)?;
+        say(format!("undo: {}", self.undo));
+        Ok(())
+    }
+}
+
+impl Render for AddedTasks {
+    fn text(&self, paper: &mut Paper) -> Outcome {
+        self.items.iter().try_for_each(|task| task.text(paper))
+    }
+
+    fn json(&self, paper: &mut Paper) -> Outcome {
+        each(paper, &self.items)
+    }
+}
+
+impl Render for FetchedTasks {
+    fn text(&self, paper: &mut Paper) -> Outcome {
+        for new in &self.queued {
+            paper.line(format!("{} {}", new.session, new.task))?;
+        }
+        say(counted(self));
+        Ok(())
+    }
+}
+
+/// How much was fetched.
+pub(crate) fn counted(fetched: &FetchedTasks) -> String {
+    format!("{} new, {} known", fetched.queued.len(), fetched.known)
+}
+
+impl Render for TaskChanged {
+    fn text(&self, paper: &mut Paper) -> Outcome {
+        paper.line(format!("{} {}", self.session, self.what))?;
+        self.undo.iter().for_each(|undo| say(format!("undo: {undo}")));
+        Ok(())
+    }
+}
+
+impl Render for Tasks {
+    fn text(&self, paper: &mut Paper) -> Outcome {
+        let tasks = &self.page.items;
+        if tasks.is_empty() {
+            return paper.line(if self.all { "no tasks" } else { "no tasks; --all lists those that ended" });
+        }
+        let heading = ["task", "state", "turns", "tokens", "key"];
+        let mut rows = vec![heading.map(str::to_owned).to_vec()];
+        rows.extend(tasks.iter().map(cells));
+        let taken = table(&rows, &[2, 3]).iter().map(|line| width(line)).max().unwrap_or(0) + 2;
+        let room = paper.width.saturating_sub(taken).max(TITLE);
+        let titles = tasks.iter().map(|task| head(task.title.as_deref().unwrap_or_default(), room));
+        for (row, title) in rows.iter_mut().zip(std::iter::once("title".to_owned()).chain(titles)) {
+            row.push(title);
+        }
+        table(&rows, &[2, 3]).into_iter().try_for_each(|line| paper.fit(&line))
+    }
+
+    fn json(&self, paper: &mut Paper) -> Outcome {
+        each(paper, &self.page.items)
+    }
+}
+
+fn cells(task: &TaskRow) -> Vec<String> {
+    // A key that is the session's own name says nothing.
+    let key = if task.task.ends_with(&task.session) { "local" } else { &task.task };
+    vec![
+        task.session.chars().take(8).collect(),
+        state(task),
+        number(task.turns),
+        number(task.tokens),
+        tail(key, KEY),
+    ]
+}
+
+/// The state, and which try it is where there was more than one.
+fn state(task: &TaskRow) -> String {
+    match task.tries.filter(|tries| *tries > 1 && task.state != TaskState::Paused) {
+        Some(tries) => format!("{} {tries}", task.state.name()),
+        None => task.state.name().to_owned(),
+    }
+}
+
+/// The beginning of a text, so much as fits into these columns.
+fn head(text: &str, columns: usize) -> String {
+    let text = tamed(text);
+    if width(&text) <= columns {
+        return text;
+    }
+    let cut: String = fitting(text.chars(), columns - 1).collect();
+    cut + "…"
+}
+
+/// The end of a text: of two issues of the same place it is what tells them apart.
+fn tail(text: &str, columns: usize) -> String {
+    let text = tamed(text);
+    if width(&text) <= columns {
+        return text;
+    }
+    let mut cut: Vec<char> = fitting(text.chars().rev(), columns - 1).collect();
+    cut.push('…');
+    cut.into_iter().rev().collect()
+}
+
+fn fitting(chars: impl Iterator<Item = char>, columns: usize) -> impl Iterator<Item = char> {
+    let mut taken = 0;
+    chars.take_while(move |c| {
+        taken += width(c.encode_utf8(&mut [0; 4]));
+        taken <= columns
+    })
+}
+
+impl Render for TaskDetails {
+    fn text(&self, paper: &mut Paper) -> Outcome {
+        for (name, value) in lines(self) {
+            paper.line(format!("{name:<9} {}", tamed(&value)))?;
+        }
+        if let Some(paths) = &self.paths {
+            let paths = [("folder", &paths.folder), ("playbook", &paths.playbook), ("files", &paths.files)];
+            for (name, path) in paths.into_iter().filter_map(|(name, path)| Some((name, path.as_ref()?))) {
+                paper.line(format!("{name:<9} {path}"))?;
+            }
+        }
+        let journal = &self.journal;
+        for (heading, words) in
+            [("task", &self.text), ("result", &journal.result), ("last words", &journal.last_words)]
+        {
+            if let Some(words) = words.as_deref().filter(|words| !words.trim().is_empty()) {
+                paper.line(format!("\n{heading}:\n{}", words.trim()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn lines(task: &TaskDetails) -> Vec<(&'static str, String)> {
+    let (row, journal) = (&task.row, &task.journal);
+    let mut lines = vec![("session", row.session.clone()), ("key", row.task.clone())];
+    let mut add = |name, value: Option<String>| lines.extend(value.map(|value| (name, value)));
+    add("title", row.title.clone());
+    add("url", row.url.clone());
+    add("state", Some(row.state.name().to_owned()));
+    // What its result says, too, is said there.
+    let is_said = |why: &String| journal.result.as_deref().is_some_and(|result| result.contains(why.trim()));
+    add("why", row.why.clone().filter(|why| !is_said(why)));
+    add("tries", row.tries.map(|tries| tries.to_string()));
+    add("worker", row.worker.clone());
+    add("node", journal.node.clone());
+    if task.has_session {
+        let took = [(row.turns, "turn"), (row.tool_calls, "tool call"), (row.tokens, "token")];
+        add("took", Some(took.map(|(n, one)| count(n, one)).join(", ")));
+        add("threads", Some(journal.threads.to_string()));
+        add("started", row.started_at.clone());
+        add("ended", row.completed_at.clone());
+    }
+    lines
+}

@@ -1,0 +1,226 @@
+//! Follow a playbook in this process, with the model of the settings.
+//!
+//! What it does is journaled like everything else: interrupted by a signal or by a power cut, a second run with its session
+//! goes on where it stopped. What was given is noted with the first words, so that going on needs none of it again. The model
+//! has what it has in a task: the built-in tools in a folder, those of the MCP servers, those that lead back to what left its
+//! view, and the rules of the folder. The session ends with the playbook.
+
+use super::given::Given;
+use super::{most_depth, right};
+use crate::address::Target;
+use crate::ask::{Beginning, Conversation, Silent};
+use crate::choice::ModelArgs;
+use crate::work::{brief, folder, mind, tools};
+use crate::{Context, Effect, Exit, Fault, Interfaces, Offer, Operation, Outcome};
+use komado_agent::Error;
+use komado_agent::handler::{self, Brief};
+use komado_agent::playbook::{self, Audience, Ended, Playbook, Solo};
+use komado_agent::progress::Order;
+use komado_agent::tools::{Answer, Toolbox};
+use komado_core::journal::Setup;
+use komado_core::message::{Call, Message};
+use komado_core::notation::grouped;
+use komado_core::{Role, ThreadId};
+use komado_engine::Error as EngineError;
+use komado_engine::engine::Found;
+use komado_engine::model::{ModelChoice, SCRIPTED_TOOL_WINDOW};
+use komado_engine::turn::News;
+use komado_engine::window::{Told, Window};
+use komado_provider::Cancel;
+use komado_store::Mode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+
+/// Follow a playbook here and now, in a new session or where one stopped.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+pub struct RunPlaybook {
+    /// The playbook
+    pub file: PathBuf,
+    /// What is said first; a session that goes on needs nothing
+    #[serde(default)]
+    pub text: String,
+    /// Variables
+    #[serde(default)]
+    pub vars: Map<String, Value>,
+    /// The session to go on with; a new one when left out
+    pub session: Option<String>,
+    /// The folder that the tools work in; when left out the one it began in, or one of the session's own
+    pub folder: Option<PathBuf>,
+    /// The system prompt of a new session; the one for tasks when left out
+    pub system: Option<String>,
+    /// Leave the session running when the playbook has ended
+    #[serde(default)]
+    pub keep_open: bool,
+    /// The model that is asked
+    #[serde(skip)]
+    pub model: ModelArgs,
+}
+
+/// A playbook that came to its end.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct RanPlaybook {
+    /// The session it ran in.
+    pub session: String,
+    /// The node where it ended.
+    pub node: String,
+    /// How: `completed` or `failed`.
+    pub status: &'static str,
+    /// What it says came of it.
+    pub result: String,
+    /// The variables at the end.
+    pub vars: Map<String, Value>,
+}
+
+/// Hears what happens while a playbook is followed, and may stop it.
+pub trait Follower: Audience {
+    /// The session is known; it was made for this when `is_new`.
+    fn begun(&mut self, found: &Found, is_new: bool);
+
+    /// What stops it.
+    fn cancel(&mut self) -> Cancel;
+}
+
+impl Audience for Silent {
+    fn node(&mut self, _: &str, _: Option<&str>, _: &ThreadId) {}
+
+    fn news(&mut self, _: News<'_>) {}
+
+    fn tool(&mut self, _: &Call, _: &Answer) {}
+}
+
+impl Follower for Silent {
+    fn begun(&mut self, _: &Found, _: bool) {}
+
+    fn cancel(&mut self) -> Cancel {
+        Cancel::default()
+    }
+}
+
+impl Operation for RunPlaybook {
+    const NAME: &'static str = "playbook_run";
+    const TITLE: &'static str = "Follow a playbook";
+    const EFFECT: Effect = Effect::Add;
+    const INTERFACES: Interfaces = Interfaces {
+        cli: Offer::As("playbook run"),
+        http: Offer::Not(
+            "it runs commands on this machine until it ends; a task does the same through the queue",
+        ),
+        mcp: Offer::Not("it runs commands on this machine, which is for people to start"),
+    };
+    type Output = RanPlaybook;
+
+    fn run(self, context: &Context) -> Outcome<RanPlaybook> {
+        self.hear(context, &mut Silent)
+    }
+}
+
+impl RunPlaybook {
+    /// Does it, while `follower` hears what happens.
+    pub fn hear(self, context: &Context, follower: &mut dyn Follower) -> Outcome<RanPlaybook> {
+        context.claim()?;
+        // A session that is there has a say in how deep its threads may nest: it is asked when the course begins.
+        let most = if self.session.is_none() { most_depth(context) } else { u32::MAX };
+        let playbook = right(Some(&self.file), most)?;
+        let given = Given::new(self.vars, self.folder.as_deref())?;
+        let at = self.session.map(|session| Target { session: Some(session), ..Target::default() });
+        let before = at.clone().map(|at| Given::of_session(context, at)).transpose()?.flatten();
+        let cancel = follower.cancel();
+        // A folder that is refused is no reason to make a session.
+        let in_folder = |folder: PathBuf| tools(context, &folder, &cancel).map(|tools| (folder, tools));
+        let named = given.folder(context, before.as_ref())?.map(in_folder).transpose()?;
+        let choice = ModelChoice { scripted_window: Some(SCRIPTED_TOOL_WINDOW), ..self.model.into() };
+        let is_new = at.is_none();
+        let talk = Conversation::open(context, at, choice, Beginning::default())?;
+        follower.begun(&talk.found, is_new);
+        let (folder, mut tools) = match named {
+            Some(named) => named,
+            None => in_folder(folder::own(context, &talk.found.session, |_| Ok(()))?)?,
+        };
+        let brief = brief(context, &folder)?;
+        let brief = Brief { system: self.system.or(brief.system), ..brief };
+        let vars = begin(context, &talk, &handler::setup(&brief, &tools), &self.text, given)?;
+        let ended =
+            follow(context, &talk, &playbook, &vars, &mut tools, &cancel, follower).map_err(|fault| {
+                let (file, name) = (self.file.display(), talk.name());
+                fault.and(format!("`komado playbook run {file} --session {name}` goes on"))
+            })?;
+        let session = &talk.found.session;
+        match ended.is_good {
+            _ if self.keep_open => {}
+            true => drop(context.engine.complete(session, Some(ended.result.clone()))?),
+            false => drop(context.engine.fail(session, &ended.result)?),
+        }
+        Ok(RanPlaybook {
+            session: session.to_string(),
+            status: if ended.is_good { "completed" } else { "failed" },
+            node: ended.node,
+            result: ended.result,
+            vars: ended.vars,
+        })
+    }
+}
+
+/// Says the first words and notes what was given, in one write, unless that was done; gives all variables, also those that
+/// were given to the process that began.
+fn begin(
+    context: &Context,
+    talk: &Conversation,
+    setup: &Setup,
+    text: &str,
+    given: Given,
+) -> Outcome<Map<String, Value>> {
+    let mut root = context.open(&talk.found, Mode::Write)?;
+    let before = Given::of(&root)?;
+    let is_silent = text.trim().is_empty();
+    if before.is_some() && !is_silent {
+        return Err(Fault::usage("the session goes on where its playbook stopped: leave the text out"));
+    }
+    if root.last() == 0 {
+        root.set_up(setup.clone())?;
+    } else {
+        // A process that was killed may not have said what it took.
+        context.engine.recount(&talk.found.session)?;
+    }
+    let mut now = given.after(before.clone().unwrap_or_default());
+    let title = text.lines().next().unwrap_or_default();
+    now.vars.entry("task").or_insert_with(|| json!({ "title": title, "text": text }));
+    if before.as_ref() != Some(&now) {
+        let (about, note) = now.note()?;
+        let first = (!is_silent).then(|| Message::text(Role::User, text));
+        root.say_noting(about, note, first.into_iter().collect())?;
+        context.settle(&mut root);
+    }
+    Ok(now.vars)
+}
+
+fn follow(
+    context: &Context,
+    talk: &Conversation,
+    playbook: &Playbook,
+    vars: &Map<String, Value>,
+    tools: &mut Toolbox,
+    cancel: &Cancel,
+    audience: &mut dyn Audience,
+) -> Outcome<Ended> {
+    let mut mind = mind(context, &talk.model, talk.choice.clone());
+    let mut hands = Solo::new(&mut mind, tools, context.config.agent.limits, cancel.clone(), audience);
+    playbook::run(playbook, &talk.found.session, vars, &mut hands).map_err(|error| with_way_out(error, talk))
+}
+
+/// What went wrong. A window that was set by hand may be made larger.
+fn with_way_out(error: Error, talk: &Conversation) -> Fault {
+    let is_tight = matches!(error, Error::Engine(EngineError::TooMuch(_)));
+    let Window { tokens, told } = talk.model.window;
+    let fault = match error {
+        Error::Engine(error) => error.into(),
+        Error::Order(Order::Leave(why)) => Fault::new(Exit::Failed, why),
+        Error::Playbook(error) => Fault::input(error.to_string()),
+        other => Fault::new(Exit::Failed, other.to_string()),
+    };
+    match is_tight && told == Told::Given {
+        true => fault.and(format!("or give more than {} tokens with --window", grouped(tokens))),
+        false => fault,
+    }
+}

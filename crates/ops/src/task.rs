@@ -1,0 +1,63 @@
+//! Tasks: what waits in the queue, what is worked on, and what became of it.
+//!
+//! A task is named by its session or by its key, where sessions may be named so also by a beginning of its session. Who sees
+//! a session sees its task; to add tasks and to change what they do is for callers who see all, since tasks run commands on
+//! the machine of their worker.
+
+mod add;
+mod add_file;
+mod change;
+mod fetch;
+mod find;
+mod list;
+mod pause;
+mod put;
+mod resume;
+mod retry;
+mod show;
+mod standing;
+mod stop;
+
+pub use add::AddTask;
+pub use add_file::{AddTasks, AddedTasks};
+pub use change::TaskChanged;
+pub use fetch::{FetchTasks, FetchedTask, FetchedTasks};
+pub use list::{ListTasks, Tasks};
+pub use pause::PauseTask;
+pub use put::QueuedTask;
+pub use resume::ResumeTask;
+pub use retry::RetryTask;
+pub use show::{ShowTask, TaskDetails, TaskJournal, TaskPaths};
+pub use standing::{TaskRow, TaskState};
+pub use stop::{StopTask, tell_tracker_stopped};
+
+use crate::operation::{Interfaces, Offer, Route};
+use crate::{Context, Exit, Fault, Outcome};
+
+/// What people do to a task: a verb, and a route of the same name.
+const fn by_people(verb: &'static str, route: Route) -> Interfaces {
+    Interfaces {
+        cli: Offer::As(verb),
+        http: Offer::As(route),
+        mcp: Offer::Not(
+            "a task runs commands on this machine: whether it does is for people to say, not for a model",
+        ),
+    }
+}
+
+/// What everyone may read who sees the session.
+const fn everywhere(verb: &'static str, path: &'static str) -> Interfaces {
+    Interfaces { cli: Offer::As(verb), http: Offer::As(Route::get("tasks", path)), mcp: Offer::As(()) }
+}
+
+/// Refuses a change by a caller who does not see all.
+fn check_may_change(context: &Context) -> Outcome {
+    match context.caller.sees_all {
+        true => Ok(()),
+        false => Err(Fault::new(
+            Exit::Forbidden,
+            "tasks run commands on this machine, and this key does not see all; `komado key add --sees all` makes one \
+             that may add and change them",
+        )),
+    }
+}

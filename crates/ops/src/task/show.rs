@@ -1,0 +1,155 @@
+//! Everything about one task.
+
+use super::everywhere;
+use super::find::find;
+use super::standing::{Standing, TaskRow};
+use crate::work::folder;
+use crate::{Context, Effect, Interfaces, Operation, Outcome};
+use komado_agent::handler::Mark;
+use komado_core::journal::{Close, Entry};
+use komado_core::{Kind, ThreadId};
+use komado_engine::Thread;
+use komado_store::Mode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::Path;
+
+/// Characters of the last words that are shown.
+const SHOWN: usize = 2_000;
+
+/// Show one task: its words, where it stands, and why.
+#[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
+pub struct ShowTask {
+    /// Its session or a unique beginning of it, or its key, such as github:ann/tool/issue/27
+    #[schemars(length(min = 1, max = 500), example = &"fix-login")]
+    pub task: String,
+}
+
+/// Everything about a task.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct TaskDetails {
+    /// As lists show it.
+    #[serde(flatten)]
+    pub row: TaskRow,
+    /// What is to be done.
+    pub text: Option<String>,
+    /// What its journals say.
+    #[serde(flatten)]
+    pub journal: TaskJournal,
+    /// Where its files are, for a caller on this machine.
+    #[serde(flatten)]
+    pub paths: Option<TaskPaths>,
+    /// True when it has a session.
+    #[serde(skip)]
+    pub has_session: bool,
+}
+
+/// What the journals of a task say.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
+pub struct TaskJournal {
+    /// The node of the playbook where it is.
+    pub node: Option<String>,
+    /// How many threads it has.
+    pub threads: usize,
+    /// What the model said last, where that is not in the result.
+    pub last_words: Option<String>,
+    /// What came of it.
+    pub result: Option<String>,
+    /// The last comment that was taken in.
+    pub last_comment: Option<String>,
+    #[serde(skip)]
+    first_words: Option<String>,
+}
+
+/// Where the files of a task are.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct TaskPaths {
+    /// The folder it works in.
+    pub folder: Option<String>,
+    /// The playbook it follows, where it names one.
+    pub playbook: Option<String>,
+    /// The folder of its session.
+    pub files: Option<String>,
+}
+
+impl Operation for ShowTask {
+    const NAME: &'static str = "task";
+    const TITLE: &'static str = "Show a task";
+    const EFFECT: Effect = Effect::Read;
+    const INTERFACES: Interfaces = everywhere("task show", "/tasks/{task}");
+    type Output = TaskDetails;
+
+    fn run(self, context: &Context) -> Outcome<TaskDetails> {
+        let task = find(context, &self.task)?.remembered(context)?;
+        let has_session = task.row.is_some();
+        let journal = if has_session { journal(context, &task)? } else { TaskJournal::default() };
+        Ok(TaskDetails {
+            row: task.shown(),
+            text: task.task().map(|task| task.text).or_else(|| journal.first_words.clone()),
+            journal,
+            paths: context.is_here().then(|| paths(context, &task)),
+            has_session,
+        })
+    }
+}
+
+fn paths(context: &Context, task: &Standing) -> TaskPaths {
+    // What is not UTF-8 in a path is replaced: the path itself would be no JSON.
+    let text = |path: &Path| path.display().to_string();
+    let (named, playbook) = task.named_paths();
+    TaskPaths {
+        folder: folder::there(context, named, &task.session).as_deref().map(text),
+        playbook: playbook.as_deref().map(text),
+        files: context.folder(&task.session).flatten(),
+    }
+}
+
+fn journal(context: &Context, task: &Standing) -> Outcome<TaskJournal> {
+    let root = context.engine.open(&task.session, &ThreadId::root(), Mode::Read)?;
+    let node = root.noted("playbook")?.and_then(|(_, note)| {
+        let note: Value = serde_json::from_str(note.get()).ok()?;
+        note["node"].as_str().map(str::to_owned)
+    });
+    let closed = root.view().closed().map(|at| root.record(at)).transpose()?;
+    let result = match closed.map(|record| record.entry) {
+        Some(Entry::Close(Close { result, .. })) => result,
+        _ => None,
+    };
+    let is_told = |words: &String| result.as_deref().is_some_and(|text| text.contains(words.as_str()));
+    Ok(TaskJournal {
+        node,
+        threads: context.engine.store().threads(&task.session)?.len(),
+        last_words: last_words(&root)?.filter(|words| !is_told(words)),
+        result,
+        last_comment: Mark::of(&root)?.and_then(|mark| mark.seen),
+        first_words: first_words(&root)?,
+    })
+}
+
+/// What the task was told with: the first words of a user.
+fn first_words(root: &Thread<'_>) -> Outcome<Option<String>> {
+    for seq in 1..=root.last() {
+        if root.source().head(seq)?.kind == Kind::User
+            && let Entry::Message(message, _) = root.record(seq)?.entry
+        {
+            return Ok(Some(message.words().trim().chars().take(SHOWN).collect()));
+        }
+    }
+    Ok(None)
+}
+
+/// What the model said last, where it said anything.
+fn last_words(root: &Thread<'_>) -> Outcome<Option<String>> {
+    for seq in (1..=root.last()).rev() {
+        if root.source().head(seq)?.kind != Kind::Assistant || !root.view().on_path(seq) {
+            continue;
+        }
+        let Entry::Message(message, _) = root.record(seq)?.entry else { continue };
+        let words: String = message.words().trim().chars().take(SHOWN).collect();
+        if !words.is_empty() {
+            return Ok(Some(words));
+        }
+    }
+    Ok(None)
+}
