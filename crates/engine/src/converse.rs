@@ -82,13 +82,8 @@ impl Toolbox for Library {
 
 /// The reply whose calls are being answered: the last one.
 fn calling(thread: &Thread<'_>) -> Result<Seq> {
-    let source = thread.source();
-    for seq in (1..=thread.last()).rev() {
-        if source.head(seq)?.kind == Kind::Assistant {
-            return Ok(seq);
-        }
-    }
-    Ok(Seq::MAX)
+    let reply = thread.newest(|kind| kind == Kind::Assistant, |record| Some(record.seq))?;
+    Ok(reply.unwrap_or(Seq::MAX))
 }
 
 /// How a conversation came to rest.

@@ -3,8 +3,8 @@
 use crate::error::{Error, Result};
 use crate::thread::Thread;
 use komado_core::journal::{Close, Ending, Entry, Record};
-use komado_core::session::{Counters, Meta, Session, State};
-use komado_core::{Address, Meter, Seq, SessionId, ThreadId};
+use komado_core::session::{Counters, Meta, MetaConfig, Session, State};
+use komado_core::{Address, Seq, SessionId, ThreadId};
 use komado_store::{Change, Error as StoreError, Mode, Query, Store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -114,10 +114,22 @@ impl Engine {
         Ok(SessionId::new(only("session", given.as_str(), fits, "`komado sessions` lists them")?)?)
     }
 
-    /// Opens a thread. A session that names no known meter is counted with the default one. Whoever opens to write also
-    /// puts right what a process that ended left of spawned threads.
+    /// Opens a thread. Opening to write also puts right what a process that ended left of spawned threads.
     pub fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Thread<'_>> {
-        let mut opened = self.open_as_left(id, thread, mode)?;
+        self.open_known(id, thread, mode, None)
+    }
+
+    /// The same, for a session whose row was read already: `config` is what it was made with.
+    pub fn open_known(
+        &self,
+        id: &SessionId,
+        thread: &ThreadId,
+        mode: Mode,
+        config: Option<MetaConfig>,
+    ) -> Result<Thread<'_>> {
+        let journal = self.store.open(id, thread, mode)?;
+        let config = config.map_or_else(|| Ok(self.session(id)?.meta.config), Ok::<_, Error>)?;
+        let mut opened = Thread::new(self, journal, config, mode)?;
         if mode == Mode::Write {
             self.look_after(&mut opened)?;
         }
@@ -127,8 +139,7 @@ impl Engine {
     /// Opens a thread, and leaves everything else as it is.
     pub(crate) fn open_as_left(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Thread<'_>> {
         let journal = self.store.open(id, thread, mode)?;
-        let meter = Meter::named(&self.session(id)?.meta.config.meter);
-        Thread::new(self, journal, meter.unwrap_or(Meter::O200k), mode)
+        Thread::new(self, journal, self.session(id)?.meta.config, mode)
     }
 
     /// Ends a session well.

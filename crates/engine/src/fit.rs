@@ -223,8 +223,11 @@ fn in_vain_lately<S: Source<Error = komado_store::Error> + ?Sized>(
     if view.tokens() > budget.usable {
         return Ok(false);
     }
-    for seq in (last.saturating_sub(LATELY) + 1..=last).rev().filter(|seq| view.on_path(*seq)) {
-        let head = source.head(seq)?;
+    for entry in view.back(source, last) {
+        let (seq, head) = entry?;
+        if seq + LATELY <= last {
+            break;
+        }
         if head.kind == Kind::Lost && is_declined(&source.record(seq)?.entry) {
             let said = |sums: [u64; 4]| sums.iter().sum::<u64>();
             return Ok(said(source.head(last)?.sums) - said(head.sums) < budget.min_gain() / 4);

@@ -9,12 +9,12 @@ use crate::lineage;
 use crate::staged::Staged;
 use crate::stelis::Elder;
 use komado_core::clip::Limits;
-use komado_core::head::Source;
+use komado_core::head::{Head, Kind, Source};
 use komado_core::journal::{
     Cause, Close, Edit, EditKind, Ending, Entry, Record, Replace, Reply, Setup, Show, ShowKind,
 };
 use komado_core::message::{Message, Role};
-use komado_core::session::Counters;
+use komado_core::session::{Counters, MetaConfig};
 use komado_core::thread::{Header, Moment};
 use komado_core::{Meter, Seq, SessionId, Span, ThreadId, View};
 use komado_store::{Change, Journal, Mode, Note, ReadSeek, Store};
@@ -36,6 +36,8 @@ pub struct Thread<'e> {
     engine: &'e Engine,
     journal: Box<dyn Journal>,
     view: View,
+    /// What the session was made with, as its row says.
+    config: MetaConfig,
     meter: Meter,
     counters: Counters,
     /// When the last entry was appended that the table of sessions has not heard of.
@@ -51,14 +53,17 @@ impl<'e> Thread<'e> {
     pub(crate) fn new(
         engine: &'e Engine,
         journal: Box<dyn Journal>,
-        meter: Meter,
+        config: MetaConfig,
         mode: Mode,
     ) -> Result<Self> {
         let view = View::fold(&*journal, journal.last())?;
+        // A session that names no known meter is counted with the default one.
+        let meter = Meter::named(&config.meter).unwrap_or(Meter::O200k);
         Ok(Self {
             engine,
             journal,
             view,
+            config,
             meter,
             counters: Counters::default(),
             untold: None,
@@ -128,6 +133,11 @@ impl<'e> Thread<'e> {
         self.journal.header()
     }
 
+    /// What the session was made with: it never changes, so it need not be read again.
+    pub fn config(&self) -> &MetaConfig {
+        &self.config
+    }
+
     /// How tokens are counted here.
     pub fn meter(&self) -> Meter {
         self.meter
@@ -161,6 +171,37 @@ impl<'e> Thread<'e> {
         }
         self.check_moment(seq)?;
         Ok(Source::record(&*self.journal, seq)?)
+    }
+
+    /// Entries on the path to now with their heads, the newest first: no more is read than is taken.
+    pub fn back(&self) -> impl Iterator<Item = Result<(Seq, Head)>> + '_ {
+        self.view.back(self.source(), self.last()).map(|found| Ok(found?))
+    }
+
+    /// What `read` finds in the newest entry of a kind, or else in the one before it, on the path to now. Only entries of
+    /// that kind are read.
+    pub fn newest<T>(
+        &self,
+        is_kind: impl Fn(Kind) -> bool,
+        mut read: impl FnMut(Record) -> Option<T>,
+    ) -> Result<Option<T>> {
+        for found in self.back() {
+            let (seq, head) = found?;
+            if is_kind(head.kind)
+                && let Some(found) = read(self.record(seq)?)
+            {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The words of the newest message of one of these kinds that says any.
+    pub fn last_words(&self, is_kind: impl Fn(Kind) -> bool) -> Result<Option<String>> {
+        self.newest(is_kind, |record| match record.entry {
+            Entry::Message(message, _) => Some(message.words()).filter(|words| !words.trim().is_empty()),
+            _ => None,
+        })
     }
 
     /// What had to be put right when the thread was opened.

@@ -16,7 +16,7 @@ use komado_core::journal::{Entry, Reply, Setup};
 use komado_core::ladder::{self, Rung, Step};
 use komado_core::message::Message;
 use komado_core::raw::Object;
-use komado_core::{Role, Seq};
+use komado_core::{Kind, Role, Seq};
 use komado_provider::client::Waiting;
 use komado_provider::{Cancel, Client, Event, Form, Provider, Tools};
 
@@ -311,26 +311,15 @@ impl Thread<'_> {
         budget: &Budget,
     ) -> Result<Turned> {
         let limit = refused.as_ref().and_then(|why| why.limit);
-        let text = apology(&self.last_words()?, &asking.model, self.view().tokens(), limit);
+        // In the language of what the user said last.
+        let asked = self.last_words(|kind| kind == Kind::User)?.unwrap_or_default();
+        let text = apology(&asked, &asking.model, self.view().tokens(), limit);
         let error = refused.map(|why| why.why);
         let reply = Reply { finish: "overflow".into(), error, ..Reply::default() };
         let message = Message::text(Role::Assistant, text);
         let seq = self.reply(message.clone(), reply.clone())?;
         let hint = self.hint(When::AfterReply, budget);
         Ok(Turned { seq, message, reply, attempts, is_ours: true, hint })
-    }
-
-    /// What the user said last, to answer in the same language.
-    fn last_words(&self) -> Result<String> {
-        let near = self.last().saturating_sub(64)..=self.last();
-        for seq in near.rev().filter(|seq| *seq > 0 && self.view().on_path(*seq)).collect::<Vec<Seq>>() {
-            if let Entry::Message(message, _) = self.record(seq)?.entry
-                && message.role == Role::User
-            {
-                return Ok(message.words());
-            }
-        }
-        Ok(String::new())
     }
 }
 

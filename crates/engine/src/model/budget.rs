@@ -61,14 +61,13 @@ impl ModelResolver<'_> {
     }
 
     /// Limits of an output on arrival: as the settings say, and less in a small window.
-    pub fn output_limits(&self, thread: &Thread<'_>) -> Result<Option<Limits>> {
-        let own = self.engine.session(thread.session())?.meta.config;
-        let limits = self.settings.output_limits;
-        let Some(window) = self.own_window(&own, None) else { return Ok(limits) };
-        Ok(match self.own_budget(thread, self.settings.policy.clone(), window, &own) {
+    pub fn output_limits(&self, thread: &Thread<'_>) -> Option<Limits> {
+        let (own, limits) = (thread.config(), self.settings.output_limits);
+        let Some(window) = self.own_window(own, None) else { return limits };
+        match self.own_budget(thread, self.settings.policy.clone(), window, own) {
             Ok(budget) => limits.map(|limits| budget.limits(&limits)),
             // A share without room is an error where something is to be said in it; nothing is clipped by it.
             Err(_) => limits,
-        })
+        }
     }
 }

@@ -11,7 +11,7 @@ use komado_core::head::Source;
 use komado_core::journal::{Anchor, Close, Ending, Entry, Share};
 use komado_core::message::Role;
 use komado_core::notation::tamed;
-use komado_core::{Kind, Meter, Seq, ThreadId, View};
+use komado_core::{Kind, Meter, ThreadId, View};
 use komado_store::Journal;
 
 /// How many of the last messages are told.
@@ -361,8 +361,8 @@ fn clip_lines(meter: Meter, text: &str, tokens: u64) -> String {
 /// Messages of a thread: everything said on its path.
 pub(super) fn count(journal: &dyn Journal, view: &View) -> Result<u64> {
     let mut count = 0;
-    for seq in (1..=view.last()).filter(|seq| view.on_path(*seq)) {
-        let kind = journal.head(seq)?.kind;
+    for entry in view.forth(journal, 1) {
+        let kind = entry?.1.kind;
         count += u64::from(kind.is_item() && kind != Kind::Anchor);
     }
     Ok(count)
@@ -371,10 +371,12 @@ pub(super) fn count(journal: &dyn Journal, view: &View) -> Result<u64> {
 /// The last messages with words of people and models, oldest first.
 fn last_words(journal: &dyn Journal, view: &View) -> Result<Vec<(Role, String)>> {
     let mut last: Vec<(Role, String)> = Vec::new();
-    let mut seq: Seq = view.last();
-    while seq > 0 && last.len() < LAST {
-        if view.on_path(seq)
-            && matches!(journal.head(seq)?.kind, Kind::User | Kind::Assistant)
+    for entry in view.back(journal, view.last()) {
+        let (seq, head) = entry?;
+        if last.len() == LAST {
+            break;
+        }
+        if matches!(head.kind, Kind::User | Kind::Assistant)
             && let Entry::Message(message, _) = Source::record(journal, seq)?.entry
         {
             let line = one_line(&message.words(), LINE);
@@ -382,7 +384,6 @@ fn last_words(journal: &dyn Journal, view: &View) -> Result<Vec<(Role, String)>>
                 last.push((message.role, line));
             }
         }
-        seq -= 1;
     }
     last.reverse();
     Ok(last)

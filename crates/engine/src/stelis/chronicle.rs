@@ -176,9 +176,9 @@ impl Thread<'_> {
     /// First and last thing that was said here; none when nothing was.
     fn said_span(&self) -> Result<Option<[Seq; 2]>> {
         let mut found: Option<[Seq; 2]> = None;
-        for seq in (1..=self.last()).filter(|seq| self.view().on_path(*seq)) {
-            let kind = self.source().head(seq)?.kind;
-            if kind.is_item() && kind != Kind::Anchor {
+        for entry in self.view().forth(self.source(), 1) {
+            let (seq, head) = entry?;
+            if head.kind.is_item() && head.kind != Kind::Anchor {
                 found = Some(found.map_or([seq, seq], |[first, _]| [first, seq]));
             }
         }

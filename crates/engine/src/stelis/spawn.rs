@@ -21,9 +21,6 @@ use komado_core::{Kind, Seq, Span, ThreadId};
 use komado_store::{Mode, Which};
 use std::collections::BTreeSet;
 
-/// How many of the last entries are looked at for the language of the conversation.
-const LATELY: Seq = 64;
-
 /// What a thread is to be spawned with.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Spawn {
@@ -250,15 +247,8 @@ impl<'e> Thread<'e> {
 
     /// The language that the user spoke last.
     pub(super) fn speaks(&self) -> Result<Language> {
-        let last = self.last();
-        for seq in (last.saturating_sub(LATELY) + 1..=last).rev().filter(|seq| self.view().on_path(*seq)) {
-            if self.source().head(seq)?.kind == Kind::User
-                && let Entry::Message(message, _) = self.record(seq)?.entry
-            {
-                return Ok(Language::of(&message.words()));
-            }
-        }
-        Ok(Language::English)
+        let words = self.last_words(|kind| kind == Kind::User)?;
+        Ok(words.map_or(Language::English, |words| Language::of(&words)))
     }
 
     /// What this thread sees of those above it, for its child to see as well.

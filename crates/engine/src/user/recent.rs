@@ -7,7 +7,7 @@
 
 use crate::engine::Engine;
 use crate::error::Result;
-use komado_core::head::{Kind, Source};
+use komado_core::head::{self, Kind, Source};
 use komado_core::journal::{Entry, Record};
 use komado_core::message::{Message, Part, Role};
 use komado_core::{Seq, SessionId, ThreadId};
@@ -87,8 +87,9 @@ fn look_back(
     newest: &mut BTreeSet<Place>,
 ) -> Result<()> {
     let header = journal.header();
-    for seq in (header.base_seq() + 1..=journal.last()).rev() {
-        if !matches!(journal.head(seq)?.kind, Kind::User | Kind::Assistant) {
+    for entry in head::back(journal, header.base_seq()) {
+        let (seq, head) = entry?;
+        if !matches!(head.kind, Kind::User | Kind::Assistant) {
             continue;
         }
         let record = Source::record(journal, seq)?;

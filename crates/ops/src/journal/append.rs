@@ -158,7 +158,7 @@ impl Operation for Append {
         let line = work.lines().nth((first - before).saturating_sub(1) as usize).unwrap_or_default();
         let line = blake3::hash(line).to_hex().to_string();
         let tokens = seqs.iter().map(|seq| u64::from(work.tokens_of(*seq))).sum();
-        let mut appended = told(context, &thread, &found, before, seqs, tokens)?;
+        let mut appended = told(&thread, &found, before, seqs, tokens)?;
         appended.context_tokens = work.tokens();
         context.plan(&Planned { seq: first, line, answer: serde_json::to_string(&appended)? })?;
         thread.commit(work)?;
@@ -189,7 +189,7 @@ pub fn append_output(
     };
     context.settle(&mut thread);
     let tokens = u64::from(thread.record(seq)?.tokens);
-    let appended = told(context, &thread, found, before, vec![seq], tokens)?;
+    let appended = told(&thread, found, before, vec![seq], tokens)?;
     Ok(Appended { role: Some(Role::Tool), ..appended })
 }
 
@@ -204,15 +204,8 @@ fn open<'c>(context: &'c Context, found: &Found, strict: bool) -> Outcome<Thread
     Ok(context.open(found, Mode::Write)?.on_open_calls(choice))
 }
 
-fn told(
-    context: &Context,
-    thread: &Thread<'_>,
-    found: &Found,
-    before: Seq,
-    seqs: Vec<Seq>,
-    tokens: u64,
-) -> Outcome<Appended> {
-    let given = context.session(&found.session)?.meta.config.context_length;
+fn told(thread: &Thread<'_>, found: &Found, before: Seq, seqs: Vec<Seq>, tokens: u64) -> Outcome<Appended> {
+    let given = thread.config().context_length;
     let portion = thread.portion(given.map(u64::from))?;
     Ok(Appended {
         session: found.session.to_string(),
