@@ -162,15 +162,8 @@ pub(crate) fn answers(
     let mut answers = Vec::with_capacity(calls.len());
     for call in calls {
         let told = if round > MOST_ROUNDS { enough() } else { tools.call(thread, call)? };
-        let outcome = Outcome {
-            call_id: call.id.clone(),
-            name: Some(call.name.clone()),
-            content: vec![Part::text(told.text)],
-            is_error: told.is_error,
-            output_ref: None,
-            duration_ms: None,
-            interrupted: false,
-        };
+        let outcome = Outcome::text(&call.id, Some(call.name.clone()), told.text);
+        let outcome = Outcome { is_error: told.is_error, ..outcome };
         answers.push((Message::of(Role::Tool, vec![Part::Result(outcome)]), None));
     }
     Ok(answers)

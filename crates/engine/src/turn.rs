@@ -310,7 +310,7 @@ impl Thread<'_> {
         attempts: u32,
         budget: &Budget,
     ) -> Result<Turned> {
-        let limit = refused.as_ref().and_then(|why| why.limit);
+        let limit = refused.as_ref().and_then(|why| why.refusal.limit);
         // In the language of what the user said last.
         let asked = self.last_words(|kind| kind == Kind::User)?.unwrap_or_default();
         let text = apology(&asked, &asking.model, self.view().tokens(), limit);

@@ -6,7 +6,6 @@
 mod forget;
 mod habits;
 mod list;
-mod often;
 mod recent;
 
 pub use forget::Kept;

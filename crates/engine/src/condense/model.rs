@@ -12,7 +12,7 @@ use crate::lesson::{self, Lesson};
 use crate::turn::{Asking, News};
 use komado_core::budget::Preset;
 use komado_core::journal::Setup;
-use komado_core::message::{Message, Part};
+use komado_core::message::Message;
 use komado_core::{Meter, Role, SessionId};
 use komado_provider::{Form, Heard, Tools};
 use komado_store::{Letter, Store};
@@ -132,7 +132,7 @@ impl<'s> ByModel<'s> {
     }
 
     fn answer(&self, response: &Heard) -> Result<Answer, Failure> {
-        let text = response.message().map(|message| said(&message)).unwrap_or_default();
+        let text = response.message().map(|message| message.words()).unwrap_or_default();
         if text.trim().is_empty() && response.finish.as_deref() == Some("length") {
             let why = format!("{} spent its whole answer on thoughts", self.asking.model);
             return Err(Failure { why, usage: response.usage });
@@ -190,13 +190,4 @@ impl Summariser for ByModel<'_> {
             answer => Some(answer.map_err(Failure::from)),
         }
     }
-}
-
-/// The words of an answer, without its thoughts.
-fn said(message: &Message) -> String {
-    let texts = message.parts.iter().filter_map(|part| match part {
-        Part::Text { text, .. } => Some(text.as_str()),
-        _ => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
 }

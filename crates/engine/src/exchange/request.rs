@@ -109,14 +109,15 @@ impl Room {
         let OutgoingRequest { tokens, max_tokens, .. } = *request;
         // An unknown window is what was learned or named, or at most what was refused.
         let budget = self.budget.take().unwrap_or_else(|| {
-            let refused = || why.limit.unwrap_or_else(|| lesson.theirs(tokens + self.reserved)).max(1);
+            let refused =
+                || why.refusal.limit.unwrap_or_else(|| lesson.theirs(tokens + self.reserved)).max(1);
             self.within(
                 Some(window(asking, lesson)).filter(|window| *window > 0).unwrap_or_else(refused),
                 asking,
                 lesson,
             )
         });
-        self.named = why.limit.filter(|limit| *limit > 0).or(self.named);
+        self.named = why.refusal.limit.filter(|limit| *limit > 0).or(self.named);
         if self.lower_answer(why, max_tokens) {
             self.budget = Some(budget);
             return;
@@ -124,7 +125,7 @@ impl Room {
         let usable = budget.usable.max(1) as f64;
         // At most this share of what was refused; less where the provider said what it takes.
         let mut to = (tokens as f64 * asking.shrink) / usable;
-        if let Some(limit) = why.limit {
+        if let Some(limit) = why.refusal.limit {
             to = to.min(lesson.ours(limit) as f64 / budget.window.max(1) as f64);
         }
         self.budget = Some(budget.shrunk(to.min(asking.shrink)));
@@ -133,12 +134,14 @@ impl Room {
     /// True when a shorter answer may do.
     fn lower_answer(&mut self, why: &TooLarge, max_tokens: Option<u64>) -> bool {
         let asked = max_tokens.filter(|asked| *asked > SHORTEST);
-        if let (None, None, Some(asked)) = (why.limit, self.lowered, asked) {
+        if let (None, None, Some(asked)) = (why.refusal.limit, self.lowered, asked) {
             // The provider did not say which of the two was too much.
             self.lowered = Some((asked / 4).max(SHORTEST));
             return true;
         }
-        let (true, Some(limit), Some(actual)) = (why.lower, why.limit, why.actual) else { return false };
+        let (true, Some(limit), Some(actual)) = (why.lower, why.refusal.limit, why.refusal.actual) else {
+            return false;
+        };
         let left = limit.saturating_sub(actual + limit / 100 + 1);
         let helps = left >= SHORTEST && self.lowered.is_none_or(|lowered| left < lowered);
         if helps {

@@ -225,8 +225,8 @@ impl<'o> ClientStream<'o> {
             return self.refuse((why.status, &why.headers, &why.body), translates, notes);
         }
         let refusal = Refusal {
-            tokens: why.actual.or(Some(notes.after)),
-            limit: why.limit,
+            tokens: why.refusal.actual.or(Some(notes.after)),
+            limit: why.refusal.limit,
             ..Refusal::new(RefusalKind::Overflow, why.why.clone())
         };
         if !self.begun {

@@ -448,15 +448,7 @@ impl Drop for SessionRequest<'_> {
 
 /// Seconds since 1970 of a time as RFC 3339; 0 for what is none.
 pub(super) fn seconds(time: &str) -> u64 {
-    let number = |range: std::ops::Range<usize>| time.get(range).and_then(|text| text.parse::<i64>().ok());
-    let parts = [0..4, 5..7, 8..10, 11..13, 14..16, 17..19].map(number);
-    let [Some(year), Some(month), Some(day), Some(hour), Some(minute), Some(second)] = parts else {
-        return 0;
-    };
-    // Years that begin in March end with the day that may be missing.
-    let (y, m) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
-    let days = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 - 719_468;
-    u64::try_from(((days * 24 + hour) * 60 + minute) * 60 + second).unwrap_or(0)
+    time.parse::<jiff::Timestamp>().map_or(0, |time| u64::try_from(time.as_second()).unwrap_or(0))
 }
 
 #[cfg(test)]

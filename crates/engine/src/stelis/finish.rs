@@ -3,7 +3,7 @@
 //! The row is marked before the journal says anything, so that a crash in between leaves a parent that will be told. The
 //! anchor itself is the parent's to write: see [`Thread::tend`].
 
-use super::chronicle::{Partial, Telling, Written};
+use super::chronicle::{Telling, Written};
 use super::recover::ABOVE_ENDED;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -62,8 +62,7 @@ impl Thread<'_> {
         self.stage().push(close.clone(), 0, String::new())??;
         self.put_row()?;
         let aborted = if ending == Ending::Paused { Vec::new() } else { self.abort_below()? };
-        let partial = if ending == Ending::Completed { Partial::No } else { Partial::Yes };
-        let Written { chronicle, declined } = self.write_story(telling, partial)?;
+        let Written { chronicle, declined } = self.write_story(telling, ending != Ending::Completed)?;
         let mut staged = self.stage();
         if let Some(chronicle) = chronicle.clone() {
             staged.push(Entry::Chronicle(chronicle), 0, self.engine().now())??;

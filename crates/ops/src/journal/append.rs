@@ -241,15 +241,8 @@ impl Append {
         if role != Role::Tool {
             return Message::text(role.into(), text);
         }
-        let outcome = ToolOutcome {
-            call_id: self.call.clone().unwrap_or_default(),
-            name: None,
-            content: vec![Part::text(text)],
-            is_error: self.error,
-            output_ref: None,
-            duration_ms: None,
-            interrupted: false,
-        };
+        let outcome = ToolOutcome::text(self.call.as_deref().unwrap_or_default(), None, text);
+        let outcome = ToolOutcome { is_error: self.error, ..outcome };
         Message::of(role.into(), vec![Part::Result(outcome)])
     }
 }
