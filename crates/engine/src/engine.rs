@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::thread::Thread;
+use komado_core::head::Source;
 use komado_core::journal::{Close, Ending, Entry, Record};
 use komado_core::session::{Counters, Meta, MetaConfig, Session, State};
 use komado_core::{Address, Seq, SessionId, ThreadId};
@@ -239,4 +240,23 @@ pub(crate) fn session_of(seed: &str) -> Result<SessionId> {
     let hex = blake3::hash(seed.as_bytes()).to_hex();
     let name = [&hex[..8], "-", &hex[8..12], "-8", &hex[13..16], "-a", &hex[17..20], "-", &hex[20..32]];
     Ok(SessionId::new(name.concat())?)
+}
+
+impl Engine {
+    /// Counts a session's journals again and puts its row right. For whoever holds the session, before saying anything.
+    pub fn recount(&self, id: &SessionId) -> Result<Session> {
+        let mut counted = Counters::default();
+        for header in self.store().threads(id)? {
+            let journal = self.store().open(id, &header.thread, Mode::Read)?;
+            for seq in header.base_seq() + 1..=journal.last() {
+                counted += Counters::of(&Source::record(&*journal, seq)?.entry);
+            }
+        }
+        let session = self.session(id)?;
+        let by = counted.since(&session.counters);
+        if by == Counters::default() {
+            return Ok(session);
+        }
+        Ok(self.store().change(id, &Change::Count { by, at: self.now() })?)
+    }
 }

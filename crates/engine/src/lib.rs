@@ -35,7 +35,6 @@ pub mod output;
 #[cfg(feature = "client")]
 pub mod place;
 pub mod recall;
-pub mod recount;
 pub mod redact;
 #[cfg(feature = "client")]
 pub mod relay;

@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::lineage;
 use crate::staged::Staged;
-use crate::stelis::Elder;
+use crate::stelis::{Elder, Recovered};
 use komado_core::clip::Limits;
 use komado_core::head::{Head, Kind, Source};
 use komado_core::journal::{
@@ -47,6 +47,8 @@ pub struct Thread<'e> {
     mode: Mode,
     /// The open anchors in the part that a fork shares, once they were looked for.
     pub(crate) elders: Option<Vec<Elder>>,
+    /// Threads that were broken off when this one was opened.
+    pub(crate) recovered: Vec<Recovered>,
 }
 
 impl<'e> Thread<'e> {
@@ -71,6 +73,7 @@ impl<'e> Thread<'e> {
             clip: Some(Limits::default()),
             mode,
             elders: None,
+            recovered: Vec::new(),
         })
     }
 
@@ -207,6 +210,11 @@ impl<'e> Thread<'e> {
     /// What had to be put right when the thread was opened.
     pub fn notes(&self) -> &[Note] {
         self.journal.notes()
+    }
+
+    /// Threads of processes that ended, which were broken off when this one was opened to write.
+    pub fn recovered(&self) -> &[Recovered] {
+        &self.recovered
     }
 
     fn check_moment(&self, seq: Seq) -> Result<()> {

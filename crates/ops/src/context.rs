@@ -350,9 +350,6 @@ impl Context {
 
     /// Opens a thread, and notes what had to be put right.
     pub fn open(&self, found: &Found, mode: Mode) -> Outcome<Thread<'_>> {
-        if mode == Mode::Write {
-            self.note_recovered(&found.session);
-        }
         let config = self.known(&found.session).map(|row| row.meta.config.clone());
         let mut thread = self.engine.open_known(&found.session, &found.thread, mode, config)?;
         if mode != Mode::Read {
@@ -360,23 +357,18 @@ impl Context {
             let limits = self.models().output_limits(&thread);
             thread = thread.clipping(limits);
         }
-        for note in thread.notes() {
-            self.note(format!("{}/{}: {note}", found.session, found.thread));
-        }
-        Ok(thread)
-    }
-
-    /// Puts right the child threads that a process left when it ended, and notes it. What cannot be put right now is told
-    /// when the session is opened.
-    fn note_recovered(&self, id: &SessionId) {
-        for recovered in self.engine.recover(id).unwrap_or_default() {
-            let name = format!("{id}/{}", recovered.thread);
+        for recovered in thread.recovered() {
+            let name = format!("{}/{}", found.session, recovered.thread);
             let why = match recovered.held_by {
                 Some(_) => format!("the process that worked in {name} ended"),
                 None => format!("the thread above {name} ended"),
             };
             self.note(format!("{why}; the thread is aborted, with what can be told of it"));
         }
+        for note in thread.notes() {
+            self.note(format!("{}/{}: {note}", found.session, found.thread));
+        }
+        Ok(thread)
     }
 
     /// Brings what is derived up to date. The entry is durable already, so a failure here is noted and is no failure.

@@ -5,7 +5,7 @@
 //! longer than a few kilobytes may be missed in it.
 
 use super::ask::{Ask, How, Pattern, needed};
-use super::read::Reader;
+use super::search::Reader;
 use super::search::{beside, found};
 use super::snippet::{Snippet, around_match};
 use super::text::text_of;
