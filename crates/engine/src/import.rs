@@ -16,7 +16,7 @@ use komado_core::head::{Kind, Source};
 use komado_core::journal::{Entry, Record};
 use komado_core::session::{Counters, Meta, Session};
 use komado_core::thread::{Header, branch};
-use komado_core::{Seq, SessionId, ThreadId, View, journal};
+use komado_core::{Meter, Seq, SessionId, ThreadId, View, journal};
 use komado_store::{Change, Journal, Mail, Mode};
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read};
@@ -267,7 +267,7 @@ fn fill_batch(
     lines: &mut Lines<'_>,
     counters: &mut Counters,
 ) -> Result<u64> {
-    let mut staged = Staged::new(&*journal, view.clone());
+    let mut staged = Staged::new(&*journal, view.clone(), Meter::O200k);
     let mut taken = 0;
     while taken < left && staged.bytes() < BATCH && taken < 4096 {
         let text = lines.next()?.to_owned();

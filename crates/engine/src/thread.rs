@@ -42,7 +42,7 @@ pub struct Thread<'e> {
     counters: Counters,
     /// When the last entry was appended that the table of sessions has not heard of.
     untold: Option<String>,
-    on_open_calls: OnOpenCalls,
+    pub(crate) on_open_calls: OnOpenCalls,
     clip: Option<Limits>,
     mode: Mode,
     /// The open anchors in the part that a fork shares, once they were looked for.
@@ -110,15 +110,6 @@ impl<'e> Thread<'e> {
             Mode::Read => Err(komado_store::Error::ReadOnly.into()),
             Mode::Write | Mode::Amend => Ok(()),
         }
-    }
-
-    /// What was chosen about this handle, for another one.
-    pub(crate) fn manner(&self) -> (OnOpenCalls, Option<Limits>) {
-        (self.on_open_calls, self.clip)
-    }
-
-    pub(crate) fn in_manner(self, (calls, clip): (OnOpenCalls, Option<Limits>)) -> Self {
-        self.on_open_calls(calls).clipping(clip)
     }
 
     /// The thread's name.
@@ -226,30 +217,17 @@ impl<'e> Thread<'e> {
         Error::NoMoment { thread: format!("{session}/{thread}"), seq, last: self.last() }
     }
 
-    /// Tokens an entry adds to the view.
-    pub(crate) fn tokens(&self, entry: &Entry) -> u32 {
-        match entry {
-            Entry::Message(message, _) => self.meter.message(message),
-            Entry::Setup(setup) => self.meter.setup(setup),
-            Entry::Edit(edit) => edit.shown_tokens(),
-            Entry::Anchor(anchor) => self.meter.said(&anchor.text),
-            Entry::Share(share) => share.tokens(),
-            _ => 0,
-        }
-    }
-
     /// Admits and journals one entry; gives its number once it is durable.
     pub fn append(&mut self, entry: Entry) -> Result<Seq> {
-        let tokens = self.tokens(&entry);
         let mut staged = self.stage();
-        let seq = staged.push(entry, tokens, self.engine.now())??;
+        let seq = staged.push(entry, self.engine.now())?;
         let work = staged.finish();
         self.commit(work)?;
         Ok(seq)
     }
 
     pub(crate) fn stage(&self) -> Staged<'_> {
-        Staged::new(&*self.journal, self.view.clone())
+        Staged::new(&*self.journal, self.view.clone(), self.meter)
     }
 
     /// Journals one message; calls that wait are answered first, unless they are to be refused.
@@ -380,7 +358,7 @@ impl<'e> Thread<'e> {
     /// so is one that hides the anchor of a child that has not ended.
     pub fn edit(&mut self, mut edit: Edit) -> Result<Seq> {
         let mut trial = self.stage();
-        trial.push(Entry::Edit(edit.clone()), edit.shown_tokens(), String::new())??;
+        trial.push(Entry::Edit(edit.clone()), String::new())?;
         self.check_anchors(&edit.hide)?;
         edit.cause.before = self.view.tokens();
         edit.cause.after = trial.view().tokens();
@@ -425,10 +403,9 @@ impl<'e> Thread<'e> {
             }
         }
         let mut staged = self.stage();
-        staged.push(Entry::Rewind { to: first - 1 }, 0, self.engine.now())??;
+        staged.push(Entry::Rewind { to: first - 1 }, self.engine.now())?;
         for (_, entry) in again {
-            let tokens = self.tokens(&entry);
-            staged.push(entry, tokens, self.engine.now())??;
+            staged.push(entry, self.engine.now())?;
         }
         Ok(Some(staged))
     }
@@ -524,7 +501,8 @@ impl Batch<'_> {
             return self.take(message, reply);
         }
         let before = self.staged.mark();
-        let answered = answers.into_iter().try_for_each(|answer| self.push(answer, None).map(|_| ()));
+        let mut answers = answers.into_iter();
+        let answered = answers.try_for_each(|answer| self.enter(Entry::Message(answer, None)).map(|_| ()));
         let said = answered.and_then(|()| self.take(message, reply));
         if said.is_err() {
             self.staged.back_to(before);
@@ -535,21 +513,14 @@ impl Batch<'_> {
     fn take(&mut self, message: Message, reply: Option<Reply>) -> Result<Seq> {
         let keep = Keep { store: self.thread.store(), id: self.thread.session(), clip: self.thread.clip };
         let message = arrive(&keep, self.staged.last() + 1, self.staged.view().open(), message)?;
-        let seq = self.push(message, reply)?;
+        let seq = self.enter(Entry::Message(message, reply))?;
         self.said.push(seq);
         Ok(seq)
     }
 
-    fn push(&mut self, message: Message, reply: Option<Reply>) -> Result<Seq> {
-        let entry = Entry::Message(message, reply);
-        let tokens = self.thread.tokens(&entry);
-        Ok(self.staged.push(entry, tokens, self.thread.engine.now())??)
-    }
-
-    /// Takes in an entry that is no message, in its place among them.
+    /// Takes in an entry as it is, in its place among the messages.
     pub(crate) fn enter(&mut self, entry: Entry) -> Result<Seq> {
-        let tokens = self.thread.tokens(&entry);
-        Ok(self.staged.push(entry, tokens, self.thread.engine.now())??)
+        self.staged.push(entry, self.thread.engine.now())
     }
 
     /// The view with the batch so far.

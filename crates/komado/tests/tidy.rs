@@ -77,8 +77,15 @@ const APART: &[(&str, &[&str])] = &[
 /// Words that name a drawer instead of a thing.
 const EMPTY_WORDS: &[&str] = &["manager", "service", "helper", "util", "common", "info"];
 
-const PAGES: &[&str] =
-    &["README.md", "README.ja.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/journal.md", "docs/coverage.md", "docs/walks.md"];
+const PAGES: &[&str] = &[
+    "README.md",
+    "README.ja.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "docs/journal.md",
+    "docs/coverage.md",
+    "docs/walks.md",
+];
 
 // ---- the rules ----
 
@@ -313,7 +320,8 @@ fn every_function_on_a_walk_exists_and_the_walks_are_short() {
         for place in words.windows(4).filter(|place| place[1].ends_with(".rs") && place[2] == ": ") {
             let (file, function) = (format!("crates/{}", place[1]), place[3]);
             let source = sources.iter().find(|source| source.name == file);
-            let is_there = |source: &Source| functions(&source.code).iter().any(|known| known.name == function);
+            let is_there =
+                |source: &Source| functions(&source.code).iter().any(|known| known.name == function);
             if !source.is_some_and(is_there) {
                 faults.push(format!("docs/walks.md:{number}: there is no {function} in {file}"));
             }

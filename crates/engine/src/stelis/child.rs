@@ -63,9 +63,9 @@ impl<'e> Child<'e> {
         self.is_held = false;
         self.thread.settle()?;
         let (id, thread) = (self.thread.session().clone(), self.thread.id().clone());
-        let (engine, manner) = (self.thread.engine(), self.thread.manner());
+        let (engine, calls, clip) = (self.thread.engine(), self.thread.on_open_calls, self.thread.clip());
         drop(self);
-        Ok(engine.open_as_left(&id, &thread, Mode::Write)?.in_manner(manner))
+        Ok(engine.open_as_left(&id, &thread, Mode::Write)?.on_open_calls(calls).clipping(clip))
     }
 
     /// Says that nobody holds the thread any more.

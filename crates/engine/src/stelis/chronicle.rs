@@ -153,7 +153,7 @@ impl Thread<'_> {
     ) -> Result<std::result::Result<condense::Composed, Declined>> {
         let mut staged = self.stage();
         for &span in self.view().pins() {
-            staged.push(Entry::Unpin { span }, 0, String::new())??;
+            staged.push(Entry::Unpin { span }, String::new())?;
         }
         let all = [Span::new(1, self.last().max(1))];
         // The rest of an anchor is for its first lines and for what was said last.

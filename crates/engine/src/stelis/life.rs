@@ -124,7 +124,7 @@ impl Thread<'_> {
             Some(staged) => staged,
             None => self.stage(),
         };
-        let seq = staged.share(share, self.engine().now())??;
+        let seq = staged.push(Entry::Share(share), self.engine().now())?;
         let work = staged.finish();
         self.commit(work)?;
         self.put_row()?;

@@ -101,7 +101,7 @@ impl<'e> Thread<'e> {
         self.commit(anchor)?;
         store.spawn(&header)?;
         let child = engine.open_as_left(&header.session, &header.thread, Mode::Write)?;
-        let mut child = child.in_manner(self.manner());
+        let mut child = child.on_open_calls(self.on_open_calls).clipping(self.clip());
         child.begin(share, spawn.setup.clone())?;
         store.put_branch(&Branch { told: true, ..row })?;
         Ok(child)
@@ -110,11 +110,9 @@ impl<'e> Thread<'e> {
     /// The first entries of a spawned thread.
     fn begin(&mut self, share: Share, setup: Option<Setup>) -> Result<()> {
         let mut staged = self.stage();
-        staged.share(share, self.engine().now())??;
+        staged.push(Entry::Share(share), self.engine().now())?;
         if let Some(setup) = setup {
-            let entry = Entry::Setup(setup);
-            let tokens = self.tokens(&entry);
-            staged.push(entry, tokens, self.engine().now())??;
+            staged.push(Entry::Setup(setup), self.engine().now())?;
         }
         let work = staged.finish();
         self.commit(work)
@@ -317,8 +315,7 @@ pub(super) fn push_anchor(
         brief: Some(tale.brief(language)),
         first: None,
     });
-    let tokens = parent.tokens(&entry);
-    Ok(staged.push(entry, tokens, tale.started.clone())??)
+    staged.push(entry, tale.started.clone())
 }
 
 fn check_cap(tale: &Tale, language: Language, parent: &Thread<'_>, cap: u64) -> Result<()> {
