@@ -6,7 +6,7 @@ use komado_core::head::Source;
 use komado_core::journal::{Close, Ending, Entry, Record};
 use komado_core::session::{Counters, Meta, MetaConfig, Session, State};
 use komado_core::{Address, Seq, SessionId, ThreadId};
-use komado_store::{Change, Error as StoreError, Mode, Query, Store};
+use komado_store::{Change, Error as StoreError, Mode, Query, ReadSeek, Store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -86,6 +86,16 @@ impl Engine {
             Some(session) => Ok(session),
             // A session that the table has lost gets its row back with the first change, be it none.
             None => Ok(self.store.change(id, &Change::Count { by: Counters::default(), at: self.now() })?),
+        }
+    }
+
+    /// A blob of a session; `None` for one that is not there. An entry may name an output that never was: a transcript that
+    /// was brought along.
+    pub(crate) fn blob(&self, id: &SessionId, blob: &str) -> Result<Option<Box<dyn ReadSeek>>> {
+        match self.store.blob(id, blob) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(StoreError::NoBlob(..)) => Ok(None),
+            Err(other) => Err(other.into()),
         }
     }
 

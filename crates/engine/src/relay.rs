@@ -12,7 +12,7 @@
 use crate::condense::{Settings, Summariser};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::exchange::request::{Form as RequestForm, Put, write};
+use crate::exchange::request::{Put, write};
 use crate::exchange::response::{Outcome, Why, receive};
 use crate::place::Caller;
 use crate::turn::Asking;
@@ -25,7 +25,7 @@ use komado_core::{Meter, SessionId, ThreadId};
 use komado_provider::client::SendError;
 use komado_provider::dialect::Stamp;
 use komado_provider::{
-    Body, Cancel, Dialect, Form, Forward, Incoming, Method, Refusal, RefusalKind, Skim, Splice, Tools,
+    Ask, Body, Cancel, Dialect, Form, Forward, Incoming, Method, Refusal, RefusalKind, Skim, Splice,
 };
 use session_request::{Kind, SessionRequest};
 use splice::{Patch, is_whole, whole};
@@ -342,17 +342,13 @@ fn translated(arrival: &Arrival, upstream: &Upstream) -> Result<(Vec<u8>, bool),
     let mut asked = arrival.dialect().read(&body).map_err(|error| error.to_string())?;
     let (messages, stream) = (std::mem::take(&mut asked.messages), asked.stream);
     let request = Request::of(asked);
-    let form = RequestForm {
-        setup: &request.setup,
-        max_tokens: request.wish,
-        stream,
-        // Nothing is made to fit here: the server's own window is the best there is.
-        window: None,
-        tools: Tools::AsSetUp,
-    };
+    let max_tokens = request.wish;
+    // Nothing is made to fit here: the server's own window is the best there is.
+    let ask = Ask { max_tokens, stream, window: None, ..upstream.asking.ask(&request.setup) };
     let mut bytes = Vec::new();
     let mut pour = |put: &mut Put<'_>| messages.iter().try_for_each(put);
-    write(&upstream.asking, &form, &mut Nowhere, &mut bytes, &mut pour).map_err(|error| error.to_string())?;
+    write(upstream.asking.provider.dialect, &ask, &mut Nowhere, &mut bytes, &mut pour)
+        .map_err(|error| error.to_string())?;
     Ok((bytes, request.usage))
 }
 

@@ -8,11 +8,11 @@ use crate::error::{Error, Result};
 use crate::lesson::Lesson;
 use crate::turn::Asking;
 use komado_core::budget::{Budget, Policy};
-use komado_core::journal::{Mark, Setup};
+use komado_core::journal::Mark;
 use komado_core::message::{Message, Part};
 use komado_core::openai::Blobs;
 use komado_core::{Meter, Seq, SessionId};
-use komado_provider::{Ask, Body, Dialect, Splice, Tools};
+use komado_provider::{Ask, Body, Dialect, Splice};
 use komado_store::{Letter, Store, write_base64};
 use std::io::{self, Write};
 
@@ -210,37 +210,18 @@ impl RequestBody {
     }
 }
 
-/// What a request asks for beside its messages.
-pub(crate) struct Form<'a> {
-    pub(crate) setup: &'a Setup,
-    pub(crate) max_tokens: Option<u64>,
-    pub(crate) stream: bool,
-    pub(crate) window: Option<u64>,
-    pub(crate) tools: Tools,
-}
-
 /// Takes one message.
 pub(crate) type Put<'p> = dyn FnMut(&Message) -> Result<()> + 'p;
 
-/// Writes a request in the provider's dialect; `pour` hands over its messages, without the system prompt.
+/// Writes a request in a dialect; `pour` hands over its messages, without the system prompt.
 pub(crate) fn write(
-    asking: &Asking,
-    form: &Form<'_>,
+    dialect: Dialect,
+    ask: &Ask<'_>,
     blobs: &mut dyn Blobs,
     out: &mut dyn Write,
     pour: &mut dyn FnMut(&mut Put<'_>) -> Result<()>,
 ) -> Result<()> {
-    let ask = Ask {
-        model: &asking.model,
-        setup: form.setup,
-        max_tokens: form.max_tokens,
-        stream: form.stream,
-        window: form.window,
-        tools: form.tools,
-        is_strict: asking.provider.is_strict,
-        joins: asking.provider.joins,
-    };
-    let mut writer = asking.provider.dialect.writer(&ask, out)?;
+    let mut writer = dialect.writer(ask, out)?;
     pour(&mut |message| writer.message(message, blobs, out).map_err(Error::from))?;
     Ok(writer.end(out)?)
 }
@@ -248,13 +229,13 @@ pub(crate) fn write(
 /// Writes a request to a file; gives it with its digest.
 pub(crate) fn write_file(
     file: Letter,
-    asking: &Asking,
-    form: &Form<'_>,
+    dialect: Dialect,
+    ask: &Ask<'_>,
     blobs: &mut dyn Blobs,
     pour: &mut dyn FnMut(&mut Put<'_>) -> Result<()>,
 ) -> Result<(RequestBody, String)> {
     let mut out = Digested { file, hasher: blake3::Hasher::new() };
-    write(asking, form, blobs, &mut out, pour)?;
+    write(dialect, ask, blobs, &mut out, pour)?;
     let len = out.file.seal()?;
     Ok((RequestBody::File(out.file, len), out.hasher.finalize().to_hex().to_string()))
 }

@@ -172,11 +172,8 @@ impl Filler<'_> {
         if let Some(OutputRef { id: blob, .. }) =
             message.outcome().and_then(|outcome| outcome.output_ref.as_ref())
         {
-            match self.engine.store().blob(self.id, blob) {
-                Ok(mut bytes) => self.read(&mut bytes, true, &mut pages)?,
-                // An entry may name an output that was never here.
-                Err(StoreError::NoBlob(..)) => {}
-                Err(other) => return Err(other.into()),
+            if let Some(mut bytes) = self.engine.blob(self.id, blob)? {
+                self.read(&mut bytes, true, &mut pages)?;
             }
         }
         self.sheets.push(pages.sheet);

@@ -17,7 +17,7 @@ use crate::error::Result;
 use komado_core::head::Source;
 use komado_core::{Message, Seq, SessionId, ThreadId};
 use komado_store::shelf::{Filter, Hit, Passage, Sought, Tally};
-use komado_store::{Error as StoreError, Journal, Mode, Shelf};
+use komado_store::{Journal, Mode, Shelf};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Seek, SeekFrom};
 
@@ -346,11 +346,7 @@ impl<'e> Reader<'e> {
         let Some(whole) = message.outcome().and_then(|outcome| outcome.output_ref.as_ref()) else {
             return Ok(String::new());
         };
-        let mut blob = match self.engine.store().blob(session, &whole.id) {
-            Ok(blob) => blob,
-            Err(StoreError::NoBlob(..)) => return Ok(String::new()),
-            Err(other) => return Err(other.into()),
-        };
+        let Some(mut blob) = self.engine.blob(session, &whole.id)? else { return Ok(String::new()) };
         let mut piece = Vec::with_capacity(bytes as usize);
         blob.seek(SeekFrom::Start(at))?;
         blob.take(u64::from(bytes)).read_to_end(&mut piece)?;

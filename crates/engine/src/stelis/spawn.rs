@@ -216,7 +216,7 @@ impl<'e> Thread<'e> {
     }
 
     /// The name asked for, or the next free one below this thread: `stelis_1`, and below that `stelis_1_1`.
-    pub(super) fn free_name(&self, wanted: Option<&ThreadId>) -> Result<ThreadId> {
+    pub fn free_name(&self, wanted: Option<&ThreadId>) -> Result<ThreadId> {
         let session = self.session();
         let mut taken: BTreeSet<ThreadId> =
             self.store().threads(session)?.into_iter().map(|header| header.thread).collect();
