@@ -74,7 +74,7 @@ impl<'a> Mind<'a> for ModelMind<'a> {
 
     fn open(&self, session: &SessionId, thread: &ThreadId) -> Result<Thread<'a>> {
         let thread = self.models.engine.open(session, thread, Mode::Write)?;
-        let limits = self.models.output_limits(&thread).map_err(of("the limits of outputs"))?;
+        let limits = self.models.output_limits(&thread);
         Ok(thread.clipping(limits))
     }
 
@@ -98,8 +98,7 @@ impl<'a> Mind<'a> for ModelMind<'a> {
     }
 
     fn spawn(&self, thread: &Thread<'_>) -> Result<Spawn> {
-        let own = self.models.engine.session(thread.session())?.meta.config;
-        (self.spawn)(&own, self.models.our_window(self.model).map_err(of("the window"))?)
+        (self.spawn)(thread.config(), self.models.our_window(self.model).map_err(of("the window"))?)
     }
 
     fn telling(

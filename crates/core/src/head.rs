@@ -234,3 +234,12 @@ pub trait Source {
     /// Another thread of the session, to be looked up: one that this thread was spawned from.
     fn above(&self, thread: &ThreadId) -> Result<Box<dyn Source<Error = Self::Error> + '_>, Self::Error>;
 }
+
+/// Every entry after `after` with its head, the newest first, also those that were gone back from: no more is read than is
+/// taken. [`View::back`](crate::View::back) walks the path alone.
+pub fn back<S: Source + ?Sized>(
+    source: &S,
+    after: Seq,
+) -> impl Iterator<Item = Result<(Seq, Head), S::Error>> + '_ {
+    (after + 1..=source.last()).rev().map(|seq| Ok((seq, source.head(seq)?)))
+}

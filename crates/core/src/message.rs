@@ -137,6 +137,15 @@ pub struct Outcome {
     pub interrupted: bool,
 }
 
+impl Outcome {
+    /// Words of a tool in answer to a call.
+    pub fn text(call_id: impl Into<String>, name: Option<String>, text: impl Into<String>) -> Self {
+        let (call_id, content) = (call_id.into(), vec![Part::text(text)]);
+        let (is_error, output_ref, duration_ms, interrupted) = (false, None, None, false);
+        Self { call_id, name, content, is_error, output_ref, duration_ms, interrupted }
+    }
+}
+
 /// One piece of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Part {

@@ -315,22 +315,35 @@ impl View {
         self.cancelled.contains(&seq)
     }
 
+    /// The entries on the path from `seq` on, each with its head: no more is read than is taken.
+    pub fn forth<'a, S: Source + ?Sized>(
+        &'a self,
+        source: &'a S,
+        seq: Seq,
+    ) -> impl Iterator<Item = Result<(Seq, Head), S::Error>> + 'a {
+        let i = self.path.partition_point(|span| span.to < seq);
+        let path = self.path[i..].iter().flat_map(move |span| span.from.max(seq)..=span.to);
+        path.map(move |at| Ok((at, source.head(at)?)))
+    }
+
+    /// The same from `seq` back, the newest first.
+    pub fn back<'a, S: Source + ?Sized>(
+        &'a self,
+        source: &'a S,
+        seq: Seq,
+    ) -> impl Iterator<Item = Result<(Seq, Head), S::Error>> + 'a {
+        let end = self.path.partition_point(|span| span.from <= seq);
+        let path = self.path[..end].iter().rev().flat_map(move |span| (span.from..=span.to.min(seq)).rev());
+        path.map(move |at| Ok((at, source.head(at)?)))
+    }
+
     /// First item at or after `seq` on the path.
     pub(crate) fn item_from<S: Source + ?Sized>(
         &self,
         source: &S,
         seq: Seq,
     ) -> Result<Option<(Seq, Head)>, S::Error> {
-        let i = self.path.partition_point(|span| span.to < seq);
-        for span in &self.path[i..] {
-            for at in span.from.max(seq)..=span.to {
-                let head = source.head(at)?;
-                if head.kind.is_item() {
-                    return Ok(Some((at, head)));
-                }
-            }
-        }
-        Ok(None)
+        self.forth(source, seq).find(is_item_or_error).transpose()
     }
 
     /// Last item at or before `seq` on the path.
@@ -339,16 +352,7 @@ impl View {
         source: &S,
         seq: Seq,
     ) -> Result<Option<(Seq, Head)>, S::Error> {
-        let end = self.path.partition_point(|span| span.from <= seq);
-        for span in self.path[..end].iter().rev() {
-            for at in (span.from..=span.to.min(seq)).rev() {
-                let head = source.head(at)?;
-                if head.kind.is_item() {
-                    return Ok(Some((at, head)));
-                }
-            }
-        }
-        Ok(None)
+        self.back(source, seq).find(is_item_or_error).transpose()
     }
 
     /// The whole unit around `seq`: a message alone, or a call with all its results. `None` for what is no item.
@@ -369,6 +373,10 @@ impl View {
         }
         Ok(Some(unit))
     }
+}
+
+fn is_item_or_error<E>(found: &Result<(Seq, Head), E>) -> bool {
+    found.as_ref().map_or(true, |(_, head)| head.kind.is_item())
 }
 
 /// A call that waits for its result.

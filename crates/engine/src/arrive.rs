@@ -119,18 +119,9 @@ fn texts(parts: &[Part]) -> impl Iterator<Item = (&str, Option<&Opaque>)> {
 /// Results for the calls that nobody will answer any more.
 pub fn interruptions(open: &Open) -> Vec<Message> {
     let result = |call: &Arc<Waiting>| {
-        Message::of(
-            Role::Tool,
-            vec![Part::Result(Outcome {
-                call_id: call.id.clone(),
-                name: Some(call.name.clone()),
-                content: vec![Part::text(INTERRUPTED)],
-                is_error: true,
-                output_ref: None,
-                duration_ms: None,
-                interrupted: true,
-            })],
-        )
+        let outcome = Outcome::text(&call.id, Some(call.name.clone()), INTERRUPTED);
+        let outcome = Outcome { is_error: true, interrupted: true, ..outcome };
+        Message::of(Role::Tool, vec![Part::Result(outcome)])
     };
     open.calls.iter().map(result).collect()
 }

@@ -7,7 +7,7 @@
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::share::{Moments, check_room, recut};
-use crate::staged::{Staged, Work};
+use crate::staged::Work;
 use crate::thread::Thread;
 use komado_core::admit::Refusal;
 use komado_core::journal::{Entry, Ratio, Share};
@@ -72,8 +72,8 @@ impl Thread<'_> {
                 recut(view, source, self.meter(), &share, &shares, balance.buffer, Moments::Present)?;
         }
         check_room(&share, balance.window, balance.buffer)?;
-        let mut staged = Staged::new(self.source(), self.view().clone());
-        let seq = staged.share(share, self.engine().now())??;
+        let mut staged = self.stage();
+        let seq = staged.push(Entry::Share(share), self.engine().now())?;
         Ok((seq, staged.finish()))
     }
 
@@ -84,17 +84,13 @@ impl Thread<'_> {
             // A spawned thread never works without its share.
             return if self.header().parent.is_some() { Err(self.shareless()) } else { self.append(entry) };
         };
-        let tokens = match &entry {
-            Entry::Setup(setup) => self.meter().setup(setup),
-            _ => 0,
-        };
-        let mut staged = Staged::new(self.source(), self.view().clone());
-        let seq = staged.push(entry, tokens, self.engine().now())??;
+        let mut staged = self.stage();
+        let seq = staged.push(entry, self.engine().now())?;
         let now = Tools::above(staged.view().own_setup(staged.source())?.as_ref());
         let slices = counted(staged.source(), self.meter(), &share, now)?;
         let wanted = Share { slices, ..share };
         if staged.view().share_in(staged.source())?.as_ref() != Some(&wanted) {
-            staged.share(wanted, self.engine().now())??;
+            staged.push(Entry::Share(wanted), self.engine().now())?;
         }
         let (closed, chronicle) = (staged.view().closed(), staged.view().chronicle());
         let work = staged.finish();

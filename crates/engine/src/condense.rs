@@ -28,7 +28,6 @@ mod model;
 mod prompt;
 mod render;
 mod retain;
-mod scripted;
 mod settings;
 
 pub use answer::{Parsed, parse};
@@ -41,7 +40,6 @@ pub use digest::ByDigest;
 pub use language::Language;
 #[cfg(feature = "client")]
 pub use model::ByModel;
-pub use scripted::Scripted;
 pub use settings::{Reach, Settings};
 
 /// Writes a summary. It blocks, like the store.

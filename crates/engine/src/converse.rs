@@ -11,7 +11,7 @@ use crate::recall::{self, Scope};
 use crate::thread::Thread;
 use crate::turn::{Asking, News, Turned, When};
 use komado_core::head::Kind;
-use komado_core::journal::{Reply, Setup};
+use komado_core::journal::Setup;
 use komado_core::message::{Call, Message, Outcome, Part};
 use komado_core::raw::Raw;
 use komado_core::view::What;
@@ -82,13 +82,8 @@ impl Toolbox for Library {
 
 /// The reply whose calls are being answered: the last one.
 fn calling(thread: &Thread<'_>) -> Result<Seq> {
-    let source = thread.source();
-    for seq in (1..=thread.last()).rev() {
-        if source.head(seq)?.kind == Kind::Assistant {
-            return Ok(seq);
-        }
-    }
-    Ok(Seq::MAX)
+    let reply = thread.newest(|kind| kind == Kind::Assistant, |record| Some(record.seq))?;
+    Ok(reply.unwrap_or(Seq::MAX))
 }
 
 /// How a conversation came to rest.
@@ -143,8 +138,7 @@ impl Thread<'_> {
             let (own, open): (Vec<Call>, Vec<Call>) =
                 turned.message.calls().cloned().partition(|call| tools.knows(&call.name));
             if !own.is_empty() {
-                let answers = answers(self, tools, &own, turns)?;
-                self.say_all(answers)?;
+                self.answer_calls(tools, &own, turns)?;
                 news(News::Hint(self.hint(When::AfterTools, &budget)));
             }
             if own.is_empty() || !open.is_empty() || turns > MOST_ROUNDS + 1 {
@@ -154,31 +148,19 @@ impl Thread<'_> {
             }
         }
     }
-}
 
-/// The answers to calls of the round `round`, counted from 1.
-pub(crate) fn answers(
-    thread: &Thread<'_>,
-    tools: &mut dyn Toolbox,
-    calls: &[Call],
-    round: u32,
-) -> Result<Vec<(Message, Option<Reply>)>> {
-    let enough = || Told { text: ENOUGH.to_owned(), is_error: true };
-    let mut answers = Vec::with_capacity(calls.len());
-    for call in calls {
-        let told = if round > MOST_ROUNDS { enough() } else { tools.call(thread, call)? };
-        let outcome = Outcome {
-            call_id: call.id.clone(),
-            name: Some(call.name.clone()),
-            content: vec![Part::text(told.text)],
-            is_error: told.is_error,
-            output_ref: None,
-            duration_ms: None,
-            interrupted: false,
-        };
-        answers.push((Message::of(Role::Tool, vec![Part::Result(outcome)]), None));
+    /// Answers calls of the round `round`, counted from 1, and journals the answers.
+    pub(crate) fn answer_calls(&mut self, tools: &mut dyn Toolbox, calls: &[Call], round: u32) -> Result<()> {
+        let enough = || Told { text: ENOUGH.to_owned(), is_error: true };
+        let mut answers = Vec::with_capacity(calls.len());
+        for call in calls {
+            let told = if round > MOST_ROUNDS { enough() } else { tools.call(self, call)? };
+            let outcome = Outcome::text(&call.id, Some(call.name.clone()), told.text);
+            let outcome = Outcome { is_error: told.is_error, ..outcome };
+            answers.push((Message::of(Role::Tool, vec![Part::Result(outcome)]), None));
+        }
+        self.say_all(answers).map(|_| ())
     }
-    Ok(answers)
 }
 
 #[cfg(test)]

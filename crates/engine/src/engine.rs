@@ -2,10 +2,11 @@
 
 use crate::error::{Error, Result};
 use crate::thread::Thread;
+use komado_core::head::Source;
 use komado_core::journal::{Close, Ending, Entry, Record};
-use komado_core::session::{Counters, Meta, Session, State};
-use komado_core::{Address, Meter, Seq, SessionId, ThreadId};
-use komado_store::{Change, Error as StoreError, Mode, Query, Store};
+use komado_core::session::{Counters, Meta, MetaConfig, Session, State};
+use komado_core::{Address, Seq, SessionId, ThreadId};
+use komado_store::{Change, Error as StoreError, Mode, Query, ReadSeek, Store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -88,6 +89,16 @@ impl Engine {
         }
     }
 
+    /// A blob of a session; `None` for one that is not there. An entry may name an output that never was: a transcript that
+    /// was brought along.
+    pub(crate) fn blob(&self, id: &SessionId, blob: &str) -> Result<Option<Box<dyn ReadSeek>>> {
+        match self.store.blob(id, blob) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(StoreError::NoBlob(..)) => Ok(None),
+            Err(other) => Err(other.into()),
+        }
+    }
+
     /// Completes the prefixes of an address.
     pub fn find(&self, address: &Address) -> Result<Found> {
         let session = self.find_session(&address.session)?;
@@ -114,10 +125,22 @@ impl Engine {
         Ok(SessionId::new(only("session", given.as_str(), fits, "`komado sessions` lists them")?)?)
     }
 
-    /// Opens a thread. A session that names no known meter is counted with the default one. Whoever opens to write also
-    /// puts right what a process that ended left of spawned threads.
+    /// Opens a thread. Opening to write also puts right what a process that ended left of spawned threads.
     pub fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Thread<'_>> {
-        let mut opened = self.open_as_left(id, thread, mode)?;
+        self.open_known(id, thread, mode, None)
+    }
+
+    /// The same, for a session whose row was read already: `config` is what it was made with.
+    pub fn open_known(
+        &self,
+        id: &SessionId,
+        thread: &ThreadId,
+        mode: Mode,
+        config: Option<MetaConfig>,
+    ) -> Result<Thread<'_>> {
+        let journal = self.store.open(id, thread, mode)?;
+        let config = config.map_or_else(|| Ok(self.session(id)?.meta.config), Ok::<_, Error>)?;
+        let mut opened = Thread::new(self, journal, config, mode)?;
         if mode == Mode::Write {
             self.look_after(&mut opened)?;
         }
@@ -127,8 +150,7 @@ impl Engine {
     /// Opens a thread, and leaves everything else as it is.
     pub(crate) fn open_as_left(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Thread<'_>> {
         let journal = self.store.open(id, thread, mode)?;
-        let meter = Meter::named(&self.session(id)?.meta.config.meter);
-        Thread::new(self, journal, meter.unwrap_or(Meter::O200k), mode)
+        Thread::new(self, journal, self.session(id)?.meta.config, mode)
     }
 
     /// Ends a session well.
@@ -228,4 +250,23 @@ pub(crate) fn session_of(seed: &str) -> Result<SessionId> {
     let hex = blake3::hash(seed.as_bytes()).to_hex();
     let name = [&hex[..8], "-", &hex[8..12], "-8", &hex[13..16], "-a", &hex[17..20], "-", &hex[20..32]];
     Ok(SessionId::new(name.concat())?)
+}
+
+impl Engine {
+    /// Counts a session's journals again and puts its row right. For whoever holds the session, before saying anything.
+    pub fn recount(&self, id: &SessionId) -> Result<Session> {
+        let mut counted = Counters::default();
+        for header in self.store().threads(id)? {
+            let journal = self.store().open(id, &header.thread, Mode::Read)?;
+            for seq in header.base_seq() + 1..=journal.last() {
+                counted += Counters::of(&Source::record(&*journal, seq)?.entry);
+            }
+        }
+        let session = self.session(id)?;
+        let by = counted.since(&session.counters);
+        if by == Counters::default() {
+            return Ok(session);
+        }
+        Ok(self.store().change(id, &Change::Count { by, at: self.now() })?)
+    }
 }

@@ -269,23 +269,6 @@ impl Error {
             Self::Store(error) => kind_of_store(error),
             #[cfg(feature = "client")]
             Self::Model(error) => error.kind(),
-            Self::Refused(_)
-            | Self::NothingToAnswer(_)
-            | Self::NoCallFits { .. }
-            | Self::WrongState { .. }
-            | Self::NoGain { .. }
-            | Self::NoRoom(_)
-            | Self::TooMuch(_)
-            | Self::TooDeep { .. }
-            | Self::AnchorCap { .. }
-            | Self::OpenAnchor { .. }
-            | Self::NotSpawned { .. }
-            | Self::NeverBegun { .. }
-            | Self::Crowded { .. }
-            | Self::NotClosed { .. }
-            | Self::NoListener { .. }
-            | Self::ParentEnded { .. }
-            | Self::Floor(_) => ErrorKind::Refused,
             Self::ParentBusy { .. } => ErrorKind::Busy,
             Self::Unknown { .. } | Self::Ambiguous { .. } | Self::NoMoment { .. } => ErrorKind::NotFound,
             Self::Id(_)
@@ -297,6 +280,7 @@ impl Error {
             #[cfg(feature = "client")]
             Self::Unanswered { .. } => ErrorKind::Failed,
             Self::Endless { .. } | Self::Cancelled | Self::Io(_) => ErrorKind::Failed,
+            _ => ErrorKind::Refused,
         }
     }
 }

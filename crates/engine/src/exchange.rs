@@ -86,7 +86,7 @@ pub(crate) fn exchange<'t>(wire: &mut dyn Wire<'t>, mut room: Room) -> Result<Ex
             Outcome::Lost(lost) => return Ok(lose(wire, sent, lost)),
             Outcome::TooLarge(mut why) => {
                 learn_refusal(wire, sent, &request, &mut why)?;
-                wire.tell(News::TooLarge { attempt, why: &why.why, limit: why.limit })?;
+                wire.tell(News::TooLarge { attempt, why: &why.why, limit: why.refusal.limit })?;
                 let Context { asking, lesson, .. } = wire.context();
                 room.shrink(&why, &request, asking, lesson);
                 refused = Some(why);
@@ -161,14 +161,14 @@ fn learn_refusal(
     why: &mut TooLarge,
 ) -> Result<()> {
     // Without numbers it may be the room for the answer that was too much: that says nothing of the window.
-    why.is_vague |= why.limit.is_none() && request.max_tokens.is_some();
+    why.refusal.is_vague |= why.refusal.limit.is_none() && request.max_tokens.is_some();
     let Context { asking, lesson, store, thread } = wire.context();
     if let Some(thread) = thread {
         thread.append(lost(sent, &asking.model, "overflow", why.why.clone(), None))?;
     }
     let size = Size { tokens: request.tokens, uncertain: request.uncertain.unwrap_or(0) };
     let mut refused = |lesson: &mut Lesson| {
-        lesson.refused(size, why.refusal(), asking.probed);
+        lesson.refused(size, why.refusal, asking.probed);
         *lesson
     };
     match lesson::learn(store, &asking.about(), &mut refused) {

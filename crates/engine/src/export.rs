@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use komado_core::SessionId;
 use komado_core::session::Meta;
-use komado_store::{Error, Mode, ReadSeek};
+use komado_store::{Mode, ReadSeek};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 
@@ -86,11 +86,8 @@ impl Engine {
         let mut blobs: Vec<String> = self.named_blobs(id)?.into_iter().collect();
         blobs.sort();
         for blob in blobs {
-            match self.store().blob(id, &blob) {
-                Ok(bytes) => write_blob(&blob, bytes, &mut out)?,
-                // An entry may name an output that was never here: a transcript that was brought along.
-                Err(Error::NoBlob(..)) => {}
-                Err(other) => return Err(other.into()),
+            if let Some(bytes) = self.blob(id, &blob)? {
+                write_blob(&blob, bytes, &mut out)?;
             }
         }
         let end = out.digest.finalize().to_hex().to_string();

@@ -82,12 +82,6 @@ impl Done {
     }
 }
 
-/// A step made into an edit, or the reason why it could not be.
-enum Made {
-    Edit(Box<Edit>),
-    Declined(Declined),
-}
-
 /// Where edits are put: a thread, or a copy of it that is thrown away.
 trait Target {
     type Source: Source<Error = komado_store::Error> + ?Sized;
@@ -143,11 +137,11 @@ fn take<T: Target>(to: &mut T, step: Step, fitted: &mut Fitted, ladder: &mut Lad
     let asking = |to: &mut T| to.append(sent(&model, to.view().tokens(), Purpose::Apart("condense")));
     let asked = asks.then(|| asking(to)).transpose()?;
     match write(to.view(), to.source(), to.meter(), step.clone(), verdict, ladder)? {
-        Made::Edit(edit) => {
-            let (seq, edit) = to.put(*edit)?;
+        Ok(edit) => {
+            let (seq, edit) = to.put(edit)?;
             fitted.done.push(Done { seq, rung, edit });
         }
-        Made::Declined(why) => {
+        Err(why) => {
             fitted.declined.push(why.to_string());
             if let Some(asked) = asked {
                 to.append(lost(asked, &model, DECLINED, why.to_string(), why.usage()))?;
@@ -223,8 +217,11 @@ fn in_vain_lately<S: Source<Error = komado_store::Error> + ?Sized>(
     if view.tokens() > budget.usable {
         return Ok(false);
     }
-    for seq in (last.saturating_sub(LATELY) + 1..=last).rev().filter(|seq| view.on_path(*seq)) {
-        let head = source.head(seq)?;
+    for entry in view.back(source, last) {
+        let (seq, head) = entry?;
+        if seq + LATELY <= last {
+            break;
+        }
         if head.kind == Kind::Lost && is_declined(&source.record(seq)?.entry) {
             let said = |sums: [u64; 4]| sums.iter().sum::<u64>();
             return Ok(said(source.head(last)?.sums) - said(head.sums) < budget.min_gain() / 4);
@@ -242,20 +239,15 @@ fn is_declined(entry: &Entry) -> bool {
 }
 
 /// A copy of a thread on which steps are tried.
-struct Draft<'a> {
-    staged: Staged<'a>,
-    meter: Meter,
-}
-
-impl<'a> Target for Draft<'a> {
+impl<'a> Target for Staged<'a> {
     type Source = Rows<'a>;
 
     fn view(&self) -> &View {
-        self.staged.view()
+        Self::view(self)
     }
 
     fn source(&self) -> &Rows<'a> {
-        self.staged.source()
+        Self::source(self)
     }
 
     fn meter(&self) -> Meter {
@@ -263,16 +255,12 @@ impl<'a> Target for Draft<'a> {
     }
 
     fn append(&mut self, entry: Entry) -> Result<Seq> {
-        let tokens = match &entry {
-            Entry::Share(share) => share.tokens(),
-            _ => 0,
-        };
-        Ok(self.staged.push(entry, tokens, String::new())??)
+        self.push(entry, String::new())
     }
 
     fn put(&mut self, mut edit: Edit) -> Result<(Seq, Edit)> {
         let before = self.view().tokens();
-        let seq = self.staged.push(Entry::Edit(edit.clone()), edit.shown_tokens(), String::new())??;
+        let seq = self.append(Entry::Edit(edit.clone()))?;
         (edit.cause.before, edit.cause.after) = (before, self.view().tokens());
         check_gain(&edit).map(|()| (seq, edit))
     }
@@ -291,18 +279,14 @@ impl Thread<'_> {
 
     /// What [`Thread::fit`] would do; nothing is written. A summariser is asked all the same.
     pub fn plan(&self, ladder: &mut Ladder<'_>) -> Result<Fitted> {
-        climb(&mut self.draft(), ladder)
+        climb(&mut self.stage(), ladder)
     }
 
     /// What [`Thread::relax`] and then [`Thread::fit`] would do; nothing is written.
     pub fn plan_relaxed(&self, ladder: &mut Ladder<'_>) -> Result<(Vec<Seq>, Fitted)> {
-        let mut draft = self.draft();
+        let mut draft = self.stage();
         let back = draft.relax(&ladder.budget)?;
         Ok((back, climb(&mut draft, ladder)?))
-    }
-
-    fn draft(&self) -> Draft<'_> {
-        Draft { staged: Staged::new(self.source(), self.view().clone()), meter: self.meter() }
     }
 
     /// Condenses now, whether or not there is room: everything but what the policy keeps. Nothing is done when that is
@@ -320,7 +304,7 @@ impl Thread<'_> {
     /// Takes back the newest edits of the ladder, one by one, as long as the view then still fits without acting: for a
     /// window that has grown. What a person did by hand stays. Gives the edits taken back.
     pub fn relax(&mut self, budget: &Budget) -> Result<Vec<Seq>> {
-        let back = self.draft().relax(budget)?;
+        let back = self.stage().relax(budget)?;
         for &edit in &back {
             self.revert(edit)?;
         }
@@ -328,19 +312,21 @@ impl Thread<'_> {
     }
 }
 
-impl Draft<'_> {
+impl Staged<'_> {
     fn relax(&mut self, budget: &Budget) -> Result<Vec<Seq>> {
         let mut back = Vec::new();
         while let Some(target) = self.view().edits().last() {
-            let Entry::Edit(edit) = self.staged.source().record(target)?.entry else { break };
-            let before = self.staged.mark();
-            if edit.cause.rule == Rule::ByHand.name()
-                || self.staged.push(Entry::Revert { target }, 0, String::new())?.is_err()
-            {
+            let Entry::Edit(edit) = self.source().record(target)?.entry else { break };
+            if edit.cause.rule == Rule::ByHand.name() {
                 break;
             }
+            let before = self.mark();
+            match self.append(Entry::Revert { target }) {
+                Err(Error::Refused(_)) => break,
+                reverted => drop(reverted?),
+            }
             if budget.will_manage(self.view()).will_manage {
-                self.staged.back_to(before);
+                self.back_to(before);
                 break;
             }
             back.push(target);
@@ -369,12 +355,12 @@ fn write<S: Source<Error = komado_store::Error> + ?Sized>(
     step: Step,
     verdict: Verdict,
     ladder: &mut Ladder<'_>,
-) -> Result<Made> {
+) -> Result<std::result::Result<Edit, Declined>> {
     let kind = step.kind();
     let mut cause = Cause { rule: verdict.rule.name().to_owned(), ..Cause::default() };
     let numbers = verdict.numbers();
     let edit = |hide, show, replace, cause| Edit { kind, hide, show, replace, cause };
-    Ok(Made::Edit(Box::new(match step {
+    Ok(Ok(match step {
         Step::Replace { rung, replace } => {
             cause.note = Some(format!("{} of {}; {numbers}", rung.name(), replace.len()));
             edit(Vec::new(), Vec::new(), replace, cause)
@@ -389,7 +375,7 @@ fn write<S: Source<Error = komado_store::Error> + ?Sized>(
             let settings = ladder.settings.clone().by_hand();
             let composed = condense::compose(source, view, &hide, &settings, ladder.by, meter, limit)?;
             match composed {
-                Err(why) => return Ok(Made::Declined(why)),
+                Err(why) => return Ok(Err(why)),
                 Ok(composed) => {
                     cause.note = Some(match composed.note {
                         Some(note) => format!("{note}; {numbers}"),
@@ -400,5 +386,5 @@ fn write<S: Source<Error = komado_store::Error> + ?Sized>(
                 }
             }
         }
-    })))
+    }))
 }

@@ -2,8 +2,9 @@
 //!
 //! What is wrong with an export takes the session out again. An import that was killed leaves what it had brought in, and
 //! the session's row says so until the same import, run again, has brought the rest.
-
-mod enroll;
+//!
+//! An export holds journals alone: the tables of spawned threads are filled from them. Whether a parent's anchor says what
+//! its child's journal says is not asked here; the next one to open the parent brings that in line.
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -11,12 +12,13 @@ use crate::export::{BlobLine, Ending, Opening, ThreadLine, VERSION};
 use crate::staged::Staged;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use komado_core::head::Source;
-use komado_core::journal;
+use komado_core::head::{Kind, Source};
+use komado_core::journal::{Entry, Record};
 use komado_core::session::{Counters, Meta, Session};
-use komado_core::thread::Header;
-use komado_core::{SessionId, ThreadId, View};
-use komado_store::{Change, Journal, Mode};
+use komado_core::thread::{Header, branch};
+use komado_core::{Meter, Seq, SessionId, ThreadId, View, journal};
+use komado_store::{Change, Journal, Mail, Mode};
+use std::collections::BTreeMap;
 use std::io::{BufRead, Read};
 
 /// Bytes of journal lines written at once.
@@ -265,7 +267,7 @@ fn fill_batch(
     lines: &mut Lines<'_>,
     counters: &mut Counters,
 ) -> Result<u64> {
-    let mut staged = Staged::new(&*journal, view.clone());
+    let mut staged = Staged::new(&*journal, view.clone(), Meter::O200k);
     let mut taken = 0;
     while taken < left && staged.bytes() < BATCH && taken < 4096 {
         let text = lines.next()?.to_owned();
@@ -282,4 +284,65 @@ fn fill_batch(
     *view = work.view;
     *counters += work.counters;
     Ok(taken)
+}
+
+/// Words on their way from thread to thread.
+#[derive(Default)]
+struct Post {
+    /// Who told whom, and when.
+    told: Vec<(String, ThreadId, Mail)>,
+    /// What each thread has heard of each other one.
+    heard: BTreeMap<(ThreadId, ThreadId), Seq>,
+}
+
+impl Engine {
+    /// Puts a session's spawned threads, and the words that wait for them, into the tables.
+    fn enroll(&self, id: &SessionId) -> Result<()> {
+        let mut post = Post::default();
+        for header in self.store().threads(id)? {
+            let journal = self.store().open(id, &header.thread, Mode::Read)?;
+            let row = branch(&header, &*journal)?;
+            if row.parent.is_some() {
+                self.store().put_branch(&row)?;
+            }
+            post.gather(&*journal)?;
+        }
+        post.told.sort_by(|(a, _, x), (b, _, y)| (a, &x.from, x.seq).cmp(&(b, &y.from, y.seq)));
+        for (_, to, mail) in &post.told {
+            let heard = post.heard.get(&(to.clone(), mail.from.clone()));
+            if heard.is_none_or(|upto| *upto < mail.seq) {
+                self.store().post(id, to, mail)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Post {
+    /// Takes in what the own entries of a thread say, also those it went back on: what was told was told.
+    fn gather(&mut self, journal: &dyn Journal) -> Result<()> {
+        let (own, mut seq) = (journal.header().base_seq(), journal.last());
+        while seq > own {
+            let head = journal.head(seq)?;
+            if matches!(head.kind, Kind::Tell | Kind::Heard) {
+                self.take(&journal.header().thread, Source::record(journal, seq)?);
+            }
+            seq = head.prev_op;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, thread: &ThreadId, record: Record) {
+        match record.entry {
+            Entry::Tell { to, .. } => {
+                let mail = Mail { from: thread.clone(), seq: record.seq };
+                self.told.push((record.timestamp, to, mail));
+            }
+            Entry::Heard { from, upto } => {
+                let most = self.heard.entry((thread.clone(), from)).or_default();
+                *most = upto.max(*most);
+            }
+            _ => {}
+        }
+    }
 }

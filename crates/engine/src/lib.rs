@@ -36,7 +36,6 @@ pub mod output;
 #[cfg(feature = "client")]
 pub mod place;
 pub mod recall;
-pub mod recount;
 pub mod redact;
 #[cfg(feature = "client")]
 pub mod relay;

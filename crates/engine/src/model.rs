@@ -8,7 +8,6 @@
 //! It reads no environment, no command line and no settings file: the caller hands over plain structs. It prints nothing:
 //! what a person should know although nothing is wrong is a [`Note`].
 
-mod budget;
 mod error;
 mod provider;
 mod resolve;

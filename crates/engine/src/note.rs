@@ -32,15 +32,12 @@ impl Thread<'_> {
 
     /// The last note about something that is still true, and its entry.
     pub fn noted(&self, about: &str) -> Result<Option<(Seq, Raw)>> {
-        for seq in (1..=self.last()).rev() {
-            if self.source().head(seq)?.kind == Kind::Note
-                && self.view().on_path(seq)
-                && let Entry::Note { about: of, value } = self.record(seq)?.entry
-                && of == about
-            {
-                return Ok(Some((seq, value)));
-            }
-        }
-        Ok(None)
+        self.newest(
+            |kind| kind == Kind::Note,
+            |record| match record.entry {
+                Entry::Note { about: of, value } if of == about => Some((record.seq, value)),
+                _ => None,
+            },
+        )
     }
 }

@@ -4,24 +4,23 @@
 //! digest: the longest beginning that some thread has been sent before is what is known, the rest is new. `docs/placing.md`
 //! tells the rules. Nothing is written here, and what is known is not read again: only the last reply, as the client tells
 //! it, is compared with the journal.
+//!
+//! What a client calls its session, and what a provider calls its answer, is kept as a digest together with who said it: so
+//! no one comes upon another's session by its name, and no name of a client stands in a table.
 
-mod name;
-mod scope;
-mod search;
-mod strand;
-mod tale;
-
-pub use name::{alias, reply_name};
-
-use crate::engine::Engine;
-use crate::error::Result;
-use komado_core::session::Session;
+use crate::engine::{Engine, session_of};
+use crate::error::{Error, Result};
+use komado_core::session::{Session, State};
 use komado_core::{Seq, SessionId, ThreadId};
 use komado_provider::Skim;
-use scope::{Scope, look_up, scope};
+use komado_store::{Error as StoreError, Mode};
 use search::{Found, Search};
 use strand::Strand;
 use tale::Tale;
+
+mod search;
+mod strand;
+mod tale;
 
 /// Who sent a transcript, as far as the wire tells.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -171,7 +170,7 @@ pub fn place(
         (None, Scope::New { session, alias }) => {
             // Agents that name their sessions bring tools; what comes before them without any is a title, and the root is theirs.
             let aside = alias.is_some() && !skim.has_tools();
-            let fork = aside.then(|| name::side(1)).transpose()?;
+            let fork = aside.then(|| side(1)).transpose()?;
             Ok(Placed { fork, ..begun(session, alias) })
         }
     }
@@ -188,13 +187,13 @@ fn placed(engine: &Engine, tale: &Tale<'_>, found: Found) -> Result<Placed> {
     let Found { mut how, strand, mut at, known, apart, .. } = found;
     let (session, thread, last) = (strand.session().clone(), strand.thread().clone(), strand.last());
     // A request beside the conversation may have an answer, and go on: that is its own thread already.
-    let goes_on = how == How::Extends && name::is_side(&thread);
+    let goes_on = how == How::Extends && is_side(&thread);
     if busy || (!goes_on && tale.is_aside(&strand)?) {
         how = How::Beside;
         // Whatever else goes on in the thread is not this client's.
         at = if busy { apart } else { at };
     }
-    let fork = name::fork(engine, &session, how)?;
+    let fork = next_fork(engine, &session, how)?;
     Ok(Placed { how, session, thread, at, last, known: known as u32, alias: None, fork })
 }
 
@@ -216,6 +215,157 @@ fn unmatched(
         false => How::Forks,
     };
     let at = if how == How::Extends { root.last() } else { 0 };
-    let fork = name::fork(engine, &session, how)?;
+    let fork = next_fork(engine, &session, how)?;
     Ok(Placed { how, session, thread, at, last: root.last(), known: 0, alias: None, fork })
+}
+
+/// Where to look.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Scope {
+    /// Nobody named a session.
+    Anywhere,
+    /// In this one.
+    Within(SessionId),
+    /// Nowhere: it was named, and is to be made.
+    New {
+        /// Its name to be.
+        session: SessionId,
+        /// What the client calls it.
+        alias: Option<String>,
+    },
+}
+
+impl Scope {
+    /// The session to look in; `None` to look everywhere, and nothing where there is nothing to look in.
+    fn session(&self) -> Option<&SessionId> {
+        match self {
+            Self::Anywhere => None,
+            Self::Within(session) | Self::New { session, .. } => Some(session),
+        }
+    }
+}
+
+/// Our own header comes first, then the client's own name for its session.
+fn scope(engine: &Engine, caller: &Caller) -> Result<Scope> {
+    if let Some(session) = caller.session.clone() {
+        return match look_up(engine, &session)? {
+            None => Ok(Scope::New { session, alias: None }),
+            Some(found) if !caller.may_enter(&found) => Err(StoreError::NoSession(session).into()),
+            Some(found) if is_open(found.status) => Ok(Scope::Within(session)),
+            Some(found) => Err(Error::WrongState {
+                session: session.to_string(),
+                state: found.status.name(),
+                why: "nothing is added to it; name another session, or resume this one first",
+            }),
+        };
+    }
+    let Some(alias) = alias(caller) else { return Ok(Scope::Anywhere) };
+    // A name can be worked out, and a row may be anyone's: the session must have been made for this name, and be the caller's.
+    let is_own =
+        |found: &Session| caller.may_enter(found) && found.meta.config.alias.as_ref() == Some(&alias);
+    for spot in engine.store().spots(&alias)? {
+        match look_up(engine, &spot.session)?.filter(is_own) {
+            Some(found) if is_open(found.status) => return Ok(Scope::Within(spot.session)),
+            // It ended: the client goes on in a new one, which has the name from then on.
+            Some(_) => break,
+            None => {}
+        }
+    }
+    // Two first requests at once are of one session: its name follows from the client's own.
+    let session = session_of(&alias)?;
+    match look_up(engine, &session)? {
+        None => Ok(Scope::New { session, alias: Some(alias) }),
+        Some(found) if is_own(&found) && is_open(found.status) => Ok(Scope::Within(session)),
+        Some(_) => Ok(Scope::New { session: engine.fresh(&alias)?, alias: Some(alias) }),
+    }
+}
+
+/// True when a session takes more words: one that has ended is left as it is, and one that was made to wait waits.
+fn is_open(state: State) -> bool {
+    !state.is_ended() && state != State::Paused
+}
+
+/// A session's attributes; `None` when there is none.
+fn look_up(engine: &Engine, id: &SessionId) -> Result<Option<Session>> {
+    match engine.session(id) {
+        Ok(session) => Ok(Some(session)),
+        Err(Error::Store(StoreError::NoSession(_))) => Ok(None),
+        Err(other) => Err(other),
+    }
+}
+
+/// What requests beside a conversation are called.
+const SIDE: &str = "side";
+
+/// The name by which a client's session is found again: `MetaConfig::alias` of a new one, and its spot at entry 0.
+pub fn alias(caller: &Caller) -> Option<String> {
+    caller.named.as_ref().map(|named| digest(&["session", &caller.salt, named]))
+}
+
+/// The name by which a reply is found again when a client only gives the provider's id of it: `Reply::id`, and the spot of the
+/// reply's entry.
+pub fn reply_name(caller: &Caller, id: &str) -> String {
+    digest(&["reply", &caller.salt, id])
+}
+
+fn digest(words: &[&str]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for word in words {
+        hasher.update(&(word.len() as u64).to_le_bytes()).update(word.as_bytes());
+    }
+    hasher.finalize().to_hex().chars().take(32).collect()
+}
+
+/// The name of the `n`-th request beside.
+fn side(n: usize) -> Result<ThreadId> {
+    Ok(ThreadId::new(format!("{SIDE}_{n}"))?)
+}
+
+/// True for the thread of a request beside.
+fn is_side(thread: &ThreadId) -> bool {
+    thread.as_str().strip_prefix(SIDE).is_some_and(|rest| rest.starts_with('_'))
+}
+
+/// A free name for a thread to be made, the next of its row; `None` where none is to be made.
+fn next_fork(engine: &Engine, session: &SessionId, how: How) -> Result<Option<ThreadId>> {
+    let row = match how {
+        How::Forks => "fork",
+        How::Beside => SIDE,
+        How::New | How::Extends | How::Again | How::Rewinds => return Ok(None),
+    };
+    let nth = |n: usize| ThreadId::new(format!("{row}_{n}"));
+    let is_free = |n: usize| match engine.store().open(session, &nth(n)?, Mode::Read) {
+        Err(StoreError::NoThread(..)) => Ok(true),
+        Err(other) => Err(Error::from(other)),
+        Ok(_) => Ok(false),
+    };
+    // A row has no gaps: a few looks find its end, however long it is. Were there one, a name in it would be as good.
+    let (mut taken, mut free) = (0, 1);
+    while !is_free(free)? {
+        (taken, free) = (free, free * 2);
+    }
+    while free - taken > 1 {
+        let between = taken + (free - taken) / 2;
+        *(if is_free(between)? { &mut free } else { &mut taken }) = between;
+    }
+    Ok(Some(nth(free)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_name_given_by_two_is_two_names() {
+        let by = |salt: &str, named: &str| {
+            alias(&Caller { salt: salt.into(), named: Some(named.into()), ..Caller::default() }).unwrap()
+        };
+        assert_eq!(by("ann", "session-id: 窓"), by("ann", "session-id: 窓"));
+        assert_ne!(by("ann", "session-id: 窓"), by("bob", "session-id: 窓"));
+        assert_ne!(by("ann", "x"), by("an", "nx"));
+        assert_eq!(by("ann", "x").len(), 32);
+        let caller = Caller { salt: "ann".into(), ..Caller::default() };
+        assert_eq!(alias(&caller), None);
+        assert_ne!(reply_name(&caller, "x"), by("ann", "x"));
+    }
 }

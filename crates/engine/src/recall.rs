@@ -4,12 +4,19 @@
 //! stand; here is what a word is, what it is worth, and what of an entry is told. Nothing is asked of a model, nothing
 //! is changed, and nothing that is found is given whole: a result is a few words and the number to read on at.
 
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::lineage;
+use komado_core::thread::{Header, Moment};
+use komado_core::view::Piece;
+use komado_core::{Meter, Role, Seq, SessionId, Span, ThreadId, View};
+use komado_store::{Journal, Mode, Query};
+use std::collections::HashMap;
+
 mod ask;
 mod catch_up;
 mod exact;
 mod language;
-mod pack;
-mod read;
 mod search;
 mod snippet;
 pub(crate) mod terms;
@@ -21,15 +28,6 @@ pub use komado_store::shelf::Filter;
 pub use snippet::Snippet;
 pub(crate) use tool::{NAME, call_before};
 pub use tool::{TOOL, call};
-
-use crate::engine::Engine;
-use crate::error::{Error, Result};
-use crate::lineage;
-use komado_core::thread::{Header, Moment};
-use komado_core::view::Piece;
-use komado_core::{Meter, Role, Seq, SessionId, Span, ThreadId, View};
-use komado_store::{Journal, Mode, Query};
-use std::collections::HashMap;
 
 /// Where to look.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -125,7 +123,7 @@ impl Engine {
         };
         self.see(scope, &mut found)?;
         match ask.budget {
-            Some(budget) => Ok(pack::pack(found, budget, self.meter_of(scope)?)),
+            Some(budget) => Ok(pack(found, budget, self.meter_of(scope)?)),
             None => Ok(found),
         }
     }
@@ -190,4 +188,32 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+/// Below this nothing more fits.
+const LEAST: u64 = 8;
+/// Characters of a result that is told in fewer words.
+const SHORT: usize = 80;
+
+/// Those of `found` that fit into `budget` tokens as [`Found::line`] writes them.
+pub(crate) fn pack(found: Vec<Found>, budget: u64, meter: Meter) -> Vec<Found> {
+    let here = ThreadId::root();
+    let mut left = budget;
+    let mut packed = Vec::new();
+    for mut one in found {
+        if left < LEAST {
+            break;
+        }
+        let mut cost = meter.text(&one.line(&here));
+        if cost > left {
+            one.around.clear();
+            one.shorten(SHORT);
+            cost = meter.text(&one.line(&here));
+        }
+        if cost <= left {
+            left -= cost;
+            packed.push(one);
+        }
+    }
+    packed
 }

@@ -6,7 +6,6 @@
 //! Numbers, order, pairing and token counts stay, so that every view of the session stays what it was, but for the
 //! words.
 
-mod json;
 mod scrub;
 
 use crate::cleanup::blobs_of;

@@ -10,7 +10,7 @@ mod questions;
 mod range;
 mod scan;
 mod sketch;
-mod table;
+pub(crate) mod table;
 mod usage;
 
 pub use performance::{Performance, Performed, ToolUsed};

@@ -4,7 +4,7 @@
 
 use crate::error::Result;
 use crate::thread::Thread;
-use komado_core::journal::{Entry, Mark, Reply, Sent, Usage};
+use komado_core::journal::{Entry, Mark, Record, Reply, Sent, Usage};
 use komado_core::{Kind, Seq};
 
 /// What a request is for.
@@ -37,21 +37,14 @@ pub(crate) fn reply(to: Seq, model: Option<String>, finish: &str) -> Reply {
 impl Thread<'_> {
     /// A request whose process ended before the answer came is given up: the journal says so before the next one.
     pub(crate) fn give_up_earlier(&mut self) -> Result<()> {
-        for seq in (1..=self.last()).rev() {
-            if !self.view().on_path(seq) {
-                continue;
-            }
-            match self.source().head(seq)?.kind {
-                Kind::Sent => {
-                    let Entry::Sent(Sent { model, .. }) = self.record(seq)?.entry else { return Ok(()) };
-                    let why = "the process ended before an answer came".to_owned();
-                    return self.append(lost(seq, &model, "lost", why, None)).map(|_| ());
-                }
-                Kind::User | Kind::Tool | Kind::System | Kind::Setup | Kind::Pin | Kind::Unpin => {}
-                Kind::Share | Kind::Tell | Kind::Heard | Kind::Anchor | Kind::AnchorUpdate | Kind::Note => {}
-                _ => return Ok(()),
-            }
-        }
-        Ok(())
+        let is_between = |kind| match kind {
+            Kind::User | Kind::Tool | Kind::System | Kind::Setup | Kind::Pin | Kind::Unpin => true,
+            Kind::Share | Kind::Tell | Kind::Heard | Kind::Anchor | Kind::AnchorUpdate | Kind::Note => true,
+            _ => false,
+        };
+        let last = self.newest(|kind| !is_between(kind), Some)?;
+        let Some(Record { seq, entry: Entry::Sent(Sent { model, .. }), .. }) = last else { return Ok(()) };
+        let why = "the process ended before an answer came".to_owned();
+        self.append(lost(seq, &model, "lost", why, None)).map(|_| ())
     }
 }

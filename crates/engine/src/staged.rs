@@ -4,15 +4,17 @@
 //! is folded into a copy over a source that holds the journal and the entries not yet in it.
 
 use komado_core::head::Source;
-use komado_core::journal::{Entry, Record, Share, encode};
+use komado_core::journal::{Entry, Record, encode};
 use komado_core::session::Counters;
-use komado_core::{Head, Refusal, Seq, ThreadId, View, admit};
+use komado_core::{Head, Meter, Refusal, Seq, ThreadId, View, admit};
 use komado_store::{Error, Journal, Row};
 
 /// The journal, with the batch after it.
 pub struct Staged<'a> {
     rows: Rows<'a>,
     view: View,
+    /// How tokens are counted.
+    pub(crate) meter: Meter,
     bytes: usize,
     counters: Counters,
 }
@@ -54,13 +56,8 @@ impl Work {
     }
 }
 
-/// A batch as it was, to go back to.
-pub(crate) struct Mark {
-    rows: usize,
-    view: View,
-    bytes: usize,
-    counters: Counters,
-}
+/// A batch as it was, to go back to: its rows, its view, its bytes and what it counts for.
+pub(crate) struct Mark(usize, View, usize, Counters);
 
 impl Rows<'_> {
     fn new_at(&self, seq: Seq) -> Option<&(Record, Row)> {
@@ -90,9 +87,9 @@ impl Source for Rows<'_> {
 
 impl<'a> Staged<'a> {
     /// Begins a batch after what `view` has taken in.
-    pub fn new(journal: &'a dyn Journal, view: View) -> Self {
+    pub fn new(journal: &'a dyn Journal, view: View, meter: Meter) -> Self {
         let rows = Rows { journal, after: journal.last(), new: Vec::new() };
-        Self { rows, view, bytes: 0, counters: Counters::default() }
+        Self { rows, view, meter, bytes: 0, counters: Counters::default() }
     }
 
     /// The view with the batch so far.
@@ -115,22 +112,19 @@ impl<'a> Staged<'a> {
         self.bytes
     }
 
-    /// Admits `entry` and takes it into the batch.
-    pub fn push(
-        &mut self,
-        entry: Entry,
-        tokens: u32,
-        timestamp: String,
-    ) -> Result<Result<Seq, Refusal>, Error> {
+    /// Admits `entry`, weighs it, and takes it into the batch.
+    pub fn push(&mut self, entry: Entry, timestamp: String) -> crate::Result<Seq> {
+        let tokens = match &entry {
+            Entry::Message(message, _) => self.meter.message(message),
+            Entry::Setup(setup) => self.meter.setup(setup),
+            Entry::Edit(edit) => edit.shown_tokens(),
+            Entry::Anchor(anchor) => self.meter.said(&anchor.text),
+            Entry::Share(share) => share.tokens(),
+            _ => 0,
+        };
         let record = Record { seq: self.last() + 1, timestamp, tokens, entry };
         let line = encode(&record);
-        self.push_line(record, line)
-    }
-
-    /// Admits a share and takes it into the batch, with the tokens of its slices.
-    pub fn share(&mut self, share: Share, timestamp: String) -> Result<Result<Seq, Refusal>, Error> {
-        let tokens = share.tokens();
-        self.push(Entry::Share(share), tokens, timestamp)
+        Ok(self.push_line(record, line)??)
     }
 
     /// Admits an entry that has a line already, and takes both into the batch. What is refused leaves it as it was.
@@ -151,18 +145,13 @@ impl<'a> Staged<'a> {
 
     /// The batch as it is, to go [back](Self::back_to) to.
     pub(crate) fn mark(&self) -> Mark {
-        Mark {
-            rows: self.rows.new.len(),
-            view: self.view.clone(),
-            bytes: self.bytes,
-            counters: self.counters,
-        }
+        Mark(self.rows.new.len(), self.view.clone(), self.bytes, self.counters)
     }
 
     /// Forgets what came in since `mark`.
-    pub(crate) fn back_to(&mut self, mark: Mark) {
-        self.rows.new.truncate(mark.rows);
-        (self.view, self.bytes, self.counters) = (mark.view, mark.bytes, mark.counters);
+    pub(crate) fn back_to(&mut self, Mark(rows, view, bytes, counters): Mark) {
+        self.rows.new.truncate(rows);
+        (self.view, self.bytes, self.counters) = (view, bytes, counters);
     }
 
     /// The batch, ready to be made durable.

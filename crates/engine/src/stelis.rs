@@ -13,7 +13,6 @@ mod anchor;
 mod child;
 mod chronicle;
 mod finish;
-mod fork;
 mod life;
 mod recover;
 mod spawn;

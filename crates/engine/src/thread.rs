@@ -7,14 +7,14 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::lineage;
 use crate::staged::Staged;
-use crate::stelis::Elder;
+use crate::stelis::{Elder, Recovered};
 use komado_core::clip::Limits;
-use komado_core::head::Source;
+use komado_core::head::{Head, Kind, Source};
 use komado_core::journal::{
     Cause, Close, Edit, EditKind, Ending, Entry, Record, Replace, Reply, Setup, Show, ShowKind,
 };
 use komado_core::message::{Message, Role};
-use komado_core::session::Counters;
+use komado_core::session::{Counters, MetaConfig};
 use komado_core::thread::{Header, Moment};
 use komado_core::{Meter, Seq, SessionId, Span, ThreadId, View};
 use komado_store::{Change, Journal, Mode, Note, ReadSeek, Store};
@@ -36,29 +36,36 @@ pub struct Thread<'e> {
     engine: &'e Engine,
     journal: Box<dyn Journal>,
     view: View,
+    /// What the session was made with, as its row says.
+    config: MetaConfig,
     meter: Meter,
     counters: Counters,
     /// When the last entry was appended that the table of sessions has not heard of.
     untold: Option<String>,
-    on_open_calls: OnOpenCalls,
+    pub(crate) on_open_calls: OnOpenCalls,
     clip: Option<Limits>,
     mode: Mode,
     /// The open anchors in the part that a fork shares, once they were looked for.
     pub(crate) elders: Option<Vec<Elder>>,
+    /// Threads that were broken off when this one was opened.
+    pub(crate) recovered: Vec<Recovered>,
 }
 
 impl<'e> Thread<'e> {
     pub(crate) fn new(
         engine: &'e Engine,
         journal: Box<dyn Journal>,
-        meter: Meter,
+        config: MetaConfig,
         mode: Mode,
     ) -> Result<Self> {
         let view = View::fold(&*journal, journal.last())?;
+        // A session that names no known meter is counted with the default one.
+        let meter = Meter::named(&config.meter).unwrap_or(Meter::O200k);
         Ok(Self {
             engine,
             journal,
             view,
+            config,
             meter,
             counters: Counters::default(),
             untold: None,
@@ -66,6 +73,7 @@ impl<'e> Thread<'e> {
             clip: Some(Limits::default()),
             mode,
             elders: None,
+            recovered: Vec::new(),
         })
     }
 
@@ -104,15 +112,6 @@ impl<'e> Thread<'e> {
         }
     }
 
-    /// What was chosen about this handle, for another one.
-    pub(crate) fn manner(&self) -> (OnOpenCalls, Option<Limits>) {
-        (self.on_open_calls, self.clip)
-    }
-
-    pub(crate) fn in_manner(self, (calls, clip): (OnOpenCalls, Option<Limits>)) -> Self {
-        self.on_open_calls(calls).clipping(clip)
-    }
-
     /// The thread's name.
     pub fn id(&self) -> &ThreadId {
         &self.journal.header().thread
@@ -126,6 +125,11 @@ impl<'e> Thread<'e> {
     /// The thread's header.
     pub fn header(&self) -> &Header {
         self.journal.header()
+    }
+
+    /// What the session was made with: it never changes, so it need not be read again.
+    pub fn config(&self) -> &MetaConfig {
+        &self.config
     }
 
     /// How tokens are counted here.
@@ -163,9 +167,45 @@ impl<'e> Thread<'e> {
         Ok(Source::record(&*self.journal, seq)?)
     }
 
+    /// Entries on the path to now with their heads, the newest first: no more is read than is taken.
+    pub fn back(&self) -> impl Iterator<Item = Result<(Seq, Head)>> + '_ {
+        self.view.back(self.source(), self.last()).map(|found| Ok(found?))
+    }
+
+    /// What `read` finds in the newest entry of a kind, or else in the one before it, on the path to now. Only entries of
+    /// that kind are read.
+    pub fn newest<T>(
+        &self,
+        is_kind: impl Fn(Kind) -> bool,
+        mut read: impl FnMut(Record) -> Option<T>,
+    ) -> Result<Option<T>> {
+        for found in self.back() {
+            let (seq, head) = found?;
+            if is_kind(head.kind)
+                && let Some(found) = read(self.record(seq)?)
+            {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The words of the newest message of one of these kinds that says any.
+    pub fn last_words(&self, is_kind: impl Fn(Kind) -> bool) -> Result<Option<String>> {
+        self.newest(is_kind, |record| match record.entry {
+            Entry::Message(message, _) => Some(message.words()).filter(|words| !words.trim().is_empty()),
+            _ => None,
+        })
+    }
+
     /// What had to be put right when the thread was opened.
     pub fn notes(&self) -> &[Note] {
         self.journal.notes()
+    }
+
+    /// Threads of processes that ended, which were broken off when this one was opened to write.
+    pub fn recovered(&self) -> &[Recovered] {
+        &self.recovered
     }
 
     fn check_moment(&self, seq: Seq) -> Result<()> {
@@ -177,30 +217,17 @@ impl<'e> Thread<'e> {
         Error::NoMoment { thread: format!("{session}/{thread}"), seq, last: self.last() }
     }
 
-    /// Tokens an entry adds to the view.
-    pub(crate) fn tokens(&self, entry: &Entry) -> u32 {
-        match entry {
-            Entry::Message(message, _) => self.meter.message(message),
-            Entry::Setup(setup) => self.meter.setup(setup),
-            Entry::Edit(edit) => edit.shown_tokens(),
-            Entry::Anchor(anchor) => self.meter.said(&anchor.text),
-            Entry::Share(share) => share.tokens(),
-            _ => 0,
-        }
-    }
-
     /// Admits and journals one entry; gives its number once it is durable.
     pub fn append(&mut self, entry: Entry) -> Result<Seq> {
-        let tokens = self.tokens(&entry);
         let mut staged = self.stage();
-        let seq = staged.push(entry, tokens, self.engine.now())??;
+        let seq = staged.push(entry, self.engine.now())?;
         let work = staged.finish();
         self.commit(work)?;
         Ok(seq)
     }
 
     pub(crate) fn stage(&self) -> Staged<'_> {
-        Staged::new(&*self.journal, self.view.clone())
+        Staged::new(&*self.journal, self.view.clone(), self.meter)
     }
 
     /// Journals one message; calls that wait are answered first, unless they are to be refused.
@@ -331,7 +358,7 @@ impl<'e> Thread<'e> {
     /// so is one that hides the anchor of a child that has not ended.
     pub fn edit(&mut self, mut edit: Edit) -> Result<Seq> {
         let mut trial = self.stage();
-        trial.push(Entry::Edit(edit.clone()), edit.shown_tokens(), String::new())??;
+        trial.push(Entry::Edit(edit.clone()), String::new())?;
         self.check_anchors(&edit.hide)?;
         edit.cause.before = self.view.tokens();
         edit.cause.after = trial.view().tokens();
@@ -376,10 +403,9 @@ impl<'e> Thread<'e> {
             }
         }
         let mut staged = self.stage();
-        staged.push(Entry::Rewind { to: first - 1 }, 0, self.engine.now())??;
+        staged.push(Entry::Rewind { to: first - 1 }, self.engine.now())?;
         for (_, entry) in again {
-            let tokens = self.tokens(&entry);
-            staged.push(entry, tokens, self.engine.now())??;
+            staged.push(entry, self.engine.now())?;
         }
         Ok(Some(staged))
     }
@@ -475,7 +501,8 @@ impl Batch<'_> {
             return self.take(message, reply);
         }
         let before = self.staged.mark();
-        let answered = answers.into_iter().try_for_each(|answer| self.push(answer, None).map(|_| ()));
+        let mut answers = answers.into_iter();
+        let answered = answers.try_for_each(|answer| self.enter(Entry::Message(answer, None)).map(|_| ()));
         let said = answered.and_then(|()| self.take(message, reply));
         if said.is_err() {
             self.staged.back_to(before);
@@ -486,21 +513,14 @@ impl Batch<'_> {
     fn take(&mut self, message: Message, reply: Option<Reply>) -> Result<Seq> {
         let keep = Keep { store: self.thread.store(), id: self.thread.session(), clip: self.thread.clip };
         let message = arrive(&keep, self.staged.last() + 1, self.staged.view().open(), message)?;
-        let seq = self.push(message, reply)?;
+        let seq = self.enter(Entry::Message(message, reply))?;
         self.said.push(seq);
         Ok(seq)
     }
 
-    fn push(&mut self, message: Message, reply: Option<Reply>) -> Result<Seq> {
-        let entry = Entry::Message(message, reply);
-        let tokens = self.thread.tokens(&entry);
-        Ok(self.staged.push(entry, tokens, self.thread.engine.now())??)
-    }
-
-    /// Takes in an entry that is no message, in its place among them.
+    /// Takes in an entry as it is, in its place among the messages.
     pub(crate) fn enter(&mut self, entry: Entry) -> Result<Seq> {
-        let tokens = self.thread.tokens(&entry);
-        Ok(self.staged.push(entry, tokens, self.thread.engine.now())??)
+        self.staged.push(entry, self.thread.engine.now())
     }
 
     /// The view with the batch so far.

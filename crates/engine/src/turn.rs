@@ -5,7 +5,7 @@
 //! request too large, the thread answers itself, shortly and honestly. Whatever happens, the thread goes on.
 
 use crate::error::{Error, Result};
-use crate::exchange::request::{Form as RequestForm, OutgoingRequest, Room, Stored, uncertain, write_file};
+use crate::exchange::request::{OutgoingRequest, Room, Stored, uncertain, write_file};
 use crate::exchange::response::{Outcome, TooLarge, post};
 use crate::exchange::{Context, Exchanged, Wire, exchange};
 use crate::fit::{Done, Fitted, Ladder};
@@ -16,14 +16,14 @@ use komado_core::journal::{Entry, Reply, Setup};
 use komado_core::ladder::{self, Rung, Step};
 use komado_core::message::Message;
 use komado_core::raw::Object;
-use komado_core::{Role, Seq};
+use komado_core::{Kind, Role, Seq};
 use komado_provider::client::Waiting;
-use komado_provider::{Cancel, Client, Event, Form, Provider, Tools};
+use komado_provider::{Ask, Cancel, Client, Event, Form, Provider, Tools};
 
 pub use crate::exchange::response::Why;
 
 /// The names of the longest answer among parameters.
-const LIMITS: [&str; 3] = ["max_completion_tokens", "max_tokens", "max_output_tokens"];
+pub(crate) const LIMITS: [&str; 3] = ["max_completion_tokens", "max_tokens", "max_output_tokens"];
 /// The rule of a bound on turns, in the journal.
 const MAX_HISTORY: &str = "max_history";
 
@@ -78,6 +78,22 @@ impl Asking {
             tries: 3,
             history: None,
             cancel: Cancel::default(),
+        }
+    }
+
+    /// What a request to it asks for beside its messages; how long the answer may be is still to be said.
+    pub(crate) fn ask<'a>(&'a self, setup: &'a Setup) -> Ask<'a> {
+        let (stream, window) = (self.form == Form::Stream, Some(self.window));
+        let Provider { is_strict, joins, .. } = self.provider;
+        Ask {
+            model: &self.model,
+            setup,
+            max_tokens: None,
+            stream,
+            window,
+            tools: Tools::AsSetUp,
+            is_strict,
+            joins,
         }
     }
 
@@ -204,16 +220,16 @@ impl<'t> Wire<'t> for Rendered<'_, 't, '_> {
         let (setup, tokens) = (thread.setup()?, thread.view().tokens());
         let wished = asking.max_tokens.or_else(|| wished(&setup));
         let max_tokens = room.longest_answer(wished, tokens, asking, &self.lesson);
-        let (stream, window) = (asking.form == Form::Stream, Some(asking.window));
-        let form = RequestForm { setup: &setup, max_tokens, stream, window, tools: Tools::AsSetUp };
+        let ask = Ask { max_tokens, ..asking.ask(&setup) };
         let mut blobs = Stored { store: thread.store(), session: thread.session() };
         let mut doubtful = 0;
-        let written = write_file(thread.source().letter()?, asking, &form, &mut blobs, &mut |put| {
-            thread.view().pour_said(thread.source(), &mut |_, message: &Message| {
-                doubtful += uncertain(&message.parts, thread.meter());
-                put(message)
-            })
-        })?;
+        let written =
+            write_file(thread.source().letter()?, asking.provider.dialect, &ask, &mut blobs, &mut |put| {
+                thread.view().pour_said(thread.source(), &mut |_, message: &Message| {
+                    doubtful += uncertain(&message.parts, thread.meter());
+                    put(message)
+                })
+            })?;
         let uncertain = Some(doubtful);
         Ok(OutgoingRequest { max_tokens, uncertain, ..OutgoingRequest::new(written, tokens) })
     }
@@ -310,27 +326,16 @@ impl Thread<'_> {
         attempts: u32,
         budget: &Budget,
     ) -> Result<Turned> {
-        let limit = refused.as_ref().and_then(|why| why.limit);
-        let text = apology(&self.last_words()?, &asking.model, self.view().tokens(), limit);
+        let limit = refused.as_ref().and_then(|why| why.refusal.limit);
+        // In the language of what the user said last.
+        let asked = self.last_words(|kind| kind == Kind::User)?.unwrap_or_default();
+        let text = apology(&asked, &asking.model, self.view().tokens(), limit);
         let error = refused.map(|why| why.why);
         let reply = Reply { finish: "overflow".into(), error, ..Reply::default() };
         let message = Message::text(Role::Assistant, text);
         let seq = self.reply(message.clone(), reply.clone())?;
         let hint = self.hint(When::AfterReply, budget);
         Ok(Turned { seq, message, reply, attempts, is_ours: true, hint })
-    }
-
-    /// What the user said last, to answer in the same language.
-    fn last_words(&self) -> Result<String> {
-        let near = self.last().saturating_sub(64)..=self.last();
-        for seq in near.rev().filter(|seq| *seq > 0 && self.view().on_path(*seq)).collect::<Vec<Seq>>() {
-            if let Entry::Message(message, _) = self.record(seq)?.entry
-                && message.role == Role::User
-            {
-                return Ok(message.words());
-            }
-        }
-        Ok(String::new())
     }
 }
 

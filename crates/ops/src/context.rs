@@ -71,6 +71,8 @@ pub struct Context {
     input: Arc<Mutex<Option<Input>>>,
     /// The thread that was last opened to be changed.
     changing: Arc<Mutex<Option<Found>>>,
+    /// The row of the session that the call is about, where it was read already.
+    known: Option<Arc<Session>>,
 }
 
 /// What an operation will journal, and what it will answer then.
@@ -116,6 +118,7 @@ impl Context {
             plan: Arc::new(|_| Ok(())),
             input: Arc::default(),
             changing: Arc::default(),
+            known: None,
         }
         .noting(notes)
     }
@@ -226,7 +229,17 @@ impl Context {
 
     /// The thread or entry that a request means, among what the caller may see.
     pub fn find(&self, given: impl Into<Target>) -> Outcome<Found> {
-        let Target { session, thread, seq } = given.into();
+        self.locate(given.into()).map(|(found, _)| found)
+    }
+
+    /// The same, and the context for what is done there: the session's row is not read again in it.
+    pub(crate) fn find_once(&self, given: Target) -> Outcome<(Found, Self)> {
+        let (found, row) = self.locate(given)?;
+        Ok((found, Self { known: row.map(Arc::new), ..self.clone() }))
+    }
+
+    fn locate(&self, given: Target) -> Outcome<(Found, Option<Session>)> {
+        let Target { session, thread, seq } = given;
         let whole = |session| Address { session, thread: None, seq: None };
         let address = match (session, &self.naming) {
             (Some(text), Naming::Exact) => whole(self.named(SessionId::new(text))?),
@@ -235,9 +248,9 @@ impl Context {
             (None, _) => whole(self.only_session()?),
         };
         let thread = thread.map(|id| self.named(ThreadId::new(id))).transpose()?.or(address.thread);
-        let session = self.find_session(&address.session)?;
+        let (session, row) = self.look_up(&address.session)?;
         let thread = self.find_thread(&session, thread)?;
-        Ok(Found { session, thread, seq: seq.or(address.seq) })
+        Ok((Found { session, thread, seq: seq.or(address.seq) }, row))
     }
 
     /// A name that was given. Where names are given in full, one that cannot be a name does not fit the schema.
@@ -317,24 +330,38 @@ impl Context {
 
     /// A session by its name. One that may not be seen and one that is not there are told alike.
     pub fn find_session(&self, given: &SessionId) -> Outcome<SessionId> {
+        self.look_up(given).map(|(session, _)| session)
+    }
+
+    /// The same, with its row where that had to be read.
+    fn look_up(&self, given: &SessionId) -> Outcome<(SessionId, Option<Session>)> {
+        if self.known(given).is_some() {
+            return Ok((given.clone(), None));
+        }
         if self.naming == Naming::Exact {
-            return self.session(given).map(|_| given.clone());
+            return self.session(given).map(|row| (given.clone(), Some(row)));
         }
         if self.caller.sees_all {
             let address = Address { session: given.clone(), thread: None, seq: None };
-            return Ok(self.engine.find(&address)?.session);
+            return Ok((self.engine.find(&address)?.session, None));
         }
         let query = Query { prefix: Some(given.to_string()), ..Query::default() };
         let mut fits = self.engine.store().sessions(&query)?;
         fits.retain(|session| self.caller.may_see(session));
         let exact = fits.iter().find(|session| session.meta.uuid == given.as_str());
         match (exact, &fits[..]) {
-            (Some(session), _) | (None, [session]) => Ok(SessionId::new(session.meta.uuid.as_str())?),
+            (Some(session), _) | (None, [session]) => {
+                Ok((SessionId::new(session.meta.uuid.as_str())?, Some(session.clone())))
+            }
             (None, []) => Err(Fault::missing(Missing::Session(given.to_string()))),
             (None, _) => {
                 Err(Fault::new(Exit::NotFound, format!("{given} fits several sessions; write more of it")))
             }
         }
+    }
+
+    fn known(&self, id: &SessionId) -> Option<&Session> {
+        self.known.as_deref().filter(|row| row.meta.uuid == id.as_str())
     }
 
     fn find_thread(&self, session: &SessionId, given: Option<ThreadId>) -> Outcome<ThreadId> {
@@ -365,32 +392,25 @@ impl Context {
 
     /// Opens a thread, and notes what had to be put right.
     pub fn open(&self, found: &Found, mode: Mode) -> Outcome<Thread<'_>> {
-        if mode == Mode::Write {
-            self.note_recovered(&found.session);
-        }
-        let mut thread = self.engine.open(&found.session, &found.thread, mode)?;
+        let config = self.known(&found.session).map(|row| row.meta.config.clone());
+        let mut thread = self.engine.open_known(&found.session, &found.thread, mode, config)?;
         if mode != Mode::Read {
             *self.changing.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.clone());
-            let limits = self.models().output_limits(&thread)?;
+            let limits = self.models().output_limits(&thread);
             thread = thread.clipping(limits);
         }
-        for note in thread.notes() {
-            self.note(format!("{}/{}: {note}", found.session, found.thread));
-        }
-        Ok(thread)
-    }
-
-    /// Puts right the child threads that a process left when it ended, and notes it. What cannot be put right now is told
-    /// when the session is opened.
-    fn note_recovered(&self, id: &SessionId) {
-        for recovered in self.engine.recover(id).unwrap_or_default() {
-            let name = format!("{id}/{}", recovered.thread);
+        for recovered in thread.recovered() {
+            let name = format!("{}/{}", found.session, recovered.thread);
             let why = match recovered.held_by {
                 Some(_) => format!("the process that worked in {name} ended"),
                 None => format!("the thread above {name} ended"),
             };
             self.note(format!("{why}; the thread is aborted, with what can be told of it"));
         }
+        for note in thread.notes() {
+            self.note(format!("{}/{}: {note}", found.session, found.thread));
+        }
+        Ok(thread)
     }
 
     /// Brings what is derived up to date. The entry is durable already, so a failure here is noted and is no failure.

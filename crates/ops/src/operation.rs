@@ -362,7 +362,7 @@ impl Row {
         reader: Reader,
         before: impl FnOnce(&Found) -> Outcome<Option<Answer>>,
     ) -> Outcome<Answer> {
-        self.guarded(given, context, before, |given| (self.run)(&given, context, reader))
+        self.guarded(given, context, before, |given, context| (self.run)(&given, context, reader))
     }
 
     /// The same, with a result that is written to `out` as it comes. `begin` hears when nothing that was asked for is missing.
@@ -374,7 +374,7 @@ impl Row {
         begin: &mut dyn FnMut(Opening) -> Outcome,
         out: &mut dyn Write,
     ) -> Outcome {
-        self.guarded(given, context, before, |given| match self.write {
+        self.guarded(given, context, before, |given, context| match self.write {
             Some(write) => write(&given, context, Reader::Program, begin, out),
             None => {
                 let answer = (self.run)(&given, context, Reader::Program)?;
@@ -396,20 +396,21 @@ impl Row {
         given: Arguments,
         context: &Context,
         before: impl FnOnce(&Found) -> Outcome<Option<T>>,
-        run: impl FnOnce(Arguments) -> Outcome<T>,
+        run: impl FnOnce(Arguments, &Context) -> Outcome<T>,
     ) -> Outcome<T> {
         given.check(&(self.request)(&mut SchemaGenerator::default()))?;
         let session = given.text("session");
         if self.effect == Effect::Read || session.is_none() {
-            return run(given);
+            return run(given, context);
         }
         // What `before` finds must still hold when the change is made.
-        let found = context.find(Target { session, thread: given.text("thread"), seq: None })?;
+        let target = Target { session, thread: given.text("thread"), seq: None };
+        let (found, context) = context.find_once(target)?;
         let lock = context.lock(&found.session);
         let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
         match before(&found)? {
             Some(answer) => Ok(answer),
-            None => run(given),
+            None => run(given, &context),
         }
     }
 }

@@ -126,8 +126,7 @@ impl<'k> SessionBuilder<'k> {
     }
 
     fn session(&self, thread: Thread<'k>) -> Result<Session<'k>> {
-        let own = self.komado.engine.session(thread.session())?.meta.config;
-        let window = self.window.or(own.context_length);
+        let window = self.window.or(thread.config().context_length);
         Session::new(self.komado, thread, window)
     }
 

@@ -40,8 +40,13 @@ pub struct Faulty<S> {
     count: Arc<Counter>,
 }
 
+#[derive(Default)]
 struct Counter {
     calls: AtomicU64,
+    /// Times that rows of sessions were read.
+    rows: AtomicU64,
+    /// Appends to journals.
+    appends: AtomicU64,
     fails_at: u64,
     /// Calls from the first that fails to the last that does.
     upto: u64,
@@ -61,18 +66,23 @@ impl Counter {
 impl<S> Faulty<S> {
     /// Wraps `inner`; call number `fails_at` fails before it does anything. 0 for none.
     pub fn new(inner: S, fails_at: u64) -> Self {
-        Self { inner, count: Arc::new(Counter { calls: AtomicU64::new(0), fails_at, upto: fails_at }) }
+        Self { inner, count: Arc::new(Counter { fails_at, upto: fails_at, ..Counter::default() }) }
     }
 
     /// Wraps `inner`; call number `fails_from` and all that follow fail, as when the process ends there. 0 for none.
     pub fn down_from(inner: S, fails_from: u64) -> Self {
-        let calls = AtomicU64::new(0);
-        Self { inner, count: Arc::new(Counter { calls, fails_at: fails_from, upto: u64::MAX }) }
+        let count = Counter { fails_at: fails_from, upto: u64::MAX, ..Counter::default() };
+        Self { inner, count: Arc::new(count) }
     }
 
     /// Calls made so far.
     pub fn calls(&self) -> u64 {
         self.count.calls.load(Ordering::SeqCst)
+    }
+
+    /// How often rows of sessions were read, and how often a journal was appended to.
+    pub fn rows_and_appends(&self) -> (u64, u64) {
+        (self.count.rows.load(Ordering::SeqCst), self.count.appends.load(Ordering::SeqCst))
     }
 
     /// The store inside.
@@ -227,6 +237,7 @@ impl<S: Store> Store for Faulty<S> {
     }
 
     fn sessions(&self, query: &Query) -> Result<Vec<Session>> {
+        self.count.rows.fetch_add(1, Ordering::SeqCst);
         self.count.call()?;
         self.inner.sessions(query)
     }
@@ -293,6 +304,7 @@ impl Journal for FaultyJournal {
     }
 
     fn append(&mut self, after: Seq, rows: &[Row]) -> Result<()> {
+        self.count.appends.fetch_add(1, Ordering::SeqCst);
         self.count.call()?;
         self.inner.append(after, rows)
     }

@@ -6,7 +6,7 @@ use crate::source::Comment;
 use komado_core::journal::Entry;
 use komado_core::message::Message;
 use komado_core::{Kind, Role};
-use komado_engine::{Error, Thread};
+use komado_engine::Thread;
 use std::collections::BTreeSet;
 
 /// How a comment begins; the model is told of it in its brief.
@@ -29,20 +29,15 @@ pub(super) fn late() -> Message {
 /// True when a comment was said in a thread after the model's last words. Told by the journal, not by who took it in:
 /// they may have been killed in between.
 pub(super) fn wait_in(thread: &Thread<'_>) -> Result<bool> {
-    for seq in (1..=thread.last()).rev().filter(|seq| thread.view().on_path(*seq)) {
-        let kind = thread.source().head(seq).map_err(Error::from)?.kind;
-        if !matches!(kind, Kind::Assistant | Kind::User) {
-            continue;
+    let is_said = |kind| matches!(kind, Kind::Assistant | Kind::User);
+    let waits = thread.newest(is_said, |record| match record.entry {
+        Entry::Message(message, None) if message.role == Role::User => {
+            message.words().starts_with(BEGIN).then_some(true)
         }
-        match thread.record(seq)?.entry {
-            Entry::Message(message, None) if kind == Kind::User && message.words().starts_with(BEGIN) => {
-                return Ok(true);
-            }
-            Entry::Message(_, Some(_)) => return Ok(false),
-            _ => {}
-        }
-    }
-    Ok(false)
+        Entry::Message(_, Some(_)) => Some(false),
+        _ => None,
+    })?;
+    Ok(waits.unwrap_or(false))
 }
 
 /// What came of a task, with a word about comments that nobody took in.

@@ -11,10 +11,9 @@ use crate::error::Result;
 use komado_core::journal::{Ending, Setup};
 use komado_core::thread::Status;
 use komado_core::{SessionId, ThreadId};
-use komado_engine::Thread;
 use komado_engine::stelis::{Finish, Resume, Spawn, Telling};
-use komado_store::{Mode, Which};
-use std::collections::BTreeSet;
+use komado_engine::{Error as EngineError, Thread};
+use komado_store::{Error as Store, Mode};
 
 impl<'p> Course<'p, '_, '_> {
     pub(super) fn start_child(&mut self, start: &'p Start) -> Result<&'p str> {
@@ -31,13 +30,13 @@ impl<'p> Course<'p, '_, '_> {
         self.active().answer_open_calls()?;
         let mut spawn = self.spawn(start)?;
         // A spawn that was cut short left a thread that is ended: another name is needed then.
-        let name = match noted {
-            Some(name) if !self.names()?.contains(&name) => name,
-            _ => {
-                let name = self.free_name()?;
+        let name = match noted.map(|name| self.active().free_name(Some(&name))) {
+            None | Some(Err(EngineError::Store(Store::ThreadExists(..)))) => {
+                let name = self.active().free_name(None)?;
                 self.note(Some(&name), None)?;
                 name
             }
+            Some(free) => free?,
         };
         spawn.name = Some(name.clone());
         self.active().spawn_free(&spawn)?.settle()?;
@@ -74,30 +73,6 @@ impl<'p> Course<'p, '_, '_> {
             chronicle_prompt: start.chronicle_prompt.clone().or(usual.chronicle_prompt),
             ..usual
         })
-    }
-
-    /// The names that threads of the session have, or were to have.
-    fn names(&self) -> Result<BTreeSet<ThreadId>> {
-        let store = self.hands.engine().store();
-        let mut names: BTreeSet<ThreadId> =
-            store.threads(self.session)?.into_iter().map(|header| header.thread).collect();
-        names.extend(store.branches(self.session, Which::All)?.into_iter().map(|row| row.thread));
-        Ok(names)
-    }
-
-    /// The next free name below the active thread: `stelis_1`, and below that `stelis_1_1`.
-    fn free_name(&mut self) -> Result<ThreadId> {
-        let taken = self.names()?;
-        let active = self.active().id();
-        let stem = if active.is_root() { "stelis".to_owned() } else { active.to_string() };
-        let mut n = 1_u64;
-        loop {
-            let name = ThreadId::new(format!("{stem}_{n}")).map_err(komado_engine::Error::from)?;
-            if !taken.contains(&name) {
-                return Ok(name);
-            }
-            n += 1;
-        }
     }
 
     pub(super) fn stop_child(&mut self, stop: &'p Stop) -> Result<&'p str> {

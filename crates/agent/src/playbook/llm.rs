@@ -66,26 +66,28 @@ impl<'p> Course<'p, '_, '_> {
 
 /// What a model answered after an entry, the last of it.
 fn reply_after(thread: &Thread<'_>, at: Seq) -> Result<Option<(Seq, Message, Reply)>> {
-    for seq in (at + 1..=thread.last()).rev().filter(|seq| thread.view().on_path(*seq)) {
-        if thread.source().head(seq).map_err(komado_engine::Error::from)?.kind == Kind::Assistant
-            && let Entry::Message(message, Some(reply)) = thread.record(seq)?.entry
-            && !(reply.model.is_none() && reply.finish == OVERFLOW)
-        {
-            return Ok(Some((seq, message, reply)));
-        }
-    }
-    Ok(None)
+    let reply = thread.newest(
+        |kind| kind == Kind::Assistant,
+        |record| match record.entry {
+            _ if record.seq <= at => Some(None),
+            Entry::Message(message, Some(reply)) if reply.model.is_some() || reply.finish != OVERFLOW => {
+                Some(Some((record.seq, message, reply)))
+            }
+            _ => None,
+        },
+    )?;
+    Ok(reply.flatten())
 }
 
 /// True when somebody said exactly this after an entry.
 fn is_said_after(thread: &Thread<'_>, at: Seq, words: &str) -> Result<bool> {
-    for seq in (at + 1..=thread.last()).filter(|seq| thread.view().on_path(*seq)) {
-        if thread.source().head(seq).map_err(komado_engine::Error::from)?.kind == Kind::User
-            && let Entry::Message(message, _) = thread.record(seq)?.entry
-            && message.words() == words
-        {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let said = thread.newest(
+        |kind| kind == Kind::User,
+        |record| match record.entry {
+            _ if record.seq <= at => Some(false),
+            Entry::Message(message, _) if message.words() == words => Some(true),
+            _ => None,
+        },
+    )?;
+    Ok(said.unwrap_or(false))
 }

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::handler::Mark;
 use komado_core::journal::{Close, Ending, Entry};
 use komado_core::session::{State, TaskKey};
-use komado_core::{Kind, SessionId, ThreadId};
+use komado_core::{Kind, SessionId, ThreadId, head};
 use komado_engine::{Engine, Error as EngineError};
 use komado_store::{Error as Store, Mode, Query};
 use std::collections::HashSet;
@@ -58,8 +58,10 @@ fn is_abandoned(engine: &Engine, session: &SessionId) -> Result<bool> {
 /// True when it was completed the last time it was closed.
 fn was_completed(engine: &Engine, session: &SessionId) -> Result<bool> {
     let root = engine.open(session, &ThreadId::root(), Mode::Read)?;
-    for seq in (1..=root.last()).rev() {
-        if root.source().head(seq)?.kind == Kind::Close {
+    // Whether or not it was opened again since.
+    for entry in head::back(root.source(), 0) {
+        let (seq, head) = entry?;
+        if head.kind == Kind::Close {
             let entry = root.record(seq)?.entry;
             return Ok(matches!(entry, Entry::Close(Close { ending: Ending::Completed, .. })));
         }

@@ -10,12 +10,13 @@ use komado_core::journal::{Entry, Reply, Sent, Setup};
 use komado_core::message::{Call, CallKind, Message, Part, Role};
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{SessionId, ThreadId};
-use komado_engine::condense::{Scripted, Settings};
+use komado_engine::condense::Settings;
 use komado_engine::stelis::{Spawn, Telling};
 use komado_engine::turn::{News, Turned, When};
 use komado_engine::{Clock, Engine, Thread};
 use komado_provider::Cancel;
 use komado_store::{MemoryStore, Mode, Store};
+use komado_testkit::Scripted;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex};
 

@@ -5,8 +5,8 @@ use komado_agent::playbook::Playbook;
 use komado_core::journal::Entry;
 use komado_core::thread::Status;
 use komado_core::{Kind, Meter, ThreadId};
-use komado_engine::condense::Scripted;
 use komado_store::{Mode, Store, Tree, Which};
+use komado_testkit::Scripted;
 
 /// A small graph around them.
 pub(crate) const CODING: &str = include_str!("../../../../docs/playbooks/coding.json");

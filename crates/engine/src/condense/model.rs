@@ -5,16 +5,16 @@
 //! Otherwise, and where that would not fit, the messages are handed over as text, in parts.
 
 use super::{Answer, Failure, Request, Summariser, Transcript};
-use crate::exchange::request::{Form as RequestForm, OutgoingRequest, Put, Room, Stored, write_file};
+use crate::exchange::request::{OutgoingRequest, Put, Room, Stored, write_file};
 use crate::exchange::response::{Outcome, post};
 use crate::exchange::{Context, Exchanged, Wire, exchange};
 use crate::lesson::{self, Lesson};
 use crate::turn::{Asking, News};
 use komado_core::budget::Preset;
 use komado_core::journal::Setup;
-use komado_core::message::{Message, Part};
+use komado_core::message::Message;
 use komado_core::{Meter, Role, SessionId};
-use komado_provider::{Form, Heard, Tools};
+use komado_provider::{Ask, Heard, Tools};
 use komado_store::{Letter, Store};
 
 /// Most tokens a model may think before it writes; at most an eighth of its window.
@@ -68,16 +68,11 @@ impl<'t> Wire<'t> for Question<'_> {
 
     fn render(&mut self, _: &Room) -> crate::Result<OutgoingRequest> {
         let asking = &self.by.asking;
-        let form = RequestForm {
-            setup: self.setup,
-            // Words and thoughts, as far as the model can write them.
-            max_tokens: Some((self.max_tokens + self.by.thoughts()).min(asking.output.unwrap_or(u64::MAX))),
-            stream: asking.form == Form::Stream,
-            window: Some(asking.window),
-            tools: self.tools,
-        };
+        // Words and thoughts, as far as the model can write them.
+        let longest = (self.max_tokens + self.by.thoughts()).min(asking.output.unwrap_or(u64::MAX));
+        let ask = Ask { max_tokens: Some(longest), tools: self.tools, ..asking.ask(self.setup) };
         let mut blobs = Stored { store: self.by.store, session: &self.by.session };
-        let written = write_file(Letter::passing()?, asking, &form, &mut blobs, self.pour)?;
+        let written = write_file(Letter::passing()?, asking.provider.dialect, &ask, &mut blobs, self.pour)?;
         Ok(OutgoingRequest { uncertain: Some(0), ..OutgoingRequest::new(written, self.tokens) })
     }
 
@@ -132,7 +127,7 @@ impl<'s> ByModel<'s> {
     }
 
     fn answer(&self, response: &Heard) -> Result<Answer, Failure> {
-        let text = response.message().map(|message| said(&message)).unwrap_or_default();
+        let text = response.message().map(|message| message.words()).unwrap_or_default();
         if text.trim().is_empty() && response.finish.as_deref() == Some("length") {
             let why = format!("{} spent its whole answer on thoughts", self.asking.model);
             return Err(Failure { why, usage: response.usage });
@@ -190,13 +185,4 @@ impl Summariser for ByModel<'_> {
             answer => Some(answer.map_err(Failure::from)),
         }
     }
-}
-
-/// The words of an answer, without its thoughts.
-fn said(message: &Message) -> String {
-    let texts = message.parts.iter().filter_map(|part| match part {
-        Part::Text { text, .. } => Some(text.as_str()),
-        _ => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
 }

@@ -8,11 +8,11 @@ use crate::error::{Error, Result};
 use crate::lesson::Lesson;
 use crate::turn::Asking;
 use komado_core::budget::{Budget, Policy};
-use komado_core::journal::{Mark, Setup};
+use komado_core::journal::Mark;
 use komado_core::message::{Message, Part};
 use komado_core::openai::Blobs;
 use komado_core::{Meter, Seq, SessionId};
-use komado_provider::{Ask, Body, Dialect, Splice, Tools};
+use komado_provider::{Ask, Body, Dialect, Splice};
 use komado_store::{Letter, Store, write_base64};
 use std::io::{self, Write};
 
@@ -109,14 +109,15 @@ impl Room {
         let OutgoingRequest { tokens, max_tokens, .. } = *request;
         // An unknown window is what was learned or named, or at most what was refused.
         let budget = self.budget.take().unwrap_or_else(|| {
-            let refused = || why.limit.unwrap_or_else(|| lesson.theirs(tokens + self.reserved)).max(1);
+            let refused =
+                || why.refusal.limit.unwrap_or_else(|| lesson.theirs(tokens + self.reserved)).max(1);
             self.within(
                 Some(window(asking, lesson)).filter(|window| *window > 0).unwrap_or_else(refused),
                 asking,
                 lesson,
             )
         });
-        self.named = why.limit.filter(|limit| *limit > 0).or(self.named);
+        self.named = why.refusal.limit.filter(|limit| *limit > 0).or(self.named);
         if self.lower_answer(why, max_tokens) {
             self.budget = Some(budget);
             return;
@@ -124,7 +125,7 @@ impl Room {
         let usable = budget.usable.max(1) as f64;
         // At most this share of what was refused; less where the provider said what it takes.
         let mut to = (tokens as f64 * asking.shrink) / usable;
-        if let Some(limit) = why.limit {
+        if let Some(limit) = why.refusal.limit {
             to = to.min(lesson.ours(limit) as f64 / budget.window.max(1) as f64);
         }
         self.budget = Some(budget.shrunk(to.min(asking.shrink)));
@@ -133,12 +134,14 @@ impl Room {
     /// True when a shorter answer may do.
     fn lower_answer(&mut self, why: &TooLarge, max_tokens: Option<u64>) -> bool {
         let asked = max_tokens.filter(|asked| *asked > SHORTEST);
-        if let (None, None, Some(asked)) = (why.limit, self.lowered, asked) {
+        if let (None, None, Some(asked)) = (why.refusal.limit, self.lowered, asked) {
             // The provider did not say which of the two was too much.
             self.lowered = Some((asked / 4).max(SHORTEST));
             return true;
         }
-        let (true, Some(limit), Some(actual)) = (why.lower, why.limit, why.actual) else { return false };
+        let (true, Some(limit), Some(actual)) = (why.lower, why.refusal.limit, why.refusal.actual) else {
+            return false;
+        };
         let left = limit.saturating_sub(actual + limit / 100 + 1);
         let helps = left >= SHORTEST && self.lowered.is_none_or(|lowered| left < lowered);
         if helps {
@@ -207,37 +210,18 @@ impl RequestBody {
     }
 }
 
-/// What a request asks for beside its messages.
-pub(crate) struct Form<'a> {
-    pub(crate) setup: &'a Setup,
-    pub(crate) max_tokens: Option<u64>,
-    pub(crate) stream: bool,
-    pub(crate) window: Option<u64>,
-    pub(crate) tools: Tools,
-}
-
 /// Takes one message.
 pub(crate) type Put<'p> = dyn FnMut(&Message) -> Result<()> + 'p;
 
-/// Writes a request in the provider's dialect; `pour` hands over its messages, without the system prompt.
+/// Writes a request in a dialect; `pour` hands over its messages, without the system prompt.
 pub(crate) fn write(
-    asking: &Asking,
-    form: &Form<'_>,
+    dialect: Dialect,
+    ask: &Ask<'_>,
     blobs: &mut dyn Blobs,
     out: &mut dyn Write,
     pour: &mut dyn FnMut(&mut Put<'_>) -> Result<()>,
 ) -> Result<()> {
-    let ask = Ask {
-        model: &asking.model,
-        setup: form.setup,
-        max_tokens: form.max_tokens,
-        stream: form.stream,
-        window: form.window,
-        tools: form.tools,
-        is_strict: asking.provider.is_strict,
-        joins: asking.provider.joins,
-    };
-    let mut writer = asking.provider.dialect.writer(&ask, out)?;
+    let mut writer = dialect.writer(ask, out)?;
     pour(&mut |message| writer.message(message, blobs, out).map_err(Error::from))?;
     Ok(writer.end(out)?)
 }
@@ -245,13 +229,13 @@ pub(crate) fn write(
 /// Writes a request to a file; gives it with its digest.
 pub(crate) fn write_file(
     file: Letter,
-    asking: &Asking,
-    form: &Form<'_>,
+    dialect: Dialect,
+    ask: &Ask<'_>,
     blobs: &mut dyn Blobs,
     pour: &mut dyn FnMut(&mut Put<'_>) -> Result<()>,
 ) -> Result<(RequestBody, String)> {
     let mut out = Digested { file, hasher: blake3::Hasher::new() };
-    write(asking, form, blobs, &mut out, pour)?;
+    write(dialect, ask, blobs, &mut out, pour)?;
     let len = out.file.seal()?;
     Ok((RequestBody::File(out.file, len), out.hasher.finalize().to_hex().to_string()))
 }

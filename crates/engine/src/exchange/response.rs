@@ -48,14 +48,10 @@ impl Lost {
 /// What a provider said of a request that was too large.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct TooLarge {
-    /// The most it takes.
-    pub(crate) limit: Option<u64>,
-    /// What it counted.
-    pub(crate) actual: Option<u64>,
+    /// What can be learned from it.
+    pub(crate) refusal: Refusal,
     /// True when less room for the answer would do.
     pub(crate) lower: bool,
-    /// True when it says nothing about tokens.
-    pub(crate) is_vague: bool,
     /// Its words, and why they were understood so.
     pub(crate) why: String,
     /// The status of the response.
@@ -67,19 +63,16 @@ pub(crate) struct TooLarge {
 }
 
 impl TooLarge {
-    /// What can be learned from it.
-    pub(crate) fn refusal(&self) -> Refusal {
-        Refusal { limit: self.limit, actual: self.actual, is_vague: self.is_vague }
-    }
-
     /// A refusal because of size, if `body` is one.
     fn read(said: u16, body: &str, status: u16, headers: &[(String, String)]) -> Option<Self> {
         let verdict = overflow::classify(said, body);
         verdict.overflow.then(|| Self {
-            limit: verdict.limit,
-            actual: verdict.input.or(verdict.actual),
+            refusal: Refusal {
+                limit: verdict.limit,
+                actual: verdict.input.or(verdict.actual),
+                is_vague: said == 413 || speaks_of_bytes(body),
+            },
             lower: verdict.remedy == Remedy::LowerMaxTokens,
-            is_vague: said == 413 || speaks_of_bytes(body),
             why: verdict.why,
             status,
             headers: headers.to_vec(),
@@ -92,7 +85,8 @@ impl TooLarge {
         if response.finish.as_deref() == Some("model_context_window_exceeded") {
             let why = "the model stopped because its window is full".to_owned();
             let (status, headers) = (incoming.status, incoming.headers.clone());
-            return Some(Self { is_vague: true, why, status, headers, ..Self::default() });
+            let refusal = Refusal { is_vague: true, ..Refusal::default() };
+            return Some(Self { refusal, why, status, headers, ..Self::default() });
         }
         let Failed { status, body } = response.failed.as_ref()?;
         Self::read(*status, body, incoming.status, &incoming.headers)

@@ -68,13 +68,12 @@ impl<'a> ModelResolver<'a> {
         with: Option<&ResolvedModel>,
         cancel: &Cancel,
     ) -> Result<Writer<'a>> {
-        let own = self.engine.session(id)?.meta.config;
         let mut held = None;
         // Only settings that leave something to the conversation need its model.
         let talk = match with {
             Some(with) => Some(with),
             None if provider.is_none() || model == Some(SAME) => {
-                held = Some(self.resolve(&own, choice)?);
+                held = Some(self.resolve(&self.engine.session(id)?.meta.config, choice)?);
                 held.as_ref()
             }
             None => None,

@@ -83,7 +83,7 @@ pub fn open(thread: &Thread<'_>, reference: &Reference) -> Result<Bytes> {
     let seq = match reference {
         Reference::Blob(id) => {
             let none = || Error::NoOutput { id: id.chars().take(80).collect() };
-            return blob(thread, id)?.ok_or_else(none);
+            return Ok(Box::new(thread.engine().blob(thread.session(), id)?.ok_or_else(none)?));
         }
         Reference::Entry(seq) => *seq,
         Reference::Elsewhere(name, seq) if *name == thread.header().thread => *seq,
@@ -97,9 +97,10 @@ pub fn open(thread: &Thread<'_>, reference: &Reference) -> Result<Bytes> {
         return Err(Error::NoWords { seq, kind: format!("{:?}", Kind::of(&record.entry)).to_lowercase() });
     };
     let named = message.outcome().and_then(|outcome| outcome.output_ref.as_ref());
-    // A transcript that was brought along may name an output that never was here: its words are all there is.
-    let kept = named.map(|output| blob(thread, &output.id)).transpose()?.flatten();
-    Ok(kept.unwrap_or_else(|| Box::new(Cursor::new(whole(&message).into_bytes()))))
+    let kept = named.map(|output| thread.engine().blob(thread.session(), &output.id)).transpose()?.flatten();
+    // Of an output that never was here the words are all there is.
+    Ok(kept
+        .map_or_else(|| Box::new(Cursor::new(whole(&message).into_bytes())) as Bytes, |kept| Box::new(kept)))
 }
 
 /// Everything a message says, as text: words, calls with their arguments, and the names of pictures.
@@ -119,13 +120,5 @@ fn tell(part: &Part, lines: &mut Vec<String>) {
         }
         Part::Image { source: ImageSource::Url { url }, .. } => lines.push(format!("[Image {url}]")),
         Part::Opaque(opaque) => lines.push(opaque.json.get().to_owned()),
-    }
-}
-
-fn blob(thread: &Thread<'_>, id: &str) -> Result<Option<Bytes>> {
-    match thread.store().blob(thread.session(), id) {
-        Ok(bytes) => Ok(Some(Box::new(bytes))),
-        Err(komado_store::Error::NoBlob(..)) => Ok(None),
-        Err(error) => Err(crate::Error::from(error).into()),
     }
 }

@@ -27,15 +27,9 @@ pub struct Output {
 impl Output {
     /// The message that says `text` of it.
     fn saying(&self, text: String, output_ref: Option<OutputRef>) -> Message {
-        let outcome = Outcome {
-            call_id: self.call_id.clone(),
-            name: self.name.clone(),
-            content: vec![Part::text(text)],
-            is_error: self.is_error,
-            output_ref,
-            duration_ms: self.duration_ms,
-            interrupted: false,
-        };
+        let (is_error, duration_ms) = (self.is_error, self.duration_ms);
+        let outcome = Outcome::text(&self.call_id, self.name.clone(), text);
+        let outcome = Outcome { is_error, output_ref, duration_ms, ..outcome };
         Message::of(Role::Tool, vec![Part::Result(outcome)])
     }
 }

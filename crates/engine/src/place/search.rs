@@ -2,10 +2,10 @@
 //!
 //! Of several, the one whose reply is what the client tells; of those, one that simply goes on; of those, the newest.
 
-use super::scope::{is_open, look_up};
 use super::strand::Strand;
 use super::tale::Tale;
 use super::{Caller, How, reply_name};
+use super::{is_open, look_up};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::lineage;

@@ -114,12 +114,7 @@ impl Strand {
 
     /// True when nobody has said anything.
     pub(super) fn is_blank(&self) -> Result<bool> {
-        for seq in (1..=self.last()).filter(|seq| self.on_path(*seq)) {
-            if self.kind(seq)?.is_item() {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        Ok(!self.goes_on_after(0)?)
     }
 
     /// The mark of the request at `seq`; `None` when there is none that a client sent.
@@ -133,7 +128,8 @@ impl Strand {
 
     /// The next request of the client on the path after `seq`.
     pub(super) fn next_mark(&self, seq: Seq) -> Result<Option<(Seq, Mark)>> {
-        for at in (seq + 1..=self.last()).filter(|at| self.on_path(*at)) {
+        for entry in self.view.forth(&*self.journal, seq + 1) {
+            let (at, _) = entry?;
             if let Some(mark) = self.mark(at)? {
                 return Ok(Some((at, mark)));
             }
@@ -146,9 +142,9 @@ impl Strand {
     pub(super) fn first_asked(&self, sent: Seq) -> Result<Seq> {
         let Some(mark) = self.mark(sent)? else { return Ok(sent) };
         let mut first = sent;
-        let path = self.view.path().iter().rev().flat_map(|span| (span.from..=span.to).rev());
-        for at in path.skip_while(|at| *at >= sent) {
-            match self.kind(at)? {
+        for entry in self.view.back(&*self.journal, sent.saturating_sub(1)) {
+            let (at, head) = entry?;
+            match head.kind {
                 Kind::Rewind => {}
                 Kind::Sent if self.mark(at)?.is_some_and(|before| asks_the_same(&before, &mark)) => {
                     first = at
@@ -244,11 +240,12 @@ impl Strand {
     /// Messages on the path after `seq`, which no request has told the model of yet.
     pub(super) fn unsent(&self, seq: Seq) -> Result<Vec<Message>> {
         let mut found = Vec::new();
-        for at in (seq + 1..=self.last()).filter(|at| self.on_path(*at)) {
+        for entry in self.view.forth(&*self.journal, seq + 1) {
+            let (at, head) = entry?;
             if found.len() == MOST_UNSENT {
                 break;
             }
-            if matches!(self.kind(at)?, Kind::System | Kind::User | Kind::Assistant | Kind::Tool)
+            if matches!(head.kind, Kind::System | Kind::User | Kind::Assistant | Kind::Tool)
                 && let Entry::Message(message, _) = self.record(at)?.entry
             {
                 found.push(message);
@@ -271,8 +268,8 @@ impl Strand {
 
     /// True when somebody said something on the path after `seq`.
     pub(super) fn goes_on_after(&self, seq: Seq) -> Result<bool> {
-        for at in (seq + 1..=self.last()).filter(|at| self.on_path(*at)) {
-            if self.kind(at)?.is_item() {
+        for entry in self.view.forth(&*self.journal, seq + 1) {
+            if entry?.1.kind.is_item() {
                 return Ok(true);
             }
         }

@@ -4,7 +4,7 @@
 //! was slower begins again with what the other did. An output that a message names is read as a stream, a passage at
 //! a time, so that the memory used does not depend on its size.
 
-use super::text::{More, Seam, cut, files_of, said_by, text_of};
+use super::text::{cut, files_of, said_by, text_of};
 use super::{Scope, terms};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -172,11 +172,8 @@ impl Filler<'_> {
         if let Some(OutputRef { id: blob, .. }) =
             message.outcome().and_then(|outcome| outcome.output_ref.as_ref())
         {
-            match self.engine.store().blob(self.id, blob) {
-                Ok(mut bytes) => self.read(&mut bytes, true, &mut pages)?,
-                // An entry may name an output that was never here.
-                Err(StoreError::NoBlob(..)) => {}
-                Err(other) => return Err(other.into()),
+            if let Some(mut bytes) = self.engine.blob(self.id, blob)? {
+                self.read(&mut bytes, true, &mut pages)?;
             }
         }
         self.sheets.push(pages.sheet);
@@ -193,21 +190,17 @@ impl Filler<'_> {
 
     /// Cuts a stream into passages.
     fn read(&mut self, from: &mut dyn Read, in_output: bool, pages: &mut Pages) -> Result<()> {
-        let (mut buffer, mut at, mut more) = (Vec::new(), 0u64, More::Some);
-        while more == More::Some {
-            let read = from.take(PIECE as u64).read_to_end(&mut buffer)?;
-            more = if read == 0 { More::None } else { More::Some };
+        let (mut buffer, mut at, mut is_all) = (Vec::new(), 0u64, false);
+        while !is_all {
+            is_all = from.take(PIECE as u64).read_to_end(&mut buffer)? == 0;
             if in_output && at == 0 && buffer[..buffer.len().min(PROBE)].contains(&0) {
                 return Ok(());
             }
             let mut from = 0;
-            while let Some((end, seam)) = cut(&buffer[from..], more).filter(|(end, _)| *end > 0) {
+            while let Some((end, is_rough)) = cut(&buffer[from..], is_all).filter(|(end, _)| *end > 0) {
                 let passage = Passage { part: 0, at: at + from as u64, bytes: end as u32, in_output };
-                let reach = match seam {
-                    Seam::Clean => end,
-                    // The pair across the cut belongs here.
-                    Seam::Rough => end + next_char(&buffer[from + end..]),
-                };
+                // The pair across a rough cut belongs here.
+                let reach = end + if is_rough { next_char(&buffer[from + end..]) } else { 0 };
                 let text = String::from_utf8_lossy(&buffer[from..from + reach]);
                 pages.add(passage, &text);
                 self.weight += end;

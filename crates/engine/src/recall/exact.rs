@@ -5,7 +5,7 @@
 //! longer than a few kilobytes may be missed in it.
 
 use super::ask::{Ask, How, Pattern, needed};
-use super::read::Reader;
+use super::search::Reader;
 use super::search::{beside, found};
 use super::snippet::{Snippet, around_match};
 use super::text::text_of;
@@ -13,7 +13,6 @@ use super::{Found, Scope};
 use crate::engine::Engine;
 use crate::error::Result;
 use komado_core::{Message, SessionId};
-use komado_store::Error as StoreError;
 use komado_store::shelf::{Filter, Hit};
 use std::io::Read;
 use std::ops::Range;
@@ -90,11 +89,7 @@ impl Engine {
         let Some(whole) = message.outcome().and_then(|outcome| outcome.output_ref.as_ref()) else {
             return Ok(None);
         };
-        let mut blob = match self.store().blob(id, &whole.id) {
-            Ok(blob) => blob,
-            Err(StoreError::NoBlob(..)) => return Ok(None),
-            Err(other) => return Err(other.into()),
-        };
+        let Some(mut blob) = self.blob(id, &whole.id)? else { return Ok(None) };
         let mut buffer = Vec::new();
         loop {
             let kept = buffer.len();

@@ -126,38 +126,20 @@ fn is_path(word: &str) -> bool {
     word.len() <= 300 && (ending || (word.contains('/') && word.contains(char::is_alphanumeric)))
 }
 
-/// Where the passage at the beginning of `bytes` ends, and whether that parts two characters of one word. `None` when
-/// more bytes are needed to tell.
-pub(crate) fn cut(bytes: &[u8], more: More) -> Option<(usize, Seam)> {
+/// Where the passage at the beginning of `bytes` ends, and whether that may part two characters of one word. `None` when
+/// more bytes are needed to tell, which come unless this `is_all`.
+pub(crate) fn cut(bytes: &[u8], is_all: bool) -> Option<(usize, bool)> {
     if bytes.len() <= TARGET + SLACK {
-        return (more == More::None).then_some((bytes.len(), Seam::Clean));
+        return is_all.then_some((bytes.len(), false));
     }
     let window = &bytes[TARGET..TARGET + SLACK];
     let after = |mark: &[u8]| window.windows(mark.len()).position(|w| w == mark).map(|at| at + mark.len());
     let clean = after(b"\n").or_else(|| after("。".as_bytes())).or_else(|| after(b" "));
     if let Some(at) = clean {
-        return Some((TARGET + at, Seam::Clean));
+        return Some((TARGET + at, false));
     }
     let boundary = (0..4).map(|back| TARGET + SLACK - back).find(|at| bytes[*at] & 0xc0 != 0x80);
-    Some((boundary.unwrap_or(TARGET + SLACK), Seam::Rough))
-}
-
-/// Whether more bytes may follow.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum More {
-    /// None.
-    None,
-    /// Some.
-    Some,
-}
-
-/// What a cut goes through.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Seam {
-    /// Between two words.
-    Clean,
-    /// Maybe through the middle of one.
-    Rough,
+    Some((boundary.unwrap_or(TARGET + SLACK), true))
 }
 
 #[cfg(test)]
@@ -199,7 +181,7 @@ mod tests {
         let japanese = "窓を開けて風を入れる".repeat(300);
         for text in [prose.as_str(), &japanese, &"x".repeat(9000), "short", ""] {
             let (mut rest, mut joined) = (text.as_bytes(), Vec::new());
-            while let Some((end, _)) = cut(rest, More::None).filter(|(end, _)| *end > 0) {
+            while let Some((end, _)) = cut(rest, true).filter(|(end, _)| *end > 0) {
                 assert!(std::str::from_utf8(&rest[..end]).is_ok(), "cut inside a character");
                 assert!(end <= TARGET + SLACK);
                 joined.extend_from_slice(&rest[..end]);
@@ -207,6 +189,6 @@ mod tests {
             }
             assert_eq!(joined, text.as_bytes());
         }
-        assert_eq!(cut(b"maybe more", More::Some), None);
+        assert_eq!(cut(b"maybe more", false), None);
     }
 }

@@ -5,7 +5,7 @@
 //! then a refusal is still a refusal, also one inside a stream that began well. What ends an answer is held back until the
 //! reply is in the journal: a client may go on at once.
 
-use super::offer::is_own;
+use super::session_request::is_own;
 use super::{Notes, Outlet};
 use crate::exchange::response::{Lost, Receiver, TooLarge, Wants, Why};
 use komado_provider::client::SendError;
@@ -225,8 +225,8 @@ impl<'o> ClientStream<'o> {
             return self.refuse((why.status, &why.headers, &why.body), translates, notes);
         }
         let refusal = Refusal {
-            tokens: why.actual.or(Some(notes.after)),
-            limit: why.limit,
+            tokens: why.refusal.actual.or(Some(notes.after)),
+            limit: why.refusal.limit,
             ..Refusal::new(RefusalKind::Overflow, why.why.clone())
         };
         if !self.begun {

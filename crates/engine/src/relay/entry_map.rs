@@ -5,8 +5,8 @@
 
 use crate::error::Result;
 use crate::thread::Thread;
-use komado_core::journal::{Entry, Group, Mark};
-use komado_core::{Kind, Seq};
+use komado_core::journal::{Entry, Group, Mark, Sent};
+use komado_core::{Head, Kind, Seq};
 use std::ops::Range;
 
 /// Entries that stand for elements, or for none.
@@ -56,15 +56,18 @@ impl<'a> EntryMap<'a> {
     }
 
     fn turn_around(&self, seq: Seq) -> Result<Turn> {
-        let before = self.mark((1..seq).rev())?;
-        let after = self.mark(seq..=self.thread.last())?;
+        let (view, source) = (self.thread.view(), self.thread.source());
+        let before = self.mark(view.back(source, seq.saturating_sub(1)))?;
+        let after = self.mark(view.forth(source, seq))?;
         let from = before.as_ref().map_or(0, |(seq, _)| *seq);
         let (to, mark) = after.unwrap_or_else(|| (self.thread.last() + 1, self.now.clone()));
         let mut items = Vec::new();
-        for seq in (from + 1..to).filter(|seq| self.thread.view().on_path(*seq)) {
-            if self.thread.source().head(seq)?.kind.is_item() {
-                items.push(seq);
+        for entry in view.forth(source, from + 1) {
+            let (seq, head) = entry?;
+            if seq >= to {
+                break;
             }
+            items.extend(head.kind.is_item().then_some(seq));
         }
         let ours = self.begins_with_answers(&mark, &items)?;
         let blocks = blocks(before.map(|(_, mark)| mark), &mark, items, ours);
@@ -82,18 +85,19 @@ impl<'a> EntryMap<'a> {
     }
 
     /// The first mark among these entries.
-    fn mark(&self, mut entries: impl Iterator<Item = Seq>) -> Result<Option<(Seq, Mark)>> {
-        entries.find_map(|seq| self.mark_at(seq).transpose()).transpose()
-    }
-
-    fn mark_at(&self, seq: Seq) -> Result<Option<(Seq, Mark)>> {
-        if !self.thread.view().on_path(seq) || self.thread.source().head(seq)?.kind != Kind::Sent {
-            return Ok(None);
+    fn mark(
+        &self,
+        entries: impl Iterator<Item = komado_store::Result<(Seq, Head)>>,
+    ) -> Result<Option<(Seq, Mark)>> {
+        for entry in entries {
+            let (seq, head) = entry?;
+            if head.kind == Kind::Sent
+                && let Entry::Sent(Sent { mark: Some(mark), .. }) = self.thread.record(seq)?.entry
+            {
+                return Ok(Some((seq, mark)));
+            }
         }
-        match self.thread.record(seq)?.entry {
-            Entry::Sent(sent) => Ok(sent.mark.map(|mark| (seq, mark))),
-            _ => Ok(None),
-        }
+        Ok(None)
     }
 }
 

@@ -290,15 +290,14 @@ impl SessionRequest<'_> {
 
     /// What is shown since the last request of the client, and that request's mark.
     fn since_mark(&self) -> Result<Since> {
-        let (view, source) = (self.thread.view(), self.thread.source());
         let mut items = Vec::new();
         let mut found = None;
-        for seq in (1..=self.thread.last()).rev().filter(|seq| view.on_path(*seq)) {
-            let kind = source.head(seq)?.kind;
-            if kind.is_item() {
+        for entry in self.thread.back() {
+            let (seq, head) = entry?;
+            if head.kind.is_item() {
                 items.push(seq);
             }
-            if kind == Kind::Sent
+            if head.kind == Kind::Sent
                 && let Entry::Sent(Sent { mark: Some(mark), .. }) = self.thread.record(seq)?.entry
             {
                 found = Some((seq, mark));

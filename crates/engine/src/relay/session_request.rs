@@ -3,15 +3,18 @@
 //! It holds its thread alone. What is journaled goes through one handle; what is left to be tidied up is noted when it
 //! ends, however it ends. Calls of our own tools are answered and the model is asked again, all for one answer to the
 //! client.
+//!
+//! Those tools stand behind the client's, always with the same bytes, from the first edit on. A client that brings no tools
+//! is offered none: it may not expect an answer that calls some. Whether they are offered follows from the view alone, so
+//! that it is the same after a restart.
 
 use super::client_stream::{ClientReceiver, ClientStream, cut_short};
 use super::intake::Request;
-use super::offer::is_own;
 use super::splice::{is_whole, whole};
 use super::threads::{Claim, find};
-use super::{Arrival, Fault, Manner, Notes, Outlet, Relay, Upstream};
+use super::{Arrival, Fault, Manner, Notes, Offer, Outlet, Relay, Upstream};
 use crate::condense::{ByDigest, Reach, Settings};
-use crate::converse::MOST_ROUNDS;
+use crate::converse::{Library, MOST_ROUNDS, Toolbox};
 use crate::error::{Error, Result};
 use crate::exchange::request::{OutgoingRequest, RequestBody, Room, Stored, window};
 use crate::exchange::response::{Lost, Outcome, Why, receive};
@@ -23,10 +26,11 @@ use crate::thread::Thread;
 use crate::turn::News;
 use komado_core::Seq;
 use komado_core::budget::Budget;
-use komado_core::journal::{Entry, Mark};
+use komado_core::journal::{Entry, Group, Mark, Setup};
 use komado_core::message::{Call, Message};
+use komado_core::raw::Raw;
 use komado_provider::dialect::Stamp;
-use komado_provider::{Failed, Form, Heard};
+use komado_provider::{Dialect, Failed, Form, Heard};
 use komado_store::Spot;
 
 /// A request at work in its thread.
@@ -192,7 +196,8 @@ impl<'r> SessionRequest<'r> {
             client.finish(None);
             return Ok(false);
         }
-        let told = self.answer_own(&own, round + 1);
+        let told = self.thread.answer_calls(&mut Library, &own, round + 1);
+        self.notes.recalls += told.as_ref().map_or(0, |()| u32::try_from(own.len()).unwrap_or(u32::MAX));
         if response.message().is_some_and(|message| message.calls().count() > own.len()) {
             self.notes.fault = told.err().map(|error| error.to_string());
             client.finish(None);
@@ -448,15 +453,79 @@ impl Drop for SessionRequest<'_> {
 
 /// Seconds since 1970 of a time as RFC 3339; 0 for what is none.
 pub(super) fn seconds(time: &str) -> u64 {
-    let number = |range: std::ops::Range<usize>| time.get(range).and_then(|text| text.parse::<i64>().ok());
-    let parts = [0..4, 5..7, 8..10, 11..13, 14..16, 17..19].map(number);
-    let [Some(year), Some(month), Some(day), Some(hour), Some(minute), Some(second)] = parts else {
-        return 0;
+    time.parse::<jiff::Timestamp>().map_or(0, |time| u64::try_from(time.as_second()).unwrap_or(0))
+}
+
+/// Our tools may take this share of a window at most, as a divisor; in a smaller one they would cost more than they bring.
+const SHARE: u64 = 8;
+
+impl SessionRequest<'_> {
+    /// True when our tools would be offered if something left the view. A client that has tools of the same names keeps
+    /// them to itself.
+    pub(super) fn may_offer(&self) -> bool {
+        let skim = &self.arrival.skim;
+        self.manner.offer == Offer::WhenNeeded
+            && skim.fills("tools")
+            && !names(&self.request.setup).iter().any(|name| is_own(name))
+    }
+
+    /// True when they are offered now.
+    pub(super) fn offers_now(&self) -> bool {
+        self.has_edits() && self.own_tokens > 0
+    }
+
+    /// Tokens of our tools, where they may be offered in a window of so many; 0 where they may not.
+    pub(super) fn tokens_of_tools(&self, window: u64) -> u64 {
+        if !self.may_offer() {
+            return 0;
+        }
+        let tokens = self.definitions(Dialect::Chat).map_or(0, |text| self.thread.meter().text(&text));
+        if window > 0 && tokens * SHARE > window { 0 } else { tokens }
+    }
+
+    /// Their definitions in a dialect, without brackets.
+    pub(super) fn definitions(&self, dialect: Dialect) -> Option<String> {
+        let list = dialect.tools(&Library::offered(Setup::default()))?;
+        Some(list.trim().strip_prefix('[')?.strip_suffix(']')?.to_owned())
+    }
+
+    /// `setup` with our tools behind its own.
+    pub(super) fn offered(&self, setup: &Setup) -> Setup {
+        let own = self.definitions(self.arrival.dialect()).unwrap_or_default();
+        let list = setup.tools.as_ref().and_then(|tools| tools.get().trim().strip_suffix(']'));
+        let tools = list.and_then(|list| Raw::parse(format!("{list},{own}]")).ok());
+        Setup { tools: tools.or_else(|| setup.tools.clone()), ..setup.clone() }
+    }
+
+    /// The next request is ours alone: it brings `answers` that the client does not know of.
+    pub(super) fn go_inside(&mut self, answers: usize) {
+        let group = Group { elements: 0, entries: u32::try_from(answers).unwrap_or(u32::MAX), times: 1 };
+        let end = self.mark.elements;
+        self.mark = Mark {
+            from: end,
+            elements: end,
+            groups: vec![group],
+            inner: true,
+            apart: true,
+            digest: self.mark.digest.clone(),
+        };
+    }
+}
+
+/// True for a call of one of our tools.
+pub(super) fn is_own(name: &str) -> bool {
+    Library.knows(name)
+}
+
+/// The names of the tools of a setup.
+pub(crate) fn names(setup: &Setup) -> Vec<String> {
+    let tools: Vec<serde_json::Value> =
+        setup.tools.as_ref().and_then(|tools| serde_json::from_str(tools.get()).ok()).unwrap_or_default();
+    let name = |tool: &serde_json::Value| {
+        let name = tool["function"]["name"].as_str().or_else(|| tool["name"].as_str());
+        name.map(str::to_owned)
     };
-    // Years that begin in March end with the day that may be missing.
-    let (y, m) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
-    let days = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 - 719_468;
-    u64::try_from(((days * 24 + hour) * 60 + minute) * 60 + second).unwrap_or(0)
+    tools.iter().filter_map(name).collect()
 }
 
 #[cfg(test)]

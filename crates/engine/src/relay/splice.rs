@@ -9,13 +9,14 @@ use super::entry_map::{Block, EntryMap};
 use super::intake::text;
 use super::session_request::SessionRequest;
 use crate::error::{Error, Result};
-use crate::exchange::request::{Form, OutgoingRequest, RequestBody, Stored, write_file};
+use crate::exchange::request::{OutgoingRequest, RequestBody, Stored, write_file};
+use crate::turn::LIMITS;
 use komado_core::journal::Entry;
 use komado_core::message::{Call, CallKind, Message};
 use komado_core::raw::Object;
 use komado_core::view::{Item, Swaps, What};
 use komado_core::{Kind, Role, Seq};
-use komado_provider::{Dialect, Piece, Skim, Splice, Tools};
+use komado_provider::{Ask, Dialect, Piece, Skim, Splice};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -247,10 +248,10 @@ impl SessionRequest<'_> {
         let setup = if offers { self.offered(&self.request.setup) } else { self.request.setup.clone() };
         let window = Some(asking.window).filter(|window| *window > 0);
         let stream = self.arrival.skim.stream;
-        let form = Form { setup: &setup, max_tokens, stream, window, tools: Tools::AsSetUp };
+        let ask = Ask { max_tokens, stream, window, ..asking.ask(&setup) };
         let mut blobs = Stored { store: self.thread.store(), session: self.thread.session() };
         let mut current = self.prompts()?.into_iter();
-        write_file(self.thread.source().letter()?, asking, &form, &mut blobs, &mut |put| {
+        write_file(self.thread.source().letter()?, asking.provider.dialect, &ask, &mut blobs, &mut |put| {
             self.thread.view().pour_said(self.thread.source(), &mut |_, message: &Message| {
                 let own = current.next().filter(|own| own.role == message.role);
                 put(own.as_ref().unwrap_or(message))
@@ -297,9 +298,6 @@ pub(super) fn is_whole(splice: &Splice, len: u64) -> bool {
 pub(super) fn whole(arrival: &super::Arrival) -> Splice {
     Splice::whole(Arc::clone(&arrival.body), arrival.skim.len)
 }
-
-/// The names of the longest answer.
-const LIMITS: [&str; 3] = ["max_completion_tokens", "max_tokens", "max_output_tokens"];
 
 /// Changes to a body, each in its place.
 pub(super) struct Patch<'a> {

@@ -79,18 +79,33 @@ fn shortened(name: &str) -> &str {
     name.char_indices().nth(LONGEST).map_or(name, |(end, _)| &name[..end])
 }
 
+impl Row for u64 {
+    fn merge(&mut self, other: &Self) {
+        *self += other;
+    }
+
+    fn weight(&self) -> u64 {
+        *self
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    impl Row for u64 {
-        fn merge(&mut self, other: &Self) {
-            *self += other;
+    #[test]
+    fn what_comes_often_is_never_missed_among_very_many() {
+        let mut often: Table<u64> = Table::new(100);
+        for i in 0..20_000 {
+            *often.row(&format!("once {i}")) += 1;
+            if i % 10 == 0 {
+                *often.row("窓") += 1;
+            }
         }
-
-        fn weight(&self) -> u64 {
-            *self
-        }
+        assert!(often.rows.len() <= 100);
+        let top = often.top(1).0;
+        assert_eq!(top[0].0, "窓");
+        assert!(top[0].1 <= 2_000, "{top:?}");
     }
 
     #[test]

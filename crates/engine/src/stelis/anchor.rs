@@ -11,7 +11,7 @@ use komado_core::head::Source;
 use komado_core::journal::{Anchor, Close, Ending, Entry, Share};
 use komado_core::message::Role;
 use komado_core::notation::tamed;
-use komado_core::{Kind, Meter, Seq, ThreadId, View};
+use komado_core::{Kind, Meter, ThreadId, View};
 use komado_store::Journal;
 
 /// How many of the last messages are told.
@@ -29,8 +29,8 @@ pub(super) struct Tale {
     pub(super) started: String,
     pub(super) close: Option<(Close, String)>,
     pub(super) messages: u64,
-    /// What was done, and whether that is all of it.
-    pub(super) chronicle: Option<(String, Extent)>,
+    /// What was done, and whether it ended before all of it was.
+    pub(super) chronicle: Option<(String, bool)>,
     pub(super) last: Vec<(Role, String)>,
     /// Most tokens of the anchor.
     pub(super) cap: u64,
@@ -39,15 +39,6 @@ pub(super) struct Tale {
 /// Most tokens of the anchor of a thread with this share.
 pub(super) fn cap(share: Option<&Share>) -> u64 {
     share.and_then(|share| share.anchor_tokens).map_or(ANCHOR_CAP, u64::from)
-}
-
-/// How much a chronicle tells of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Extent {
-    /// All that was done.
-    Whole,
-    /// The thread did not come to its end.
-    Partial,
 }
 
 impl Tale {
@@ -80,8 +71,7 @@ impl Tale {
         if let Some(seq) = view.chronicle()
             && let Entry::Chronicle(chronicle) = Source::record(journal, seq)?.entry
         {
-            let extent = if chronicle.partial { Extent::Partial } else { Extent::Whole };
-            tale.chronicle = Some((chronicle.text, extent));
+            tale.chronicle = Some((chronicle.text, chronicle.partial));
         }
         // While it works, the parent is told neither how much was said nor what: its prefix would change with every word.
         if tale.close.is_some() {
@@ -126,7 +116,7 @@ impl Tale {
     /// Tokens of the lines that are never cut, at their longest.
     pub(super) fn least(&self, language: Language, meter: Meter) -> u64 {
         let close = Close { ending: Ending::Aborted, result: None };
-        let chronicle = Some(("@1".to_owned(), Extent::Partial));
+        let chronicle = Some(("@1".to_owned(), true));
         let close = Some((close, self.started.clone()));
         let ended = Self { close, messages: u64::MAX, chronicle, ..self.clone() };
         u64::from(meter.said(&ended.head(Words::of(language), language, meter, 0)))
@@ -188,8 +178,8 @@ impl Tale {
     fn body(&self, words: &Words, meter: Meter, room: u64) -> String {
         let third = if self.chronicle.is_some() { room / 3 } else { room };
         let last = self.exchanges(words, meter, third);
-        let Some((text, extent)) = &self.chronicle else { return last };
-        let title = if *extent == Extent::Whole { words.chronicle } else { words.partial };
+        let Some((text, partial)) = &self.chronicle else { return last };
+        let title = if *partial { words.partial } else { words.chronicle };
         let title = format!("\n\n{title}\n");
         let taken = meter.text(&title) + meter.text(&last);
         let told = clip_lines(meter, text.trim(), room.saturating_sub(taken));
@@ -361,8 +351,8 @@ fn clip_lines(meter: Meter, text: &str, tokens: u64) -> String {
 /// Messages of a thread: everything said on its path.
 pub(super) fn count(journal: &dyn Journal, view: &View) -> Result<u64> {
     let mut count = 0;
-    for seq in (1..=view.last()).filter(|seq| view.on_path(*seq)) {
-        let kind = journal.head(seq)?.kind;
+    for entry in view.forth(journal, 1) {
+        let kind = entry?.1.kind;
         count += u64::from(kind.is_item() && kind != Kind::Anchor);
     }
     Ok(count)
@@ -371,10 +361,12 @@ pub(super) fn count(journal: &dyn Journal, view: &View) -> Result<u64> {
 /// The last messages with words of people and models, oldest first.
 fn last_words(journal: &dyn Journal, view: &View) -> Result<Vec<(Role, String)>> {
     let mut last: Vec<(Role, String)> = Vec::new();
-    let mut seq: Seq = view.last();
-    while seq > 0 && last.len() < LAST {
-        if view.on_path(seq)
-            && matches!(journal.head(seq)?.kind, Kind::User | Kind::Assistant)
+    for entry in view.back(journal, view.last()) {
+        let (seq, head) = entry?;
+        if last.len() == LAST {
+            break;
+        }
+        if matches!(head.kind, Kind::User | Kind::Assistant)
             && let Entry::Message(message, _) = Source::record(journal, seq)?.entry
         {
             let line = one_line(&message.words(), LINE);
@@ -382,7 +374,6 @@ fn last_words(journal: &dyn Journal, view: &View) -> Result<Vec<(Role, String)>>
                 last.push((message.role, line));
             }
         }
-        seq -= 1;
     }
     last.reverse();
     Ok(last)

@@ -19,19 +19,13 @@ const DROPPED: &str = "nobody ended it: the work broke off";
 /// A spawned thread that ends with its holder.
 pub struct Child<'e> {
     thread: Thread<'e>,
-    hold: Hold,
-}
-
-/// Whether the thread is still the guard's to end.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Hold {
-    Held,
-    Released,
+    /// Whether the thread is still the guard's to end.
+    is_held: bool,
 }
 
 impl<'e> Child<'e> {
     pub(super) fn new(thread: Thread<'e>) -> Self {
-        Self { thread, hold: Hold::Held }
+        Self { thread, is_held: true }
     }
 
     /// Ends the thread and tells its parent. A handle on another thread is no reason not to end it: the parent is then told
@@ -43,7 +37,7 @@ impl<'e> Child<'e> {
             finish.telling = Telling::Digest;
         }
         let finished = self.thread.finish(finish)?;
-        self.hold = Hold::Released;
+        self.is_held = false;
         let (session, thread) = (self.thread.session().clone(), self.thread.id().clone());
         drop(self);
         let tended = if *parent.session() == session { parent.tend()? } else { Vec::new() };
@@ -66,12 +60,12 @@ impl<'e> Child<'e> {
     /// Lets go of the thread: it outlives its holder and its process.
     pub fn detach(mut self) -> Result<Thread<'e>> {
         self.let_go()?;
-        self.hold = Hold::Released;
+        self.is_held = false;
         self.thread.settle()?;
         let (id, thread) = (self.thread.session().clone(), self.thread.id().clone());
-        let (engine, manner) = (self.thread.engine(), self.thread.manner());
+        let (engine, calls, clip) = (self.thread.engine(), self.thread.on_open_calls, self.thread.clip());
         drop(self);
-        Ok(engine.open_as_left(&id, &thread, Mode::Write)?.in_manner(manner))
+        Ok(engine.open_as_left(&id, &thread, Mode::Write)?.on_open_calls(calls).clipping(clip))
     }
 
     /// Says that nobody holds the thread any more.
@@ -99,7 +93,7 @@ impl DerefMut for Child<'_> {
 
 impl Drop for Child<'_> {
     fn drop(&mut self) {
-        if self.hold == Hold::Released {
+        if !self.is_held {
             return;
         }
         let thread = &mut self.thread;

@@ -81,8 +81,8 @@ pub(super) struct Written {
 }
 
 impl Thread<'_> {
-    /// Writes a chronicle of everything said here so far. Nothing but the question to a model is journaled yet.
-    pub(super) fn write_story(&mut self, telling: Telling<'_>, partial: Partial) -> Result<Written> {
+    /// Writes a chronicle of everything said here so far, `partial` where the thread has not come to its end. Nothing but the question to a model is journaled yet.
+    pub(super) fn write_story(&mut self, telling: Telling<'_>, partial: bool) -> Result<Written> {
         let Some(covers) = self.said_span()? else {
             return match telling {
                 Telling::Words(words) => self.by_hand(&words, [1, self.last().max(1)], partial),
@@ -92,19 +92,18 @@ impl Thread<'_> {
         match telling {
             Telling::Nothing => Ok(Written::default()),
             Telling::Words(words) => self.by_hand(&words, covers, partial),
-            Telling::Digest => self.by_digest(covers, partial),
+            Telling::Digest => self.by_digest(None, covers, partial),
             Telling::By { by, settings } if by.reads() == Reads::Request => {
                 self.by_model(by, settings, covers, partial)
             }
-            Telling::By { settings, .. } => self.by_digest_in(settings.language, covers, partial),
+            Telling::By { settings, .. } => self.by_digest(settings.language, covers, partial),
         }
     }
 
-    fn by_hand(&self, words: &str, covers: [Seq; 2], partial: Partial) -> Result<Written> {
+    fn by_hand(&self, words: &str, covers: [Seq; 2], partial: bool) -> Result<Written> {
         Telling::Words(words.to_owned()).check()?;
         let model = Some("by_hand".to_owned());
-        let chronicle =
-            Chronicle { text: words.trim().into(), covers, partial: partial.is(), model, usage: None };
+        let chronicle = Chronicle { text: words.trim().into(), covers, partial, model, usage: None };
         Ok(Written { chronicle: Some(chronicle), declined: None })
     }
 
@@ -113,7 +112,7 @@ impl Thread<'_> {
         by: &mut dyn Summariser,
         mut settings: Settings,
         covers: [Seq; 2],
-        partial: Partial,
+        partial: bool,
     ) -> Result<Written> {
         let own = self.share()?.and_then(|share| share.chronicle_prompt);
         let usual = match settings.language.map_or_else(|| self.speaks(), Ok)? {
@@ -132,21 +131,12 @@ impl Thread<'_> {
                 let (why, usage) = (reason(&why), why.usage());
                 self.append(lost(asked, &model, UNTOLD, why.clone(), usage))?;
                 let declined = Some(why);
-                Ok(Written { declined, ..self.by_digest_in(settings.language, covers, partial)? })
+                Ok(Written { declined, ..self.by_digest(settings.language, covers, partial)? })
             }
         }
     }
 
-    fn by_digest(&self, covers: [Seq; 2], partial: Partial) -> Result<Written> {
-        self.by_digest_in(None, covers, partial)
-    }
-
-    fn by_digest_in(
-        &self,
-        language: Option<Language>,
-        covers: [Seq; 2],
-        partial: Partial,
-    ) -> Result<Written> {
+    fn by_digest(&self, language: Option<Language>, covers: [Seq; 2], partial: bool) -> Result<Written> {
         let mut by = ByDigest::new(self.meter());
         let settings = Settings { language, ..Settings::default() };
         // Where there is no fact worth telling, the last words in the anchor say it all.
@@ -163,7 +153,7 @@ impl Thread<'_> {
     ) -> Result<std::result::Result<condense::Composed, Declined>> {
         let mut staged = self.stage();
         for &span in self.view().pins() {
-            staged.push(Entry::Unpin { span }, 0, String::new())??;
+            staged.push(Entry::Unpin { span }, String::new())?;
         }
         let all = [Span::new(1, self.last().max(1))];
         // The rest of an anchor is for its first lines and for what was said last.
@@ -176,9 +166,9 @@ impl Thread<'_> {
     /// First and last thing that was said here; none when nothing was.
     fn said_span(&self) -> Result<Option<[Seq; 2]>> {
         let mut found: Option<[Seq; 2]> = None;
-        for seq in (1..=self.last()).filter(|seq| self.view().on_path(*seq)) {
-            let kind = self.source().head(seq)?.kind;
-            if kind.is_item() && kind != Kind::Anchor {
+        for entry in self.view().forth(self.source(), 1) {
+            let (seq, head) = entry?;
+            if head.kind.is_item() && head.kind != Kind::Anchor {
                 found = Some(found.map_or([seq, seq], |[first, _]| [first, seq]));
             }
         }
@@ -189,31 +179,10 @@ impl Thread<'_> {
 /// The fewest tokens that a chronicle is given.
 const LEAST: u64 = 96;
 
-/// Whether a thread came to its end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Partial {
-    /// It did.
-    No,
-    /// It did not.
-    Yes,
-}
-
-impl Partial {
-    fn is(self) -> bool {
-        self == Self::Yes
-    }
-}
-
 /// What a composed text says, without anything around it.
-fn chronicle(composed: condense::Composed, covers: [Seq; 2], partial: Partial) -> Chronicle {
+fn chronicle(composed: condense::Composed, covers: [Seq; 2], partial: bool) -> Chronicle {
     let texts: Vec<&str> = composed.show.iter().map(|show| show.text.trim()).collect();
-    Chronicle {
-        text: texts.join("\n\n"),
-        covers,
-        partial: partial.is(),
-        model: composed.model,
-        usage: composed.usage,
-    }
+    Chronicle { text: texts.join("\n\n"), covers, partial, model: composed.model, usage: composed.usage }
 }
 
 /// Why there is no chronicle; what becomes of a view is none of its concern.

@@ -3,7 +3,7 @@
 //! The row is marked before the journal says anything, so that a crash in between leaves a parent that will be told. The
 //! anchor itself is the parent's to write: see [`Thread::tend`].
 
-use super::chronicle::{Partial, Telling, Written};
+use super::chronicle::{Telling, Written};
 use super::recover::ABOVE_ENDED;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -59,16 +59,15 @@ impl Thread<'_> {
         let Finish { ending, result, telling } = finish;
         telling.check()?;
         let close = Entry::Close(Close { ending, result });
-        self.stage().push(close.clone(), 0, String::new())??;
+        self.stage().push(close.clone(), String::new())?;
         self.put_row()?;
         let aborted = if ending == Ending::Paused { Vec::new() } else { self.abort_below()? };
-        let partial = if ending == Ending::Completed { Partial::No } else { Partial::Yes };
-        let Written { chronicle, declined } = self.write_story(telling, partial)?;
+        let Written { chronicle, declined } = self.write_story(telling, ending != Ending::Completed)?;
         let mut staged = self.stage();
         if let Some(chronicle) = chronicle.clone() {
-            staged.push(Entry::Chronicle(chronicle), 0, self.engine().now())??;
+            staged.push(Entry::Chronicle(chronicle), self.engine().now())?;
         }
-        staged.push(close, 0, self.engine().now())??;
+        staged.push(close, self.engine().now())?;
         let work = staged.finish();
         // Telling may have taken minutes, and the parent may have looked in between and found nothing new.
         self.put_row()?;

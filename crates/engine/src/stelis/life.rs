@@ -4,7 +4,7 @@
 //! writes is told later; that is no failure.
 
 use super::anchor::{self, Tale};
-use super::chronicle::{Partial, Retold, Telling, Written};
+use super::chronicle::{Retold, Telling, Written};
 use super::finish::{Finish, Finished};
 use super::spawn::push_anchor;
 use crate::engine::Engine;
@@ -99,7 +99,7 @@ impl Engine {
     pub fn write_chronicle(&self, id: &SessionId, thread: &ThreadId, telling: Telling<'_>) -> Result<Retold> {
         let mut child = self.open_as_left(id, thread, Mode::Write)?;
         let parent = Self::parent_of(&child)?;
-        let partial = if child.status()? == Status::Completed { Partial::No } else { Partial::Yes };
+        let partial = child.status()? != Status::Completed;
         let Written { chronicle, declined } = child.write_story(telling, partial)?;
         let Some(chronicle) = chronicle else {
             let why = "nothing was said in the thread that could be told; write the chronicle yourself";
@@ -124,7 +124,7 @@ impl Thread<'_> {
             Some(staged) => staged,
             None => self.stage(),
         };
-        let seq = staged.share(share, self.engine().now())??;
+        let seq = staged.push(Entry::Share(share), self.engine().now())?;
         let work = staged.finish();
         self.commit(work)?;
         self.put_row()?;

@@ -31,38 +31,37 @@ pub struct Recovered {
 }
 
 impl Engine {
-    /// Breaks off the threads of processes that ended, and tells their parents. [`Engine::open`] does it for whoever opens
-    /// to write.
+    /// Breaks off the threads of processes that ended, and tells their parents. [`Engine::open`] does it when it opens to
+    /// write.
     pub fn recover(&self, id: &SessionId) -> Result<Vec<Recovered>> {
         let rows = self.store().branches(id, Which::Unsettled)?;
         self.recover_rows(&rows)
     }
 
-    /// Looks after the session of a thread that was just opened for writing.
+    /// Looks after the session of a thread that was just opened for writing; it knows then what was broken off.
     pub(crate) fn look_after(&self, opened: &mut Thread<'_>) -> Result<()> {
         let rows = self.store().branches(opened.session(), Which::Unsettled)?;
         if rows.is_empty() && opened.header().base.is_none() {
             return Ok(());
         }
-        // Its guard would have it open, and we have.
-        if rows.iter().any(|row| row.thread == *opened.id()) {
-            let left = match self.is_left(opened) {
+        if let Some(row) = rows.iter().find(|row| row.thread == *opened.id()) {
+            // Its guard would have it open, and we have.
+            match self.is_left(opened) {
+                Ok(true) => {
+                    let recovered = break_off(opened)?;
+                    opened.recovered.push(recovered);
+                }
+                Ok(false) => {}
                 // The thread above cannot be read; that is no reason not to work in this one.
-                Err(error) if is_passed_over(&error) => false,
-                left => left?,
-            };
-            if left {
-                let why = why(opened)?;
-                opened.finish(Finish::aborted(Some(why)))?;
+                Err(error) if is_passed_over(&error) => {}
+                Err(error) => return Err(error),
+            }
+            if let (0, Some(moment)) = (opened.last(), opened.header().parent.clone()) {
+                let parent = self.open_as_left(opened.session(), &moment.thread, Mode::Read)?;
+                opened.break_off_unbegun(&parent, row)?;
             }
         }
-        if let Some(row) = rows.iter().find(|row| row.thread == *opened.id())
-            && let (0, Some(moment)) = (opened.last(), opened.header().parent.clone())
-        {
-            let parent = self.open_as_left(opened.session(), &moment.thread, Mode::Read)?;
-            opened.break_off_unbegun(&parent, row)?;
-        }
-        self.recover_rows(&rows)?;
+        opened.recovered.extend(self.recover_rows(&rows)?);
         opened.tend().map(|_| ())
     }
 
@@ -106,10 +105,7 @@ impl Engine {
         if !self.is_left(&thread)? {
             return Ok(None);
         }
-        let held_by = thread.share()?.and_then(|share| share.held_by);
-        let why = why(&thread)?;
-        let chronicle = thread.finish(Finish::aborted(Some(why)))?.chronicle;
-        Ok(Some(Recovered { thread: row.thread.clone(), held_by, chronicle }))
+        break_off(&mut thread).map(Some)
     }
 
     /// True for an open thread that lost its holder, or the thread above it. One without a share has hardly begun: whoever
@@ -129,8 +125,10 @@ impl Engine {
     }
 }
 
-/// Why a thread that is left has ended.
-fn why(thread: &Thread<'_>) -> Result<String> {
-    let is_held = thread.share()?.is_some_and(|share| share.held_by.is_some());
-    Ok(if is_held { GONE } else { ABOVE_ENDED }.to_owned())
+/// Ends a thread that is left.
+fn break_off(thread: &mut Thread<'_>) -> Result<Recovered> {
+    let held_by = thread.share()?.and_then(|share| share.held_by);
+    let why = if held_by.is_some() { GONE } else { ABOVE_ENDED };
+    let chronicle = thread.finish(Finish::aborted(Some(why.to_owned())))?.chronicle;
+    Ok(Recovered { thread: thread.id().clone(), held_by, chronicle })
 }

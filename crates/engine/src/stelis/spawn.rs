@@ -3,26 +3,28 @@
 //! The anchor is tried on a copy of the parent's journal, and the child's slices are cut from that copy: a refusal, be it
 //! for depth, for room or for calls that wait, leaves no trace. Then come the row, the anchor, the child's journal, its
 //! share, and the row again. The parent is never worked on in the child's place: what cannot be spawned is an error.
+//!
+//! A fork of a spawned thread shares every entry with the thread it left, the share included, so it sees what that one sees.
+//! It has an anchor of its own, is held by no process, and where the thread it left had ended it goes on from before that.
 
 use super::ANCHOR_CAP;
 use super::anchor::{self, Tale};
 use super::child::Child;
+use super::finish::is_passed_over;
 use crate::condense::Language;
 use crate::error::{Error, Result};
 use crate::share::{check_room, most};
 use crate::staged::{Staged, Work};
 use crate::thread::Thread;
+use komado_core::admit::Refusal;
 use komado_core::journal::{Anchor, Entry, Ratio, Setup, Share, Slice};
 use komado_core::ladder::Blocks;
 use komado_core::share::{Shares, windows};
 use komado_core::slice::{Cut, Tools, counted, cut};
-use komado_core::thread::{Branch, Header, Moment, Status};
-use komado_core::{Kind, Seq, Span, ThreadId};
-use komado_store::{Mode, Which};
+use komado_core::thread::{Branch, Header, Moment, Status, branch};
+use komado_core::{Kind, Seq, Span, ThreadId, View};
+use komado_store::{Error as StoreError, Mode, Which};
 use std::collections::BTreeSet;
-
-/// How many of the last entries are looked at for the language of the conversation.
-const LATELY: Seq = 64;
 
 /// What a thread is to be spawned with.
 #[derive(Clone, PartialEq, Debug)]
@@ -99,7 +101,7 @@ impl<'e> Thread<'e> {
         self.commit(anchor)?;
         store.spawn(&header)?;
         let child = engine.open_as_left(&header.session, &header.thread, Mode::Write)?;
-        let mut child = child.in_manner(self.manner());
+        let mut child = child.on_open_calls(self.on_open_calls).clipping(self.clip());
         child.begin(share, spawn.setup.clone())?;
         store.put_branch(&Branch { told: true, ..row })?;
         Ok(child)
@@ -108,11 +110,9 @@ impl<'e> Thread<'e> {
     /// The first entries of a spawned thread.
     fn begin(&mut self, share: Share, setup: Option<Setup>) -> Result<()> {
         let mut staged = self.stage();
-        staged.share(share, self.engine().now())??;
+        staged.push(Entry::Share(share), self.engine().now())?;
         if let Some(setup) = setup {
-            let entry = Entry::Setup(setup);
-            let tokens = self.tokens(&entry);
-            staged.push(entry, tokens, self.engine().now())??;
+            staged.push(Entry::Setup(setup), self.engine().now())?;
         }
         let work = staged.finish();
         self.commit(work)
@@ -216,7 +216,7 @@ impl<'e> Thread<'e> {
     }
 
     /// The name asked for, or the next free one below this thread: `stelis_1`, and below that `stelis_1_1`.
-    pub(super) fn free_name(&self, wanted: Option<&ThreadId>) -> Result<ThreadId> {
+    pub fn free_name(&self, wanted: Option<&ThreadId>) -> Result<ThreadId> {
         let session = self.session();
         let mut taken: BTreeSet<ThreadId> =
             self.store().threads(session)?.into_iter().map(|header| header.thread).collect();
@@ -250,15 +250,8 @@ impl<'e> Thread<'e> {
 
     /// The language that the user spoke last.
     pub(super) fn speaks(&self) -> Result<Language> {
-        let last = self.last();
-        for seq in (last.saturating_sub(LATELY) + 1..=last).rev().filter(|seq| self.view().on_path(*seq)) {
-            if self.source().head(seq)?.kind == Kind::User
-                && let Entry::Message(message, _) = self.record(seq)?.entry
-            {
-                return Ok(Language::of(&message.words()));
-            }
-        }
-        Ok(Language::English)
+        let words = self.last_words(|kind| kind == Kind::User)?;
+        Ok(words.map_or(Language::English, |words| Language::of(&words)))
     }
 
     /// What this thread sees of those above it, for its child to see as well.
@@ -322,8 +315,7 @@ pub(super) fn push_anchor(
         brief: Some(tale.brief(language)),
         first: None,
     });
-    let tokens = parent.tokens(&entry);
-    Ok(staged.push(entry, tokens, tale.started.clone())??)
+    staged.push(entry, tale.started.clone())
 }
 
 fn check_cap(tale: &Tale, language: Language, parent: &Thread<'_>, cap: u64) -> Result<()> {
@@ -362,5 +354,60 @@ fn row(header: &Header, share: &Share) -> Branch {
         told: false,
         created_at: header.timestamp.clone(),
         completed_at: None,
+    }
+}
+
+impl Thread<'_> {
+    /// Forks this thread, which was spawned from `parent`.
+    pub(crate) fn fork_child(&self, mut header: Header, parent: &Moment) -> Result<Header> {
+        let at = header.base_seq();
+        if View::fold(self.source(), at)?.share().is_none() {
+            let why = "the thread began after that; name a later entry";
+            return Err(Refusal::NoEntry { seq: at, why }.into());
+        }
+        let engine = self.engine();
+        self.free_name(Some(&header.thread))?;
+        let mut above = engine
+            .open_as_left(self.session(), &parent.thread, Mode::Write)
+            .map_err(|error| self.parent_away(error, &parent.thread))?;
+        let language = match above.record(parent.seq)?.entry {
+            Entry::Anchor(own) => anchor::language(&own.text),
+            _ => self.speaks()?,
+        };
+        let tale = Tale::begun(header.thread.clone(), header.label.clone(), header.timestamp.clone());
+        let cap = anchor::cap(self.share()?.as_ref());
+        let mut staged = above.stage();
+        let seq = push_anchor(&mut staged, &tale, language, &above, cap)?;
+        let work = staged.finish();
+        header.parent = Some(Moment { thread: parent.thread.clone(), seq });
+        // Under its own name, and held by nobody.
+        let row = Branch { held_by: None, told: false, ..branch(&header, self.source())? };
+        self.store().put_branch(&row)?;
+        above.commit(work)?;
+        self.store().spawn(&header)?;
+        let mut fork = engine.open_as_left(self.session(), &header.thread, Mode::Write)?;
+        fork.begin_fork()?;
+        drop(fork);
+        above.tend()?;
+        above.settle()?;
+        Ok(header)
+    }
+
+    /// Opens a fork again that was closed, and lets go of it where the thread it left was held.
+    fn begin_fork(&mut self) -> Result<()> {
+        self.reopen()?;
+        let before = self.share()?;
+        let share = self.recounted()?.map(|share| Share { held_by: None, ..share });
+        if let Some(share) = share.filter(|share| before.as_ref() != Some(share)) {
+            self.append(Entry::Share(share))?;
+        }
+        self.put_row()
+    }
+
+    pub(super) fn parent_away(&self, error: Error, parent: &ThreadId) -> Error {
+        if is_passed_over(&error) && !matches!(error, Error::Store(StoreError::Io { .. })) {
+            return Error::ParentBusy { thread: self.id().to_string(), parent: parent.to_string() };
+        }
+        error
     }
 }

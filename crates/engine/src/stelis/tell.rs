@@ -36,7 +36,7 @@ impl Thread<'_> {
         }
         self.check_listener(to)?;
         let entry = Entry::Tell { to: to.clone(), text: text.to_owned() };
-        self.stage().push(entry.clone(), 0, String::new())??;
+        self.stage().push(entry.clone(), String::new())?;
         let mail = Mail { from: self.id().clone(), seq: self.last() + 1 };
         self.store().post(self.session(), to, &mail)?;
         self.append(entry)
@@ -78,10 +78,9 @@ impl Thread<'_> {
                 Words::None => {}
                 Words::Said(words) => {
                     let message = Entry::Message(Message::text(Role::User, words), None);
-                    let tokens = self.tokens(&message);
                     let mark = Entry::Heard { from: mail.from.clone(), upto: mail.seq };
-                    staged.push(mark, 0, self.engine().now())??;
-                    heard.push(staged.push(message, tokens, self.engine().now())??);
+                    staged.push(mark, self.engine().now())?;
+                    heard.push(staged.push(message, self.engine().now())?);
                 }
             }
             taken.push(mail);

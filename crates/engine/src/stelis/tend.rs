@@ -305,14 +305,8 @@ impl Thread<'_> {
 
     /// The anchor in the present of this thread that names `child`.
     fn find_anchor(&self, child: &ThreadId) -> Result<Option<Seq>> {
-        for seq in (1..=self.last()).rev().filter(|seq| self.view().on_path(*seq)) {
-            if self.source().head(seq)?.kind == Kind::Anchor
-                && matches!(self.record(seq)?.entry, Entry::Anchor(anchor) if anchor.thread == *child)
-            {
-                return Ok(Some(seq));
-            }
-        }
-        Ok(None)
+        let is_its = |entry| matches!(entry, Entry::Anchor(anchor) if anchor.thread == *child);
+        self.newest(|kind| kind == Kind::Anchor, |record| is_its(record.entry).then_some(record.seq))
     }
 }
 

@@ -2,11 +2,11 @@
 //!
 //! One pass over their journals; only sums are held, and of what can be anything, what comes most often.
 
-use super::often::Often;
 use super::recent::said;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::recall::terms;
+use crate::report::table::Table;
 use komado_core::SessionId;
 use komado_core::head::Source;
 use komado_core::journal::{Entry, Record, Reply};
@@ -82,10 +82,10 @@ struct Count {
     habits: Habits,
     turn_chars: u64,
     reply_chars: u64,
-    models: Often,
-    tools: Often,
-    words: Often,
-    questions: Often,
+    models: Table<u64>,
+    tools: Table<u64>,
+    words: Table<u64>,
+    questions: Table<u64>,
 }
 
 impl Engine {
@@ -108,7 +108,7 @@ impl Engine {
 impl Count {
     fn new(user: &str) -> Self {
         let habits = Habits { user: user.to_owned(), hours: vec![0; 24], ..Habits::default() };
-        let often = || Often::new(REMEMBERED);
+        let often = || Table::new(2 * REMEMBERED);
         Self {
             habits,
             turn_chars: 0,
@@ -147,7 +147,7 @@ impl Count {
         self.habits.compactions += counters.compression_count;
         match &record.entry {
             Entry::Message(message, reply) => {
-                message.calls().for_each(|call| self.tools.add(&call.name));
+                message.calls().for_each(|call| *self.tools.row(&call.name) += 1);
                 match said(record) {
                     Some(("user", text)) => self.turn(&record.timestamp, &text),
                     Some((_, text)) => {
@@ -167,7 +167,7 @@ impl Count {
 
     fn model(&mut self, reply: Option<&Reply>) {
         if let Some(model) = reply.and_then(|reply| reply.model.as_deref()) {
-            self.models.add(model);
+            *self.models.row(model) += 1;
         }
     }
 
@@ -180,13 +180,13 @@ impl Count {
             *hour += 1;
         }
         let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-        self.questions.add(&first.to_lowercase().chars().take(QUESTION).collect::<String>());
-        words(text, &mut |word| self.words.add(word));
+        *self.questions.row(&first.to_lowercase().chars().take(QUESTION).collect::<String>()) += 1;
+        words(text, &mut |word| *self.words.row(word) += 1);
     }
 
     fn finish(self) -> Habits {
-        let told = |often: Often| -> Vec<Share> {
-            often.top(TOLD).into_iter().map(|(name, count)| Share { name, count }).collect()
+        let told = |often: Table<u64>| -> Vec<Share> {
+            often.top(TOLD).0.into_iter().map(|(name, count)| Share { name, count }).collect()
         };
         let each = |sum: u64, of: u64| if of == 0 { 0.0 } else { sum as f64 / of as f64 };
         let mut questions = told(self.questions);

@@ -7,9 +7,9 @@
 
 use crate::engine::Engine;
 use crate::error::Result;
-use komado_core::head::{Kind, Source};
+use komado_core::head::{self, Kind, Source};
 use komado_core::journal::{Entry, Record};
-use komado_core::message::{Message, Part, Role};
+use komado_core::message::Role;
 use komado_core::{Seq, SessionId, ThreadId};
 use komado_store::{Journal, Mode, Query};
 use serde::{Deserialize, Serialize};
@@ -88,8 +88,9 @@ fn look_back(
     newest: &mut BTreeSet<Place>,
 ) -> Result<()> {
     let header = journal.header();
-    for seq in (header.base_seq() + 1..=journal.last()).rev() {
-        if !matches!(journal.head(seq)?.kind, Kind::User | Kind::Assistant) {
+    for entry in head::back(journal, header.base_seq()) {
+        let (seq, head) = entry?;
+        if !matches!(head.kind, Kind::User | Kind::Assistant) {
             continue;
         }
         let record = Source::record(journal, seq)?;
@@ -121,13 +122,5 @@ pub(super) fn said(record: &Record) -> Option<(&'static str, String)> {
         Role::Assistant => "assistant",
         _ => return None,
     };
-    Some((role, words(message))).filter(|(_, text)| !text.is_empty())
-}
-
-fn words(message: &Message) -> String {
-    let texts = message.parts.iter().filter_map(|part| match part {
-        Part::Text { text, .. } => Some(text.as_str()),
-        _ => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
+    Some((role, message.words())).filter(|(_, text)| !text.is_empty())
 }

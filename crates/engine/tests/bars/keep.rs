@@ -7,8 +7,9 @@ use komado_core::journal::{EditKind, ShowKind};
 use komado_core::message::Part;
 use komado_core::{Meter, Seq, Span};
 use komado_engine::Thread;
-use komado_engine::condense::{ByDigest, Scripted, Settings};
+use komado_engine::condense::{ByDigest, Settings};
 use komado_engine::fit::Ladder;
+use komado_testkit::Scripted;
 
 /// Bar 2.
 #[test]

@@ -7,7 +7,7 @@ use komado_core::journal::Entry;
 use komado_core::ladder::Rung;
 use komado_core::{Meter, Seq, SessionId};
 use komado_engine::Thread;
-use komado_engine::condense::Scripted;
+use komado_testkit::Scripted;
 
 /// Bar 4.
 #[test]

@@ -7,9 +7,10 @@ use komado_core::journal::EditKind;
 use komado_core::ladder::Rung;
 use komado_core::message::Part;
 use komado_core::{Meter, Span};
-use komado_engine::condense::{Scripted, Settings};
+use komado_engine::condense::Settings;
 use komado_engine::fit::Ladder;
 use komado_engine::{OnOpenCalls, Thread};
+use komado_testkit::Scripted;
 
 /// Anything that an agent might do next.
 fn goes_on(root: &mut Thread<'_>, dice: &mut Dice, n: u64) {

@@ -8,9 +8,8 @@ use komado_core::journal::{Cause, Edit, EditKind, Entry, Show, ShowKind};
 use komado_core::message::{Message, Part};
 use komado_core::{Meter, Seq, SessionId, Span};
 use komado_engine::Thread;
-use komado_engine::condense::{
-    ByDigest, Composed, Declined, Language, Reach, Scripted, Settings, Summariser, compose,
-};
+use komado_engine::condense::{ByDigest, Composed, Declined, Language, Reach, Settings, Summariser, compose};
+use komado_testkit::Scripted;
 
 const SUMMARY: &str =
     "<summary>They counted the tests and found forty-two of them in the whole tree.</summary>";

@@ -154,3 +154,16 @@ fn an_import_that_fails_anywhere_leaves_nothing_behind() {
     }
     assert!(n > 50, "{n}");
 }
+
+#[test]
+fn an_append_reads_the_row_once_and_writes_once() {
+    let room = Room::files();
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(Faulty::new(FileStore::new(dir.path(), holder()), 0));
+    let engine = room.engine_on(Arc::clone(&store) as Arc<dyn Store>);
+    let id = engine.create(&meta("s", "2024-01-15T10:00:00Z")).unwrap();
+    let mut root = engine.open(&id, &ThreadId::root(), Mode::Write).unwrap();
+    root.say(user("hello")).unwrap();
+    root.settle().unwrap();
+    assert_eq!(store.rows_and_appends(), (1, 1));
+}

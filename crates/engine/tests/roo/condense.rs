@@ -7,8 +7,9 @@ use komado_core::budget::{Budget, Preset};
 use komado_core::journal::{Edit, Entry, ShowKind};
 use komado_core::message::{Message, Role};
 use komado_engine::Thread;
-use komado_engine::condense::{Scripted, Settings};
+use komado_engine::condense::Settings;
 use komado_engine::fit::{Fitted, Ladder};
+use komado_testkit::Scripted;
 
 const WORDS: &str = "<summary>S U M: they read a file and went on from there.</summary>";
 

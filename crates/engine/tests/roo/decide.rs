@@ -8,8 +8,9 @@ use komado_core::journal::Entry;
 use komado_core::ladder::Rung;
 use komado_core::{Meter, SessionId, Span};
 use komado_engine::Thread;
-use komado_engine::condense::{Scripted, Settings};
+use komado_engine::condense::Settings;
 use komado_engine::fit::{Fitted, Ladder};
+use komado_testkit::Scripted;
 
 const WINDOW: u64 = 100_000;
 

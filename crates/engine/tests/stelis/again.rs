@@ -5,10 +5,11 @@ use crate::room::{Room, check, everywhere, model, thread_id, user, words};
 use komado_core::journal::{Ending, Entry, Setup, Share};
 use komado_core::thread::{Branch, Status};
 use komado_core::{Meter, Span};
-use komado_engine::condense::{ByDigest, Scripted, Settings};
+use komado_engine::condense::{ByDigest, Settings};
 use komado_engine::stelis::{Finish, Resume, Spawn, Telling};
 use komado_engine::{Error, Thread};
 use komado_store::Mode;
+use komado_testkit::Scripted;
 
 /// What the anchors in view say of `child`, the newest last.
 fn shown(parent: &Thread<'_>, child: &str) -> Vec<String> {

@@ -4,8 +4,9 @@ use crate::kit::{anchor, begun, called, check_tree, done, row};
 use crate::room::{Room, everywhere, model, thread_id, user};
 use komado_core::Meter;
 use komado_core::journal::{Ending, Entry};
-use komado_engine::condense::{Scripted, Settings};
+use komado_engine::condense::Settings;
 use komado_engine::stelis::{Finish, Spawn, Telling};
+use komado_testkit::Scripted;
 
 fn by(summariser: &mut Scripted) -> Finish<'_> {
     let telling = Telling::By { by: summariser, settings: Settings::default() };

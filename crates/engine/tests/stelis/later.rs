@@ -5,11 +5,12 @@ use crate::room::{Room, everywhere, meta, model, thread_id, user};
 use komado_core::journal::Ending;
 use komado_core::thread::{Branch, Status};
 use komado_core::{Meter, SessionId, Span};
-use komado_engine::condense::{Answer, Failure, Request, Scripted, Settings, Summariser};
+use komado_engine::condense::{Answer, Failure, Request, Settings, Summariser};
 use komado_engine::stelis::{Finish, Telling};
 use komado_engine::{Engine, Error, Result, Thread};
 use komado_store::{Error as StoreError, MemoryStore, Mode};
 use komado_testkit::Faulty;
+use komado_testkit::Scripted;
 use std::sync::Arc;
 
 #[test]

@@ -7,7 +7,7 @@
 mod scanner;
 
 use scanner::{Function, functions, mask, without_tests};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -80,8 +80,15 @@ const APART: &[(&str, &[&str])] = &[
 /// Words that name a drawer instead of a thing.
 const EMPTY_WORDS: &[&str] = &["manager", "service", "helper", "util", "common", "info"];
 
-const PAGES: &[&str] =
-    &["README.md", "README.ja.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/journal.md", "docs/coverage.md"];
+const PAGES: &[&str] = &[
+    "README.md",
+    "README.ja.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "docs/journal.md",
+    "docs/coverage.md",
+    "docs/walks.md",
+];
 
 // ---- the rules ----
 
@@ -301,6 +308,37 @@ fn every_test_that_the_coverage_page_names_exists() {
         }
     }
     report("the coverage page names only tests that run", faults);
+}
+
+#[test]
+fn every_function_on_a_walk_exists_and_the_walks_are_short() {
+    let page = read(&root().join("docs/walks.md"));
+    let sources = sources();
+    let (mut faults, mut walk, mut hops) = (Vec::new(), String::new(), HashMap::new());
+    for (number, line) in numbered(&page) {
+        if let Some(title) = line.strip_prefix("## ") {
+            walk = title.to_owned();
+        }
+        let words: Vec<&str> = line.split('`').collect();
+        for place in words.windows(4).filter(|place| place[1].ends_with(".rs") && place[2] == ": ") {
+            let (file, function) = (format!("crates/{}", place[1]), place[3]);
+            let source = sources.iter().find(|source| source.name == file);
+            let is_there =
+                |source: &Source| functions(&source.code).iter().any(|known| known.name == function);
+            if !source.is_some_and(is_there) {
+                faults.push(format!("docs/walks.md:{number}: there is no {function} in {file}"));
+            }
+        }
+        let is_hop = line.split_once(". ").is_some_and(|(number, _)| number.parse::<usize>().is_ok());
+        *hops.entry(walk.clone()).or_insert(0) += usize::from(is_hop);
+    }
+    for (walk, most) in [("Append", 20), ("Ask", 20), ("A gateway request", 30)] {
+        let found = hops.get(walk).copied().unwrap_or(0);
+        if found == 0 || found > most {
+            faults.push(format!("docs/walks.md:1: hops of {walk:?}: {found}, and {most} are the most"));
+        }
+    }
+    report("a newcomer can follow the walks", faults);
 }
 
 #[test]

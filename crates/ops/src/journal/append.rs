@@ -120,7 +120,7 @@ impl Operation for Append {
         let line = work.lines().nth((first - before).saturating_sub(1) as usize).unwrap_or_default();
         let line = blake3::hash(line).to_hex().to_string();
         let tokens = seqs.iter().map(|seq| u64::from(work.tokens_of(*seq))).sum();
-        let mut appended = told(context, &thread, &found, before, seqs, tokens)?;
+        let mut appended = told(&thread, &found, before, seqs, tokens)?;
         appended.context_tokens = work.tokens();
         context.plan(&Planned { seq: first, line, answer: serde_json::to_string(&appended)? })?;
         thread.commit(work)?;
@@ -151,7 +151,7 @@ pub fn append_output(
     };
     context.settle(&mut thread);
     let tokens = u64::from(thread.record(seq)?.tokens);
-    let appended = told(context, &thread, found, before, vec![seq], tokens)?;
+    let appended = told(&thread, found, before, vec![seq], tokens)?;
     Ok(Appended { role: Some(Role::Tool), ..appended })
 }
 
@@ -167,15 +167,8 @@ pub(super) fn open<'c>(context: &'c Context, found: &Found, strict: bool) -> Out
     Ok(context.open(found, Mode::Write)?.on_open_calls(choice))
 }
 
-fn told(
-    context: &Context,
-    thread: &Thread<'_>,
-    found: &Found,
-    before: Seq,
-    seqs: Vec<Seq>,
-    tokens: u64,
-) -> Outcome<Appended> {
-    let given = context.session(&found.session)?.meta.config.context_length;
+fn told(thread: &Thread<'_>, found: &Found, before: Seq, seqs: Vec<Seq>, tokens: u64) -> Outcome<Appended> {
+    let given = thread.config().context_length;
     let portion = thread.portion(given.map(u64::from))?;
     Ok(Appended {
         session: found.session.to_string(),
@@ -211,15 +204,8 @@ impl Append {
         if role != Role::Tool {
             return Message::text(role, text);
         }
-        let outcome = ToolOutcome {
-            call_id: self.call.clone().unwrap_or_default(),
-            name: None,
-            content: vec![Part::text(text)],
-            is_error: self.error,
-            output_ref: None,
-            duration_ms: None,
-            interrupted: false,
-        };
+        let outcome = ToolOutcome::text(self.call.as_deref().unwrap_or_default(), None, text);
+        let outcome = ToolOutcome { is_error: self.error, ..outcome };
         Message::of(role, vec![Part::Result(outcome)])
     }
 }

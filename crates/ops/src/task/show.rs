@@ -141,15 +141,6 @@ fn first_words(root: &Thread<'_>) -> Outcome<Option<String>> {
 
 /// What the model said last, where it said anything.
 fn last_words(root: &Thread<'_>) -> Outcome<Option<String>> {
-    for seq in (1..=root.last()).rev() {
-        if root.source().head(seq)?.kind != Kind::Assistant || !root.view().on_path(seq) {
-            continue;
-        }
-        let Entry::Message(message, _) = root.record(seq)?.entry else { continue };
-        let words: String = message.words().trim().chars().take(SHOWN).collect();
-        if !words.is_empty() {
-            return Ok(Some(words));
-        }
-    }
-    Ok(None)
+    let words = root.last_words(|kind| kind == Kind::Assistant)?;
+    Ok(words.map(|words| words.trim().chars().take(SHOWN).collect()))
 }

@@ -4,7 +4,8 @@ use super::{model, result, session, user};
 use crate::room::{Room, call, calls};
 use komado_core::message::{Message, Part};
 use komado_core::{Meter, Span};
-use komado_engine::condense::{Declined, Scripted, Settings, compose};
+use komado_engine::condense::{Declined, Settings, compose};
+use komado_testkit::Scripted;
 use proptest::prelude::*;
 
 fn body() -> impl Strategy<Value = String> {

@@ -6,9 +6,10 @@ use komado_core::budget::{Budget, Preset, Rule};
 use komado_core::journal::{Entry, Usage};
 use komado_core::ladder::Rung;
 use komado_core::{Seq, SessionId};
-use komado_engine::condense::{ByDigest, Scripted, Settings};
+use komado_engine::condense::{ByDigest, Settings};
 use komado_engine::fit::Ladder;
 use komado_engine::{Error, Thread};
+use komado_testkit::Scripted;
 
 const SUMMARY: &str = "<summary>They went through the buffer step by step and found nothing wrong.</summary>";
 

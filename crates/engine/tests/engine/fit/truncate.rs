@@ -7,8 +7,8 @@ use komado_core::budget::{Budget, Policy, Preset, Truncate};
 use komado_core::journal::{EditKind, ShowKind};
 use komado_core::ladder::Rung;
 use komado_engine::Thread;
-use komado_engine::condense::Scripted;
 use komado_engine::fit::Fitted;
+use komado_testkit::Scripted;
 
 /// Fits with a summariser that has nothing to say.
 fn fit_speechless(root: &mut Thread<'_>, budget: &Budget) -> Fitted {

@@ -6,8 +6,9 @@ use komado_core::budget::{Budget, Preset};
 use komado_core::journal::{Edit, EditKind, Entry};
 use komado_core::{Seq, SessionId};
 use komado_engine::Thread;
-use komado_engine::condense::{ByDigest, Scripted, Settings};
+use komado_engine::condense::{ByDigest, Settings};
 use komado_engine::fit::{Done, Ladder};
+use komado_testkit::Scripted;
 
 /// A session that was fitted again and again while it grew: reads, talk, a pin in the middle.
 fn grown(room: &Room, preset: Preset, turns: u64) -> (SessionId, Vec<Done>) {

@@ -5,9 +5,8 @@ use crate::fault::{Exit, Fault, Outcome};
 use crate::paper::say;
 use crate::render::Render;
 use crate::verb::{log, recall, show};
-use komado_core::journal::Entry;
 use komado_core::suggest::nearest_name;
-use komado_core::{Role, Seq};
+use komado_core::{Kind, Seq};
 use komado_engine::Thread;
 use komado_engine::engine::Found;
 use komado_engine::model::ModelChoice;
@@ -151,7 +150,7 @@ impl Command {
         let found = match self.name {
             "/revert" => thread.view().edits().last(),
             "/unpin" => thread.view().pins().last().map(|pin| pin.from),
-            _ => messages(&thread, |_| true).next().transpose()?,
+            _ => messages(&thread, |kind| kind.is_item() && kind != Kind::Anchor).next().transpose()?,
         };
         let what = match self.name {
             "/revert" => "no edit is in force",
@@ -194,21 +193,17 @@ fn help(app: &mut App) -> Outcome {
 /// Messages on the path to now, the newest first.
 fn messages<'a>(
     thread: &'a Thread<'_>,
-    of: impl Fn(Role) -> bool + 'a,
+    of: impl Fn(Kind) -> bool + 'a,
 ) -> impl Iterator<Item = Outcome<Seq>> + 'a {
-    let path = (1..=thread.last()).rev().filter(|seq| thread.view().on_path(*seq));
-    path.filter_map(move |seq| match thread.record(seq) {
-        Ok(record) => match record.entry {
-            Entry::Message(message, _) if of(message.role) => Some(Ok(seq)),
-            _ => None,
-        },
+    thread.back().filter_map(move |found| match found {
+        Ok((seq, head)) => of(head.kind).then_some(Ok(seq)),
         Err(error) => Some(Err(error.into())),
     })
 }
 
 /// The moment before the last `count` questions.
 fn before_questions(thread: &Thread<'_>, count: usize) -> Outcome<Seq> {
-    let said = messages(thread, |role| role == Role::User).take(count).collect::<Outcome<Vec<Seq>>>()?;
+    let said = messages(thread, |kind| kind == Kind::User).take(count).collect::<Outcome<Vec<Seq>>>()?;
     match said.last() {
         Some(seq) if said.len() == count => Ok(seq - 1),
         _ => Err(Fault::new(

@@ -1,10 +1,10 @@
-//! A summariser that says what it was told to say: for tests, and for whoever tries the library without a model.
+//! A summariser that says what it was told to say.
 //!
 //! It remembers every request and fails, as a real one would, when a request is larger than its window.
 
-use super::{Answer, Failure, Request, Summariser};
 use komado_core::Meter;
 use komado_core::journal::Usage;
+use komado_engine::condense::{Answer, Failure, Request, Summariser};
 use std::collections::VecDeque;
 
 /// Answers from a queue.
