@@ -70,16 +70,9 @@ pub enum Rung {
     Clip,
 }
 
-impl Rung {
+crate::names! {
     /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Trim => "trim",
-            Self::Condense => "condense",
-            Self::Truncate => "truncate",
-            Self::Clip => "clip",
-        }
-    }
+    Rung { Trim = "trim", Condense = "condense", Truncate = "truncate", Clip = "clip" }
 }
 
 impl Step {

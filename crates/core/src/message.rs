@@ -23,24 +23,10 @@ pub enum Role {
     Tool,
 }
 
-impl Role {
-    /// Every role, in the order of the enum.
-    pub const ALL: [Self; 5] = [Self::System, Self::Developer, Self::User, Self::Assistant, Self::Tool];
-
+crate::names! {
     /// The name used in the journal and in most dialects.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::Developer => "developer",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::Tool => "tool",
-        }
-    }
-
-    /// The role called `name`.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|role| role.name() == name)
+    Role {
+        System = "system", Developer = "developer", User = "user", Assistant = "assistant", Tool = "tool",
     }
 }
 
@@ -116,7 +102,7 @@ pub struct Call {
 }
 
 /// What a tool answered.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Outcome {
     /// The call it answers.
     pub call_id: String,

@@ -26,28 +26,15 @@ pub enum State {
     Stopped,
 }
 
-impl State {
-    /// Every state.
-    pub const ALL: [Self; 6] =
-        [Self::Queued, Self::Running, Self::Paused, Self::Completed, Self::Failed, Self::Stopped];
-
+crate::names! {
     /// The word for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Paused => "paused",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Stopped => "stopped",
-        }
+    State {
+        Queued = "queued", Running = "running", Paused = "paused", Completed = "completed",
+        Failed = "failed", Stopped = "stopped",
     }
+}
 
-    /// The state called `name`.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.name() == name)
-    }
-
+impl State {
     /// True when nothing more will be said.
     pub const fn is_ended(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Stopped)

@@ -45,39 +45,37 @@ impl Speech {
     }
 }
 
+/// The headings of all sections, in their order, in English and Japanese.
+const HEADINGS: [(Section, [&str; 2]); 16] = [
+    (Section::Newest, ["Last request in this span", "この範囲の最後の依頼"]),
+    (Section::First, ["First request in this span", "この範囲の最初の依頼"]),
+    (Section::Rules, ["Rules", "守ること"]),
+    (Section::Open, ["Open", "未完了"]),
+    (Section::Earlier, ["Earlier summary", "以前の要約"]),
+    (Section::Errors, ["Errors", "エラー"]),
+    (Section::Changed, ["Files changed", "変更したファイル"]),
+    (Section::Decisions, ["Decisions", "決定"]),
+    (Section::Commands, ["Commands", "コマンド"]),
+    (Section::Results, ["Results", "結果"]),
+    (Section::Read, ["Files read", "読んだファイル"]),
+    (Section::Ids, ["Ids and numbers", "ID と数値"]),
+    (Section::Symbols, ["Symbols", "シンボル"]),
+    (Section::Outputs, ["Kept outputs", "保存した出力"]),
+    (Section::Seen, ["Paths seen", "見たパス"]),
+    (Section::Requests, ["Other requests", "他の依頼"]),
+];
+
 /// The heading of a section.
 pub(super) const fn heading(section: Section, language: Language) -> &'static str {
-    let (english, japanese) = match section {
-        Section::Newest => ("Last request in this span", "この範囲の最後の依頼"),
-        Section::First => ("First request in this span", "この範囲の最初の依頼"),
-        Section::Rules => ("Rules", "守ること"),
-        Section::Open => ("Open", "未完了"),
-        Section::Earlier => ("Earlier summary", "以前の要約"),
-        Section::Errors => ("Errors", "エラー"),
-        Section::Changed => ("Files changed", "変更したファイル"),
-        Section::Decisions => ("Decisions", "決定"),
-        Section::Commands => ("Commands", "コマンド"),
-        Section::Results => ("Results", "結果"),
-        Section::Read => ("Files read", "読んだファイル"),
-        Section::Ids => ("Ids and numbers", "ID と数値"),
-        Section::Symbols => ("Symbols", "シンボル"),
-        Section::Outputs => ("Kept outputs", "保存した出力"),
-        Section::Seen => ("Paths seen", "見たパス"),
-        Section::Requests => ("Other requests", "他の依頼"),
-    };
-    match language {
-        Language::English => english,
-        Language::Japanese => japanese,
-    }
+    HEADINGS[section as usize].1[language as usize]
 }
 
 /// The section under a heading, in either language.
 pub(super) fn section(name: &str) -> Option<(Section, Language)> {
-    Section::ALL.into_iter().find_map(|section| {
-        [Language::English, Language::Japanese]
-            .into_iter()
-            .find(|language| heading(section, *language) == name)
-            .map(|language| (section, language))
+    HEADINGS.into_iter().find_map(|(section, [english, japanese])| match name {
+        _ if name == english => Some((section, Language::English)),
+        _ if name == japanese => Some((section, Language::Japanese)),
+        _ => None,
     })
 }
 
@@ -112,10 +110,7 @@ pub(super) const LEDGER: &str = "[ledger @";
 pub(super) const EARLIER: [&str; 2] = ["earlier", "以前"];
 
 pub(super) const fn earlier(language: Language) -> &'static str {
-    match language {
-        Language::English => EARLIER[0],
-        Language::Japanese => EARLIER[1],
-    }
+    EARLIER[language as usize]
 }
 
 /// A sentence with one of these is a rule.
@@ -227,7 +222,7 @@ mod tests {
 
     #[test]
     fn every_heading_is_known_again() {
-        for wanted in Section::ALL {
+        for (wanted, _) in HEADINGS {
             for language in [Language::English, Language::Japanese] {
                 assert_eq!(section(heading(wanted, language)), Some((wanted, language)));
             }
