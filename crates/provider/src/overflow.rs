@@ -25,7 +25,7 @@ use sizes::Sizes;
 use words::Piece;
 
 /// What an error is taken for.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Verdict {
     /// True when the request was too large for the window, or for the server.
     pub overflow: bool,
@@ -45,25 +45,20 @@ pub struct Verdict {
 }
 
 /// What would help.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Remedy {
     /// The conversation must become smaller.
     Shrink,
     /// The conversation fits; only the answer asked for is too long beside it.
     LowerMaxTokens,
     /// Nothing of this kind: it is no overflow.
+    #[default]
     None,
 }
 
-impl Remedy {
+komado_core::names! {
     /// Its name for programs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Shrink => "shrink",
-            Self::LowerMaxTokens => "lower_max_tokens",
-            Self::None => "none",
-        }
-    }
+    Remedy { Shrink = "shrink", LowerMaxTokens = "lower_max_tokens", None = "none" }
 }
 
 /// Judges an answer by its status and body. A status below 400 is that of a stream or of an error inside an answer that
@@ -71,10 +66,9 @@ impl Remedy {
 pub fn classify(status: u16, body: &str) -> Verdict {
     let said = body::read(status, body);
     let texts = Texts::new(&said);
-    let found = texts.rule(status, &said);
-    match found {
+    match texts.rule(status, &said) {
         Ok((rule, excerpt)) => Verdict::overflow(rule, &excerpt, texts.sizes()),
-        Err(why) => Verdict::other(&why),
+        Err(why) => Verdict { why: why.to_owned(), ..Verdict::default() },
     }
 }
 
@@ -83,19 +77,6 @@ impl Verdict {
         let why = if excerpt.is_empty() { rule.to_owned() } else { format!("{rule}: {excerpt}") };
         let Sizes { limit, actual, input, output } = sizes;
         Self { overflow: true, limit, actual, input, output, remedy: remedy(&sizes), why }
-    }
-
-    fn other(why: &str) -> Self {
-        let remedy = Remedy::None;
-        Self {
-            overflow: false,
-            limit: None,
-            actual: None,
-            input: None,
-            output: None,
-            remedy,
-            why: why.to_owned(),
-        }
     }
 }
 
@@ -133,7 +114,7 @@ impl Texts {
     }
 
     /// The rule that holds, with the words it holds for; or why none does.
-    fn rule(&self, status: u16, said: &body::Said) -> Result<(&'static str, String), String> {
+    fn rule(&self, status: u16, said: &body::Said) -> Result<(&'static str, String), &'static str> {
         let judged: Vec<(usize, Rule)> = self
             .all
             .iter()
@@ -146,13 +127,13 @@ impl Texts {
         if let Some(why) = veto::by_status(status)
             && (coded.is_none() || status != 429 || vetoed.is_some())
         {
-            return Err(why.to_owned());
+            return Err(why);
         }
         if let Some((at, rule)) = strong.filter(|_| !self.elsewhere()) {
             return Ok((rule.name, excerpt(&self.all[*at].0)));
         }
         if let Some(why) = vetoed {
-            return Err(why.to_owned());
+            return Err(why);
         }
         if let Some((at, rule)) = judged.first().filter(|_| status < 500 && !self.elsewhere()) {
             return Ok((rule.name, excerpt(&self.all[*at].0)));
@@ -160,8 +141,7 @@ impl Texts {
         if status == 413 && !self.of_other() {
             return Ok(("the status says that the request is too large", String::new()));
         }
-        Err(if said.empty { "it says nothing" } else { "nothing in it speaks of a size that was exceeded" }
-            .to_owned())
+        Err(if said.empty { "it says nothing" } else { "nothing in it speaks of a size that was exceeded" })
     }
 
     /// A schema's complaint is judged by the field it is about, everything else by its words.
