@@ -83,6 +83,16 @@ pub enum CallKind {
     Custom,
 }
 
+impl CallKind {
+    /// The field in which the chat API has such a call, and the one inside it that has the arguments.
+    pub const fn fields(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Function => ("function", "arguments"),
+            Self::Custom => ("custom", "input"),
+        }
+    }
+}
+
 /// How the ids of calls begin that nobody asked a model for: a playbook made them itself.
 pub const OWN_CALL: &str = "pb_";
 

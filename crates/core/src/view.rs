@@ -322,33 +322,12 @@ impl View {
         seq: Seq,
     ) -> Result<Option<(Seq, Head)>, S::Error> {
         let i = self.path.partition_point(|span| span.to < seq);
-        for span in &self.path[i..] {
-            for at in span.from.max(seq)..=span.to {
-                let head = source.head(at)?;
-                if head.kind.is_item() {
-                    return Ok(Some((at, head)));
-                }
-            }
-        }
-        Ok(None)
+        first_item(source, self.path[i..].iter().flat_map(|span| span.from.max(seq)..=span.to))
     }
 
-    /// Last item at or before `seq` on the path.
-    pub(crate) fn item_until<S: Source + ?Sized>(
-        &self,
-        source: &S,
-        seq: Seq,
-    ) -> Result<Option<(Seq, Head)>, S::Error> {
-        let end = self.path.partition_point(|span| span.from <= seq);
-        for span in self.path[..end].iter().rev() {
-            for at in (span.from..=span.to.min(seq)).rev() {
-                let head = source.head(at)?;
-                if head.kind.is_item() {
-                    return Ok(Some((at, head)));
-                }
-            }
-        }
-        Ok(None)
+    /// Last item on the path.
+    fn last_item<S: Source + ?Sized>(&self, source: &S) -> Result<Option<(Seq, Head)>, S::Error> {
+        first_item(source, self.path.iter().rev().flat_map(|span| (span.from..=span.to).rev()))
     }
 
     /// The whole unit around `seq`: a message alone, or a call with all its results. `None` for what is no item.
@@ -369,6 +348,20 @@ impl View {
         }
         Ok(Some(unit))
     }
+}
+
+/// The first of some entries that is an item.
+fn first_item<S: Source + ?Sized>(
+    source: &S,
+    entries: impl Iterator<Item = Seq>,
+) -> Result<Option<(Seq, Head)>, S::Error> {
+    for seq in entries {
+        let head = source.head(seq)?;
+        if head.kind.is_item() {
+            return Ok(Some((seq, head)));
+        }
+    }
+    Ok(None)
 }
 
 /// A call that waits for its result.

@@ -135,10 +135,8 @@ fn tell_extra(index: usize, slot: &Piece, each: &mut dyn FnMut(Event)) {
 
 fn read(call: &Object<'_>) -> Piece {
     let custom = call.get("custom").filter(|_| call.get("function").is_none());
-    let (kind, holder, argument) = match custom {
-        Some(_) => (CallKind::Custom, "custom", "input"),
-        None => (CallKind::Function, "function", "arguments"),
-    };
+    let kind = if custom.is_some() { CallKind::Custom } else { CallKind::Function };
+    let (holder, argument) = kind.fields();
     let inner = object(call, holder).unwrap_or(Object(Vec::new()));
     let mut extra = Fields::default();
     for (key, value) in call.0.iter().filter(|(_, value)| value.get() != "null") {

@@ -167,7 +167,7 @@ impl Encoder {
             }
             Event::Arguments { index, text } => {
                 let (at, kind) = self.place(*index)?;
-                let ((holder, argument), text) = (words(kind), quoted(text));
+                let ((holder, argument), text) = (kind.fields(), quoted(text));
                 let call = format!("[{{\"index\":{at},\"{holder}\":{{\"{argument}\":{text}}}}}]");
                 delta.put("tool_calls", call);
             }
@@ -259,15 +259,8 @@ fn call(part: &Part) -> Option<String> {
 }
 
 fn put_call(call: &mut Fields, id: &str, name: &str, arguments: &str, kind: CallKind) {
-    let ((holder, argument), name, arguments) = (words(kind), quoted(name), quoted(arguments));
+    let ((holder, argument), name, arguments) = (kind.fields(), quoted(name), quoted(arguments));
     call.say("id", id);
     call.say("type", holder);
     call.put(holder, format!("{{\"name\":{name},\"{argument}\":{arguments}}}"));
-}
-
-const fn words(kind: CallKind) -> (&'static str, &'static str) {
-    match kind {
-        CallKind::Function => ("function", "arguments"),
-        CallKind::Custom => ("custom", "input"),
-    }
 }
