@@ -222,19 +222,9 @@ impl<S: Source + ?Sized> Gate<'_, S> {
         if self.view.share().is_none() && !self.view.is_blank() {
             return Err(Refusal::NotSpawned);
         }
-        for slice in &share.slices {
-            let mut before = 0;
-            for &span in &slice.keep {
-                if span.from <= before || span.to < span.from {
-                    return Err(Refusal::BadSpan {
-                        span,
-                        why: "what a slice keeps must be ascending and apart",
-                    });
-                }
-                before = span.to;
-            }
-        }
-        Ok(())
+        let unordered = share.slices.iter().find_map(|slice| unordered(&slice.keep));
+        let why = "what a slice keeps must be ascending and apart";
+        unordered.map_or(Ok(()), |span| Err(Refusal::BadSpan { span, why }))
     }
 
     fn rewind(&self, to: Seq) -> Verdict<S::Error> {
@@ -318,40 +308,32 @@ impl<S: Source + ?Sized> Gate<'_, S> {
 
     fn replaces(&self, replace: &[Replace]) -> Verdict<S::Error> {
         let mut before = 0;
-        for swap in replace {
-            if swap.seq <= before {
-                hold!(Refusal::NoEntry {
-                    seq: swap.seq,
-                    why: "replaced entries must come once and in order"
-                });
-            }
-            before = swap.seq;
-            if !self.view.shows(swap.seq) || !self.source.head(swap.seq)?.kind.is_item() {
-                hold!(Refusal::NoEntry { seq: swap.seq, why: "it is not shown; name an entry that is" });
-            }
-            if self.source.head(swap.seq)?.kind == Kind::Anchor {
-                hold!(Refusal::NoEntry {
-                    seq: swap.seq,
-                    why: "an anchor is changed by its thread alone; leave it out"
-                });
-            }
-            if self.view.is_pinned(swap.seq) {
-                hold!(Refusal::NoEntry { seq: swap.seq, why: "it is pinned; unpin it first" });
-            }
+        for &Replace { seq, .. } in replace {
+            let why = if seq <= before {
+                "replaced entries must come once and in order"
+            } else if !self.view.shows(seq) || !self.source.head(seq)?.kind.is_item() {
+                "it is not shown; name an entry that is"
+            } else if self.source.head(seq)?.kind == Kind::Anchor {
+                "an anchor is changed by its thread alone; leave it out"
+            } else if self.view.is_pinned(seq) {
+                "it is pinned; unpin it first"
+            } else {
+                before = seq;
+                continue;
+            };
+            hold!(Refusal::NoEntry { seq, why });
         }
         Ok(Ok(()))
     }
 
     fn hides(&self, hide: &[Span]) -> Verdict<S::Error> {
-        let mut before = 0;
+        if let Some(span) = unordered(hide) {
+            hold!(Refusal::BadSpan { span, why: "spans must be ascending and apart" });
+        }
         for &span in hide {
-            if span.from <= before || span.to < span.from {
-                hold!(Refusal::BadSpan { span, why: "spans must be ascending and apart" });
-            }
             if span.to > self.view.last() {
                 hold!(Refusal::BadSpan { span, why: "it ends after the last entry; end it there or before" });
             }
-            before = span.to;
             if let Err(refusal) = self.aligned(span)? {
                 hold!(refusal);
             }
@@ -424,6 +406,14 @@ impl<S: Source + ?Sized> Gate<'_, S> {
             None => Ok(()),
         })
     }
+}
+
+/// The first of some spans that does not come after the one before it.
+fn unordered(spans: &[Span]) -> Option<Span> {
+    let mut before = 0;
+    let mut is_after =
+        |span: &Span| span.from > std::mem::replace(&mut before, span.to) && span.from <= span.to;
+    spans.iter().copied().find(|span| !is_after(span))
 }
 
 fn check_ids(message: &Message) -> Result<(), Refusal> {

@@ -207,17 +207,11 @@ pub enum Rule {
     ByHand,
 }
 
-impl Rule {
+crate::names! {
     /// The word in the journal.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Fits => "fits",
-            Self::ToolBudget => "tool_budget",
-            Self::SoftMark => "soft_mark",
-            Self::Threshold => "threshold",
-            Self::HardGate => "hard_gate",
-            Self::ByHand => "by_hand",
-        }
+    Rule {
+        Fits = "fits", ToolBudget = "tool_budget", SoftMark = "soft_mark", Threshold = "threshold",
+        HardGate = "hard_gate", ByHand = "by_hand",
     }
 }
 

@@ -8,11 +8,30 @@ use crate::journal::{EditKind, Entry, Record};
 use crate::message::Role;
 use crate::{Seq, Span, ThreadId};
 
-/// What sort of entry it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-#[repr(u8)]
-#[allow(missing_docs)]
-pub enum Kind {
+/// Declares the kinds of entries, each with the number under which stores keep it.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $number:literal,)+) => {
+        /// What sort of entry it is.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+        #[repr(u8)]
+        #[allow(missing_docs)]
+        pub enum Kind {
+            $($(#[$doc])* $kind = $number,)+
+        }
+
+        impl Kind {
+            /// The kind with this number.
+            pub const fn from_u8(n: u8) -> Option<Self> {
+                match n {
+                    $($number => Some(Self::$kind),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+kinds! {
     Header = 0,
     System = 1,
     User = 2,
@@ -40,37 +59,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 23] = [
-        Self::Header,
-        Self::System,
-        Self::User,
-        Self::Assistant,
-        Self::Tool,
-        Self::Anchor,
-        Self::Setup,
-        Self::Condense,
-        Self::Truncate,
-        Self::Trim,
-        Self::Revert,
-        Self::Rewind,
-        Self::Pin,
-        Self::Unpin,
-        Self::AnchorUpdate,
-        Self::Close,
-        Self::Sent,
-        Self::Lost,
-        Self::Share,
-        Self::Chronicle,
-        Self::Tell,
-        Self::Heard,
-        Self::Note,
-    ];
-
-    /// The kind with this number.
-    pub fn from_u8(n: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(n)).copied()
-    }
-
     /// True for what the model can see in its place.
     pub const fn is_item(self) -> bool {
         matches!(self, Self::System | Self::User | Self::Assistant | Self::Tool | Self::Anchor)

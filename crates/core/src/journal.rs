@@ -121,18 +121,9 @@ pub enum EditKind {
     Trim,
 }
 
-impl EditKind {
-    /// Every kind.
-    pub const ALL: [Self; 3] = [Self::Condense, Self::Truncate, Self::Trim];
-
+crate::names! {
     /// The `op` of its line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Condense => "condense",
-            Self::Truncate => "truncate",
-            Self::Trim => "trim",
-        }
-    }
+    EditKind { Condense = "condense", Truncate = "truncate", Trim = "trim" }
 }
 
 /// In place of this, show that.
@@ -174,6 +165,11 @@ pub enum ShowKind {
     Summary,
     /// Only says that something is not shown.
     Marker,
+}
+
+crate::names! {
+    /// The word for it.
+    ShowKind { Retain = "retain", Summary = "summary", Marker = "marker" }
 }
 
 /// A text in place of a span.
@@ -261,19 +257,11 @@ pub enum Ending {
     Paused,
 }
 
-impl Ending {
-    /// Every ending.
-    pub const ALL: [Self; 5] = [Self::Completed, Self::Failed, Self::Stopped, Self::Aborted, Self::Paused];
-
+crate::names! {
     /// The word in the journal.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Stopped => "stopped",
-            Self::Aborted => "aborted",
-            Self::Paused => "paused",
-        }
+    Ending {
+        Completed = "completed", Failed = "failed", Stopped = "stopped", Aborted = "aborted",
+        Paused = "paused",
     }
 }
 

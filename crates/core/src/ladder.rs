@@ -70,16 +70,9 @@ pub enum Rung {
     Clip,
 }
 
-impl Rung {
+crate::names! {
     /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Trim => "trim",
-            Self::Condense => "condense",
-            Self::Truncate => "truncate",
-            Self::Clip => "clip",
-        }
-    }
+    Rung { Trim = "trim", Condense = "condense", Truncate = "truncate", Clip = "clip" }
 }
 
 impl Step {
@@ -150,9 +143,7 @@ pub fn condense_now<S: Source + ?Sized>(
             return Ok(None);
         }
     }
-    let verdict = Verdict { rule: Rule::ByHand, ..budget.will_manage(view) };
-    let blocks = Blocks::of(view, source)?;
-    Ok(Scene { view, source, budget, meter, verdict, blocks }.condense(1, 1))
+    Ok(Scene::by_hand(view, source, budget, meter)?.condense(1, 1))
 }
 
 /// The step that leaves the last `turns` turns of the user, whether or not there is room: a marker in place of all
@@ -164,9 +155,7 @@ pub fn bound_turns<S: Source + ?Sized>(
     meter: Meter,
     turns: u32,
 ) -> Result<Option<Step>, S::Error> {
-    let verdict = Verdict { rule: Rule::ByHand, ..budget.will_manage(view) };
-    let blocks = Blocks::of(view, source)?;
-    Scene { view, source, budget, meter, verdict, blocks }.truncate_turns(turns)
+    Scene::by_hand(view, source, budget, meter)?.truncate_turns(turns)
 }
 
 /// Everything a step is made from.
@@ -179,7 +168,13 @@ struct Scene<'a, S: ?Sized> {
     blocks: Blocks,
 }
 
-impl<S: Source + ?Sized> Scene<'_, S> {
+impl<'a, S: Source + ?Sized> Scene<'a, S> {
+    /// The scene of a step that someone asked for.
+    fn by_hand(view: &'a View, source: &'a S, budget: &'a Budget, meter: Meter) -> Result<Self, S::Error> {
+        let verdict = Verdict { rule: Rule::ByHand, ..budget.will_manage(view) };
+        Ok(Self { view, source, budget, meter, verdict, blocks: Blocks::of(view, source)? })
+    }
+
     /// Steps that are taken for their worth: each must free enough to pay for the break of the prefix.
     fn early(&self, tried: Tried) -> Result<Option<Step>, S::Error> {
         let (rungs, gain) = (self.budget.policy.rungs, self.budget.min_gain());
@@ -247,17 +242,10 @@ impl<S: Source + ?Sized> Scene<'_, S> {
         {
             return Ok(Next::Do(step));
         }
-        if let Some(step) = self.truncate()? {
-            return Ok(Next::Do(step));
-        }
-        if let Some(step) = self.clip_outputs()? {
-            return Ok(Next::Do(step));
-        }
-        if let Some(step) = self.truncate_rest()? {
-            return Ok(Next::Do(step));
-        }
-        if let Some(step) = self.truncate_all()? {
-            return Ok(Next::Do(step));
+        for step in [Self::truncate, Self::clip_outputs, Self::truncate_rest, Self::truncate_all] {
+            if let Some(step) = step(self)? {
+                return Ok(Next::Do(step));
+            }
         }
         // What a user asks for is worth more than half of the room for an answer.
         if self.tokens() <= self.budget.stretch() {

@@ -19,6 +19,7 @@ pub mod journal;
 pub mod ladder;
 pub mod message;
 pub mod meter;
+mod names;
 pub mod notation;
 pub mod openai;
 pub mod raw;

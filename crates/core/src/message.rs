@@ -26,24 +26,10 @@ pub enum Role {
     Tool,
 }
 
-impl Role {
-    /// Every role, in the order of the enum.
-    pub const ALL: [Self; 5] = [Self::System, Self::Developer, Self::User, Self::Assistant, Self::Tool];
-
+crate::names! {
     /// The name used in the journal and in most dialects.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::Developer => "developer",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::Tool => "tool",
-        }
-    }
-
-    /// The role called `name`.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|role| role.name() == name)
+    Role {
+        System = "system", Developer = "developer", User = "user", Assistant = "assistant", Tool = "tool",
     }
 }
 
@@ -100,6 +86,16 @@ pub enum CallKind {
     Custom,
 }
 
+impl CallKind {
+    /// The field in which the chat API has such a call, and the one inside it that has the arguments.
+    pub const fn fields(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Function => ("function", "arguments"),
+            Self::Custom => ("custom", "input"),
+        }
+    }
+}
+
 /// How the ids of calls begin that nobody asked a model for: a playbook made them itself.
 pub const OWN_CALL: &str = "pb_";
 
@@ -119,7 +115,7 @@ pub struct Call {
 }
 
 /// What a tool answered.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Outcome {
     /// The call it answers.
     pub call_id: String,

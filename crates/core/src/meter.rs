@@ -34,26 +34,15 @@ pub enum Meter {
     O200kTimes15,
 }
 
-impl Meter {
-    /// Every meter, the default first.
-    pub const ALL: [Self; 5] = [Self::O200k, Self::Cl100k, Self::Chars4, Self::Bytes4, Self::O200kTimes15];
-
+crate::names! {
     /// The name in settings and in a session's metadata.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::O200k => "o200k",
-            Self::Cl100k => "cl100k",
-            Self::Chars4 => "chars4",
-            Self::Bytes4 => "bytes4",
-            Self::O200kTimes15 => "o200k-1.5",
-        }
+    Meter {
+        O200k = "o200k", Cl100k = "cl100k", Chars4 = "chars4", Bytes4 = "bytes4",
+        O200kTimes15 = "o200k-1.5",
     }
+}
 
-    /// The meter called `name`.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|meter| meter.name() == name)
-    }
-
+impl Meter {
     /// The exact meter for `model`, also when a provider's path or a fine-tune's mark stands before its name.
     ///
     /// A model nobody has heard of gets the newest public table: newer tables only differ more from older ones.

@@ -5,7 +5,6 @@
 
 use crate::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, OutputRef, Part, Role};
 use crate::raw::{self, BadField, Object, Raw};
-use serde::Serialize;
 use serde_json::value::RawValue;
 use std::io::{self, Write};
 
@@ -168,10 +167,7 @@ fn read_call(call: &RawValue) -> Result<Call, BadMessage> {
         Some("custom") => CallKind::Custom,
         _ => CallKind::Function,
     };
-    let (holder, argument) = match kind {
-        CallKind::Function => ("function", "arguments"),
-        CallKind::Custom => ("custom", "input"),
-    };
+    let (holder, argument) = kind.fields();
     let inner =
         object.get(holder).ok_or_else(|| BadMessage::Shape(format!("a tool call has no `{holder}`")))?;
     let inner =
@@ -194,36 +190,13 @@ fn read_arguments(inner: &Object<'_>, argument: &str) -> Result<String, BadMessa
     }
 }
 
-#[derive(Serialize)]
-struct CallOut<'a> {
-    id: &'a str,
-    r#type: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    function: Option<FunctionOut<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    custom: Option<CustomOut<'a>>,
-}
-
-#[derive(Serialize)]
-struct FunctionOut<'a> {
-    name: &'a str,
-    arguments: &'a str,
-}
-
-#[derive(Serialize)]
-struct CustomOut<'a> {
-    name: &'a str,
-    input: &'a str,
-}
-
 /// Writes a call as an element of `tool_calls`.
 pub(crate) fn write_call(call: &Call, out: &mut dyn Write) -> io::Result<()> {
-    let function = (call.kind == CallKind::Function)
-        .then_some(FunctionOut { name: &call.name, arguments: &call.arguments });
-    let custom =
-        (call.kind == CallKind::Custom).then_some(CustomOut { name: &call.name, input: &call.arguments });
-    let r#type = if custom.is_some() { "custom" } else { "function" };
-    let mut json = serde_json::to_vec(&CallOut { id: &call.id, r#type, function, custom })?;
+    let (holder, argument) = call.kind.fields();
+    let [id, name, arguments] =
+        [&call.id, &call.name, &call.arguments].map(|text| serde_json::Value::from(text.as_str()));
+    let inner = format!("{{\"name\":{name},\"{argument}\":{arguments}}}");
+    let mut json = format!("{{\"id\":{id},\"type\":\"{holder}\",\"{holder}\":{inner}}}").into_bytes();
     splice(&mut json, call.extra.as_ref());
     out.write_all(&json)
 }

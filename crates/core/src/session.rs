@@ -4,7 +4,7 @@
 //! the same, and the table of sessions can be made again from them.
 
 use crate::SessionId;
-use crate::journal::{Ending, Entry};
+use crate::journal::{Ending, Entry, Usage};
 use crate::message::{Message, OWN_CALL, Part, Role};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,28 +28,15 @@ pub enum State {
     Stopped,
 }
 
-impl State {
-    /// Every state.
-    pub const ALL: [Self; 6] =
-        [Self::Queued, Self::Running, Self::Paused, Self::Completed, Self::Failed, Self::Stopped];
-
+crate::names! {
     /// The word for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Paused => "paused",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Stopped => "stopped",
-        }
+    State {
+        Queued = "queued", Running = "running", Paused = "paused", Completed = "completed",
+        Failed = "failed", Stopped = "stopped",
     }
+}
 
-    /// The state called `name`.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.name() == name)
-    }
-
+impl State {
     /// True when nothing more will be said.
     pub const fn is_ended(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Stopped)
@@ -224,37 +211,24 @@ impl Counters {
     /// What one entry adds: a model's message is a call, and takes the tokens its provider reported, if it did. So is a
     /// summary that a model wrote, and one that it was asked for in vain. A call that a playbook made itself is not.
     pub fn of(entry: &Entry) -> Self {
-        let mut sum = Self::default();
+        let called = |usage: Option<Usage>| Self {
+            llm_call_count: 1,
+            total_tokens: usage.map_or(0, |usage| usage.total()),
+            ..Self::default()
+        };
+        let told = |usage: Option<Usage>| if usage.is_some() { called(usage) } else { Self::default() };
         match entry {
             Entry::Message(message, reply) => match message.role {
-                Role::Assistant if reply.is_none() && is_own(message) => {}
-                Role::Assistant => {
-                    sum.llm_call_count = 1;
-                    sum.total_tokens = reply.as_ref().and_then(|r| r.usage).map_or(0, |usage| usage.total());
-                }
-                Role::Tool => sum.tool_call_count = 1,
-                _ => {}
+                Role::Assistant if reply.is_none() && is_own(message) => Self::default(),
+                Role::Assistant => called(reply.as_ref().and_then(|reply| reply.usage)),
+                Role::Tool => Self { tool_call_count: 1, ..Self::default() },
+                _ => Self::default(),
             },
-            Entry::Lost(reply) => {
-                sum.llm_call_count = 1;
-                sum.total_tokens = reply.usage.map_or(0, |usage| usage.total());
-            }
-            Entry::Edit(edit) => {
-                sum.compression_count = 1;
-                if let Some(usage) = edit.cause.usage {
-                    sum.llm_call_count = 1;
-                    sum.total_tokens = usage.total();
-                }
-            }
-            Entry::Chronicle(chronicle) => {
-                if let Some(usage) = chronicle.usage {
-                    sum.llm_call_count = 1;
-                    sum.total_tokens = usage.total();
-                }
-            }
-            _ => {}
+            Entry::Lost(reply) => called(reply.usage),
+            Entry::Edit(edit) => Self { compression_count: 1, ..told(edit.cause.usage) },
+            Entry::Chronicle(chronicle) => told(chronicle.usage),
+            _ => Self::default(),
         }
-        sum
     }
 }
 

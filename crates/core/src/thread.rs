@@ -49,25 +49,12 @@ pub enum Status {
     Aborted,
 }
 
-impl Status {
-    /// Every status.
-    pub const ALL: [Self; 4] = [Self::Active, Self::Paused, Self::Completed, Self::Aborted];
-
+crate::names! {
     /// The word for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Paused => "paused",
-            Self::Completed => "completed",
-            Self::Aborted => "aborted",
-        }
-    }
+    Status { Active = "active", Paused = "paused", Completed = "completed", Aborted = "aborted" }
+}
 
-    /// The status called `name`.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.name() == name)
-    }
-
+impl Status {
     /// True while something may still be said.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Active | Self::Paused)

@@ -346,13 +346,9 @@ impl View {
         self.forth(source, seq).find(is_item_or_error).transpose()
     }
 
-    /// Last item at or before `seq` on the path.
-    pub(crate) fn item_until<S: Source + ?Sized>(
-        &self,
-        source: &S,
-        seq: Seq,
-    ) -> Result<Option<(Seq, Head)>, S::Error> {
-        self.back(source, seq).find(is_item_or_error).transpose()
+    /// Last item on the path.
+    fn last_item<S: Source + ?Sized>(&self, source: &S) -> Result<Option<(Seq, Head)>, S::Error> {
+        self.back(source, Seq::MAX).find(is_item_or_error).transpose()
     }
 
     /// The whole unit around `seq`: a message alone, or a call with all its results. `None` for what is no item.

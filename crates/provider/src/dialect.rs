@@ -35,6 +35,14 @@ pub enum Dialect {
     Ollama,
 }
 
+komado_core::names! {
+    /// Its name in settings, and in what is kept for it alone.
+    Dialect {
+        Chat = komado_core::openai::DIALECT, Responses = "responses", Messages = "anthropic",
+        Ollama = "ollama",
+    }
+}
+
 /// In one piece or in many.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
@@ -45,24 +53,6 @@ pub enum Form {
 }
 
 impl Dialect {
-    /// Every dialect.
-    pub const ALL: [Self; 4] = [Self::Chat, Self::Responses, Self::Messages, Self::Ollama];
-
-    /// Its name in settings, and in what is kept for it alone.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Chat => komado_core::openai::DIALECT,
-            Self::Responses => "responses",
-            Self::Messages => "anthropic",
-            Self::Ollama => "ollama",
-        }
-    }
-
-    /// The dialect called `name`.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|dialect| dialect.name() == name)
-    }
-
     /// Begins a request; what stands before the messages is written to `out`.
     pub fn writer(self, ask: &Ask<'_>, out: &mut dyn Write) -> io::Result<Box<dyn WriteRequest>> {
         Ok(match self {
@@ -109,10 +99,10 @@ impl Dialect {
     /// Decodes an answer.
     pub fn decoder(self, form: Form) -> Box<dyn Decode> {
         match self {
-            Self::Chat => Box::new(chat::Decoder::new(form)),
+            Self::Chat => Box::new(Told::<chat::Answer>::new(form)),
             Self::Responses => Box::new(Told::<responses::Answer>::new(form)),
             Self::Messages => Box::new(Told::<messages::Answer>::new(form)),
-            Self::Ollama => Box::new(ollama::Decoder::new(form)),
+            Self::Ollama => Box::new(Told::<ollama::Said>::new(form)),
         }
     }
 

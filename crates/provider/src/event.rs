@@ -73,6 +73,11 @@ pub struct Failed {
 }
 
 impl Event {
+    /// The provider gave up in the middle of an answer, and said `body`.
+    pub(crate) fn failed(body: &str) -> Self {
+        Self::Failed(Failed { status: 200, body: body.to_owned() })
+    }
+
     /// True when a person would see something of it: from here on an answer cannot be taken back.
     pub fn is_content(&self) -> bool {
         !matches!(self, Self::Begun { .. } | Self::Usage(_) | Self::Failed(_) | Self::Finished(_))

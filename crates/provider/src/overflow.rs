@@ -27,7 +27,7 @@ use sizes::Sizes;
 use words::Piece;
 
 /// What an error is taken for.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 #[schemars(rename = "Explained")]
 pub struct Verdict {
     /// True when the request was too large for the window, or for the server.
@@ -49,7 +49,7 @@ pub struct Verdict {
 }
 
 /// What would help.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Remedy {
     /// The conversation must become smaller.
@@ -57,6 +57,7 @@ pub enum Remedy {
     /// The conversation fits; only the answer asked for is too long beside it.
     LowerMaxTokens,
     /// Nothing of this kind: it is no overflow.
+    #[default]
     None,
 }
 
@@ -65,10 +66,9 @@ pub enum Remedy {
 pub fn classify(status: u16, body: &str) -> Verdict {
     let said = body::read(status, body);
     let texts = Texts::new(&said);
-    let found = texts.rule(status, &said);
-    match found {
+    match texts.rule(status, &said) {
         Ok((rule, excerpt)) => Verdict::overflow(rule, &excerpt, texts.sizes()),
-        Err(why) => Verdict::other(&why),
+        Err(why) => Verdict { why: why.to_owned(), ..Verdict::default() },
     }
 }
 
@@ -77,19 +77,6 @@ impl Verdict {
         let why = if excerpt.is_empty() { rule.to_owned() } else { format!("{rule}: {excerpt}") };
         let Sizes { limit, actual, input, output } = sizes;
         Self { overflow: true, limit, actual, input, output, remedy: remedy(&sizes), why }
-    }
-
-    fn other(why: &str) -> Self {
-        let remedy = Remedy::None;
-        Self {
-            overflow: false,
-            limit: None,
-            actual: None,
-            input: None,
-            output: None,
-            remedy,
-            why: why.to_owned(),
-        }
     }
 }
 
@@ -127,7 +114,7 @@ impl Texts {
     }
 
     /// The rule that holds, with the words it holds for; or why none does.
-    fn rule(&self, status: u16, said: &body::Said) -> Result<(&'static str, String), String> {
+    fn rule(&self, status: u16, said: &body::Said) -> Result<(&'static str, String), &'static str> {
         let judged: Vec<(usize, Rule)> = self
             .all
             .iter()
@@ -140,13 +127,13 @@ impl Texts {
         if let Some(why) = veto::by_status(status)
             && (coded.is_none() || status != 429 || vetoed.is_some())
         {
-            return Err(why.to_owned());
+            return Err(why);
         }
         if let Some((at, rule)) = strong.filter(|_| !self.elsewhere()) {
             return Ok((rule.name, excerpt(&self.all[*at].0)));
         }
         if let Some(why) = vetoed {
-            return Err(why.to_owned());
+            return Err(why);
         }
         if let Some((at, rule)) = judged.first().filter(|_| status < 500 && !self.elsewhere()) {
             return Ok((rule.name, excerpt(&self.all[*at].0)));
@@ -154,8 +141,7 @@ impl Texts {
         if status == 413 && !self.of_other() {
             return Ok(("the status says that the request is too large", String::new()));
         }
-        Err(if said.empty { "it says nothing" } else { "nothing in it speaks of a size that was exceeded" }
-            .to_owned())
+        Err(if said.empty { "it says nothing" } else { "nothing in it speaks of a size that was exceeded" })
     }
 
     /// A schema's complaint is judged by the field it is about, everything else by its words.

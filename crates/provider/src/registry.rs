@@ -77,14 +77,9 @@ pub enum Source {
     File,
 }
 
-impl Source {
+komado_core::names! {
     /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Builtin => "built in",
-            Self::File => "file",
-        }
-    }
+    Source { Builtin = "built in", File = "file" }
 }
 
 /// Why rows cannot be read.

@@ -96,23 +96,9 @@ pub enum OnOverflow {
     Truncate,
 }
 
-impl OnOverflow {
-    /// Every way.
-    pub const ALL: [Self; 3] = [Self::Refuse, Self::RefuseInStream, Self::Truncate];
-
+komado_core::names! {
     /// Its name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Refuse => "refuse",
-            Self::RefuseInStream => "in-stream",
-            Self::Truncate => "truncate",
-        }
-    }
-
-    /// The way called `name`.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|way| way.name() == name)
-    }
+    OnOverflow { Refuse = "refuse", RefuseInStream = "in-stream", Truncate = "truncate" }
 }
 
 /// Is told of each request.

@@ -20,25 +20,12 @@ pub enum Preset {
     Seed002,
 }
 
-impl Preset {
-    /// Every preset.
-    pub const ALL: [Self; 4] = [Self::Komado, Self::Seed000, Self::Seed001, Self::Seed002];
-
+crate::names! {
     /// Its name in settings and on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Komado => "komado",
-            Self::Seed000 => "seed000",
-            Self::Seed001 => "seed001",
-            Self::Seed002 => "seed002",
-        }
-    }
+    Preset { Komado = "komado", Seed000 = "seed000", Seed001 = "seed001", Seed002 = "seed002" }
+}
 
-    /// The preset called `name`.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|preset| preset.name() == name)
-    }
-
+impl Preset {
     /// Its policy.
     pub fn policy(self) -> Policy {
         let ours = Policy {

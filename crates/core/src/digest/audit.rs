@@ -6,7 +6,6 @@
 use super::fact::{Fact, FactKind, Section};
 use super::scan::{fold, is_japanese};
 use super::{Digest, words, write};
-use crate::Span;
 use std::collections::BTreeSet;
 
 /// What became of the hard facts.
@@ -28,8 +27,7 @@ pub(super) fn audit(digest: &Digest, summary: &str, limit: u64) -> Audit {
     let page = Page::new(summary);
     let lost: Vec<(Section, Fact)> = hard.into_iter().filter(|(_, fact)| !page.holds(fact)).collect();
     let ledger = (!lost.is_empty()).then(|| {
-        let span = digest.span.unwrap_or(Span::new(0, 0));
-        let title = words::ledger_title(span.from, span.to, digest.messages, digest.language());
+        let title = words::title(words::LEDGER, digest.span, digest.messages, digest.language());
         write::lay_out(&title, by_section(&lost), digest.language(), digest.meter, limit)
     });
     let lost: Vec<Fact> = lost.into_iter().map(|(_, fact)| fact).collect();

@@ -80,25 +80,6 @@ pub(super) enum Section {
 }
 
 impl Section {
-    pub(super) const ALL: [Self; 16] = [
-        Self::Newest,
-        Self::First,
-        Self::Rules,
-        Self::Open,
-        Self::Earlier,
-        Self::Errors,
-        Self::Changed,
-        Self::Decisions,
-        Self::Commands,
-        Self::Results,
-        Self::Read,
-        Self::Ids,
-        Self::Symbols,
-        Self::Outputs,
-        Self::Seen,
-        Self::Requests,
-    ];
-
     /// True where short findings share a line.
     pub(super) const fn is_list(self) -> bool {
         matches!(self, Self::Changed | Self::Read | Self::Ids | Self::Symbols | Self::Seen)

@@ -92,8 +92,7 @@ impl Digest {
         if self.is_empty() {
             return String::new();
         }
-        let span = self.span.unwrap_or(Span::new(0, 0));
-        let title = words::title(span.from, span.to, self.messages, self.language());
+        let title = words::title(words::DIGEST, self.span, self.messages, self.language());
         write::lay_out(&title, self.sections(), self.language(), self.meter, limit)
     }
 

@@ -5,7 +5,7 @@
 
 use super::fact::Section;
 use super::scan::is_japanese;
-use crate::Seq;
+use crate::Span;
 
 /// The language of headings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,65 +45,55 @@ impl Speech {
     }
 }
 
+/// The headings of all sections, in their order, in English and Japanese.
+const HEADINGS: [(Section, [&str; 2]); 16] = [
+    (Section::Newest, ["Last request in this span", "この範囲の最後の依頼"]),
+    (Section::First, ["First request in this span", "この範囲の最初の依頼"]),
+    (Section::Rules, ["Rules", "守ること"]),
+    (Section::Open, ["Open", "未完了"]),
+    (Section::Earlier, ["Earlier summary", "以前の要約"]),
+    (Section::Errors, ["Errors", "エラー"]),
+    (Section::Changed, ["Files changed", "変更したファイル"]),
+    (Section::Decisions, ["Decisions", "決定"]),
+    (Section::Commands, ["Commands", "コマンド"]),
+    (Section::Results, ["Results", "結果"]),
+    (Section::Read, ["Files read", "読んだファイル"]),
+    (Section::Ids, ["Ids and numbers", "ID と数値"]),
+    (Section::Symbols, ["Symbols", "シンボル"]),
+    (Section::Outputs, ["Kept outputs", "保存した出力"]),
+    (Section::Seen, ["Paths seen", "見たパス"]),
+    (Section::Requests, ["Other requests", "他の依頼"]),
+];
+
 /// The heading of a section.
 pub(super) const fn heading(section: Section, language: Language) -> &'static str {
-    let (english, japanese) = match section {
-        Section::Newest => ("Last request in this span", "この範囲の最後の依頼"),
-        Section::First => ("First request in this span", "この範囲の最初の依頼"),
-        Section::Rules => ("Rules", "守ること"),
-        Section::Open => ("Open", "未完了"),
-        Section::Earlier => ("Earlier summary", "以前の要約"),
-        Section::Errors => ("Errors", "エラー"),
-        Section::Changed => ("Files changed", "変更したファイル"),
-        Section::Decisions => ("Decisions", "決定"),
-        Section::Commands => ("Commands", "コマンド"),
-        Section::Results => ("Results", "結果"),
-        Section::Read => ("Files read", "読んだファイル"),
-        Section::Ids => ("Ids and numbers", "ID と数値"),
-        Section::Symbols => ("Symbols", "シンボル"),
-        Section::Outputs => ("Kept outputs", "保存した出力"),
-        Section::Seen => ("Paths seen", "見たパス"),
-        Section::Requests => ("Other requests", "他の依頼"),
-    };
-    match language {
-        Language::English => english,
-        Language::Japanese => japanese,
-    }
+    HEADINGS[section as usize].1[language as usize]
 }
 
 /// The section under a heading, in either language.
 pub(super) fn section(name: &str) -> Option<(Section, Language)> {
-    Section::ALL.into_iter().find_map(|section| {
-        [Language::English, Language::Japanese]
-            .into_iter()
-            .find(|language| heading(section, *language) == name)
-            .map(|language| (section, language))
+    HEADINGS.into_iter().find_map(|(section, [english, japanese])| match name {
+        _ if name == english => Some((section, Language::English)),
+        _ if name == japanese => Some((section, Language::Japanese)),
+        _ => None,
     })
 }
 
-/// What a digest begins with; [`DIGEST`] in every language, so that it is known again.
-pub(super) fn title(from: Seq, to: Seq, messages: u64, language: Language) -> String {
-    match language {
-        Language::English => {
-            format!("{DIGEST}{from}..@{to}: {}; look details up by @seq or ref]", said(messages))
-        }
-        Language::Japanese => format!("{DIGEST}{from}..@{to}: {messages}件、詳細は @seq か ref で引ける]"),
-    }
-}
-
-/// What a ledger begins with.
-pub(super) fn ledger_title(from: Seq, to: Seq, messages: u64, language: Language) -> String {
-    match language {
-        Language::English => {
-            format!("{LEDGER}{from}..@{to}: {}; what the summary leaves out]", said(messages))
-        }
-        Language::Japanese => format!("{LEDGER}{from}..@{to}: {messages}件、要約にない事実]"),
-    }
-}
-
-/// So many messages, in English.
-fn said(messages: u64) -> String {
-    format!("{messages} message{}", if messages == 1 { "" } else { "s" })
+/// What a digest or a ledger begins with; `kind` in every language, so that it is known again.
+pub(super) fn title(kind: &str, span: Option<Span>, messages: u64, language: Language) -> String {
+    let Span { from, to } = span.unwrap_or(Span::new(0, 0));
+    let said = match (language, messages) {
+        (Language::Japanese, _) => "件、",
+        (Language::English, 1) => " message; ",
+        (Language::English, _) => " messages; ",
+    };
+    let what = match (kind == LEDGER, language) {
+        (false, Language::English) => "look details up by @seq or ref",
+        (false, Language::Japanese) => "詳細は @seq か ref で引ける",
+        (true, Language::English) => "what the summary leaves out",
+        (true, Language::Japanese) => "要約にない事実",
+    };
+    format!("{kind}{from}..@{to}: {messages}{said}{what}]")
 }
 
 pub(super) const DIGEST: &str = "[digest @";
@@ -112,113 +102,36 @@ pub(super) const LEDGER: &str = "[ledger @";
 pub(super) const EARLIER: [&str; 2] = ["earlier", "以前"];
 
 pub(super) const fn earlier(language: Language) -> &'static str {
-    match language {
-        Language::English => EARLIER[0],
-        Language::Japanese => EARLIER[1],
-    }
+    EARLIER[language as usize]
 }
 
 /// A sentence with one of these is a rule.
-pub(super) const STRONG_RULES: [&str; 23] = [
-    "must",
-    "never",
-    "always",
-    "don't",
-    "don’t",
-    "do not",
-    "make sure",
-    "be sure",
-    "forbidden",
-    "not allowed",
-    "必ず",
-    "しないで",
-    "ないでください",
-    "てはいけ",
-    "てはなら",
-    "ではならな",
-    "禁止",
-    "絶対",
-    "厳守",
-    "ないこと",
-    "すること。",
-    "必須",
-    "いけません",
-];
+pub(super) const STRONG_RULES: &str = "must|never|always|don't|don’t|do not|make sure|be sure|forbidden|\
+                                       not allowed|必ず|しないで|ないでください|てはいけ|てはなら|\
+                                       ではならな|禁止|絶対|厳守|ないこと|すること。|必須|いけません";
 
 /// A sentence with one of these may be a rule; said by the user it is taken for one.
-pub(super) const WEAK_RULES: [&str; 10] = [
-    "only",
-    "important",
-    "please use",
-    "prefer",
-    "should",
-    "avoid",
-    "のみ",
-    "べき",
-    "ください",
-    "してほしい",
-];
+pub(super) const WEAK_RULES: &str = "only|important|please use|prefer|should|avoid|のみ|べき|ください|\
+                                     してほしい";
 
 /// With one of these a sentence tells about the speaker, though it has a word of command.
-pub(super) const NO_RULES: [&str; 7] =
-    ["i don't", "i don’t", "i do not", "we don't", "it must be", "you don't have", "わけではない"];
+pub(super) const NO_RULES: &str = "i don't|i don’t|i do not|we don't|it must be|you don't have|\
+                                   わけではない";
 
 /// A sentence of the model with one of these tells of a decision or of its reason.
-pub(super) const DECISIONS: [&str; 33] = [
-    "decided",
-    "decision",
-    "will use",
-    "i'll use",
-    "chose",
-    "choose",
-    "instead of",
-    "the fix is",
-    "fixed by",
-    "root cause",
-    "the issue is",
-    "the problem is",
-    "the bug is",
-    "turns out",
-    "because",
-    "plan:",
-    "approach:",
-    "going with",
-    "go with",
-    "conclusion",
-    "the solution",
-    "in summary",
-    "ことにした",
-    "ことにし",
-    "方針",
-    "決定",
-    "決めた",
-    "原因は",
-    "修正は",
-    "採用",
-    "代わりに",
-    "解決",
-    "結論",
-];
+pub(super) const DECISIONS: &str = "decided|decision|will use|i'll use|chose|choose|instead of|the fix is|\
+                                    fixed by|root cause|the issue is|the problem is|the bug is|turns out|\
+                                    because|plan:|approach:|going with|go with|conclusion|the solution|\
+                                    in summary|ことにした|ことにし|方針|決定|決めた|原因は|修正は|採用|\
+                                    代わりに|解決|結論";
 
 /// Words by which the model tells what comes next.
-pub(super) const NEXT: [&str; 12] = [
-    "next steps",
-    "next step",
-    "remaining:",
-    "still need to",
-    "still needs to",
-    "left to do",
-    "follow-up:",
-    "残りは",
-    "次に",
-    "次は",
-    "今後",
-    "残タスク",
-];
+pub(super) const NEXT: &str = "next steps|next step|remaining:|still need to|still needs to|left to do|\
+                               follow-up:|残りは|次に|次は|今後|残タスク";
 
 /// The first of `cues` that stands in `sentence`, which is in lower case.
-pub(super) fn cue(sentence: &str, cues: &[&'static str]) -> Option<&'static str> {
-    cues.iter().copied().find(|cue| super::scan::has_word(sentence, cue))
+pub(super) fn cue(sentence: &str, cues: &'static str) -> Option<&'static str> {
+    cues.split('|').find(|cue| super::scan::has_word(sentence, cue))
 }
 
 #[cfg(test)]
@@ -227,7 +140,7 @@ mod tests {
 
     #[test]
     fn every_heading_is_known_again() {
-        for wanted in Section::ALL {
+        for (wanted, _) in HEADINGS {
             for language in [Language::English, Language::Japanese] {
                 assert_eq!(section(heading(wanted, language)), Some((wanted, language)));
             }

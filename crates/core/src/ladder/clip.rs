@@ -35,23 +35,21 @@ impl<S: Source + ?Sized> Scene<'_, S> {
 
     /// Outputs that are still shown, each cut to an equal share of the room there is.
     pub(super) fn clip_outputs(&self) -> Result<Option<Step>, S::Error> {
-        let outputs: Vec<Item> = self.blocks.outputs.clone();
-        let all: u64 = outputs.iter().map(|item| u64::from(item.tokens)).sum();
-        let rest = self.tokens() - all;
-        self.clip_items(&outputs, self.budget.usable.saturating_sub(rest))
+        self.clip_items(&self.blocks.outputs)
     }
 
     /// The first request and the newest message of the user, cut to the room there is.
     pub(super) fn clip_requests(&self) -> Result<Option<Step>, S::Error> {
         let mut requests: Vec<Item> = self.blocks.first.into_iter().chain(self.blocks.newest).collect();
         requests.dedup();
-        let all: u64 = requests.iter().map(|item| u64::from(item.tokens)).sum();
-        let rest = self.tokens() - all;
-        self.clip_items(&requests, self.budget.usable.saturating_sub(rest))
+        self.clip_items(&requests)
     }
 
-    fn clip_items(&self, items: &[Item], room: u64) -> Result<Option<Step>, S::Error> {
-        self.clip_to(items, level(items, room))
+    /// Items cut so that all of them fit beside the rest.
+    fn clip_items(&self, items: &[Item]) -> Result<Option<Step>, S::Error> {
+        let all: u64 = items.iter().map(|item| u64::from(item.tokens)).sum();
+        let rest = self.tokens() - all;
+        self.clip_to(items, level(items, self.budget.usable.saturating_sub(rest)))
     }
 
     fn clip_to(&self, items: &[Item], cap: u64) -> Result<Option<Step>, S::Error> {

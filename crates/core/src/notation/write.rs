@@ -2,8 +2,7 @@
 
 use super::line::{Line, is_bare, is_wild};
 use crate::journal::{
-    Anchor, Cause, Chronicle, Edit, Entry, Group, Mark, Record, Reply, Sent, Setup, Share, ShowKind, Slice,
-    Usage,
+    Anchor, Cause, Chronicle, Edit, Entry, Group, Mark, Record, Reply, Sent, Setup, Share, Slice, Usage,
 };
 use crate::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, OutputRef, Part};
 use crate::{Seq, Span};
@@ -13,15 +12,6 @@ use serde_json::value::RawValue;
 const AFTER_TOOL: [&str; 4] = ["error", "interrupted", "image", "opaque"];
 /// Words that may follow a message's parts.
 const AFTER_PARTS: [&str; 2] = ["extra", "reply"];
-
-/// The word for such a text.
-const fn show_name(kind: ShowKind) -> &'static str {
-    match kind {
-        ShowKind::Retain => "retain",
-        ShowKind::Summary => "summary",
-        ShowKind::Marker => "marker",
-    }
-}
 
 /// Everything an entry holds.
 pub(super) fn record(record: &Record) -> Line<'_> {
@@ -252,7 +242,7 @@ impl<'a> Line<'a> {
     fn shows(&mut self, edit: &'a Edit) -> &mut Self {
         edit.show
             .iter()
-            .fold(self, |line, show| line.word(show_name(show.kind)).text(&show.text).tokens(show.tokens))
+            .fold(self, |line, show| line.word(show.kind.name()).text(&show.text).tokens(show.tokens))
     }
 
     fn cause(&mut self, cause: &'a Cause) -> &mut Self {

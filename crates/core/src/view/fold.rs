@@ -119,7 +119,7 @@ impl Walk {
 /// The calls that wait at the end of the path.
 fn open<S: Source + ?Sized>(source: &S, view: &View) -> Result<Open, S::Error> {
     let mut open = Open::default();
-    let Some((last, head)) = view.item_until(source, Seq::MAX)? else { return Ok(open) };
+    let Some((last, head)) = view.last_item(source)? else { return Ok(open) };
     if !matches!(head.kind, Kind::Assistant | Kind::Tool) {
         return Ok(open);
     }

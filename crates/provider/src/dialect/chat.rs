@@ -6,16 +6,15 @@
 
 mod answer;
 mod calls;
-mod decode;
 mod encode;
 pub(super) mod fault;
 mod legacy;
 mod read;
-mod thought;
+pub(super) mod thought;
 pub(super) mod usage;
 mod write;
 
-pub use decode::Decoder;
+pub(super) use answer::Answer;
 pub use encode::Encoder;
 pub(super) use legacy::as_told;
 pub(super) use read::{leading_system, read, read_elements};

@@ -2,9 +2,13 @@
 //!
 //! Shared by the dialects whose blocks and items carry fields that only they know.
 
+use crate::ask::BadRequest;
 use crate::dialect::tools::fields::{Fields, quoted};
+use crate::event::Event;
 use komado_core::message::Opaque;
 use komado_core::raw::{Object, Raw};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use std::io::{self, Write};
 
 /// Writes `text` as a JSON string.
@@ -31,6 +35,11 @@ pub(super) fn of<'a>(opaque: Option<&'a Opaque>, dialect: &str) -> Option<&'a st
     opaque.filter(|opaque| opaque.dialect == dialect).map(|opaque| opaque.json.get())
 }
 
+/// The fields of `opaque`, when it is `dialect`'s.
+pub(super) fn own(opaque: Option<&Opaque>, dialect: &str) -> Option<Fields> {
+    of(opaque, dialect).map(Fields::of)
+}
+
 /// `json` as something that only `dialect` knows.
 pub(super) fn opaque(dialect: &str, json: Raw) -> Opaque {
     Opaque { dialect: dialect.into(), json }
@@ -39,6 +48,11 @@ pub(super) fn opaque(dialect: &str, json: Raw) -> Opaque {
 /// A text field; `None` when it is missing or no text.
 pub(super) fn text(object: &Object<'_>, key: &str) -> Option<String> {
     object.read(key).ok().flatten()
+}
+
+/// A text field that says something.
+pub(super) fn said(object: &Object<'_>, key: &str) -> Option<String> {
+    text(object, key).filter(|text| !text.is_empty())
 }
 
 /// A number field; `None` when it is missing or no whole number.
@@ -53,8 +67,58 @@ pub(super) fn object<'a>(object: &Object<'a>, key: &str) -> Option<Object<'a>> {
 
 /// The elements of a list field; none when it is missing or no list.
 pub(super) fn list<'a>(object: &Object<'a>, key: &str) -> Vec<&'a str> {
-    let list: Option<Vec<&serde_json::value::RawValue>> = object.read(key).ok().flatten();
-    list.unwrap_or_default().into_iter().map(|value| value.get()).collect()
+    let list: Option<Vec<&RawValue>> = object.read(key).ok().flatten();
+    list.unwrap_or_default().into_iter().map(RawValue::get).collect()
+}
+
+/// The objects of a list field.
+pub(super) fn objects<'a>(object: &Object<'a>, key: &str) -> impl Iterator<Item = Object<'a>> {
+    list(object, key).into_iter().filter_map(|json| Object::parse(json).ok())
+}
+
+/// The object at `place`.
+pub(super) fn parsed<'a>(json: &'a str, place: &str) -> Result<Object<'a>, BadRequest> {
+    Object::parse(json).map_err(|e| BadRequest::new(place, format!("not a JSON object: {e}")))
+}
+
+/// The field `key` of the object at `place`, which is empty for the request itself.
+pub(super) fn field<'a, T: Deserialize<'a>>(
+    object: &Object<'a>,
+    place: &str,
+    key: &str,
+) -> Result<Option<T>, BadRequest> {
+    let dot = if place.is_empty() { "" } else { "." };
+    object.read(key).map_err(|bad| BadRequest::new(format!("{place}{dot}{key}"), bad.why))
+}
+
+/// The tools of a request, which must be a list.
+pub(super) fn tools(request: &Object<'_>) -> Result<Option<Raw>, BadRequest> {
+    match request.get("tools") {
+        Some(tools) if !tools.get().starts_with('[') => Err(BadRequest::new("tools", "they must be a list")),
+        tools => Ok(tools.map(Raw::from_value)),
+    }
+}
+
+/// The parts under `key` of the object at `place`; a bare text is one of them. They are called `name`.
+pub(super) fn parts(
+    holder: &Object<'_>,
+    key: &str,
+    place: &str,
+    name: &str,
+) -> Result<Vec<String>, BadRequest> {
+    let Some(content) = holder.get(key) else { return Ok(Vec::new()) };
+    if content.get().starts_with('"') {
+        return Ok(vec![format!("{{\"type\":\"text\",\"text\":{}}}", content.get())]);
+    }
+    let parts: Result<Vec<&RawValue>, _> = serde_json::from_str(content.get());
+    let wrong =
+        |_| BadRequest::new(format!("{place}.{key}"), format!("it must be a text or a list of {name}"));
+    Ok(parts.map_err(wrong)?.into_iter().map(|part| part.get().to_owned()).collect())
+}
+
+/// Hands an event on, when there is one.
+pub(super) fn tell(event: Option<Event>, each: &mut dyn FnMut(Event)) {
+    event.into_iter().for_each(each);
 }
 
 /// The fields of a call that are `dialect`'s. A call does not say whose its extra fields are, so they are kept under

@@ -5,16 +5,15 @@
 //! parameters ask for it.
 
 mod arguments;
-mod decode;
 mod encode;
 mod pairing;
 mod read;
 mod said;
 mod write;
 
-pub use decode::Decoder;
 pub use encode::Encoder;
 pub(super) use read::{as_told, read, read_elements};
+pub(super) use said::Said;
 pub use write::Writer;
 
 /// What is kept for this dialect alone is marked with it.

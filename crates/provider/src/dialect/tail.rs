@@ -28,6 +28,13 @@ pub(super) struct Read {
     pub(super) became: Vec<Range<usize>>,
 }
 
+impl Read {
+    /// Messages each of which is one element.
+    pub(super) fn one_by_one(messages: Vec<Message>) -> Self {
+        Self { became: (0..messages.len()).map(|at| at..at + 1).collect(), messages }
+    }
+}
+
 pub(super) fn read(dialect: Dialect, elements: &[&str], open: &[Call]) -> Result<Tail, BadRequest> {
     for (i, element) in elements.iter().enumerate() {
         raw::check(element).map_err(|why| BadRequest::new(format!("element {i}"), why))?;

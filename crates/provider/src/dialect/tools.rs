@@ -24,25 +24,25 @@ pub(super) fn tools(setup: &Setup, to: Dialect) -> Option<String> {
     match origin(setup, to) {
         Origin::Same => Some(raw.get().to_owned()),
         Origin::Other(from) => {
-            let written: Vec<String> =
-                read_all(raw.get(), from).iter().filter_map(|tool| tool.write(to)).collect();
-            (!written.is_empty()).then(|| list(written.iter().map(String::as_str)))
+            let written =
+                read_all(raw.get(), from).iter().filter_map(|tool| tool.write(to)).collect::<Vec<_>>();
+            list(&written)
         }
         Origin::Unknown => None,
     }
 }
 
-/// The parameters of `setup` as fields in `to`'s words, key and JSON. Those of the same dialect as they are; of another,
+/// The parameters of `setup` as fields in `to`'s words. Those of the same dialect as they are; of another,
 /// those that mean the same. Never one of `own`, which the writer writes itself.
-pub(super) fn params(setup: &Setup, to: Dialect, own: &[&str]) -> Vec<(String, String)> {
-    let Some(raw) = &setup.params else { return Vec::new() };
+pub(super) fn params(setup: &Setup, to: Dialect, own: &[&str]) -> Fields {
+    let Some(raw) = &setup.params else { return Fields::default() };
     let mut fields = match origin(setup, to) {
         Origin::Same => Fields::of(raw.get()),
         Origin::Other(from) => params::translated(setup, &Fields::of(raw.get()), from, to),
         Origin::Unknown => Fields::default(),
     };
     fields.retain(|key, _| !own.contains(&key));
-    fields.into_pairs()
+    fields
 }
 
 /// Whose form a setup has, seen from the dialect that is to be written.
@@ -153,19 +153,11 @@ impl<'a> Tool<'a> {
 
 /// Puts a tool's fields where `to` has them.
 fn held(to: Dialect, kind: &str, inner: Fields) -> String {
-    let mut outer = Fields::default();
     match to {
-        Dialect::Messages => return inner.json(),
-        Dialect::Responses => {
-            outer.say("type", kind);
-            inner.iter().for_each(|(key, value)| outer.put(key, value));
-        }
-        Dialect::Chat | Dialect::Ollama => {
-            outer.say("type", kind);
-            outer.put(kind, inner.json());
-        }
+        Dialect::Messages => inner.json(),
+        Dialect::Responses => format!("{{\"type\":\"{kind}\",{}}}", inner.inner()),
+        Dialect::Chat | Dialect::Ollama => format!("{{\"type\":\"{kind}\",\"{kind}\":{}}}", inner.json()),
     }
-    outer.json()
 }
 
 /// A grammar stands in an object of its own in chat, and beside its type in responses.
@@ -175,9 +167,7 @@ fn format_for(to: Dialect, format: &str) -> String {
         return format.to_owned();
     }
     match (to, fields.take("grammar")) {
-        (Dialect::Responses, Some(grammar)) => {
-            Fields::of(&grammar).iter().for_each(|(key, value)| fields.put(key, value));
-        }
+        (Dialect::Responses, Some(grammar)) => fields.put_all(&grammar),
         (Dialect::Chat, None) => {
             let mut grammar = Fields::default();
             for key in ["syntax", "definition"] {

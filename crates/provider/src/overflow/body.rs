@@ -3,6 +3,7 @@
 //! Only what speaks of an error is taken. An answer that went well may talk about windows as much as it likes, and what
 //! a server echoes of the request (`input`, `messages`) is the user's text, not the server's.
 
+use super::words::listed;
 use serde_json::Value;
 
 /// What was found in a body.
@@ -34,66 +35,18 @@ const DEEPEST: usize = 8;
 const LONGEST: usize = 16 << 10;
 
 /// What of an answer is the model's own: nothing below it is an error of the server.
-const ANSWER: &[&str] = &[
-    "choices",
-    "content",
-    "output",
-    "candidates",
-    "delta",
-    "response",
-    "data",
-    "generated_text",
-    "results",
-    "text",
-    "part",
-    "item",
-    "content_block",
-];
+const ANSWER: &str = "choices content output candidates delta response data generated_text results text \
+                      part item content_block";
 
 /// What servers echo or add that says nothing about the error.
-const ECHOES: &[&str] = &[
-    "input",
-    "inputs",
-    "prompt",
-    "messages",
-    "content",
-    "request",
-    "request_id",
-    "requestid",
-    "id",
-    "url",
-    "doc",
-    "docs",
-    "documentation_url",
-    "help",
-    "model",
-    "headers",
-    "stack",
-    "traceback",
-    "user",
-    "org",
-    "organization",
-];
+const ECHOES: &str = "input inputs prompt messages content request request_id requestid id url doc docs \
+                      documentation_url help model headers stack traceback user org organization";
 
-const CODES: &[&str] = &[
-    "code",
-    "type",
-    "reason",
-    "status",
-    "error_type",
-    "errortype",
-    "error_code",
-    "errorcode",
-    "__type",
-    "kind",
-    "finish_reason",
-    "stop_reason",
-    "done_reason",
-    "native_finish_reason",
-];
+const CODES: &str = "code type reason status error_type errortype error_code errorcode __type kind \
+                     finish_reason stop_reason done_reason native_finish_reason";
 
-const REASONS: &[&str] = &["finish_reason", "stop_reason", "done_reason", "native_finish_reason", "reason"];
-const FIELDS: &[&str] = &["param", "parameter", "loc", "field", "path", "pointer"];
+const REASONS: &str = "finish_reason stop_reason done_reason native_finish_reason reason";
+const FIELDS: &str = "param parameter loc field path pointer";
 
 /// Reads a body.
 pub(super) fn read(status: u16, body: &str) -> Said {
@@ -134,7 +87,7 @@ impl Said {
     fn root(&mut self, value: &Value, scope: Scope, depth: usize) {
         match value {
             Value::Object(fields) => {
-                let answers = fields.keys().any(|key| ANSWER.contains(&key.as_str()))
+                let answers = fields.keys().any(|key| listed(ANSWER, key))
                     || fields.get("message").is_some_and(Value::is_object);
                 let scope = if answers { scope } else { Scope::Error };
                 self.walk("", value, scope, depth);
@@ -145,23 +98,23 @@ impl Said {
     }
 
     fn walk(&mut self, key: &str, value: &Value, scope: Scope, depth: usize) {
-        if depth > DEEPEST || ECHOES.contains(&key) || (scope == Scope::Answer && key == "output") {
+        if depth > DEEPEST || listed(ECHOES, key) || (scope == Scope::Answer && key == "output") {
             return;
         }
         match value {
             Value::Object(fields) => {
                 for (name, inner) in fields {
                     // Below `errors` a name is the field that is wrong, not an echo of it.
-                    let wrong = key == "errors" && ECHOES.contains(&name.as_str());
+                    let wrong = key == "errors" && listed(ECHOES, name);
                     let name = if wrong { "msg".to_owned() } else { name.to_lowercase() };
                     let scope = if name.starts_with("error") { Scope::Error } else { scope };
                     self.walk(&name, inner, scope, depth + 1);
                 }
             }
-            Value::Array(items) if FIELDS.contains(&key) => self.path(items),
+            Value::Array(items) if listed(FIELDS, key) => self.path(items),
             Value::Array(items) => items.iter().for_each(|item| self.walk(key, item, scope, depth + 1)),
             Value::String(text) => self.string(key, text, scope, depth),
-            Value::Number(number) if scope == Scope::Error && !CODES.contains(&key) => {
+            Value::Number(number) if scope == Scope::Error && !listed(CODES, key) => {
                 self.figures.push_str(&format!("{key}: {number}. "));
             }
             _ => {}
@@ -170,7 +123,7 @@ impl Said {
 
     fn string(&mut self, key: &str, text: &str, scope: Scope, depth: usize) {
         if scope == Scope::Answer {
-            if REASONS.contains(&key) {
+            if listed(REASONS, key) {
                 self.codes.push(text.to_owned());
             }
             return;
@@ -182,8 +135,8 @@ impl Said {
             return self.walk(key, &value, scope, depth + 1);
         }
         match key {
-            _ if CODES.contains(&key) => self.codes.push(text.to_owned()),
-            _ if FIELDS.contains(&key) => self.field = (!trimmed.is_empty()).then(|| trimmed.to_owned()),
+            _ if listed(CODES, key) => self.codes.push(text.to_owned()),
+            _ if listed(FIELDS, key) => self.field = (!trimmed.is_empty()).then(|| trimmed.to_owned()),
             _ if !trimmed.is_empty() && trimmed.bytes().all(|b| b.is_ascii_digit()) => {
                 self.figures.push_str(&format!("{key}: {trimmed}. "));
             }

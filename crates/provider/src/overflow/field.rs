@@ -4,7 +4,7 @@
 //! overflow. Names are judged by their last word: `system_prompt` is a prompt, `prompt_cache_key` is a key.
 
 use super::sense::{Sense, sense};
-use super::words::{self, ANSWER_CAP, FIELD};
+use super::words::{self, ANSWER_CAP, FIELD, listed};
 
 /// What a field holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,58 +18,19 @@ pub(super) enum Holds {
 }
 
 /// What the last word of a field's name must be.
-const TEXTS: &[&str] = &[
-    "content",
-    "contents",
-    "text",
-    "texts",
-    "input",
-    "inputs",
-    "prompt",
-    "prompts",
-    "message",
-    "messages",
-    "instruction",
-    "instructions",
-    "system",
-    "parts",
-    "output",
-    "arguments",
-    "conversation",
-    "history",
-    "query",
-    "document",
-    "documents",
-    "body",
-];
+const TEXTS: &str = "content contents text texts input inputs prompt prompts message messages instruction \
+                     instructions system parts output arguments conversation history query document \
+                     documents body";
 
 /// What none of the names on the way may be.
-const ASIDE: &[&str] = &[
-    "tools",
-    "functions",
-    "metadata",
-    "user",
-    "format",
-    "schema",
-    "stop",
-    "image",
-    "image_url",
-    "file",
-    "audio",
-    "source",
-    "variables",
-    "headers",
-    "cache",
-    "tool_choice",
-];
+const ASIDE: &str = "tools functions metadata user format schema stop image image_url file audio source \
+                     variables headers cache tool_choice";
 
 /// Words that stand before a field's name.
-const BEFORE: &[&str] =
-    &["invalid", "parameter", "param", "field", "property", "argument", "attribute", "key"];
+const BEFORE: &str = "invalid parameter param field property argument attribute key";
 
 /// Words that stand behind it.
-const BEHIND: &[&str] =
-    &["string", "array", "str", "list", "parameter", "param", "field", "property", "argument"];
+const BEHIND: &str = "string array str list parameter param field property argument";
 
 /// What the field at a path holds.
 pub(super) fn holds(path: &str) -> Holds {
@@ -78,13 +39,13 @@ pub(super) fn holds(path: &str) -> Holds {
         .filter(|name| !name.is_empty() && !name.bytes().all(|b| b.is_ascii_digit()))
         .collect();
     let Some((last, way)) = names.split_last() else { return Holds::Other };
-    if way.iter().any(|name| ASIDE.contains(&name.to_lowercase().as_str())) {
+    if way.iter().any(|name| listed(ASIDE, &name.to_lowercase())) {
         return Holds::Other;
     }
     let pieces = words::split(last);
     let end = pieces.last().map_or("", |piece| piece.word());
     let sized = |piece: &words::Piece| matches!(sense(piece), Sense::Window | Sense::Tokens);
-    if TEXTS.contains(&end) || *last == "input_ids" {
+    if listed(TEXTS, end) || *last == "input_ids" {
         Holds::Conversation
     } else if pieces.iter().any(|piece| piece.word() == ANSWER_CAP || sized(piece)) {
         Holds::Size
@@ -107,8 +68,8 @@ pub(super) fn named(text: &str) -> Option<(usize, &str)> {
         let quoted = word.starts_with(['\'', '`', '"']);
         let colon = word.trim_end().ends_with(':');
         let behind = first_word(&text[end..]);
-        let complained = BEHIND.contains(&behind.as_str()) && (quoted || colon);
-        let called = quoted && BEFORE.contains(&last_word(&text[..at]).as_str());
+        let complained = listed(BEHIND, &behind) && (quoted || colon);
+        let called = quoted && listed(BEFORE, &last_word(&text[..at]));
         if called || complained || (path.starts_with("#/") && colon) {
             return Some((at + word.find(path)?, path));
         }

@@ -3,7 +3,7 @@
 use super::sense::{Sense, sense};
 use super::sizes::Sizes;
 use super::veto;
-use super::words::{ANSWER_CAP, Piece, SCHEMA};
+use super::words::{ANSWER_CAP, Piece, SCHEMA, listed};
 
 /// A rule that held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,6 +23,22 @@ pub(super) enum Weight {
     Strong,
 }
 
+/// The name of the rule that bears the least.
+const ADVICE: &str = "it asks for a shorter input";
+
+/// What makes an overflow of a sentence; the first that holds counts.
+const RULES: &[(&str, fn(&Sentence<'_>) -> bool)] = &[
+    ("there is no room left for an answer", |s| s.no_answer()),
+    ("the context window is exceeded", |s| s.window() && (s.past() || s.no_room())),
+    ("what was sent does not fit", |s| (s.tokens() || s.thing()) && s.unfit() && !s.other()),
+    ("there are too many tokens", |s| s.tokens() && s.past()),
+    ("what was sent is too long", |s| s.thing() && s.past() && !s.other()),
+    ("what was sent has more characters than a schema allows", |s| s.thing() && s.words.contains(&SCHEMA)),
+    ("what was sent must be smaller", |s| (s.thing() || s.window()) && s.bounded() && !s.other()),
+    ("the request is too large", |s| s.payload() && (!s.other() || s.body())),
+    (ADVICE, |s| s.advice() && !s.other()),
+];
+
 /// Words of one sentence, and what they amount to.
 struct Sentence<'a> {
     pieces: &'a [Piece],
@@ -37,7 +53,7 @@ pub(super) fn judge(pieces: &[Piece], sizes: &Sizes) -> Option<Rule> {
     if best.is_some_and(|rule| rule.weight == Weight::Strong) {
         return best;
     }
-    let other = sentences.iter().any(|sentence| sentence.has(Sense::Other));
+    let other = sentences.iter().any(Sentence::other);
     let about = sentences.iter().any(|s| s.window() || s.tokens() || (s.thing() && !other));
     let written = !other && sentences.iter().any(|sentence| sentence.has(Sense::Input));
     if written && Sizes::written(pieces).over() && veto::by_words(pieces).is_none() {
@@ -55,57 +71,34 @@ impl<'a> Sentence<'a> {
     }
 
     fn rule(&self) -> Option<Rule> {
-        let rule = |name, weight| Some(Rule { name, weight });
-        let clean = veto::by_words(self.pieces).is_none();
-        let strong = if clean { Weight::Strong } else { Weight::Weak };
-        let (past, other) = (self.past(), self.has(Sense::Other));
-        if self.no_answer() {
-            return rule("there is no room left for an answer", strong);
-        }
-        if self.window() && (past || self.no_room()) {
-            return rule("the context window is exceeded", strong);
-        }
-        if (self.tokens() || self.thing()) && self.unfit() && !other {
-            return rule("what was sent does not fit", strong);
-        }
-        if self.tokens() && past {
-            return rule("there are too many tokens", strong);
-        }
-        if self.thing() && past && !other {
-            return rule("what was sent is too long", strong);
-        }
-        if self.thing() && self.words.contains(&SCHEMA) {
-            return rule("what was sent has more characters than a schema allows", strong);
-        }
-        if (self.thing() || self.window()) && self.bounded() && !other {
-            return rule("what was sent must be smaller", strong);
-        }
-        if self.payload() && (!other || self.body()) {
-            return rule("the request is too large", strong);
-        }
-        if self.advice() && !other {
-            return rule("it asks for a shorter input", Weight::Weak);
-        }
-        None
+        let (name, _) = RULES.iter().find(|(_, holds)| holds(self))?;
+        let clean = veto::by_words(self.pieces).is_none() && *name != ADVICE;
+        Some(Rule { name, weight: if clean { Weight::Strong } else { Weight::Weak } })
     }
 
     fn has(&self, wanted: Sense) -> bool {
         self.pieces.iter().any(|piece| sense(piece) == wanted)
     }
 
-    fn any(&self, wanted: &[&str]) -> bool {
-        self.words.iter().any(|word| wanted.contains(word))
+    /// It speaks of something whose size is not the conversation's.
+    fn other(&self) -> bool {
+        self.has(Sense::Other)
+    }
+
+    /// One of the words of a list.
+    fn any(&self, wanted: &str) -> bool {
+        self.words.iter().any(|word| listed(wanted, word))
     }
 
     /// The window by one of its names.
     fn window(&self) -> bool {
-        let size = ["length", "len", "size", "window", "limit", "budget", "capacity", "tokens", "token"];
+        let size = "length len size window limit budget capacity tokens token";
         let named = |at: usize| {
             let near = &self.words[at + 1..(at + 4).min(self.words.len())];
             match self.words[at] {
                 "context" | "contexts" if self.aside(at) => false,
                 "context" if self.measured(at) => true,
-                "context" | "contexts" => near.iter().any(|word| size.contains(word)) || self.past_near(at),
+                "context" | "contexts" => near.iter().any(|word| listed(size, word)) || self.past_near(at),
                 "ctx" => true,
                 "model" | "sequence" | "seq" => {
                     near.first().is_some_and(|word| matches!(*word, "length" | "len"))
@@ -120,13 +113,8 @@ impl<'a> Sentence<'a> {
     fn aside(&self, at: usize) -> bool {
         let before = at.checked_sub(1).map_or("", |at| self.words[at]);
         let after = self.words.get(at + 1).copied().unwrap_or("");
-        matches!(
-            after,
-            "id" | "ids" | "key" | "name" | "handle" | "file" | "manager" | "variable" | "cancelled"
-        ) || matches!(
-            before,
-            "security" | "execution" | "browser" | "error" | "ssl" | "tls" | "cuda" | "thread"
-        )
+        listed("id ids key name handle file manager variable cancelled", after)
+            || listed("security execution browser error ssl tls cuda thread", before)
     }
 
     /// «length of the context».
@@ -148,7 +136,7 @@ impl<'a> Sentence<'a> {
     fn no_answer(&self) -> bool {
         self.has(Sense::AnswerCap)
             && self.pieces.contains(&Piece::Negative)
-            && !self.any(&["integer", "expected", "range", "between"])
+            && !self.any("integer expected range between")
     }
 
     /// Tokens that are not the answer's.
@@ -184,9 +172,9 @@ impl<'a> Sentence<'a> {
 
     /// What is sent, by a name that leaves no doubt.
     fn thing(&self) -> bool {
-        let weak = ["request", "text", "texts", "document", "documents", "chat", "query"];
-        self.sent().any(|word| !weak.contains(&word))
-            || (self.sent().next().is_some() && self.any(&["length", "size", "long"]))
+        let weak = "request text texts document documents chat query";
+        self.sent().any(|word| !listed(weak, word))
+            || (self.sent().next().is_some() && self.any("length size long"))
     }
 
     /// Names of what is sent, but for those that only say which one: «message id».
@@ -219,11 +207,11 @@ impl<'a> Sentence<'a> {
 
     /// «longer than the maximum», «more than 8192 tokens».
     fn than(&self) -> bool {
-        let comparative = ["longer", "larger", "bigger", "greater", "more", "higher"];
+        let comparative = "longer larger bigger greater more higher";
         (1..self.words.len()).any(|at| {
             let reach = &self.pieces[at..(at + 9).min(self.pieces.len())];
             self.words[at] == "than"
-                && comparative.contains(&self.words[at - 1])
+                && listed(comparative, self.words[at - 1])
                 && reach
                     .iter()
                     .any(|piece| matches!(sense(piece), Sense::Cap | Sense::Window | Sense::Tokens))
@@ -246,8 +234,8 @@ impl<'a> Sentence<'a> {
 
     /// «limit reached», «over the limit», «above max length».
     fn reached(&self) -> bool {
-        let verbs = ["reached", "hit", "over", "above", "beyond", "past", "outside"];
-        (0..self.words.len()).filter(|at| verbs.contains(&self.words[*at])).any(|at| {
+        let verbs = "reached hit over above beyond past outside";
+        (0..self.words.len()).filter(|at| listed(verbs, self.words[*at])).any(|at| {
             let near = &self.pieces[at.saturating_sub(4)..(at + 5).min(self.pieces.len())];
             near.iter()
                 .any(|piece| matches!(sense(piece), Sense::Cap | Sense::Window) && piece.word() != "over")
@@ -262,12 +250,10 @@ impl<'a> Sentence<'a> {
 
     /// «must have less than 1024 tokens», «range of input length should be [1, 30720]».
     fn bounded(&self) -> bool {
-        let duty = self.any(&["must", "should", "can", "cannot", "may", "expected", "ensure"]);
-        let bound = self.any(&[
-            "less", "fewer", "smaller", "shorter", "lower", "most", "within", "between", "under", "below",
-            "range",
-        ]) || self.pieces.iter().any(|piece| piece.is('l'));
-        let size = self.any(&["length", "size"]) || self.has(Sense::Tokens) || self.has(Sense::Bytes);
+        let duty = self.any("must should can cannot may expected ensure");
+        let bound = self.any("less fewer smaller shorter lower most within between under below range")
+            || self.pieces.iter().any(|piece| piece.is('l'));
+        let size = self.any("length size") || self.has(Sense::Tokens) || self.has(Sense::Bytes);
         duty && bound && size && !self.cap_only()
     }
 
@@ -277,20 +263,20 @@ impl<'a> Sentence<'a> {
 
     /// «context is full», «not enough context length».
     fn no_room(&self) -> bool {
-        let room = self.negated() && self.any(&["enough", "room", "space"]);
+        let room = self.negated() && self.any("enough room space");
         room || self.unfit()
-            || self.any(&["insufficient", "exhausted", "full"])
+            || self.any("insufficient exhausted full")
             || self.words.windows(2).any(|pair| matches!(pair, ["too", "small" | "short"]))
             || self.words.windows(2).any(|pair| matches!(pair, ["ran" | "run" | "running", "out"]))
     }
 
     /// «does not fit».
     fn unfit(&self) -> bool {
-        self.negated() && self.any(&["fit", "fits", "hold", "accommodate"])
+        self.negated() && self.any("fit fits hold accommodate")
     }
 
     fn negated(&self) -> bool {
-        self.any(&["not", "cannot", "doesn", "don", "isn", "no", "unable"])
+        self.any("not cannot doesn don isn no unable")
     }
 
     /// «payload too large»: the body as such, whoever took it in.
@@ -300,10 +286,9 @@ impl<'a> Sentence<'a> {
 
     /// «request exceeds the maximum size», «payload too large», «length limit exceeded».
     fn payload(&self) -> bool {
-        let named = self.any(&["request", "payload", "body", "entity", "content"])
-            || self.sent().next().is_some()
-            || self.length();
-        let sized = self.any(&["size", "length", "large", "big", "long"]) || self.has(Sense::Bytes);
+        let named =
+            self.any("request payload body entity content") || self.sent().next().is_some() || self.length();
+        let sized = self.any("size length large big long") || self.has(Sense::Bytes);
         named && sized && !self.has(Sense::Answer) && !self.has(Sense::AnswerCap) && self.past()
     }
 
@@ -315,18 +300,8 @@ impl<'a> Sentence<'a> {
 
     /// «please reduce the length of the messages».
     fn advice(&self) -> bool {
-        let verbs = [
-            "reduce",
-            "reducing",
-            "shorten",
-            "shortening",
-            "decrease",
-            "shorter",
-            "truncate",
-            "trim",
-            "compress",
-        ];
-        (0..self.words.len()).filter(|at| verbs.contains(&self.words[*at])).any(|at| {
+        let verbs = "reduce reducing shorten shortening decrease shorter truncate trim compress";
+        (0..self.words.len()).filter(|at| listed(verbs, self.words[*at])).any(|at| {
             let reach = &self.pieces[at..(at + 8).min(self.pieces.len())];
             reach.iter().any(|piece| sense(piece) == Sense::Input || piece.word() == "context")
         })
@@ -334,31 +309,19 @@ impl<'a> Sentence<'a> {
 }
 
 fn is_exceed(word: &str) -> bool {
-    matches!(
-        word,
-        "exceed"
-            | "exceeds"
-            | "exceeded"
-            | "exceeding"
-            | "execeeds"
-            | "exceds"
-            | "surpasses"
-            | "surpassed"
-            | "overlong"
-            | "oversized"
-    )
+    listed("exceed exceeds exceeded exceeding execeeds exceds surpasses surpassed overlong oversized", word)
 }
 
 fn is_big(word: &str) -> bool {
-    matches!(word, "long" | "large" | "big" | "many" | "lengthy" | "much")
+    listed("long large big many lengthy much", word)
 }
 
 /// A schema's complaint about one string or one list; only its field says whether that is the conversation.
 pub(super) fn of_schema(pieces: &[Piece]) -> bool {
     let words: Vec<&str> = pieces.iter().map(Piece::word).collect();
-    let kinds = ["string", "array", "str", "list"];
+    let kinds = "string array str list";
     let complaint = words.windows(3).any(|three| {
-        kinds.contains(&three[0])
+        listed(kinds, three[0])
             && matches!(three[1..], ["too", "long" | "large"] | ["above", "max"] | ["should", "have"])
     });
     complaint

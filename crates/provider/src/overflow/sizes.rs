@@ -5,7 +5,7 @@
 //! left out; so is any number that belongs to something else (a status, an id, a count of images).
 
 use super::sense::{Sense, sense};
-use super::words::{FIELD, Piece, SCHEMA};
+use super::words::{FIELD, Piece, SCHEMA, listed};
 
 /// The numbers of a text, by what they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -39,6 +39,10 @@ enum Role {
     /// The small end of a range.
     Least,
 }
+
+/// Names before a number that is no size.
+const LABELS: &str = "· code status id line port http error version column no ret rc errno exit slot task worker \
+                      attempt retries";
 
 /// More than any window; an id or a time.
 const LARGEST: u64 = 1_000_000_000;
@@ -143,31 +147,8 @@ fn unit(pieces: &[Piece], at: usize) -> Unit {
     let label = pieces[..at].iter().rev().find(|piece| !matches!(piece, Piece::Sign(':' | '=' | '(' | '-')));
     let label = label.map_or("", Piece::word);
     let opens = at <= 1 && matches!(pieces[at], Piece::Number(400..=599));
-    if opens {
-        return Unit::Other;
-    }
-    if matches!(
-        label,
-        "·" | FIELD
-            | "code"
-            | "status"
-            | "id"
-            | "line"
-            | "port"
-            | "http"
-            | "error"
-            | "version"
-            | "column"
-            | "no"
-    ) {
-        return Unit::Other;
-    }
-    if matches!(label, "ret" | "rc" | "errno" | "exit" | "slot" | "task" | "worker" | "attempt" | "retries")
-        || nameless(pieces, at)
-    {
-        return Unit::Other;
-    }
-    if label == SCHEMA || (label == "actual" && pieces.iter().any(|piece| piece.word() == SCHEMA)) {
+    let counted = label == SCHEMA || label == "actual" && pieces.iter().any(|piece| piece.word() == SCHEMA);
+    if opens || counted || label == FIELD || listed(LABELS, label) || nameless(pieces, at) {
         return Unit::Other;
     }
     // «8192 input tokens», «40 MB», «8192 of text»

@@ -28,48 +28,21 @@ pub(super) const SCHEMA: &str = "schemalength";
 /// A field of the request that is not the conversation.
 pub(super) const FIELD: &str = "otherfield";
 
-const ANSWER_CAPS: &[&str] = &[
-    "max_tokens",
-    "max_new_tokens",
-    "max_completion_tokens",
-    "max_output_tokens",
-    "max_generated_tokens",
-    "max_generation_tokens",
-    "max_gen_tokens",
-    "max_gen_len",
-    "max_tokens_to_sample",
-    "max_token",
-    "min_tokens",
-    "num_predict",
-    "n_predict",
-    "budget_tokens",
-    "thinking_budget",
-    "max_decoding_steps",
-];
+const ANSWER_CAPS: &str = "max_tokens max_new_tokens max_completion_tokens max_output_tokens \
+                           max_generated_tokens max_generation_tokens max_gen_tokens max_gen_len \
+                           max_tokens_to_sample max_token min_tokens num_predict n_predict budget_tokens \
+                           thinking_budget max_decoding_steps";
 
 /// Last words of a name that says which one, not how much: `prompt_cache_key`.
-const LABELS: &[&str] = &[
-    "id",
-    "ids",
-    "key",
-    "name",
-    "label",
-    "type",
-    "format",
-    "role",
-    "url",
-    "uri",
-    "hash",
-    "tag",
-    "title",
-    "identifier",
-];
+const LABELS: &str = "id ids key name label type format role url uri hash tag title identifier";
 
 /// Units written right after a number, without a space.
-const UNITS: &[&str] = &[
-    "tokens", "token", "tok", "kb", "mb", "gb", "kib", "mib", "bytes", "s", "sec", "ms", "min", "px",
-    "chars", "m", "h",
-];
+const UNITS: &str = "tokens token tok kb mb gb kib mib bytes s sec ms min px chars m h";
+
+/// True when `word` is one of a list of words.
+pub(super) fn listed(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|known| known == word)
+}
 
 impl Piece {
     /// The word; empty for anything else.
@@ -111,7 +84,7 @@ fn name_words(name: &str) -> Vec<String> {
         }
         snake.extend(c.to_lowercase());
     }
-    if ANSWER_CAPS.contains(&snake.as_str()) {
+    if listed(ANSWER_CAPS, &snake) {
         return vec![ANSWER_CAP.to_owned()];
     }
     if matches!(snake.as_str(), "max_length" | "min_length") && !name.contains('_') {
@@ -119,7 +92,7 @@ fn name_words(name: &str) -> Vec<String> {
     }
     let words: Vec<&str> = snake.split(['_', '-']).filter(|word| !word.is_empty()).collect();
     if let [first, .., last] = words[..]
-        && LABELS.contains(&last)
+        && listed(LABELS, last)
         && !matches!(snake.as_str(), "input_ids")
         && !words.contains(&"api")
     {
@@ -287,7 +260,7 @@ impl Lexer {
             self.at += letters.len();
             return self.out.extend(scaled(text, fraction, scale).map(Piece::Number));
         }
-        if !UNITS.contains(&letters.to_lowercase().as_str()) {
+        if !listed(UNITS, &letters.to_lowercase()) {
             return self.skip_name();
         }
         self.at += letters.len();

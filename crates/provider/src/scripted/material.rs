@@ -124,12 +124,9 @@ fn message(seq: Seq, role: Role, text: &str, calls: &mut VecDeque<String>) -> Me
             role,
             vec![Part::Result(Outcome {
                 call_id: calls.pop_front().unwrap_or_default(),
-                name: None,
                 content: vec![Part::text(content)],
                 is_error,
-                output_ref: None,
-                duration_ms: None,
-                interrupted: false,
+                ..Outcome::default()
             })],
         );
     }

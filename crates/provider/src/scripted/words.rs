@@ -42,46 +42,16 @@ pub enum Words {
     Bedrock,
 }
 
-impl Words {
-    /// Every one.
-    pub const ALL: [Self; 12] = [
-        Self::ByDialect,
-        Self::OpenAi,
-        Self::Anthropic,
-        Self::Ollama,
-        Self::LlamaCpp,
-        Self::Vllm,
-        Self::LmStudio,
-        Self::OpenRouter,
-        Self::Gemini,
-        Self::Mistral,
-        Self::Groq,
-        Self::Bedrock,
-    ];
-
+komado_core::names! {
     /// The name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ByDialect => "dialect",
-            Self::OpenAi => "openai",
-            Self::Anthropic => "anthropic",
-            Self::Ollama => "ollama",
-            Self::LlamaCpp => "llamacpp",
-            Self::Vllm => "vllm",
-            Self::LmStudio => "lmstudio",
-            Self::OpenRouter => "openrouter",
-            Self::Gemini => "gemini",
-            Self::Mistral => "mistral",
-            Self::Groq => "groq",
-            Self::Bedrock => "bedrock",
-        }
+    Words {
+        ByDialect = "dialect", OpenAi = "openai", Anthropic = "anthropic", Ollama = "ollama",
+        LlamaCpp = "llamacpp", Vllm = "vllm", LmStudio = "lmstudio", OpenRouter = "openrouter",
+        Gemini = "gemini", Mistral = "mistral", Groq = "groq", Bedrock = "bedrock",
     }
+}
 
-    /// The one called `name`.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|words| words.name() == name)
-    }
-
+impl Words {
     /// Who speaks to a client of `dialect`; never [`Words::ByDialect`].
     pub(super) const fn to(self, dialect: Dialect) -> Self {
         match (self, dialect) {

@@ -86,24 +86,15 @@ pub(in crate::digest) fn exit_code(output: &str) -> Option<i32> {
 
 /// `exit code 1`, `[exit 1]`, `Exit code: 0`, `returncode=2`: the line says little else.
 fn told_exit(line: &str) -> Option<i32> {
-    const MARKS: [&str; 8] = [
-        "exit code",
-        "exit status",
-        "exitcode",
-        "exit_code",
-        "return code",
-        "returncode",
-        "exited with",
-        "exit",
-    ];
+    const MARKS: &str = "exit code|exit status|exitcode|exit_code|return code|returncode|exited with|exit";
     if line.len() > 120 {
         return None;
     }
     let line = line.trim().to_ascii_lowercase();
-    let (mark, at) = MARKS.iter().find_map(|mark| Some((mark, line.rfind(mark)?)))?;
+    let (mark, at) = MARKS.split('|').find_map(|mark| Some((mark, line.rfind(mark)?)))?;
     let before = line[..at].trim_start_matches(['[', '(', '<', '*', '-', ' ']);
     // A bare `exit 1` in the middle of a line is a line of a script.
-    if *mark == "exit" && (!before.is_empty() || line[at + 4..].starts_with('(')) {
+    if mark == "exit" && (!before.is_empty() || line[at + 4..].starts_with('(')) {
         return None;
     }
     if before.split_whitespace().count() > 5 || before.contains(['"', '=', '→', ';', '{', '(']) {

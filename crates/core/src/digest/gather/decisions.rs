@@ -14,7 +14,7 @@ pub(in crate::digest) fn decisions(seq: Seq, text: &str) -> Vec<Fact> {
     let mut found = Vec::new();
     for sentence in sentences(text) {
         let low = sentence.to_lowercase();
-        let Some(cue) = cue(&low, &DECISIONS) else { continue };
+        let Some(cue) = cue(&low, DECISIONS) else { continue };
         if sentence.chars().count() < 8 || low.ends_with(['?', '？', ':', '：']) {
             continue;
         }

@@ -11,64 +11,18 @@ pub(in crate::digest) const LENGTH: usize = 240;
 const LOOK: usize = 1000;
 
 /// What a line begins with when it is about a failure.
-const BEGINS: [&str; 14] = [
-    "error",
-    "fatal",
-    "panic",
-    "fail",
-    "--- fail",
-    "e   ",
-    "npm err",
-    "exception",
-    "uncaught",
-    "traceback",
-    "abort",
-    "segmentation fault",
-    "[error]",
-    "✗",
-];
+const BEGINS: &str = "error|fatal|panic|fail|--- fail|e   |npm err|exception|uncaught|traceback|abort|\
+                      segmentation fault|[error]|✗";
 
 /// What a line holds when it is about a failure.
-const HOLDS: [&str; 25] = [
-    "error:",
-    "error[",
-    "error ts",
-    "exception:",
-    "exception in",
-    "panicked at",
-    "failed to",
-    "failed:",
-    "failed with",
-    "cannot find",
-    "could not",
-    "no such file",
-    "not found",
-    "permission denied",
-    "undefined reference",
-    "undefined:",
-    "syntax error",
-    "timed out",
-    "assertion failed",
-    "失敗",
-    "エラー",
-    "例外",
-    "できません",
-    "見つかりません",
-    "異常",
-];
+const HOLDS: &str = "error:|error[|error ts|exception:|exception in|panicked at|failed to|failed:|\
+                     failed with|cannot find|could not|no such file|not found|permission denied|\
+                     undefined reference|undefined:|syntax error|timed out|assertion failed|失敗|エラー|\
+                     例外|できません|見つかりません|異常";
 
 /// What a line holds when nothing failed after all.
-const FINE: [&str; 9] = [
-    "0 errors",
-    "0 error",
-    "no errors",
-    "no error",
-    "0 failed",
-    "0 failures",
-    "error: null",
-    "\"error\":null",
-    "エラーなし",
-];
+const FINE: &str = "0 errors|0 error|no errors|no error|0 failed|0 failures|error: null|\"error\":null|\
+                    エラーなし";
 
 /// The line, when it tells of a failure.
 pub(in crate::digest) fn error(line: &str) -> Option<String> {
@@ -77,10 +31,10 @@ pub(in crate::digest) fn error(line: &str) -> Option<String> {
         return None;
     }
     let low = line.to_lowercase();
-    let begins = BEGINS.iter().any(|cue| low.starts_with(cue));
+    let begins = BEGINS.split('|').any(|cue| low.starts_with(cue));
     let named = || line.split([' ', ':', '(', ')', ',']).any(is_error_name);
-    let holds = || HOLDS.iter().any(|cue| low.contains(cue)) || line.contains("FAILED") || named();
-    if !(begins || holds()) || FINE.iter().any(|cue| low.contains(cue)) {
+    let holds = || HOLDS.split('|').any(|cue| low.contains(cue)) || line.contains("FAILED") || named();
+    if !(begins || holds()) || FINE.split('|').any(|cue| low.contains(cue)) {
         return None;
     }
     // The heading of a traceback says nothing; its last line does.

@@ -19,24 +19,9 @@ pub(in crate::digest) enum Touch {
 }
 
 /// Keys whose value is a path.
-const KEYS: [&str; 16] = [
-    "path",
-    "file_path",
-    "filepath",
-    "filePath",
-    "filename",
-    "file_name",
-    "fileName",
-    "file",
-    "target_file",
-    "targetFile",
-    "notebook_path",
-    "relative_path",
-    "relative_workspace_path",
-    "absolute_path",
-    "source",
-    "destination",
-];
+const KEYS: &str = "path|file_path|filepath|filePath|filename|file_name|fileName|file|target_file|\
+                    targetFile|notebook_path|relative_path|relative_workspace_path|absolute_path|source|\
+                    destination";
 
 const ENDINGS: [&str; 78] = [
     "rs", "go", "py", "pyi", "ts", "tsx", "js", "jsx", "mjs", "cjs", "json", "jsonl", "md", "mdx", "toml",
@@ -99,7 +84,7 @@ pub(in crate::digest) fn touched(name: &str, arguments: &Value) -> Vec<(String, 
 
 fn named(value: &Value, touch: Touch, found: &mut Vec<(String, Touch)>) {
     let Value::Object(fields) = value else { return };
-    for path in KEYS.iter().filter_map(|key| fields.get(*key)).filter_map(Value::as_str) {
+    for path in KEYS.split('|').filter_map(|key| fields.get(key)).filter_map(Value::as_str) {
         let path = tidy(path);
         if path.len() > 1
             && path.len() <= 400

@@ -4,48 +4,24 @@
 
 use crate::digest::scan::start;
 
-const KEYWORDS: [&str; 15] = [
-    "fn",
-    "def",
-    "class",
-    "func",
-    "function",
-    "struct",
-    "enum",
-    "trait",
-    "interface",
-    "type",
-    "module",
-    "mod",
-    "macro_rules!",
-    "protocol",
-    "record",
-];
+const KEYWORDS: &str = "fn|def|class|func|function|struct|enum|trait|interface|type|module|mod|\
+                        macro_rules!|protocol|record";
+
+/// Words that may stand before one of those.
+const MODIFIERS: &str = "pub|export|default|async|static|public|private|abstract|final";
 
 /// Calls `found` for every name that `code` defines.
 pub(in crate::digest) fn defined<'a>(code: &'a str, mut found: impl FnMut(&'a str)) {
     for line in code.lines() {
         let mut words = unnumbered(start(line, 240)).split_whitespace().take(6);
         while let Some(word) = words.next() {
-            if KEYWORDS.contains(&word) {
+            if KEYWORDS.split('|').any(|keyword| keyword == word) {
                 if let Some(name) = words.next().and_then(|next| method(line, next)) {
                     found(name);
                 }
                 break;
             }
-            if !matches!(
-                word,
-                "pub"
-                    | "export"
-                    | "default"
-                    | "async"
-                    | "static"
-                    | "public"
-                    | "private"
-                    | "abstract"
-                    | "final"
-            ) && !word.starts_with("pub(")
-            {
+            if !MODIFIERS.split('|').any(|modifier| modifier == word) && !word.starts_with("pub(") {
                 break;
             }
         }

@@ -105,7 +105,7 @@ impl ToDos {
         let mut announced = false;
         for sentence in sentences(text) {
             let low = sentence.to_lowercase();
-            let found = cue(&low, &NEXT);
+            let found = cue(&low, NEXT);
             let heads = low.ends_with([':', '：']) || found.is_some_and(|cue| low.trim_matches('*') == cue);
             if found.is_some() {
                 announced = heads;

@@ -74,9 +74,9 @@ pub(in crate::digest) fn rules(seq: Seq, role: Role, text: &str) -> Vec<Fact> {
     let mut found = Vec::new();
     for sentence in sentences(text) {
         let low = sentence.to_lowercase();
-        let weight = if cue(&low, &STRONG_RULES).is_some() && cue(&low, &NO_RULES).is_none() {
+        let weight = if cue(&low, STRONG_RULES).is_some() && cue(&low, NO_RULES).is_none() {
             500
-        } else if cue(&low, &STRONG_RULES).or_else(|| cue(&low, &WEAK_RULES)).is_some() {
+        } else if cue(&low, STRONG_RULES).or_else(|| cue(&low, WEAK_RULES)).is_some() {
             200
         } else {
             continue;

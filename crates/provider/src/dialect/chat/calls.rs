@@ -4,6 +4,7 @@
 //! no index, or send every whole call with index 0; so a piece is held to belong to a call unless something says that
 //! it cannot.
 
+use crate::dialect::json::{number, object, text};
 use crate::dialect::tools::fields::Fields;
 use crate::event::Event;
 use komado_core::message::CallKind;
@@ -22,29 +23,20 @@ pub(super) enum Given {
 /// The calls of one answer.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    slots: Vec<Slot>,
+    slots: Vec<Piece>,
 }
 
+/// One element of `tool_calls`, or all of those that are one call.
 #[derive(Debug, Default)]
-struct Slot {
+struct Piece {
     /// The index the server gave it, which need not be its place.
-    wire: Option<u64>,
+    index: Option<u64>,
     id: String,
     name: String,
     kind: CallKind,
     arguments: String,
     extra: Fields,
     announced: bool,
-}
-
-/// One element of `tool_calls`.
-struct Piece<'a> {
-    index: Option<u64>,
-    id: String,
-    name: String,
-    kind: CallKind,
-    arguments: String,
-    extra: Vec<(&'a str, &'a RawValue)>,
 }
 
 impl Calls {
@@ -62,7 +54,7 @@ impl Calls {
             Given::Whole => None,
         };
         let index = at.unwrap_or_else(|| {
-            self.slots.push(Slot { wire: piece.index, kind: piece.kind, ..Slot::default() });
+            self.slots.push(Piece { index: piece.index, kind: piece.kind, ..Piece::default() });
             self.slots.len() - 1
         });
         self.add(index, piece, given, each);
@@ -74,15 +66,15 @@ impl Calls {
     }
 
     /// Which call a piece belongs to; `None` when it begins one.
-    fn place(&self, piece: &Piece<'_>) -> Option<usize> {
-        let fits = |slot: &Slot| piece.index.is_none() || slot.wire == piece.index;
+    fn place(&self, piece: &Piece) -> Option<usize> {
+        let fits = |slot: &Piece| piece.index.is_none() || slot.index == piece.index;
         if !piece.id.is_empty() {
             if let Some(at) = self.slots.iter().position(|slot| fits(slot) && slot.id == piece.id) {
                 return Some(at);
             }
             // An id that comes after the name belongs to the call that has none.
             let waits =
-                |slot: &Slot| slot.id.is_empty() && slot.arguments.is_empty() && piece.name.is_empty();
+                |slot: &Piece| slot.id.is_empty() && slot.arguments.is_empty() && piece.name.is_empty();
             return self.slots.iter().rposition(|slot| piece.index.is_some() && fits(slot) && waits(slot));
         }
         let at = self.slots.iter().rposition(fits)?;
@@ -92,7 +84,7 @@ impl Calls {
         (!(another && begins)).then_some(at)
     }
 
-    fn add(&mut self, index: usize, piece: Piece<'_>, given: Given, each: &mut dyn FnMut(Event)) {
+    fn add(&mut self, index: usize, piece: Piece, given: Given, each: &mut dyn FnMut(Event)) {
         let slot = &mut self.slots[index];
         if slot.id.is_empty() {
             slot.id = piece.id;
@@ -103,7 +95,7 @@ impl Calls {
         slot.arguments.push_str(&piece.arguments);
         let known = !slot.id.is_empty() || !slot.arguments.is_empty() || given == Given::Whole;
         let more = !piece.extra.is_empty();
-        piece.extra.iter().for_each(|(key, value)| slot.extra.put(key, value.get()));
+        piece.extra.iter().for_each(|(key, value)| slot.extra.put(key, value));
         if !slot.announced {
             if known && (!slot.name.is_empty() || given == Given::Whole) {
                 self.announce(index, each);
@@ -135,34 +127,34 @@ impl Calls {
     }
 }
 
-fn tell_extra(index: usize, slot: &Slot, each: &mut dyn FnMut(Event)) {
+fn tell_extra(index: usize, slot: &Piece, each: &mut dyn FnMut(Event)) {
     if let Ok(json) = Raw::parse(slot.extra.json()) {
         each(Event::CallExtra { index, json });
     }
 }
 
-fn read<'a>(object: &'a Object<'a>) -> Piece<'a> {
-    let custom = object.get("custom").filter(|_| object.get("function").is_none());
-    let (kind, holder, argument) = match custom {
-        Some(_) => (CallKind::Custom, "custom", "input"),
-        None => (CallKind::Function, "function", "arguments"),
-    };
-    let inner = object.get(holder).and_then(|inner| Object::parse(inner.get()).ok());
-    let text = |object: &Object<'_>, key: &str| object.read::<String>(key).ok().flatten().unwrap_or_default();
-    let arguments = inner.as_ref().and_then(|inner| inner.get(argument)).map(RawValue::get);
-    let known = ["index", "id", "type", "function", "custom"];
-    let extra =
-        object.0.iter().filter(|(key, value)| !known.contains(&key.as_ref()) && value.get() != "null");
+fn read(call: &Object<'_>) -> Piece {
+    let custom = call.get("custom").filter(|_| call.get("function").is_none());
+    let kind = if custom.is_some() { CallKind::Custom } else { CallKind::Function };
+    let (holder, argument) = kind.fields();
+    let inner = object(call, holder).unwrap_or(Object(Vec::new()));
+    let mut extra = Fields::default();
+    for (key, value) in call.0.iter().filter(|(_, value)| value.get() != "null") {
+        if !["index", "id", "type", "function", "custom"].contains(&key.as_ref()) {
+            extra.put(key, value.get());
+        }
+    }
+    // A string by the book; some servers send an object instead.
+    let unquoted = |json: &RawValue| json.get().to_owned();
+    let arguments = text(&inner, argument).or_else(|| inner.get(argument).map(unquoted));
     Piece {
-        index: object.read("index").ok().flatten(),
-        id: text(object, "id"),
-        name: inner.as_ref().map(|inner| text(inner, "name")).unwrap_or_default(),
+        index: number(call, "index"),
+        id: text(call, "id").unwrap_or_default(),
+        name: text(&inner, "name").unwrap_or_default(),
         kind,
-        // A string by the book; some servers send an object instead.
-        arguments: arguments
-            .map(|json| serde_json::from_str(json).unwrap_or_else(|_| json.to_owned()))
-            .unwrap_or_default(),
-        extra: extra.map(|(key, value)| (key.as_ref(), *value)).collect(),
+        arguments: arguments.unwrap_or_default(),
+        extra,
+        announced: false,
     }
 }
 

@@ -3,12 +3,13 @@
 //! What has no place in this API (a seal on a thought, parts of other dialects) is left out.
 
 use super::{fault, thought, usage};
+use crate::dialect::json::own;
 use crate::dialect::parting::Parting;
 use crate::dialect::tools::fields::{Fields, list, quoted};
 use crate::dialect::{Encode, Form, Stamp};
 use crate::event::Event;
 use crate::heard::Heard;
-use komado_core::message::{Call, CallKind, Opaque, Part};
+use komado_core::message::{Call, CallKind, Part};
 use komado_core::openai::DIALECT;
 
 /// Encodes an answer.
@@ -69,10 +70,7 @@ impl Encode for Encoder {
             Form::Whole => self.line(&self.whole(), out),
             Form::Stream => {
                 if let Some(usage) = self.heard.usage.filter(|_| self.stamp.usage) {
-                    let mut chunk = self.frame("chat.completion.chunk");
-                    chunk.put("choices", "[]");
-                    chunk.put("usage", usage::write(&usage));
-                    self.line(&chunk.json(), out);
+                    self.line(&self.frame(".chunk", "", Some(usage::write(&usage))), out);
                 }
                 self.line("[DONE]", out);
             }
@@ -93,7 +91,9 @@ impl Encoder {
     fn note(&mut self, event: &Event) {
         match event {
             Event::Begun { .. } | Event::Usage(_) if self.form == Form::Stream => self.heard.take(event),
-            Event::Extra(extra) => self.refused |= own(extra).is_some_and(|f| f.get("refusal").is_some()),
+            Event::Extra(extra) => {
+                self.refused |= own(Some(extra), DIALECT).is_some_and(|f| f.get("refusal").is_some())
+            }
             _ => {}
         }
     }
@@ -105,30 +105,21 @@ impl Encoder {
         }
     }
 
-    fn frame(&self, object: &str) -> Fields {
-        let mut fields = Fields::default();
-        match &self.heard.id {
-            Some(id) => fields.say("id", id),
-            None => fields.say("id", &format!("chatcmpl-{}", self.stamp.created)),
-        }
-        fields.say("object", object);
-        fields.put("created", self.stamp.created.to_string());
-        fields.say("model", self.heard.model.as_deref().unwrap_or_default());
-        fields
+    /// The object around `choices`; `kind` is what its name ends with.
+    fn frame(&self, kind: &str, choices: &str, usage: Option<String>) -> String {
+        let created = self.stamp.created;
+        let id = self.heard.id.clone().unwrap_or_else(|| format!("chatcmpl-{created}"));
+        let (id, model) = (quoted(&id), quoted(self.heard.model.as_deref().unwrap_or_default()));
+        let usage = usage.map(|usage| format!(",\"usage\":{usage}")).unwrap_or_default();
+        format!(
+            "{{\"id\":{id},\"object\":\"chat.completion{kind}\",\"created\":{created},\"model\":{model},\
+             \"choices\":[{choices}]{usage}}}"
+        )
     }
 
     fn chunk(&self, delta: &Fields, finish: Option<&str>, out: &mut Vec<u8>) {
-        let mut choice = Fields::default();
-        choice.put("index", "0");
-        choice.put("delta", delta.json());
-        choice.put("logprobs", "null");
-        choice.put("finish_reason", finish.map_or_else(|| "null".into(), quoted));
-        let mut chunk = self.frame("chat.completion.chunk");
-        chunk.put("choices", list([choice.json().as_str()]));
-        if self.stamp.usage {
-            chunk.put("usage", "null");
-        }
-        self.line(&chunk.json(), out);
+        let choice = choice("delta", delta, finish);
+        self.line(&self.frame(".chunk", &choice, self.stamp.usage.then(|| "null".into())), out);
     }
 
     fn stream(&mut self, event: &Event, out: &mut Vec<u8>) {
@@ -159,11 +150,11 @@ impl Encoder {
             Event::Text(text) => delta.say("content", text),
             Event::Reasoning(text) => delta.say(thought::FIELD, text),
             Event::Part(part) if part.dialect == DIALECT => {
-                delta.put("content", list([part.json.get()]));
+                delta.put("content", format!("[{}]", part.json.get()));
             }
             Event::Extra(extra) => {
                 // Thoughts were told as they came; what is left of them here is where they stood.
-                delta = own(extra)?;
+                delta = own(Some(extra), DIALECT)?;
                 delta.take(thought::FIELD);
             }
             Event::Call { index, id, name, kind } => {
@@ -172,20 +163,19 @@ impl Encoder {
                 let mut call = Fields::default();
                 call.put("index", at.to_string());
                 put_call(&mut call, id, name, "", *kind);
-                delta.put("tool_calls", list([call.json().as_str()]));
+                delta.put("tool_calls", format!("[{}]", call.json()));
             }
             Event::Arguments { index, text } => {
                 let (at, kind) = self.place(*index)?;
-                let (holder, argument) = words(kind);
-                let mut inner = Fields::default();
-                inner.say(argument, text);
-                delta.put("tool_calls", format!("[{{\"index\":{at},\"{holder}\":{}}}]", inner.json()));
+                let ((holder, argument), text) = (kind.fields(), quoted(text));
+                let call = format!("[{{\"index\":{at},\"{holder}\":{{\"{argument}\":{text}}}}}]");
+                delta.put("tool_calls", call);
             }
             Event::CallExtra { index, json } => {
                 let mut call = Fields::default();
                 call.put("index", self.place(*index)?.0.to_string());
-                Fields::of(json.get()).iter().for_each(|(key, value)| call.put(key, value));
-                delta.put("tool_calls", list([call.json().as_str()]));
+                call.put_all(json.get());
+                delta.put("tool_calls", format!("[{}]", call.json()));
             }
             _ => return None,
         }
@@ -207,17 +197,9 @@ impl Encoder {
     }
 
     fn whole(&self) -> String {
-        let mut choice = Fields::default();
-        choice.put("index", "0");
-        choice.put("message", self.message().json());
-        choice.put("logprobs", "null");
-        choice.put("finish_reason", quoted(&self.word(self.heard.finish.as_deref().unwrap_or("stop"))));
-        let mut answer = self.frame("chat.completion");
-        answer.put("choices", list([choice.json().as_str()]));
-        if let Some(usage) = &self.heard.usage {
-            answer.put("usage", usage::write(usage));
-        }
-        answer.json()
+        let finish = self.word(self.heard.finish.as_deref().unwrap_or("stop"));
+        let choice = choice("message", &self.message(), Some(&finish));
+        self.frame("", &choice, self.heard.usage.as_ref().map(usage::write))
     }
 
     fn message(&self) -> Fields {
@@ -231,38 +213,33 @@ impl Encoder {
             message.say(thought::FIELD, &words);
         }
         let calls: Vec<String> = parts.iter().filter_map(call).collect();
-        if !calls.is_empty() {
-            message.put("tool_calls", list(calls.iter().map(String::as_str)));
-        }
-        let extra = heard.as_ref().and_then(|message| own(message.extra.as_ref()?)).unwrap_or_default();
+        list(&calls).into_iter().for_each(|calls| message.put("tool_calls", calls));
+        let extra = heard.as_ref().and_then(|message| own(message.extra.as_ref(), DIALECT));
+        let extra = extra.unwrap_or_default();
         let kept = extra.iter().filter(|(key, _)| *key != thought::FIELD);
         kept.for_each(|(key, value)| message.put(key, value));
         message
     }
 }
 
-/// The fields of `extra` that are this dialect's.
-fn own(extra: &Opaque) -> Option<Fields> {
-    (extra.dialect == DIALECT).then(|| Fields::of(extra.json.get()))
+/// A choice that says `said` under `key`.
+fn choice(key: &str, said: &Fields, finish: Option<&str>) -> String {
+    let (said, finish) = (said.json(), finish.map_or_else(|| "null".into(), quoted));
+    format!("{{\"index\":0,\"{key}\":{said},\"logprobs\":null,\"finish_reason\":{finish}}}")
 }
 
 /// All words as one text, which is what clients expect; a list only where there are parts that are no words.
 fn content(parts: &[Part]) -> String {
     let odd = |part: &Part| matches!(part, Part::Opaque(opaque) if opaque.dialect == DIALECT);
-    let texts = || {
-        parts.iter().filter_map(|part| match part {
-            Part::Text { text, .. } => Some(text.as_str()),
-            _ => None,
-        })
-    };
     if parts.iter().any(odd) {
         let shown: Vec<String> = parts.iter().filter_map(content_part).collect();
-        return list(shown.iter().map(String::as_str));
+        return format!("[{}]", shown.join(","));
     }
-    if texts().next().is_none() {
-        return "null".into();
-    }
-    quoted(&texts().collect::<String>())
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::Text { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.map(str::to_owned).reduce(|all, text| all + &text).map_or_else(|| "null".into(), |all| quoted(&all))
 }
 
 fn content_part(part: &Part) -> Option<String> {
@@ -277,25 +254,13 @@ fn call(part: &Part) -> Option<String> {
     let Part::Call(Call { id, name, arguments, kind, extra }) = part else { return None };
     let mut call = Fields::default();
     put_call(&mut call, id, name, arguments, *kind);
-    if let Some(extra) = extra {
-        Fields::of(extra.get()).iter().for_each(|(key, value)| call.put(key, value));
-    }
+    extra.iter().for_each(|extra| call.put_all(extra.get()));
     Some(call.json())
 }
 
 fn put_call(call: &mut Fields, id: &str, name: &str, arguments: &str, kind: CallKind) {
-    let (holder, argument) = words(kind);
-    let mut inner = Fields::default();
-    inner.say("name", name);
-    inner.say(argument, arguments);
+    let ((holder, argument), name, arguments) = (kind.fields(), quoted(name), quoted(arguments));
     call.say("id", id);
     call.say("type", holder);
-    call.put(holder, inner.json());
-}
-
-const fn words(kind: CallKind) -> (&'static str, &'static str) {
-    match kind {
-        CallKind::Function => ("function", "arguments"),
-        CallKind::Custom => ("custom", "input"),
-    }
+    call.put(holder, format!("{{\"name\":{name},\"{argument}\":{arguments}}}"));
 }

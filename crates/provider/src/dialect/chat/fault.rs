@@ -1,6 +1,6 @@
 //! An error in place of an answer, in the form that clients of chat completions look for.
 
-use crate::dialect::tools::fields::Fields;
+use crate::dialect::tools::fields::quoted;
 use crate::event::Failed;
 use komado_core::raw::{Object, Raw};
 
@@ -13,14 +13,10 @@ pub(super) fn body(failed: &Failed) -> String {
     {
         return raw.get().to_owned();
     }
-    let mut error = Fields::default();
-    error.say("message", &message(&failed.body));
-    error.say("type", "upstream_error");
-    error.put("param", "null");
-    error.put("code", failed.status.to_string());
-    let mut outer = Fields::default();
-    outer.put("error", error.json());
-    outer.json()
+    let (words, code) = (quoted(&message(&failed.body)), failed.status);
+    format!(
+        "{{\"error\":{{\"message\":{words},\"type\":\"upstream_error\",\"param\":null,\"code\":{code}}}}}"
+    )
 }
 
 /// The words of an error, wherever the provider put them; the whole body when they are not found.

@@ -3,8 +3,9 @@
 //! A call had no id and its result came from a role of its own. They are read as today's calls and results, with ids
 //! made up from their place, so that the rest of the program need not know there ever was another way.
 
-use crate::dialect::tools::fields::{Fields, list};
-use komado_core::message::{Call, CallKind, Message, Opaque, Part};
+use crate::dialect::json::{kept, own, text};
+use crate::dialect::tools::fields::{Fields, quoted};
+use komado_core::message::{Call, CallKind, Message, Part};
 use komado_core::openai::{self, BadMessage, Blobs};
 use komado_core::raw::{Object, Raw};
 use serde_json::value::RawValue;
@@ -65,31 +66,24 @@ impl Pairing {
 }
 
 /// Marks a message that its client wrote in the old form, to be written in it again.
-pub(in crate::dialect) fn as_told(message: &mut Message, text: &str) {
-    let Ok(object) = Object::parse(text) else { return };
-    let role: Option<String> = object.read("role").ok().flatten();
+pub(in crate::dialect) fn as_told(message: &mut Message, json: &str) {
+    let Ok(object) = Object::parse(json) else { return };
+    let role = text(&object, "role");
     let is_old = role.as_deref() == Some("function") || object.get("function_call").is_some();
     if let Some(role) = role.filter(|_| is_old) {
-        let mut extra =
-            message.extra.as_ref().map_or_else(Fields::default, |extra| Fields::of(extra.json.get()));
+        let mut extra = own(message.extra.as_ref(), openai::DIALECT).unwrap_or_default();
         extra.say("role", &role);
-        let json = Raw::parse(extra.json()).ok();
-        message.extra = json.map(|json| Opaque { dialect: openai::DIALECT.into(), json });
+        message.extra = kept(&extra, openai::DIALECT);
     }
 }
 
 /// A message of today's form in the old one, where it is marked so; `None` where it is not. Only the old form has one
 /// call, and an answer without an id.
 pub(super) fn written(message: &Message, blobs: &mut dyn Blobs) -> io::Result<Option<String>> {
-    let Some(extra) = message.extra.as_ref().filter(|extra| extra.dialect == openai::DIALECT) else {
-        return Ok(None);
-    };
-    let mut extra = Fields::of(extra.json.get());
+    let Some(mut extra) = own(message.extra.as_ref(), openai::DIALECT) else { return Ok(None) };
     let Some(role) = extra.take("role") else { return Ok(None) };
-    let json = Raw::parse(extra.json()).ok().filter(|_| !extra.is_empty());
-    let extra = json.map(|json| Opaque { dialect: openai::DIALECT.into(), json });
     let mut out = Vec::new();
-    openai::write(&Message { extra, ..message.clone() }, blobs, &mut out)?;
+    openai::write(&Message { extra: kept(&extra, openai::DIALECT), ..message.clone() }, blobs, &mut out)?;
     let mut fields = Fields::of(&String::from_utf8_lossy(&out));
     fields.put("role", role);
     fields.take("tool_call_id");
@@ -98,33 +92,25 @@ pub(super) fn written(message: &Message, blobs: &mut dyn Blobs) -> io::Result<Op
         fields.say("name", name);
     }
     if let Some(call) = message.calls().last() {
-        let mut function = Fields::default();
-        function.say("name", &call.name);
-        function.say("arguments", &call.arguments);
-        fields.put("function_call", function.json());
+        let (name, arguments) = (quoted(&call.name), quoted(&call.arguments));
+        fields.put("function_call", format!("{{\"name\":{name},\"arguments\":{arguments}}}"));
     }
     Ok(Some(fields.json()))
 }
 
 /// `functions` as today's tools, behind those that are there already.
 pub(super) fn tools(functions: &[&RawValue], tools: &[&RawValue]) -> String {
-    let wrapped: Vec<String> = functions
-        .iter()
-        .map(|function| {
-            let mut tool = Fields::default();
-            tool.say("type", "function");
-            tool.put("function", function.get());
-            tool.json()
-        })
-        .collect();
-    list(tools.iter().map(|tool| tool.get()).chain(wrapped.iter().map(String::as_str)))
+    let tools = tools.iter().map(|tool| tool.get().to_owned());
+    let all: Vec<String> = tools.chain(functions.iter().map(|function| wrapped(function.get()))).collect();
+    format!("[{}]", all.join(","))
+}
+
+fn wrapped(function: &str) -> String {
+    format!("{{\"type\":\"function\",\"function\":{function}}}")
 }
 
 /// The parameter `function_call` as today's `tool_choice`.
 pub(super) fn choice(json: &str) -> String {
     let Ok(object) = Object::parse(json) else { return json.to_owned() };
-    let mut choice = Fields::default();
-    choice.say("type", "function");
-    choice.put("function", object.rest(&[]).map_or_else(|| "{}".into(), |raw| raw.get().to_owned()));
-    choice.json()
+    wrapped(object.rest(&[]).as_ref().map_or("{}", Raw::get))
 }

@@ -4,6 +4,7 @@ use super::legacy::{self, Pairing};
 use super::thought;
 use crate::ask::{Asked, BadRequest};
 use crate::dialect::Dialect;
+use crate::dialect::json::{field, list, parsed};
 use crate::dialect::tail::Read;
 use crate::dialect::tools::fields::Fields;
 use komado_core::journal::Setup;
@@ -17,13 +18,13 @@ const KNOWN: [&str; 6] = ["model", "messages", "tools", "stream", "functions", "
 
 /// Reads a request.
 pub(in crate::dialect) fn read(body: &str) -> Result<Asked, BadRequest> {
-    let object =
-        Object::parse(body).map_err(|e| BadRequest::new("body", format!("not a JSON object: {e}")))?;
-    let model: Option<String> = field(&object, "model")?;
+    let object = parsed(body, "body")?;
+    let model: Option<String> = field(&object, "", "model")?;
     let model = model.ok_or_else(|| BadRequest::new("model", "is missing; name the model to ask"))?;
-    let raws: Option<Vec<&RawValue>> = field(&object, "messages")?;
+    let raws: Option<Vec<&RawValue>> = field(&object, "", "messages")?;
     let raws = raws.ok_or_else(|| BadRequest::new("messages", "is missing; give a list of messages"))?;
-    let mut messages = read_messages(&raws)?;
+    let texts: Vec<&str> = raws.iter().map(|raw| raw.get()).collect();
+    let mut messages = read_texts(&texts, Pairing::default())?;
     raw::check(body).map_err(|why| BadRequest::new("body", why))?;
     let setup = Setup {
         system: leading_system(&mut messages),
@@ -35,28 +36,18 @@ pub(in crate::dialect) fn read(body: &str) -> Result<Asked, BadRequest> {
         None => limit(&object, "max_tokens")?,
         most => most,
     };
-    let stream = field(&object, "stream")?.unwrap_or(false);
+    let stream = field(&object, "", "stream")?.unwrap_or(false);
     Ok(Asked { model, setup, messages, max_tokens, stream })
-}
-
-fn field<'a, T: serde::Deserialize<'a>>(object: &Object<'a>, key: &str) -> Result<Option<T>, BadRequest> {
-    object.read(key).map_err(|bad| BadRequest::new(key, bad.why))
 }
 
 /// A limit below zero is some servers' word for none.
 fn limit(object: &Object<'_>, key: &str) -> Result<Option<u64>, BadRequest> {
-    Ok(field::<i64>(object, key)?.and_then(|most| u64::try_from(most).ok()))
-}
-
-fn read_messages(raws: &[&RawValue]) -> Result<Vec<Message>, BadRequest> {
-    let texts: Vec<&str> = raws.iter().map(|raw| raw.get()).collect();
-    read_texts(&texts, Pairing::default())
+    Ok(field::<i64>(object, "", key)?.and_then(|most| u64::try_from(most).ok()))
 }
 
 /// Reads messages that follow on others, of whose calls `open` wait for an answer.
 pub(in crate::dialect) fn read_elements(elements: &[&str], open: &[Call]) -> Result<Read, BadRequest> {
-    let became = (0..elements.len()).map(|at| at..at + 1).collect();
-    Ok(Read { messages: read_texts(elements, Pairing::after(open))?, became })
+    Ok(Read::one_by_one(read_texts(elements, Pairing::after(open))?))
 }
 
 fn read_texts(texts: &[&str], mut pairing: Pairing) -> Result<Vec<Message>, BadRequest> {
@@ -75,9 +66,8 @@ fn read_texts(texts: &[&str], mut pairing: Pairing) -> Result<Vec<Message>, BadR
 fn inside(text: &str) -> Option<(String, String)> {
     let object = Object::parse(text).ok()?;
     for key in ["tool_calls", "content"] {
-        let elements: Vec<&RawValue> = object.read(key).ok().flatten().unwrap_or_default();
-        for (i, element) in elements.iter().enumerate() {
-            let alone = format!("{{\"role\":\"assistant\",\"{key}\":[{}]}}", element.get());
+        for (i, element) in list(&object, key).iter().enumerate() {
+            let alone = format!("{{\"role\":\"assistant\",\"{key}\":[{element}]}}");
             if let Err(bad) = openai::read(&alone) {
                 return Some((format!(".{key}[{i}]"), bad.to_string()));
             }
@@ -100,8 +90,8 @@ pub(in crate::dialect) fn leading_system(messages: &mut Vec<Message>) -> Option<
 }
 
 fn read_tools(object: &Object<'_>) -> Result<Option<Raw>, BadRequest> {
-    let tools: Option<Vec<&RawValue>> = field(object, "tools")?;
-    let functions: Option<Vec<&RawValue>> = field(object, "functions")?;
+    let tools: Option<Vec<&RawValue>> = field(object, "", "tools")?;
+    let functions: Option<Vec<&RawValue>> = field(object, "", "functions")?;
     let json = match (tools, functions) {
         (None, None) => return Ok(None),
         (Some(_), None) => return Ok(object.get("tools").map(Raw::from_value)),

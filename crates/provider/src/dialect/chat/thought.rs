@@ -4,10 +4,10 @@
 //! without it), others refuse a message that has the field (Groq, Cerebras). So it goes back to whom it came from: the
 //! words are a part of the message, and its extra fields keep the name with `null` in place of the words.
 
-use crate::dialect::tools::fields::{Fields, quoted};
+use crate::dialect::json::{kept, own};
+use crate::dialect::tools::fields::Fields;
 use komado_core::message::{Message, Opaque, Part, Role};
 use komado_core::openai::DIALECT;
-use komado_core::raw::Raw;
 use std::borrow::Cow;
 
 /// The field.
@@ -17,46 +17,46 @@ pub(super) const FIELD: &str = "reasoning_content";
 pub(super) fn mark() -> Option<Opaque> {
     let mut fields = Fields::default();
     fields.put(FIELD, "null");
-    opaque(&fields)
+    kept(&fields, DIALECT)
 }
 
 /// The message as it goes out: the words are back in their field.
 pub(super) fn filled(message: &Message) -> Cow<'_, Message> {
-    let Some(mut fields) = own(message).filter(|fields| fields.get(FIELD) == Some("null")) else {
+    let own = own(message.extra.as_ref(), DIALECT);
+    let Some(mut fields) = own.filter(|fields| fields.get(FIELD) == Some("null")) else {
         return Cow::Borrowed(message);
     };
     match words(&message.parts) {
-        Some(words) => fields.put(FIELD, quoted(&words)),
+        Some(words) => fields.say(FIELD, &words),
         None => drop(fields.take(FIELD)),
     }
-    let mut message = message.clone();
-    message.extra = opaque(&fields);
-    Cow::Owned(message)
+    Cow::Owned(Message { extra: kept(&fields, DIALECT), ..message.clone() })
 }
 
 /// The message as it goes to a server that refuses the field.
 pub(super) fn left_out(message: &Message) -> Cow<'_, Message> {
-    let Some(mut fields) = own(message).filter(|fields| fields.get(FIELD).is_some()) else {
-        return Cow::Borrowed(message);
-    };
-    fields.take(FIELD);
-    Cow::Owned(Message { extra: opaque(&fields), ..message.clone() })
+    let mut fields = own(message.extra.as_ref(), DIALECT).unwrap_or_default();
+    match fields.take(FIELD) {
+        Some(_) => Cow::Owned(Message { extra: kept(&fields, DIALECT), ..message.clone() }),
+        None => Cow::Borrowed(message),
+    }
 }
 
 /// The message as it came in, with the words of the field as a part.
 pub(super) fn parted(mut message: Message) -> Message {
-    let Some(mut fields) = own(&message).filter(|_| message.role == Role::Assistant) else { return message };
+    let own = own(message.extra.as_ref(), DIALECT).filter(|_| message.role == Role::Assistant);
+    let Some(mut fields) = own else { return message };
     let words = fields.get(FIELD).and_then(|json| serde_json::from_str::<String>(json).ok());
     if let Some(text) = words.filter(|words| !words.is_empty()) {
         fields.put(FIELD, "null");
-        message.extra = opaque(&fields);
+        message.extra = kept(&fields, DIALECT);
         message.parts.insert(0, Part::Reasoning { text, signature: None });
     }
     message
 }
 
 /// All thoughts among `parts`.
-pub(super) fn words(parts: &[Part]) -> Option<String> {
+pub(in crate::dialect) fn words(parts: &[Part]) -> Option<String> {
     let mut all: Option<String> = None;
     for part in parts {
         if let Part::Reasoning { text, .. } = part {
@@ -64,17 +64,4 @@ pub(super) fn words(parts: &[Part]) -> Option<String> {
         }
     }
     all
-}
-
-fn own(message: &Message) -> Option<Fields> {
-    let extra = message.extra.as_ref().filter(|extra| extra.dialect == DIALECT)?;
-    Some(Fields::of(extra.json.get()))
-}
-
-/// Fields that only this dialect knows; `None` when there are none.
-pub(super) fn opaque(fields: &Fields) -> Option<Opaque> {
-    if fields.is_empty() {
-        return None;
-    }
-    Some(Opaque { dialect: DIALECT.into(), json: Raw::parse(fields.json()).ok()? })
 }

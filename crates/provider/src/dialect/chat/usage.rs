@@ -4,27 +4,25 @@
 //! of a usage add up to the total. Some servers leave the model's thoughts out of what it wrote but not out of the
 //! total; then the total is believed.
 
-use crate::dialect::tools::fields::Fields;
+use crate::dialect::json::object;
 use komado_core::journal::Usage;
 use komado_core::raw::Object;
 
 /// Reads a `usage` object; `None` when it counts nothing.
 pub(super) fn read(json: &str) -> Option<Usage> {
-    let object = Object::parse(json).ok()?;
-    let details = object.get("prompt_tokens_details").map_or("{}", |details| details.get());
-    let details = Object::parse(details).ok();
+    let usage = Object::parse(json).ok()?;
+    let details = object(&usage, "prompt_tokens_details");
     let detail = |key: &str| details.as_ref().and_then(|details| number(details, key));
-    let prompt = number(&object, "prompt_tokens");
-    let completion = number(&object, "completion_tokens");
+    let (prompt, completion) = (number(&usage, "prompt_tokens"), number(&usage, "completion_tokens"));
     if prompt.is_none() && completion.is_none() {
         return None;
     }
     let (prompt, completion) = (prompt.unwrap_or(0), completion.unwrap_or(0));
-    let hit = detail("cached_tokens").or_else(|| number(&object, "prompt_cache_hit_tokens")).unwrap_or(0);
+    let hit = detail("cached_tokens").or_else(|| number(&usage, "prompt_cache_hit_tokens")).unwrap_or(0);
     let cache_read_tokens = hit.min(prompt);
     let made = detail("cache_write_tokens").or_else(|| detail("cache_creation_tokens")).unwrap_or(0);
     let cache_creation_tokens = made.min(prompt - cache_read_tokens);
-    let total = number(&object, "total_tokens").unwrap_or(0);
+    let total = number(&usage, "total_tokens").unwrap_or(0);
     Some(Usage {
         input_tokens: prompt - cache_read_tokens - cache_creation_tokens,
         output_tokens: completion.max(total.saturating_sub(prompt)),
@@ -36,17 +34,17 @@ pub(super) fn read(json: &str) -> Option<Usage> {
 /// Writes a `usage` object.
 pub(super) fn write(usage: &Usage) -> String {
     let prompt = usage.total() - usage.output_tokens;
-    let mut details = Fields::default();
-    details.put("cached_tokens", usage.cache_read_tokens.to_string());
-    if usage.cache_creation_tokens > 0 {
-        details.put("cache_write_tokens", usage.cache_creation_tokens.to_string());
-    }
-    let mut fields = Fields::default();
-    fields.put("prompt_tokens", prompt.to_string());
-    fields.put("completion_tokens", usage.output_tokens.to_string());
-    fields.put("total_tokens", usage.total().to_string());
-    fields.put("prompt_tokens_details", details.json());
-    fields.json()
+    let written = match usage.cache_creation_tokens {
+        0 => String::new(),
+        tokens => format!(",\"cache_write_tokens\":{tokens}"),
+    };
+    format!(
+        "{{\"prompt_tokens\":{prompt},\"completion_tokens\":{},\"total_tokens\":{},\
+         \"prompt_tokens_details\":{{\"cached_tokens\":{}{written}}}}}",
+        usage.output_tokens,
+        usage.total(),
+        usage.cache_read_tokens
+    )
 }
 
 /// A count; some servers write it as `12.0`.

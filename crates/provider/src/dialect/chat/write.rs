@@ -84,9 +84,7 @@ impl WriteRequest for Writer {
 
     fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
         self.close(out)?;
-        out.write_all(b"]")?;
-        out.write_all(self.tail.as_bytes())?;
-        out.write_all(b"}")
+        write!(out, "]{}}}", self.tail)
     }
 }
 
@@ -104,10 +102,7 @@ fn plain(message: &Message) -> Option<&str> {
 
 /// What stands behind the messages, with a comma before each field.
 fn tail(ask: &Ask<'_>) -> String {
-    let mut given = Fields::default();
-    for (key, value) in tools::params(ask.setup, Dialect::Chat, &[]) {
-        given.put(&key, value);
-    }
+    let given = tools::params(ask.setup, Dialect::Chat, &[]);
     let mut fields = Fields::default();
     if let Some(tools) = tools::tools(ask.setup, Dialect::Chat) {
         fields.put("tools", tools);

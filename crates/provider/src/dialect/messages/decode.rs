@@ -3,7 +3,8 @@
 use super::piece::Piece;
 use crate::dialect::json::{list, number, object, text};
 use crate::dialect::told::Tell;
-use crate::event::{Event, Failed};
+use crate::event::Event;
+use crate::lines::Sse;
 use komado_core::journal::Usage;
 use komado_core::raw::Object;
 
@@ -19,7 +20,9 @@ pub(in crate::dialect) struct Answer {
 }
 
 impl Tell for Answer {
-    fn event(&mut self, name: &str, json: &str, each: &mut dyn FnMut(Event)) {
+    type Pieces = Sse;
+
+    fn piece(&mut self, name: &str, json: &str, _is_last: bool, each: &mut dyn FnMut(Event)) {
         let Ok(event) = Object::parse(json) else { return };
         if self.done {
             return;
@@ -112,7 +115,7 @@ impl Answer {
     }
 
     fn fail(&mut self, body: &str, each: &mut dyn FnMut(Event)) {
-        each(Event::Failed(Failed { status: 200, body: body.to_owned() }));
+        each(Event::failed(body));
         self.done = true;
     }
 }

@@ -7,7 +7,7 @@ use super::NAME;
 use super::block::arguments;
 use super::system;
 use crate::ask::{Asked, BadRequest};
-use crate::dialect::json::{call_extra, kept, object, opaque, rest, text};
+use crate::dialect::json::{self, call_extra, field, kept, object, opaque, parsed, rest, said, text};
 use crate::dialect::tail::Read;
 use komado_core::journal::Setup;
 use komado_core::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, Part, Role};
@@ -18,23 +18,17 @@ const KNOWN: [&str; 5] = ["model", "messages", "tools", "max_tokens", "stream"];
 
 /// Reads a request.
 pub(in crate::dialect) fn read(body: &str) -> Result<Asked, BadRequest> {
-    let request =
-        Object::parse(body).map_err(|e| BadRequest::new("request", format!("not a JSON object: {e}")))?;
+    let request = parsed(body, "request")?;
     raw::check(body).map_err(|why| BadRequest::new("request", why))?;
-    let bad = |e: komado_core::raw::BadField| BadRequest::new(e.key.clone(), &e.why);
     let missing = |key: &str| BadRequest::new(key, "it is missing; give it");
-    let list: Vec<&RawValue> = request.read("messages").map_err(bad)?.ok_or_else(|| missing("messages"))?;
-    let mut messages = Vec::new();
-    for (i, message) in list.into_iter().enumerate() {
-        let place = format!("messages[{i}]");
-        read_message(message.get(), &place, &mut messages)?;
-    }
+    let list: Vec<&RawValue> = field(&request, "", "messages")?.ok_or_else(|| missing("messages"))?;
+    let elements: Vec<&str> = list.into_iter().map(RawValue::get).collect();
     Ok(Asked {
-        model: request.read("model").map_err(bad)?.ok_or_else(|| missing("model"))?,
+        messages: read_elements(&elements)?.messages,
+        model: field(&request, "", "model")?.ok_or_else(|| missing("model"))?,
         setup: read_setup(&request)?,
-        messages,
-        max_tokens: request.read("max_tokens").map_err(bad)?,
-        stream: request.read("stream").map_err(bad)?.unwrap_or(false),
+        max_tokens: field(&request, "", "max_tokens")?,
+        stream: field(&request, "", "stream")?.unwrap_or(false),
     })
 }
 
@@ -61,17 +55,12 @@ fn read_setup(request: &Object<'_>) -> Result<Setup, BadRequest> {
         }
         None => None,
     };
-    let tools = request.get("tools");
-    if tools.is_some_and(|tools| !tools.get().starts_with('[')) {
-        return Err(BadRequest::new("tools", "they must be a list"));
-    }
-    let tools = tools.map(Raw::from_value);
+    let tools = json::tools(request)?;
     Ok(Setup { system, tools, params: request.rest(&known), dialect: Some(NAME.into()) })
 }
 
 fn read_message(json: &str, place: &str, messages: &mut Vec<Message>) -> Result<(), BadRequest> {
-    let message =
-        Object::parse(json).map_err(|e| BadRequest::new(place, format!("not a JSON object: {e}")))?;
+    let message = parsed(json, place)?;
     let role = text(&message, "role").unwrap_or_default();
     let role = match role.as_str() {
         "user" => Role::User,
@@ -84,20 +73,15 @@ fn read_message(json: &str, place: &str, messages: &mut Vec<Message>) -> Result<
     };
     // The role of a system message stays among its fields: that is how the writer knows that this API had it so.
     let known: &[&str] = if role == Role::System { &["content"] } else { &["role", "content"] };
-    let mut extra = kept(&rest(&message, known), NAME);
+    let extra = kept(&rest(&message, known), NAME);
     let before = messages.len();
     let mut parts = Vec::new();
-    for (i, block) in blocks(&message, place)?.into_iter().enumerate() {
+    for (i, block) in json::parts(&message, "content", place, "blocks")?.into_iter().enumerate() {
         let place = format!("{place}.content[{i}]");
         match read_block(&block, role, &place)? {
             Block::Part(part) => parts.push(part),
             Block::Answer(outcome, extra) => {
-                messages.push(Message {
-                    role: Role::Tool,
-                    name: None,
-                    parts: vec![Part::Result(outcome)],
-                    extra,
-                });
+                messages.push(Message { extra, ..Message::of(Role::Tool, vec![Part::Result(outcome)]) });
             }
         }
     }
@@ -108,22 +92,8 @@ fn read_message(json: &str, place: &str, messages: &mut Vec<Message>) -> Result<
     if parts.is_empty() {
         parts.push(Part::text(""));
     }
-    messages.push(Message { role, name: None, parts, extra: extra.take() });
+    messages.push(Message { role, name: None, parts, extra });
     Ok(())
-}
-
-/// The blocks of a message or of a tool's answer; a bare text is one of them.
-fn blocks(holder: &Object<'_>, place: &str) -> Result<Vec<String>, BadRequest> {
-    let Some(content) = holder.get("content") else { return Ok(Vec::new()) };
-    let wrong = || BadRequest::new(format!("{place}.content"), "it must be a text or a list of blocks");
-    match content.get().as_bytes().first() {
-        Some(b'"') => Ok(vec![format!("{{\"type\":\"text\",\"text\":{}}}", content.get())]),
-        Some(b'[') => {
-            let blocks: Vec<&RawValue> = serde_json::from_str(content.get()).map_err(|_| wrong())?;
-            Ok(blocks.into_iter().map(|block| block.get().to_owned()).collect())
-        }
-        _ => Err(wrong()),
-    }
 }
 
 enum Block {
@@ -133,7 +103,7 @@ enum Block {
 
 fn read_block(json: &str, role: Role, place: &str) -> Result<Block, BadRequest> {
     let bad = |why: String| BadRequest::new(place, why);
-    let block = Object::parse(json).map_err(|e| bad(format!("not a JSON object: {e}")))?;
+    let block = parsed(json, place)?;
     let kind = text(&block, "type").ok_or_else(|| bad("a block has no `type`".into()))?;
     let part = match (kind.as_str(), role) {
         ("text", _) => {
@@ -170,8 +140,7 @@ fn read_thinking(block: &Object<'_>) -> Option<Part> {
     if block.rest(&["type", "thinking", "signature"]).is_some() {
         return None;
     }
-    let signature = text(block, "signature").filter(|seal| !seal.is_empty());
-    Some(Part::Reasoning { text: text(block, "thinking")?, signature })
+    Some(Part::Reasoning { text: text(block, "thinking")?, signature: said(block, "signature") })
 }
 
 fn read_call(block: &Object<'_>) -> Result<Call, String> {
@@ -189,21 +158,14 @@ fn read_answer(block: &Object<'_>, place: &str) -> Result<Block, BadRequest> {
     let call_id = text(block, "tool_use_id")
         .ok_or_else(|| BadRequest::new(place, "a tool_result block has no `tool_use_id`"))?;
     let mut content = Vec::new();
-    for (i, inside) in blocks(block, place)?.into_iter().enumerate() {
+    for (i, inside) in json::parts(block, "content", place, "blocks")?.into_iter().enumerate() {
         // A tool does not call, think or answer; what looks like it is kept whole.
         if let Block::Part(part) = read_block(&inside, Role::Tool, &format!("{place}.content[{i}]"))? {
             content.push(part);
         }
     }
-    let outcome = Outcome {
-        call_id,
-        name: None,
-        content,
-        is_error: block.read("is_error").ok().flatten().unwrap_or(false),
-        output_ref: None,
-        duration_ms: None,
-        interrupted: false,
-    };
+    let is_error = block.read("is_error").ok().flatten().unwrap_or(false);
+    let outcome = Outcome { call_id, content, is_error, ..Outcome::default() };
     let extra = kept(&rest(block, &["type", "tool_use_id", "content", "is_error"]), NAME);
     Ok(Block::Answer(outcome, extra))
 }

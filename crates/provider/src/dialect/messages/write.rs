@@ -5,7 +5,7 @@ use super::block::{self, EMPTY, is_shown};
 use super::system::{self, System};
 use crate::ask::{Ask, Tools};
 use crate::dialect::json::{inner, number, of, splice};
-use crate::dialect::tools::fields::quoted;
+use crate::dialect::tools::fields::{Fields, quoted};
 use crate::dialect::{Dialect, WriteRequest, tools};
 use komado_core::message::{Message, Part, Role};
 use komado_core::openai::Blobs;
@@ -27,32 +27,14 @@ pub struct Writer {
     system: System,
     /// True when the list of messages was opened.
     begun: bool,
-    /// Whose message is open.
-    open: Option<Wire>,
+    /// Whose message is open: the user's, the model's, or one of instructions.
+    open: Option<Role>,
     /// What stands after the messages.
     tail: String,
     /// True when someone has marked what shall be cached.
     marked: bool,
     /// True when only elements are written: who speaks before them is not known.
     alone: bool,
-}
-
-/// Whose message it is on the wire.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Wire {
-    User,
-    Assistant,
-    System,
-}
-
-impl Wire {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::System => "system",
-        }
-    }
 }
 
 impl Writer {
@@ -90,19 +72,19 @@ impl Writer {
     }
 
     /// Makes room for the next block of `wire`: in the open message when it is theirs, else in a new one.
-    fn next_block(&mut self, wire: Wire, message: Option<&Message>, out: &mut dyn Write) -> io::Result<()> {
+    fn next_block(&mut self, wire: Role, message: Option<&Message>, out: &mut dyn Write) -> io::Result<()> {
         if self.open == Some(wire) {
             return out.write_all(b",");
         }
-        if self.open.is_none() && wire == Wire::Assistant && !self.alone {
-            self.next_block(Wire::User, None, out)?;
+        if self.open.is_none() && wire == Role::Assistant && !self.alone {
+            self.next_block(Role::User, None, out)?;
             block::write_text(OPENER, None, out)?;
         }
         out.write_all(if self.open.is_some() { b"]},{" } else { b"{" })?;
         // A tool's answer has its fields in its own block.
         let extra = message.filter(|message| message.role != Role::Tool).and_then(|m| m.extra.as_ref());
         match of(extra, NAME).filter(|extra| is_native(extra)) {
-            Some(native) if wire == Wire::System => {
+            Some(native) if wire == Role::System => {
                 out.write_all(inner(native).unwrap_or_default().as_bytes())?
             }
             native => {
@@ -116,17 +98,17 @@ impl Writer {
 
     /// True when the API takes a system message here. Among elements alone it was there, so it was taken.
     fn may_instruct(&self) -> bool {
-        matches!(self.open, Some(Wire::User | Wire::System)) || self.alone && self.open.is_none()
+        matches!(self.open, Some(Role::User | Role::System)) || self.alone && self.open.is_none()
     }
 
     /// Whose message it becomes. A system message in the middle stays one where this API had it so and would take it
     /// again, right after the user's.
-    fn wire(&self, message: &Message) -> Wire {
+    fn wire(&self, message: &Message) -> Role {
         let native = || of(message.extra.as_ref(), NAME).is_some_and(is_native);
         match message.role {
-            Role::Assistant => Wire::Assistant,
-            Role::System if self.may_instruct() && native() => Wire::System,
-            _ => Wire::User,
+            Role::Assistant => Role::Assistant,
+            Role::System if self.may_instruct() && native() => Role::System,
+            _ => Role::User,
         }
     }
 }
@@ -147,7 +129,7 @@ impl WriteRequest for Writer {
             self.next_block(wire, Some(message), out)?;
             silent = false;
             match part {
-                Part::Text { text, extra } if instructs && wire == Wire::User => {
+                Part::Text { text, extra } if instructs && wire == Role::User => {
                     block::write_text(&format!("<system>{text}</system>"), extra.as_ref(), out)?;
                 }
                 part => block::write(part, message.extra.as_ref(), blobs, out)?,
@@ -163,7 +145,7 @@ impl WriteRequest for Writer {
     fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
         self.begin_messages(out)?;
         if self.open.is_none() {
-            self.next_block(Wire::User, None, out)?;
+            self.next_block(Role::User, None, out)?;
             block::write_text(OPENER, None, out)?;
         }
         write!(out, "]}}]{}", self.tail)?;
@@ -187,28 +169,28 @@ fn is_native(extra: &str) -> bool {
 fn tail(ask: &Ask<'_>, has_tools: bool) -> String {
     let own = ["model", "messages", "system", "tools", "stream"];
     let mut params = tools::params(ask.setup, Dialect::Messages, &own);
-    let demands = |(key, json): &(String, String)| key == "tool_choice" && !json.contains("\"auto\"");
-    if ask.tools == Tools::NamedOnly && params.iter().any(demands) {
-        params.retain(|param| !demands(param));
+    let mut fields = Fields::default();
+    fields.put("max_tokens", max_tokens(ask, &params).to_string());
+    fields.put("stream", ask.stream.to_string());
+    let demands = params.get("tool_choice").is_some_and(|json| !json.contains("\"auto\""));
+    if ask.tools == Tools::NamedOnly && demands {
+        params.take("tool_choice");
         if has_tools {
-            params.insert(0, ("tool_choice".into(), "{\"type\":\"none\"}".into()));
+            fields.put("tool_choice", "{\"type\":\"none\"}");
         }
     }
-    let mut tail = format!(",\"max_tokens\":{},\"stream\":{}", max_tokens(ask, &params), ask.stream);
-    for (key, json) in params.iter().filter(|(key, _)| key != "max_tokens") {
-        tail.push_str(&format!(",{}:{json}", quoted(key)));
-    }
-    tail
+    params.take("max_tokens");
+    params.iter().for_each(|(key, json)| fields.put(key, json));
+    format!(",{}", fields.inner())
 }
 
 /// The longest answer. The API counts thoughts into it and wants room beside them, so a shorter answer than the
 /// thoughts may be long is added to them.
-fn max_tokens(ask: &Ask<'_>, params: &[(String, String)]) -> u64 {
-    let param = |name: &str| params.iter().find(|(key, _)| key == name).map(|(_, json)| json.as_str());
+fn max_tokens(ask: &Ask<'_>, params: &Fields) -> u64 {
     let Some(wanted) = ask.max_tokens else {
-        return param("max_tokens").and_then(|json| json.parse().ok()).unwrap_or(MAX_TOKENS);
+        return params.get("max_tokens").and_then(|json| json.parse().ok()).unwrap_or(MAX_TOKENS);
     };
-    let thinking = param("thinking").and_then(|json| Object::parse(json).ok());
+    let thinking = params.get("thinking").and_then(|json| Object::parse(json).ok());
     match thinking.and_then(|thinking| number(&thinking, "budget_tokens")) {
         Some(thoughts) if thoughts >= wanted => thoughts.saturating_add(wanted),
         _ => wanted,

@@ -3,14 +3,16 @@
 //! Calls are whole objects on this wire, so they are held until the model has stopped. How long things took nobody
 //! here knows; clients are told zero.
 
-use super::{DIALECT, arguments};
+use super::DIALECT;
+use super::write::{call, put_thoughts};
 use crate::dialect::chat::fault;
+use crate::dialect::json::of;
 use crate::dialect::parting::Parting;
 use crate::dialect::tools::fields::{Fields, list};
 use crate::dialect::{Encode, Form, Stamp};
 use crate::event::Event;
 use crate::heard::Heard;
-use komado_core::message::{Call, Part};
+use komado_core::message::Part;
 
 /// Encodes an answer.
 #[derive(Debug)]
@@ -44,7 +46,7 @@ impl Encode for Encoder {
             (Form::Stream, Event::Text(text)) => message.say("content", text),
             (Form::Stream, Event::Reasoning(text)) => message.say("thinking", text),
             (Form::Stream, Event::Extra(extra)) if extra.dialect == DIALECT => {
-                Fields::of(extra.json.get()).iter().for_each(|(key, value)| message.put(key, value));
+                message.put_all(extra.json.get());
             }
             (Form::Stream, Event::Finished(_)) => {
                 self.heard.take(event);
@@ -104,30 +106,21 @@ impl Encoder {
 
     fn calls(&self) -> Option<String> {
         let message = self.heard.message()?;
-        let calls: Vec<String> = message.calls().enumerate().map(|(i, each)| call(i, each)).collect();
-        (!calls.is_empty()).then(|| list(calls.iter().map(String::as_str)))
+        list(&message.calls().enumerate().map(|(i, each)| call(Some(i), each)).collect::<Vec<_>>())
     }
 
     fn whole(&self) -> Fields {
         let heard = self.heard.message();
         let parts = heard.as_ref().map_or(&[][..], |message| &message.parts);
-        let (mut words, mut thoughts) = (String::new(), String::new());
-        for part in parts {
-            match part {
-                Part::Text { text, .. } => words.push_str(text),
-                Part::Reasoning { text, .. } => thoughts.push_str(text),
-                _ => {}
-            }
-        }
-        let mut message = spoken(&words);
-        if !thoughts.is_empty() {
-            message.say("thinking", &thoughts);
-        }
+        let texts = parts.iter().filter_map(|part| match part {
+            Part::Text { text, .. } => Some(text.as_str()),
+            _ => None,
+        });
+        let mut message = spoken(&texts.collect::<String>());
+        put_thoughts(&mut message, parts);
         self.calls().into_iter().for_each(|calls| message.put("tool_calls", calls));
-        let extra = heard.as_ref().and_then(|message| message.extra.as_ref());
-        if let Some(extra) = extra.filter(|extra| extra.dialect == DIALECT) {
-            Fields::of(extra.json.get()).iter().for_each(|(key, value)| message.put(key, value));
-        }
+        let extra = heard.as_ref().and_then(|message| of(message.extra.as_ref(), DIALECT));
+        extra.into_iter().for_each(|extra| message.put_all(extra));
         message
     }
 }
@@ -137,20 +130,4 @@ fn spoken(words: &str) -> Fields {
     message.say("role", "assistant");
     message.say("content", words);
     message
-}
-
-fn call(index: usize, call: &Call) -> String {
-    let mut function = Fields::default();
-    function.put("index", index.to_string());
-    function.say("name", &call.name);
-    function.put("arguments", arguments::write(&call.arguments));
-    let mut fields = Fields::default();
-    if !call.id.is_empty() {
-        fields.say("id", &call.id);
-    }
-    fields.put("function", function.json());
-    if let Some(extra) = &call.extra {
-        Fields::of(extra.get()).iter().for_each(|(key, value)| fields.suggest(key, value));
-    }
-    fields.json()
 }

@@ -4,9 +4,10 @@ use super::pairing::Pairing;
 use super::{DIALECT, arguments};
 use crate::ask::{Asked, BadRequest};
 use crate::dialect::chat::leading_system;
+use crate::dialect::json::{self, field, list, objects, opaque, parsed, said};
 use crate::dialect::tail::Read;
 use komado_core::journal::Setup;
-use komado_core::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, Part, Role};
+use komado_core::message::{Call, CallKind, ImageSource, Message, Outcome, Part, Role};
 use komado_core::raw::{self, Object, Raw};
 use serde_json::value::RawValue;
 use std::collections::HashSet;
@@ -20,13 +21,13 @@ const OF_MESSAGE: [&str; 7] =
 
 /// Reads a request.
 pub(in crate::dialect) fn read(body: &str) -> Result<Asked, BadRequest> {
-    let object =
-        Object::parse(body).map_err(|e| BadRequest::new("body", format!("not a JSON object: {e}")))?;
+    let object = parsed(body, "body")?;
     let model: Option<String> = field(&object, "", "model")?;
     let model = model.ok_or_else(|| BadRequest::new("model", "is missing; name the model to ask"))?;
     // Without messages it is a request to load the model.
     let raws: Vec<&RawValue> = field(&object, "", "messages")?.unwrap_or_default();
-    let mut messages = read_messages(&raws)?;
+    let texts: Vec<&str> = raws.iter().map(|raw| raw.get()).collect();
+    let mut messages = read_texts(&texts, &[])?;
     raw::check(body).map_err(|why| BadRequest::new("body", why))?;
     let tools: Option<Vec<&RawValue>> = field(&object, "", "tools")?;
     let setup = Setup {
@@ -39,16 +40,6 @@ pub(in crate::dialect) fn read(body: &str) -> Result<Asked, BadRequest> {
     Ok(Asked { model, setup, messages, max_tokens: limit(&object)?, stream })
 }
 
-/// Reads `key` of the object at `place`.
-fn field<'a, T: serde::Deserialize<'a>>(
-    object: &Object<'a>,
-    place: &str,
-    key: &str,
-) -> Result<Option<T>, BadRequest> {
-    let dot = if place.is_empty() { "" } else { "." };
-    object.read(key).map_err(|bad| BadRequest::new(format!("{place}{dot}{key}"), bad.why))
-}
-
 /// `num_predict`, where a number below zero means that there is no limit.
 fn limit(object: &Object<'_>) -> Result<Option<u64>, BadRequest> {
     let Some(options) = object.get("options") else { return Ok(None) };
@@ -57,16 +48,10 @@ fn limit(object: &Object<'_>) -> Result<Option<u64>, BadRequest> {
     Ok(most.and_then(|most| u64::try_from(most).ok()))
 }
 
-fn read_messages(raws: &[&RawValue]) -> Result<Vec<Message>, BadRequest> {
-    let texts: Vec<&str> = raws.iter().map(|raw| raw.get()).collect();
-    read_texts(&texts, &[])
-}
-
 /// Reads messages that follow on others, of whose calls `open` wait for an answer. Calls without an id get one that is
 /// new among those and here.
 pub(in crate::dialect) fn read_elements(elements: &[&str], open: &[Call]) -> Result<Read, BadRequest> {
-    let became = (0..elements.len()).map(|at| at..at + 1).collect();
-    Ok(Read { messages: read_texts(elements, open)?, became })
+    Ok(Read::one_by_one(read_texts(elements, open)?))
 }
 
 fn read_texts(texts: &[&str], open: &[Call]) -> Result<Vec<Message>, BadRequest> {
@@ -79,21 +64,20 @@ fn read_texts(texts: &[&str], open: &[Call]) -> Result<Vec<Message>, BadRequest>
 /// Takes the ids and names from a message that were made up for it.
 pub(in crate::dialect) fn as_told(message: &mut Message, text: &str) {
     let Ok(object) = Object::parse(text) else { return };
-    let calls: Vec<&RawValue> = object.read("tool_calls").ok().flatten().unwrap_or_default();
-    let mut calls = calls.into_iter();
+    let mut calls = list(&object, "tool_calls").into_iter();
     for part in &mut message.parts {
         match part {
             Part::Result(outcome) => {
-                if !names(&object, "tool_call_id") {
+                if said(&object, "tool_call_id").is_none() {
                     outcome.call_id.clear();
                 }
-                if !names(&object, "tool_name") {
+                if said(&object, "tool_name").is_none() {
                     outcome.name = None;
                 }
             }
             Part::Call(call) => {
-                let given = calls.next().and_then(|json| Object::parse(json.get()).ok());
-                if !given.is_some_and(|given| names(&given, "id")) {
+                let given = calls.next().and_then(|json| Object::parse(json).ok());
+                if given.and_then(|given| said(&given, "id")).is_none() {
                     call.id.clear();
                 }
             }
@@ -102,21 +86,14 @@ pub(in crate::dialect) fn as_told(message: &mut Message, text: &str) {
     }
 }
 
-fn names(object: &Object<'_>, key: &str) -> bool {
-    object.read::<String>(key).ok().flatten().is_some_and(|text| !text.is_empty())
-}
-
 /// The ids that a message's calls bring along.
 fn given_ids(text: &str) -> HashSet<String> {
     let Ok(object) = Object::parse(text) else { return HashSet::new() };
-    let calls: Vec<&RawValue> = object.read("tool_calls").ok().flatten().unwrap_or_default();
-    let ids = calls.iter().filter_map(|call| Object::parse(call.get()).ok()?.read("id").ok()?);
-    ids.collect()
+    objects(&object, "tool_calls").filter_map(|call| json::text(&call, "id")).collect()
 }
 
 fn read_message(text: &str, place: &str, pairing: &mut Pairing) -> Result<Message, BadRequest> {
-    let object =
-        Object::parse(text).map_err(|e| BadRequest::new(place, format!("not a JSON object: {e}")))?;
+    let object = parsed(text, place)?;
     let role: Option<String> = field(&object, place, "role")?;
     let role = role.ok_or_else(|| BadRequest::new(place, "has no role"))?;
     let known = Role::named(&role.to_lowercase());
@@ -131,7 +108,7 @@ fn read_message(text: &str, place: &str, pairing: &mut Pairing) -> Result<Messag
         pairing.turn();
         read_parts(&object, content, place, pairing)?
     };
-    let extra = object.rest(&OF_MESSAGE).map(|json| Opaque { dialect: DIALECT.into(), json });
+    let extra = object.rest(&OF_MESSAGE).map(|json| opaque(DIALECT, json));
     Ok(Message { role, name: None, parts, extra })
 }
 
@@ -146,15 +123,7 @@ fn read_result(
     let (call_id, name) = pairing.result(given.filter(|id| !id.is_empty()), name);
     let mut content = vec![Part::text(content.unwrap_or_default())];
     content.extend(read_images(object, place)?);
-    Ok(Part::Result(Outcome {
-        call_id,
-        name,
-        content,
-        is_error: false,
-        output_ref: None,
-        duration_ms: None,
-        interrupted: false,
-    }))
+    Ok(Part::Result(Outcome { call_id, name, content, ..Outcome::default() }))
 }
 
 fn read_parts(
@@ -182,8 +151,7 @@ fn read_parts(
 }
 
 fn read_call(text: &str, place: &str, pairing: &mut Pairing) -> Result<Call, BadRequest> {
-    let object =
-        Object::parse(text).map_err(|e| BadRequest::new(place, format!("not a JSON object: {e}")))?;
+    let object = parsed(text, place)?;
     let function = object.get("function").ok_or_else(|| BadRequest::new(place, "has no `function`"))?;
     let inside = format!("{place}.function");
     let function = Object::parse(function.get()).map_err(|e| BadRequest::new(&*inside, e))?;

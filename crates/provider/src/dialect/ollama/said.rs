@@ -2,11 +2,13 @@
 
 use super::{DIALECT, arguments};
 use crate::dialect::chat::usage::number;
-use crate::dialect::tools::fields::Fields;
-use crate::event::{Event, Failed};
+use crate::dialect::json::{kept, object, objects, rest, said, tell};
+use crate::dialect::told::Tell;
+use crate::event::Event;
+use crate::lines::{LONGEST, Lines};
 use komado_core::journal::Usage;
-use komado_core::message::{CallKind, Opaque};
-use komado_core::raw::{Object, Raw};
+use komado_core::message::CallKind;
+use komado_core::raw::Object;
 use serde_json::value::RawValue;
 
 /// The fields of a message that are understood.
@@ -14,16 +16,38 @@ const KNOWN: [&str; 4] = ["role", "content", "thinking", "tool_calls"];
 
 /// An answer as far as it has come.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(in crate::dialect) struct Said {
     begun: bool,
     calls: usize,
     /// True when it failed or finished; nothing after that counts.
-    pub(super) over: bool,
+    over: bool,
+}
+
+impl Tell for Said {
+    type Pieces = Lines;
+
+    fn piece(&mut self, _name: &str, line: &str, is_last: bool, each: &mut dyn FnMut(Event)) {
+        if !line.trim().is_empty() && !self.line(line, each) && !is_last {
+            self.fail(line, each);
+        }
+    }
+
+    fn whole(&mut self, body: &str, each: &mut dyn FnMut(Event)) {
+        let known = ["message", "done", "error"];
+        let answers = Object::parse(body).is_ok_and(|line| known.iter().any(|key| line.get(key).is_some()));
+        if !(answers && self.line(body, each)) {
+            self.fail(body, each);
+        }
+    }
+
+    fn overlong(&mut self, each: &mut dyn FnMut(Event)) {
+        self.fail(&format!("the answer is longer than {LONGEST} bytes"), each);
+    }
 }
 
 impl Said {
     /// Takes a line in. False when it is no JSON object.
-    pub(super) fn line(&mut self, json: &str, each: &mut dyn FnMut(Event)) -> bool {
+    fn line(&mut self, json: &str, each: &mut dyn FnMut(Event)) -> bool {
         let Ok(line) = Object::parse(json) else { return false };
         if self.over {
             return true;
@@ -33,9 +57,9 @@ impl Said {
             return true;
         }
         if !std::mem::replace(&mut self.begun, true) {
-            each(Event::Begun { id: None, model: text(&line, "model") });
+            each(Event::Begun { id: None, model: said(&line, "model") });
         }
-        if let Some(message) = line.get("message").and_then(|json| Object::parse(json.get()).ok()) {
+        if let Some(message) = object(&line, "message") {
             self.message(&message, each);
         }
         if line.read("done").ok().flatten().unwrap_or(false) {
@@ -44,55 +68,32 @@ impl Said {
         true
     }
 
-    /// Takes a whole answer in. False when it is none.
-    pub(super) fn whole(&mut self, json: &str, each: &mut dyn FnMut(Event)) -> bool {
-        let known = ["message", "done", "error"];
-        let answers = Object::parse(json).is_ok_and(|line| known.iter().any(|key| line.get(key).is_some()));
-        answers && self.line(json, each)
-    }
-
     /// The provider gave up.
-    pub(super) fn fail(&mut self, body: &str, each: &mut dyn FnMut(Event)) {
+    fn fail(&mut self, body: &str, each: &mut dyn FnMut(Event)) {
         if !std::mem::replace(&mut self.over, true) {
-            each(Event::Failed(Failed { status: 200, body: body.to_owned() }));
+            each(Event::failed(body));
         }
     }
 
     fn message(&mut self, message: &Object<'_>, each: &mut dyn FnMut(Event)) {
-        text(message, "thinking").map(Event::Reasoning).into_iter().for_each(&mut *each);
-        text(message, "content").map(Event::Text).into_iter().for_each(&mut *each);
-        let calls: Vec<&RawValue> = message.read("tool_calls").ok().flatten().unwrap_or_default();
-        calls
-            .iter()
-            .filter_map(|call| Object::parse(call.get()).ok())
-            .for_each(|call| self.call(&call, each));
-        let mut rest = Fields::default();
-        for (key, value) in message.0.iter().filter(|(key, _)| !KNOWN.contains(&key.as_ref())) {
-            if !matches!(value.get(), "null" | "[]") {
-                rest.put(key, value.get());
-            }
-        }
-        if let Some(json) = Raw::parse(rest.json()).ok().filter(|_| !rest.is_empty()) {
-            each(Event::Extra(Opaque { dialect: DIALECT.into(), json }));
-        }
+        tell(said(message, "thinking").map(Event::Reasoning), each);
+        tell(said(message, "content").map(Event::Text), each);
+        objects(message, "tool_calls").for_each(|call| self.call(&call, each));
+        tell(kept(&rest(message, &KNOWN), DIALECT).map(Event::Extra), each);
     }
 
     /// Calls come whole, and in older versions without an id.
     fn call(&mut self, call: &Object<'_>, each: &mut dyn FnMut(Event)) {
-        let Some(function) = call.get("function").and_then(|json| Object::parse(json.get()).ok()) else {
-            return;
-        };
+        let Some(function) = object(call, "function") else { return };
         let index = self.calls;
         self.calls += 1;
         // One that came without an id gets it where it is kept: only there is it known which are taken.
-        let id = text(call, "id").unwrap_or_default();
-        let name = text(&function, "name").unwrap_or_default();
+        let (id, name) = (said(call, "id").unwrap_or_default(), said(&function, "name").unwrap_or_default());
         each(Event::Call { index, id, name, kind: CallKind::Function });
         let arguments = function.get("arguments").map_or("{}", RawValue::get);
         each(Event::Arguments { index, text: arguments::read(arguments) });
-        if let Some(json) = call.rest(&["id", "type", "function"]) {
-            each(Event::CallExtra { index, json });
-        }
+        let extra = call.rest(&["id", "type", "function"]);
+        tell(extra.map(|json| Event::CallExtra { index, json }), each);
     }
 
     fn finish(&mut self, line: &Object<'_>, each: &mut dyn FnMut(Event)) {
@@ -104,14 +105,9 @@ impl Said {
                 ..Usage::default()
             }));
         }
-        let why = text(line, "done_reason").unwrap_or_else(|| "stop".into());
+        let why = said(line, "done_reason").unwrap_or_else(|| "stop".into());
         let why = if why == "stop" && self.calls > 0 { "tool_calls".into() } else { why };
         each(Event::Finished(why));
         self.over = true;
     }
-}
-
-/// A text that is there and says something.
-fn text(object: &Object<'_>, key: &str) -> Option<String> {
-    object.read::<String>(key).ok().flatten().filter(|text| !text.is_empty())
 }

@@ -5,6 +5,8 @@
 
 use super::{DIALECT, arguments};
 use crate::ask::{Ask, Tools};
+use crate::dialect::chat::thought;
+use crate::dialect::json::{own, splice};
 use crate::dialect::tools::fields::{Fields, list, quoted};
 use crate::dialect::{Dialect, WriteRequest, tools};
 use komado_core::message::{Call, ImageSource, Message, Outcome, Part, Role};
@@ -12,7 +14,7 @@ use komado_core::openai::Blobs;
 use std::io::{self, Write};
 
 /// What this writer writes itself.
-const OWN: [&str; 5] = ["model", "messages", "tools", "stream", "options"];
+const OWN: [&str; 4] = ["model", "messages", "tools", "stream"];
 
 /// Writes a request.
 #[derive(Debug)]
@@ -46,18 +48,18 @@ impl WriteRequest for Writer {
         }
         let mut fields = Fields::default();
         match message.outcome() {
-            Some(outcome) => self.result(outcome, &mut fields),
-            None => self.speech(message, &mut fields),
+            Some(outcome) => {
+                self.result(outcome, &mut fields);
+                write!(out, "{{{}", fields.inner())?;
+            }
+            None => {
+                self.speech(message, &mut fields);
+                write!(out, "{{{}", fields.inner())?;
+                write_images(&message.parts, blobs, out)?;
+            }
         }
-        write!(out, "{{{}", fields.inner())?;
-        if message.outcome().is_none() {
-            write_images(&message.parts, blobs, out)?;
-        }
-        let extra = message.extra.as_ref().filter(|extra| extra.dialect == DIALECT);
-        if let Some(extra) = extra.map(|extra| Fields::of(extra.json.get())).filter(|extra| !extra.is_empty())
-        {
-            write!(out, ",{}", extra.inner())?;
-        }
+        let extra = own(message.extra.as_ref(), DIALECT).map(|extra| extra.json());
+        splice(extra.as_deref(), out)?;
         out.write_all(b"}")
     }
 
@@ -70,25 +72,16 @@ impl Writer {
     fn speech(&mut self, message: &Message, fields: &mut Fields) {
         let role = if message.role == Role::Developer { Role::System } else { message.role };
         fields.say("role", role.name());
-        fields.say("content", &words(&message.parts));
-        let thoughts = message.parts.iter().filter_map(|part| match part {
-            Part::Reasoning { text, .. } => Some(text.as_str()),
-            _ => None,
-        });
-        let thoughts: String = thoughts.collect();
-        if !thoughts.is_empty() {
-            fields.say("thinking", &thoughts);
-        }
-        let calls: Vec<String> = message.calls().map(call).collect();
-        if !calls.is_empty() {
-            fields.put("tool_calls", list(calls.iter().map(String::as_str)));
-        }
+        fields.say("content", &words(&message.parts, false));
+        put_thoughts(fields, &message.parts);
+        let calls: Vec<String> = message.calls().map(|each| call(None, each)).collect();
+        list(&calls).into_iter().for_each(|calls| fields.put("tool_calls", calls));
         self.open = message.calls().map(|call| (call.id.clone(), call.name.clone())).collect();
     }
 
     fn result(&self, outcome: &Outcome, fields: &mut Fields) {
         fields.say("role", Role::Tool.name());
-        fields.say("content", &shown(&outcome.content));
+        fields.say("content", &words(&outcome.content, true));
         let is_named = !outcome.call_id.is_empty();
         let asked = || self.open.iter().find(|(id, _)| is_named && *id == outcome.call_id);
         let asked = || asked().map(|(_, name)| name.as_str());
@@ -102,38 +95,35 @@ impl Writer {
     }
 }
 
-/// A call with its id: versions that know no ids do not look at it.
-fn call(call: &Call) -> String {
-    let mut function = Fields::default();
-    function.say("name", &call.name);
-    function.put("arguments", arguments::write(&call.arguments));
+/// All thoughts among `parts` as one text.
+pub(super) fn put_thoughts(fields: &mut Fields, parts: &[Part]) {
+    if let Some(thoughts) = thought::words(parts).filter(|thoughts| !thoughts.is_empty()) {
+        fields.say("thinking", &thoughts);
+    }
+}
+
+/// A call with its id: versions that know no ids do not look at it. An answer numbers its calls.
+pub(super) fn call(index: Option<usize>, call: &Call) -> String {
+    let index = index.map(|index| format!("\"index\":{index},")).unwrap_or_default();
+    let (name, arguments) = (quoted(&call.name), arguments::write(&call.arguments));
     let mut fields = Fields::default();
     if !call.id.is_empty() {
         fields.say("id", &call.id);
     }
-    fields.put("function", function.json());
+    fields.put("function", format!("{{{index}\"name\":{name},\"arguments\":{arguments}}}"));
     if let Some(extra) = &call.extra {
         Fields::of(extra.get()).iter().for_each(|(key, value)| fields.suggest(key, value));
     }
     fields.json()
 }
 
-/// What is said, as one text; pictures that cannot travel are named.
-fn words(parts: &[Part]) -> String {
+/// What is said as one text; pictures that cannot travel are named. None travels in a tool's answer, which keeps instead
+/// what only others know.
+fn words(parts: &[Part], of_tool: bool) -> String {
     let said = parts.iter().filter_map(|part| match part {
         Part::Text { text, .. } => Some(text.clone()),
-        Part::Image { source, .. } if carried(source).is_none() => Some(named(source)),
-        _ => None,
-    });
-    said.collect::<Vec<_>>().join("\n")
-}
-
-/// A tool's answer as one text; no picture travels there.
-fn shown(parts: &[Part]) -> String {
-    let said = parts.iter().filter_map(|part| match part {
-        Part::Text { text, .. } => Some(text.clone()),
-        Part::Image { source, .. } => Some(named(source)),
-        Part::Opaque(opaque) => Some(opaque.json.get().to_owned()),
+        Part::Image { source, .. } if of_tool || carried(source).is_none() => Some(named(source)),
+        Part::Opaque(opaque) if of_tool => Some(opaque.json.get().to_owned()),
         _ => None,
     });
     said.collect::<Vec<_>>().join("\n")
@@ -145,12 +135,8 @@ fn named(source: &ImageSource) -> String {
             format!("[image: {media_type}, {byte_size} bytes, ref={blob}]")
         }
         ImageSource::Url { url } => {
-            format!(
-                "[image: {}]",
-                url.split_once(',')
-                    .filter(|_| url.starts_with("data:"))
-                    .map_or(url.as_str(), |(head, _)| head)
-            )
+            let head = url.split_once(',').filter(|_| url.starts_with("data:")).map(|(head, _)| head);
+            format!("[image: {}]", head.unwrap_or(url))
         }
     }
 }
@@ -198,14 +184,9 @@ fn tail(ask: &Ask<'_>) -> String {
     if let Some(tools) = tools::tools(ask.setup, Dialect::Ollama).filter(|_| ask.tools == Tools::AsSetUp) {
         fields.put("tools", tools);
     }
-    let mut options = Fields::default();
-    for (key, value) in tools::params(ask.setup, Dialect::Ollama, &[]) {
-        match key.as_str() {
-            "options" => options = Fields::of(&value),
-            key if OWN.contains(&key) => {}
-            key => fields.put(key, value),
-        }
-    }
+    let mut params = tools::params(ask.setup, Dialect::Ollama, &OWN);
+    let mut options = params.take("options").map(|json| Fields::of(&json)).unwrap_or_default();
+    params.iter().for_each(|(key, value)| fields.put(key, value));
     fields.suggest("truncate", "false");
     fields.suggest("shift", "false");
     if let Some(window) = ask.window {

@@ -7,9 +7,10 @@
 
 use super::NAME;
 use super::item::{beside, call_kind, kind, usage, words};
-use crate::dialect::json::{call_extra, list, number, object, opaque, rest, text};
+use crate::dialect::json::{call_extra, list, number, object, opaque, rest, said, tell, text};
 use crate::dialect::told::Tell;
-use crate::event::{Event, Failed};
+use crate::event::Event;
+use crate::lines::Sse;
 use komado_core::message::{CallKind, Opaque};
 use komado_core::raw::{Object, Raw};
 
@@ -43,7 +44,9 @@ enum Said {
 }
 
 impl Tell for Answer {
-    fn event(&mut self, name: &str, json: &str, each: &mut dyn FnMut(Event)) {
+    type Pieces = Sse;
+
+    fn piece(&mut self, name: &str, json: &str, _is_last: bool, each: &mut dyn FnMut(Event)) {
         let Ok(event) = Object::parse(json) else { return };
         if self.done {
             return;
@@ -93,7 +96,7 @@ impl Tell for Answer {
 
 impl Answer {
     fn begin(&mut self, response: &Object<'_>, each: &mut dyn FnMut(Event)) {
-        let (id, model) = (text(response, "id"), text(response, "model").filter(|model| !model.is_empty()));
+        let (id, model) = (text(response, "id"), said(response, "model"));
         // Some name the model only at the end.
         if id.is_some() && (!self.begun || !self.named && model.is_some()) {
             (self.begun, self.named) = (true, model.is_some());
@@ -191,7 +194,7 @@ impl Answer {
                 }
             }
         }
-        usage(response).into_iter().for_each(|usage| each(Event::Usage(usage)));
+        tell(usage(response).map(Event::Usage), each);
         let cut = object(response, "incomplete_details").and_then(|details| text(&details, "reason"));
         let reason = match (status, cut.as_deref()) {
             // Asked for in the background: there is nothing to wait for here.
@@ -207,7 +210,7 @@ impl Answer {
     }
 
     fn fail(&mut self, body: &str, each: &mut dyn FnMut(Event)) {
-        each(Event::Failed(Failed { status: 200, body: body.to_owned() }));
+        each(Event::failed(body));
         self.done = true;
     }
 }
@@ -252,7 +255,5 @@ fn close_call(item: &Object<'_>, index: usize, said: &str, each: &mut dyn FnMut(
         each(Event::Arguments { index, text: more.to_owned() });
     }
     let fields = rest(item, &["type", "id", "status", "call_id", "name", field]);
-    if let Some(json) = call_extra(&fields, NAME) {
-        each(Event::CallExtra { index, json });
-    }
+    tell(call_extra(&fields, NAME).map(|json| Event::CallExtra { index, json }), each);
 }

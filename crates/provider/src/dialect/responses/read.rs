@@ -7,11 +7,11 @@
 use super::NAME;
 use super::item::{Tie, beside, call_kind, kind, tie, words};
 use crate::ask::{Asked, BadRequest};
-use crate::dialect::json::{call_extra, kept, opaque, rest, text};
+use crate::dialect::json::{self, call_extra, field, kept, opaque, parsed, rest, text};
 use crate::dialect::tail::Read;
 use komado_core::journal::Setup;
 use komado_core::message::{Call, ImageSource, Message, Outcome, Part, Role};
-use komado_core::raw::{self, BadField, Object, Raw};
+use komado_core::raw::{self, Object, Raw};
 use serde_json::value::RawValue;
 use std::ops::Range;
 
@@ -22,27 +22,21 @@ const KNOWN: [&str; 6] = ["model", "input", "instructions", "tools", "max_output
 
 /// Reads a request.
 pub(in crate::dialect) fn read(body: &str) -> Result<Asked, BadRequest> {
-    let request =
-        Object::parse(body).map_err(|e| BadRequest::new("request", format!("not a JSON object: {e}")))?;
+    let request = parsed(body, "request")?;
     raw::check(body).map_err(|why| BadRequest::new("request", why))?;
-    let bad = |e: BadField| BadRequest::new(e.key.clone(), &e.why);
-    let tools = request.get("tools");
-    if tools.is_some_and(|tools| !tools.get().starts_with('[')) {
-        return Err(BadRequest::new("tools", "they must be a list"));
-    }
     let setup = Setup {
-        system: request.read("instructions").map_err(bad)?,
-        tools: tools.map(Raw::from_value),
+        tools: json::tools(&request)?,
+        system: field(&request, "", "instructions")?,
         params: request.rest(&KNOWN),
         dialect: Some(NAME.into()),
     };
-    let model: Option<String> = request.read("model").map_err(bad)?;
+    let model: Option<String> = field(&request, "", "model")?;
     Ok(Asked {
         model: model.ok_or_else(|| BadRequest::new("model", "it is missing; give it"))?,
         setup,
         messages: read_input(&request)?,
-        max_tokens: request.read("max_output_tokens").map_err(bad)?,
-        stream: request.read("stream").map_err(bad)?.unwrap_or(false),
+        max_tokens: field(&request, "", "max_output_tokens")?,
+        stream: field(&request, "", "stream")?.unwrap_or(false),
     })
 }
 
@@ -63,8 +57,7 @@ pub(in crate::dialect) fn read_elements(items: &[&str], open: &[Call]) -> Result
     if let [text] = items
         && let Ok(text) = serde_json::from_str::<String>(text)
     {
-        let (messages, sole) = (vec![Message::text(Role::User, text)], 0..1);
-        return Ok(Read { messages, became: Vec::from([sole]) });
+        return Ok(Read::one_by_one(vec![Message::text(Role::User, text)]));
     }
     let open = open.iter().map(|call| call.id.clone()).collect();
     read_items(items.iter().copied(), Reader { open, ..Reader::default() })
@@ -106,7 +99,7 @@ struct Reader {
 impl Reader {
     fn item(&mut self, json: &str, place: &str) -> Result<(), BadRequest> {
         let bad = |why: String| BadRequest::new(place, why);
-        let item = Object::parse(json).map_err(|e| bad(format!("not a JSON object: {e}")))?;
+        let item = parsed(json, place)?;
         let kind = kind(&item);
         let read = match kind.as_str() {
             "message" => self.message(&item, place)?,
@@ -208,7 +201,7 @@ impl Reader {
         };
         let mut fields = rest(item, &["type", "role", "content"]);
         let mut parts = Vec::new();
-        for part in content(item, "content", place)? {
+        for part in json::parts(item, "content", place, "parts")? {
             let part = Object::parse(&part).map_err(|e| BadRequest::new(place, e))?;
             match words(&part) {
                 Some(text) if role == Role::Assistant => {
@@ -253,43 +246,21 @@ impl Reader {
         let id = text(item, "call_id").unwrap_or_default();
         let Some(at) = self.open.iter().position(|call| *call == id) else { return Ok(false) };
         let mut parts = Vec::new();
-        for part in content(item, "output", place)? {
+        for part in json::parts(item, "output", place, "parts")? {
             let object = Object::parse(&part).map_err(|e| BadRequest::new(place, e))?;
             let whole = || Raw::parse(part.as_str()).map(|json| Part::Opaque(opaque(NAME, json)));
             parts.push(read_content(&object).map_or_else(whole, Ok).map_err(|e| BadRequest::new(place, e))?);
         }
         self.open.remove(at);
-        let outcome = Outcome {
-            call_id: id,
-            name: None,
-            content: parts,
-            is_error: false,
-            output_ref: None,
-            duration_ms: None,
-            interrupted: false,
-        };
+        let outcome = Outcome { call_id: id, content: parts, ..Outcome::default() };
         let mut fields = rest(item, &["type", "call_id", "output"]);
         if kind(item) != OUTPUT {
             // The call may be far away when this is written again.
             fields.say("type", &kind(item));
         }
         let extra = kept(&fields, NAME);
-        self.push(Message { role: Role::Tool, name: None, parts: vec![Part::Result(outcome)], extra });
+        self.push(Message { extra, ..Message::of(Role::Tool, vec![Part::Result(outcome)]) });
         Ok(true)
-    }
-}
-
-/// The parts under `key`; a bare text is one of them.
-fn content(item: &Object<'_>, key: &str, place: &str) -> Result<Vec<String>, BadRequest> {
-    let Some(content) = item.get(key) else { return Ok(Vec::new()) };
-    let wrong = || BadRequest::new(format!("{place}.{key}"), "it must be a text or a list of parts");
-    match content.get().as_bytes().first() {
-        Some(b'"') => Ok(vec![format!("{{\"type\":\"text\",\"text\":{}}}", content.get())]),
-        Some(b'[') => {
-            let parts: Vec<&RawValue> = serde_json::from_str(content.get()).map_err(|_| wrong())?;
-            Ok(parts.into_iter().map(|part| part.get().to_owned()).collect())
-        }
-        _ => Err(wrong()),
     }
 }
 
@@ -305,6 +276,6 @@ fn read_content(part: &Object<'_>) -> Option<Part> {
             return Some(Part::Image { source, detail: text(part, "detail") });
         }
     }
-    let whole = || Raw::parse(crate::dialect::json::all(part).json()).ok();
+    let whole = || Raw::parse(json::all(part).json()).ok();
     kind.starts_with("input_").then(whole).flatten().map(|json| Part::Opaque(opaque(NAME, json)))
 }

@@ -152,29 +152,23 @@ impl WriteRequest for Writer {
 
 /// Everything that may change from one request to the next, and whether the server keeps its answers.
 fn tail(ask: &Ask<'_>, has_tools: bool) -> (String, bool) {
-    let mut own = vec!["model", "input", "instructions", "tools", "stream"];
-    if ask.tools == Tools::NamedOnly {
-        own.push("tool_choice");
-    }
-    if ask.max_tokens.is_some() {
-        own.push("max_output_tokens");
-    }
-    let params = tools::params(ask.setup, Dialect::Responses, &own);
-    let store = params.iter().find(|(key, _)| key == "store").map(|(_, json)| json == "true");
-    let mut tail = format!(",\"stream\":{}", ask.stream);
+    let own = ["model", "input", "instructions", "tools", "stream"];
+    let mut params = tools::params(ask.setup, Dialect::Responses, &own);
+    let mut fields = Fields::default();
+    fields.put("stream", ask.stream.to_string());
     if let Some(most) = ask.max_tokens {
-        tail.push_str(&format!(",\"max_output_tokens\":{most}"));
+        params.take("max_output_tokens");
+        fields.put("max_output_tokens", most.to_string());
     }
-    if ask.tools == Tools::NamedOnly && has_tools {
-        tail.push_str(",\"tool_choice\":\"none\"");
+    if ask.tools == Tools::NamedOnly {
+        params.take("tool_choice");
+        if has_tools {
+            fields.say("tool_choice", "none");
+        }
     }
-    for (key, json) in &params {
-        tail.push_str(&format!(",{}:{json}", quoted(key)));
-    }
-    if store.is_none() {
-        tail.push_str(",\"store\":false");
-    }
-    (tail, store.unwrap_or(false))
+    params.iter().for_each(|(key, json)| fields.put(key, json));
+    fields.suggest("store", "false");
+    (format!(",{}", fields.inner()), fields.get("store") == Some("true"))
 }
 
 /// True for what stands inside a message or an output; anything else opaque is an item.

@@ -22,22 +22,25 @@ pub(super) enum Choice {
 pub(super) fn read(params: &Fields, from: Dialect) -> Option<Choice> {
     let json = params.get("tool_choice").filter(|_| from != Dialect::Ollama)?;
     if let Ok(word) = serde_json::from_str::<String>(json) {
-        return match word.as_str() {
-            "auto" => Some(Choice::Auto),
-            "none" => Some(Choice::None),
-            "required" | "any" => Some(Choice::Required),
-            _ => None,
-        };
+        return plain(&word);
     }
     let object = Object::parse(json).ok()?;
     let kind: String = object.read("type").ok()??;
     let named = |object: &Object<'_>| object.read("name").ok().flatten().map(Choice::Named);
     match (from, kind.as_str()) {
-        (Dialect::Messages, "auto") => Some(Choice::Auto),
-        (Dialect::Messages, "any") => Some(Choice::Required),
-        (Dialect::Messages, "none") => Some(Choice::None),
+        (Dialect::Messages, "auto" | "any" | "none") => plain(&kind),
         (Dialect::Messages, "tool") | (Dialect::Responses, "function" | "custom") => named(&object),
         (Dialect::Chat, "function" | "custom") => named(&Object::parse(object.get(&kind)?.get()).ok()?),
+        _ => None,
+    }
+}
+
+/// The choice that is one word.
+fn plain(word: &str) -> Option<Choice> {
+    match word {
+        "auto" => Some(Choice::Auto),
+        "none" => Some(Choice::None),
+        "required" | "any" => Some(Choice::Required),
         _ => None,
     }
 }

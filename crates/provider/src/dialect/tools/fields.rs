@@ -14,10 +14,15 @@ impl Fields {
     /// parser does.
     pub(in crate::dialect) fn of(json: &str) -> Self {
         let mut fields = Self::default();
-        if let Ok(object) = Object::parse(json) {
-            object.0.iter().for_each(|(key, value)| fields.put(key, value.get()));
-        }
+        fields.put_all(json);
         fields
+    }
+
+    /// Sets every field of `json`; none when it is no object.
+    pub(in crate::dialect) fn put_all(&mut self, json: &str) {
+        if let Ok(object) = Object::parse(json) {
+            object.0.iter().for_each(|(key, value)| self.put(key, value.get()));
+        }
     }
 
     /// The value of `key`.
@@ -66,11 +71,6 @@ impl Fields {
         self.0.retain(|(key, value)| keep(key, value));
     }
 
-    /// As pairs.
-    pub(in crate::dialect) fn into_pairs(self) -> Vec<(String, String)> {
-        self.0
-    }
-
     /// What stands between the braces: `"a":1,"b":2`.
     pub(in crate::dialect) fn inner(&self) -> String {
         let fields: Vec<String> =
@@ -89,7 +89,7 @@ pub(in crate::dialect) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// A JSON array of pieces that are JSON already.
-pub(in crate::dialect) fn list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
-    format!("[{}]", items.into_iter().collect::<Vec<_>>().join(","))
+/// A JSON array of pieces that are JSON already; `None` when there are none.
+pub(in crate::dialect) fn list(items: &[String]) -> Option<String> {
+    (!items.is_empty()).then(|| format!("[{}]", items.join(",")))
 }

@@ -4,7 +4,7 @@
 //! reasoning, caching and output formats stay at home.
 
 use super::choice;
-use super::fields::{Fields, list};
+use super::fields::Fields;
 use crate::dialect::Dialect;
 use komado_core::journal::Setup;
 
@@ -72,7 +72,7 @@ const fn stop_word(dialect: Dialect) -> Option<&'static str> {
 /// OpenAI takes one text or a list of them; a list is understood by all.
 fn stop_list(json: &str) -> Option<String> {
     match json.as_bytes().first()? {
-        b'"' => Some(list([json])),
+        b'"' => Some(format!("[{json}]")),
         b'[' => Some(json.to_owned()),
         _ => None,
     }

@@ -59,12 +59,11 @@ fn parameters_of_the_same_dialect_stay_byte_for_byte_except_the_writers_own() {
     let raw = r#"{"temperature":1.0,"seed":12345678901234567890,"stream":true,"x":{ "a":1e400}}"#;
     let mut same = setup(Dialect::Chat, "[]", raw);
     let wanted = [("temperature", "1.0"), ("seed", "12345678901234567890"), ("x", r#"{ "a":1e400}"#)];
-    let wanted = wanted.map(|(key, value)| (key.to_owned(), value.to_owned()));
-    assert_eq!(params(&same, Dialect::Chat, &["stream"]), wanted);
+    assert!(params(&same, Dialect::Chat, &["stream"]).iter().eq(wanted));
     same.dialect = None;
-    assert_eq!(params(&same, Dialect::Chat, &["stream"]), wanted);
+    assert!(params(&same, Dialect::Chat, &["stream"]).iter().eq(wanted));
     same.dialect = Some("morse".into());
-    assert_eq!(params(&same, Dialect::Chat, &[]), []);
+    assert!(params(&same, Dialect::Chat, &[]).is_empty());
     assert_eq!(tools(&same, Dialect::Chat), None);
 }
 
@@ -109,5 +108,5 @@ fn a_choice_is_not_written_without_the_tool_it_names() {
         r#"[{"type":"bash_20250124","name":"bash"}]"#,
         r#"{"tool_choice":{"type":"any"}}"#,
     );
-    assert_eq!(params(&none, Dialect::Chat, &[]), []);
+    assert!(params(&none, Dialect::Chat, &[]).is_empty());
 }
