@@ -2,6 +2,7 @@
 
 use komado_core::thread::BadHeader;
 use komado_core::{Seq, SessionId, ThreadId};
+use rusqlite::ErrorCode;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,19 @@ pub struct Holder {
     pub program: String,
     /// Since when.
     pub since: String,
+}
+
+impl Holder {
+    /// Who holds something, as it was written down.
+    pub(crate) fn read(text: &[u8]) -> Self {
+        let known = serde_json::Deserializer::from_slice(text).into_iter().next().and_then(Result::ok);
+        known.unwrap_or_else(|| Self {
+            pid: 0,
+            host: "?".into(),
+            program: "unknown".into(),
+            since: "?".into(),
+        })
+    }
 }
 
 impl std::fmt::Display for Holder {
@@ -143,6 +157,11 @@ impl Error {
         Self::NoBlob(id.clone(), blob.chars().take(80).collect())
     }
 
+    /// That a thread has no such entry.
+    pub(crate) fn no_entry(session: &SessionId, thread: &ThreadId, seq: Seq) -> Self {
+        Self::Damaged { place: format!("{session}/{thread}"), why: format!("it has no entry @{seq}") }
+    }
+
     /// That a server does not answer.
     pub(crate) fn away(place: &str, why: String) -> Self {
         Self::Away { place: place.to_owned(), why }
@@ -179,6 +198,22 @@ fn advice(error: &std::io::Error) -> &'static str {
         }
         _ => "",
     }
+}
+
+/// What SQLite says of the system it is on, not of the file at `path`.
+pub(crate) fn of_system(path: &Path, error: &rusqlite::Error) -> Option<Error> {
+    let kind = match error.sqlite_error_code()? {
+        ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied => {
+            std::io::ErrorKind::PermissionDenied
+        }
+        ErrorCode::DiskFull => std::io::ErrorKind::StorageFull,
+        _ => return None,
+    };
+    Some(Error::Io {
+        what: "write",
+        path: path.to_owned(),
+        source: std::io::Error::new(kind, error.to_string()),
+    })
 }
 
 /// Adds what was tried, and on what, to the system's error.

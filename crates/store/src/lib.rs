@@ -4,6 +4,8 @@
 //! conformance suite; nothing in a store decides what a model sees. Calls block: a durable append is a write and a
 //! sync, which block on every system; an asynchronous caller moves the handle to a thread of its own.
 
+#[cfg(any(feature = "postgres", feature = "redis"))]
+mod chunks;
 pub mod connect;
 pub mod error;
 pub mod files;
@@ -49,6 +51,7 @@ use komado_core::thread::Header;
 use komado_core::{Head, Seq, SessionId, ThreadId, View};
 use std::collections::HashSet;
 use std::io::{self, Read, Seek, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What stores give back.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -85,6 +88,28 @@ pub struct Query {
     pub after: Option<(String, SessionId)>,
     /// At most so many; 0 for all.
     pub limit: usize,
+}
+
+impl Query {
+    /// What is asked of a row but its place in the order, in SQL: each condition with its value. `user` is the column with a
+    /// session's user.
+    fn conditions(&self, user: &str) -> Vec<(String, String)> {
+        let mut all = Vec::new();
+        let mut want = |condition: &str, value: Option<String>| {
+            all.extend(value.map(|value| (condition.to_owned(), value)));
+        };
+        let prefix = self.prefix.as_ref().filter(|prefix| !prefix.is_empty());
+        want("uuid >= ?", prefix.cloned());
+        // A range, so that the key's own index serves it. No character of an id comes after DEL.
+        want("uuid < ?", prefix.map(|prefix| format!("{prefix}\u{7f}")));
+        want("uuid = ?", self.id.as_ref().map(ToString::to_string));
+        want("status = ?", self.status.map(|status| status.name().to_owned()));
+        want(&format!("{user} = ?"), self.user.clone());
+        want("completed_at < ?", self.ended_before.clone());
+        want("updated_at >= ?", self.changed_from.clone());
+        want("created_at < ?", self.made_before.clone());
+        all
+    }
 }
 
 /// What may change about a session.
@@ -304,6 +329,17 @@ impl Source for Above {
     fn above(&self, thread: &ThreadId) -> Result<Box<dyn Source<Error = Error> + '_>> {
         Ok(Box::new(Self(self.0.above(thread)?)))
     }
+}
+
+/// What a mutex holds; whoever panicked with it left it whole.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The id of a session that is to be made.
+fn id_of(meta: &Meta) -> Result<SessionId> {
+    SessionId::new(meta.uuid.as_str())
+        .map_err(|e| Error::Damaged { place: "the session's id".into(), why: e.to_string() })
 }
 
 /// The root first, then by age, and whatever the clock said: no thread before one it goes on from.

@@ -4,9 +4,9 @@
 //! long. Each taking has a token; who was too slow finds that theirs is no longer good. What failed too often is laid
 //! aside and kept. The order is that of coming, and a job that is put back goes to its old place once its pause is over.
 
-mod line;
+mod sql;
 
-pub(crate) use line::Line;
+pub(crate) use sql::{HasJobs, Jobs};
 
 use crate::{Holder, Result};
 use komado_core::SessionId;

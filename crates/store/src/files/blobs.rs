@@ -15,7 +15,7 @@ use std::path::Path;
 const DIGITS: usize = 32;
 
 /// True for what can be the name of a blob, and so for nothing that could leave the folder.
-fn is_id(id: &str) -> bool {
+pub(crate) fn is_id(id: &str) -> bool {
     id.len() == DIGITS && id.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }
 

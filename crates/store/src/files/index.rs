@@ -15,7 +15,7 @@ use komado_core::{Head, Kind, Seq, Span};
 use memmap2::{MmapMut, MmapOptions};
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{Ordering, compiler_fence};
 
@@ -182,9 +182,7 @@ impl Index {
     /// Begins an index. One that is there is left to whoever has it open.
     pub(super) fn begin(path: &Path, journal_end: u64) -> Result<Self> {
         super::place::remove(path)?;
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true).mode(0o600);
-        let file = options.open(path).tried("make", path)?;
+        let file = super::private().read(true).create_new(true).open(path).tried("make", path)?;
         let marks = Marks { journal_end, boot: boot(), clean: OPEN, ..Marks::default() };
         let mut index = Self::new(path, Some(file), marks);
         index.map()?;

@@ -7,8 +7,8 @@ use crate::error::Tried;
 use crate::{Error, Result};
 use komado_core::thread::Header;
 use komado_core::{SessionId, ThreadId};
-use std::fs::{DirBuilder, File};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -173,8 +173,15 @@ pub(super) fn list(path: &Path) -> Result<Vec<PathBuf>> {
     paths.tried("list", path)
 }
 
+/// How a private file is opened to write; it is made when missing.
+pub(crate) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    options
+}
+
 /// Makes a folder and its parents, private and durable.
-pub(super) fn make_folder(path: &Path) -> Result<()> {
+pub(crate) fn make_folder(path: &Path) -> Result<()> {
     if path.is_dir() {
         return Ok(());
     }

@@ -209,7 +209,7 @@ impl FileStore {
         if let Some(done) = self.with_tasks(|tasks| tasks.is_sound().then(|| self.fill(tasks)).transpose())? {
             return Ok(done);
         }
-        let mut kept = super::locked(&self.tasks);
+        let mut kept = crate::locked(&self.tasks);
         kept.open = None;
         let (tasks, done) = self.replace_tasks("the file has holes")?;
         kept.open = Some(tasks);

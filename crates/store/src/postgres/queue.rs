@@ -2,7 +2,6 @@
 
 use super::link::values;
 use super::server::Server;
-use super::sessions::read_holder;
 use super::{PostgresStore, clean, damaged};
 use crate::queue::{Job, Outcome, Queue, Queued, Stage, Taken};
 use crate::{Error, Holder, Result};
@@ -143,7 +142,7 @@ fn queued(row: &Row) -> Result<Queued> {
     let (is_dead, holder, is_hidden): (bool, Option<&str>, bool) = (row.get(7), row.get(8), row.get(9));
     let stage = match holder {
         _ if is_dead => Stage::Dead,
-        Some(holder) if is_hidden => Stage::Held(read_holder(Some(holder))),
+        Some(holder) if is_hidden => Stage::Held(Holder::read(holder.as_bytes())),
         _ => Stage::Waiting,
     };
     Ok(Queued { job: job(row)?, stage, tries: tries(row), why: row.get(6) })

@@ -3,7 +3,7 @@
 use super::link::{Values, values};
 use super::server::Server;
 use super::{clean, damaged};
-use crate::{Change, Error, Holder, Query, Result};
+use crate::{Change, Error, Holder, Query, Result, id_of};
 use komado_core::SessionId;
 use komado_core::session::{Counters, Meta, Session, State};
 use komado_core::thread::Header;
@@ -77,8 +77,7 @@ const REMOVE_PIECES: [&str; 3] = [
 
 impl Server {
     pub(super) fn create(&self, meta: &Meta) -> Result<SessionId> {
-        let id = SessionId::new(meta.uuid.as_str())
-            .map_err(|e| Error::Damaged { place: "the session's id".into(), why: e.to_string() })?;
+        let id = id_of(meta)?;
         let (session, key, config) = (Session::new(meta), &meta.task_key, &meta.config);
         let rows = self.once(
             CREATE,
@@ -160,7 +159,7 @@ impl Server {
             FROM sessions s JOIN leases l ON l.session = s.number WHERE s.uuid = $1";
         let rows = self.ask(sql, values![id.to_string()])?;
         let row = rows.first().ok_or_else(|| Error::NoSession(id.clone()))?;
-        Ok(row.get::<_, Option<&str>>(0).map(|holder| read_holder(Some(holder))))
+        Ok(row.get::<_, Option<&str>>(0).map(|holder| Holder::read(holder.as_bytes())))
     }
 
     /// Why nothing was done to a session: it is not there, or somebody writes it.
@@ -168,7 +167,10 @@ impl Server {
         let sql = "SELECT l.holder FROM sessions s JOIN leases l ON l.session = s.number WHERE s.uuid = $1";
         match self.ask(sql, values![id.to_string()]) {
             Ok(rows) => match rows.first() {
-                Some(row) => Error::Busy { session: id.clone(), holder: read_holder(row.get(0)) },
+                Some(row) => Error::Busy {
+                    session: id.clone(),
+                    holder: Holder::read(row.get::<_, Option<&str>>(0).unwrap_or_default().as_bytes()),
+                },
                 None => Error::NoSession(id.clone()),
             },
             Err(error) => error,
@@ -179,32 +181,9 @@ impl Server {
 /// A statement that lists one page.
 fn listing(query: &Query, after: Option<&(String, String)>, limit: usize) -> (String, Values) {
     let (mut wanted, mut values) = (Vec::new(), Values::new());
-    let mut want = |condition: &str, value: String| {
+    for (condition, value) in query.conditions("user_id") {
         values.push(Box::new(clean(&value)));
         wanted.push(condition.replace('?', &format!("${}", values.len())));
-    };
-    if let Some(prefix) = query.prefix.as_ref().filter(|prefix| !prefix.is_empty()) {
-        want("uuid >= ?", prefix.clone());
-        // Ids are ASCII: whatever begins so comes before this.
-        want("uuid < ?", format!("{prefix}\u{7f}"));
-    }
-    if let Some(id) = &query.id {
-        want("uuid = ?", id.to_string());
-    }
-    if let Some(status) = query.status {
-        want("status = ?", status.name().to_owned());
-    }
-    if let Some(user) = &query.user {
-        want("user_id = ?", user.clone());
-    }
-    if let Some(time) = &query.ended_before {
-        want("completed_at < ?", time.clone());
-    }
-    if let Some(time) = &query.changed_from {
-        want("updated_at >= ?", time.clone());
-    }
-    if let Some(time) = &query.made_before {
-        want("created_at < ?", time.clone());
     }
     if let Some((at, id)) = after {
         values.push(Box::new(clean(at)));
@@ -288,15 +267,5 @@ fn read(row: &Row) -> Result<Session> {
             compression_count: number(10),
         },
         meta: Meta { queued: row.get(1), ..meta },
-    })
-}
-
-/// Who holds a session, as its row says.
-pub(super) fn read_holder(text: Option<&str>) -> Holder {
-    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_else(|| Holder {
-        pid: 0,
-        host: "?".into(),
-        program: "unknown".into(),
-        since: "?".into(),
     })
 }

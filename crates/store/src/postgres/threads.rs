@@ -75,8 +75,7 @@ impl Server {
             (Some(moment), None, _) => Err(Error::NoThread(id.clone(), moment.thread.clone())),
             (_, _, Some(moment)) if !has_parent => Err(Error::NoThread(id.clone(), moment.thread.clone())),
             (Some(moment), Some(last), _) if seq(last) < moment.seq => {
-                let place = format!("{id}/{}", moment.thread);
-                Err(damaged(&place, format!("it has no entry @{}", moment.seq)))
+                Err(Error::no_entry(id, &moment.thread, moment.seq))
             }
             // Made by another at the same moment.
             _ => Err(Error::ThreadExists(id.clone(), thread.clone())),

@@ -69,10 +69,7 @@ impl RedisJournal {
     }
 
     fn no_entry(&self, seq: Seq) -> Error {
-        Error::Damaged {
-            place: format!("{}/{}", self.header.session, self.header.thread),
-            why: format!("it has no entry @{seq}"),
-        }
+        Error::no_entry(&self.header.session, &self.header.thread, seq)
     }
 
     /// The thread that has entry `seq`.

@@ -1,7 +1,7 @@
 //! What waits to be worked on: jobs by their place in line, the ready ones and the hidden ones in sets of their own.
 
 use super::ask::{Ask, Lua};
-use super::told::{Said, holder, read};
+use super::told::{Said, read};
 use super::{RedisStore, scripts};
 use crate::queue::{Job, Outcome, Queue, Queued, Stage, Taken};
 use crate::{Error, Holder, Result};
@@ -129,7 +129,7 @@ impl Queue for RedisStore {
 fn queued(value: Value) -> Result<Queued> {
     let said = Said::of(value)?;
     let stage = match said.text(0).as_str() {
-        "held" => Stage::Held(holder(&said.text(1))),
+        "held" => Stage::Held(Holder::read(said.text(1).as_bytes())),
         "dead" => Stage::Dead,
         _ => Stage::Waiting,
     };

@@ -124,7 +124,7 @@ impl Said {
             "ok" => Ok(self),
             "gone" => Err(Error::NoSession(id.clone())),
             "taken" => Err(Error::TakenOver(id.clone())),
-            "busy" => Err(Error::Busy { session: id.clone(), holder: holder(&first) }),
+            "busy" => Err(Error::Busy { session: id.clone(), holder: Holder::read(first.as_bytes()) }),
             "ended" => Err(Error::Ended(id.clone(), State::named(&first).map_or("ended", State::name))),
             "nothread" => match ThreadId::new(first) {
                 Ok(thread) => Err(Error::NoThread(id.clone(), thread)),
@@ -133,10 +133,4 @@ impl Said {
             other => Err(Error::Damaged { place: id.to_string(), why: format!("Redis said {other:?}") }),
         }
     }
-}
-
-/// Who holds something, as it was written down.
-pub(super) fn holder(text: &str) -> Holder {
-    let unknown = || Holder { pid: 0, host: "?".into(), program: "unknown".into(), since: "?".into() };
-    serde_json::from_str(text).unwrap_or_else(|_| unknown())
 }
