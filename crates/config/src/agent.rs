@@ -5,28 +5,12 @@ use komado_agent::limits::Limits;
 use komado_agent::mcp::Server;
 use komado_agent::sandbox::{Network, ProcessLimits, Sandbox};
 use komado_agent::source::{Kind, Tracker};
+use komado_agent::worker::Pace;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How tasks are taken from the queue.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct WorkWishes {
-    /// How many are worked on at once.
-    pub concurrency: u32,
-    /// How often one is tried before it is laid aside.
-    pub tries: u32,
-    /// How long one is hidden from others after its worker was last heard of.
-    pub hidden: Duration,
-    /// Before one is tried again; doubles from there.
-    pub pause: Duration,
-    /// How long a task under way may take to come to rest when its worker is to end.
-    pub grace: Duration,
-    /// How often the tracker of a running task is asked for news.
-    pub poll: Duration,
-}
-
 /// How the built-in tools work.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolWishes {
     /// Those that are offered.
     pub enabled: Vec<String>,
@@ -49,10 +33,12 @@ pub struct ToolWishes {
 }
 
 /// Everything about tasks.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct AgentWishes {
-    /// How they are taken.
-    pub work: WorkWishes,
+    /// How many are worked on at once.
+    pub concurrency: u32,
+    /// How they are taken from the queue, kept and given back.
+    pub pace: Pace,
     /// How much one may take.
     pub limits: Limits,
     /// What the model is told first, in place of the built-in words.
@@ -71,10 +57,17 @@ pub struct AgentWishes {
 
 impl AgentWishes {
     pub(super) fn of(given: &Values, servers: Vec<Server>) -> Self {
-        let agent = Section::of(given, "agent");
+        let (agent, work) = (Section::of(given, "agent"), Section::of(given, "work"));
         let bound = |leaf| Some(agent.get::<u32>(leaf)).filter(|most| *most > 0);
         Self {
-            work: WorkWishes::of(&Section::of(given, "work")),
+            concurrency: work.get("concurrency"),
+            pace: Pace {
+                tries: work.get("tries"),
+                hidden: work.get("hidden_seconds"),
+                pause: work.get("pause_seconds"),
+                grace: work.get("grace_seconds"),
+                poll: work.get("poll_seconds"),
+            },
             limits: Limits {
                 turns: bound("max_turns"),
                 time: bound("max_minutes").map(|minutes| Duration::from_secs(60) * minutes),
@@ -87,19 +80,6 @@ impl AgentWishes {
             tools: ToolWishes::of(&Section::of(given, "tools")),
             servers,
             trackers: trackers(given),
-        }
-    }
-}
-
-impl WorkWishes {
-    fn of(work: &Section<'_>) -> Self {
-        Self {
-            concurrency: work.get("concurrency"),
-            tries: work.get("tries"),
-            hidden: work.get("hidden_seconds"),
-            pause: work.get("pause_seconds"),
-            grace: work.get("grace_seconds"),
-            poll: work.get("poll_seconds"),
         }
     }
 }

@@ -74,7 +74,7 @@ pub struct Sources<'a> {
 }
 
 /// The settings in force, typed, each with its origin.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Config {
     /// Whether contexts are kept on disk.
     pub enabled: bool,
@@ -190,17 +190,10 @@ impl Config {
 
     /// Every setting with its value and origin, in the table's order, secrets hidden.
     pub fn rows(&self) -> Vec<Row> {
-        let (family, single): (Vec<&Setting>, Vec<&Setting>) =
-            SETTINGS.iter().partition(|setting| setting.is_family());
         let mut named: Named = table::named(self.given.keys());
         named.insert((PROVIDER, self.models.provider.clone()));
-        let of_families = named.iter().flat_map(|(stand_in, name)| {
-            let same = family.iter().filter(|setting| setting.stand_in() == Some(*stand_in));
-            same.map(|setting| (*setting, setting.key_for(name)))
-        });
-        let of_single = single.iter().map(|setting| (*setting, setting.path.to_owned()));
-        let all = of_single.chain(of_families);
-        all.map(|(setting, key)| Row::new(setting, self.given.get(&key), key)).collect()
+        let row = |(setting, key): (&Setting, String)| Row::new(setting, self.given.get(&key), key);
+        table::keys(&named).map(row).collect()
     }
 }
 

@@ -16,7 +16,7 @@ pub enum OnFault {
 }
 
 /// What was wished for.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct ServerWishes {
     /// Where it listens.
     pub listen: String,

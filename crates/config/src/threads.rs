@@ -13,7 +13,7 @@ use komado_engine::Error;
 use std::collections::BTreeMap;
 
 /// What the settings say.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct ThreadWishes {
     enabled: bool,
     child_ratio: f64,

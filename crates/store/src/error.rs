@@ -157,9 +157,14 @@ impl Error {
         Self::NoBlob(id.clone(), blob.chars().take(80).collect())
     }
 
+    /// That something cannot be read.
+    pub(crate) fn damaged(place: impl Into<String>, why: impl ToString) -> Self {
+        Self::Damaged { place: place.into(), why: why.to_string() }
+    }
+
     /// That a thread has no such entry.
     pub(crate) fn no_entry(session: &SessionId, thread: &ThreadId, seq: Seq) -> Self {
-        Self::Damaged { place: format!("{session}/{thread}"), why: format!("it has no entry @{seq}") }
+        Self::damaged(format!("{session}/{thread}"), format!("it has no entry @{seq}"))
     }
 
     /// That a server does not answer.
@@ -217,8 +222,16 @@ pub(crate) fn of_system(path: &Path, error: &rusqlite::Error) -> Option<Error> {
 }
 
 /// Adds what was tried, and on what, to the system's error.
-pub(crate) trait Tried<T> {
+pub(crate) trait Tried<T>: Sized {
     fn tried(self, what: &'static str, path: &Path) -> Result<T, Error>;
+
+    /// The same, but `None` when nothing is there.
+    fn tried_if_there(self, what: &'static str, path: &Path) -> Result<Option<T>, Error> {
+        match self.tried(what, path) {
+            Err(error) if error.is_missing() => Ok(None),
+            done => done.map(Some),
+        }
+    }
 }
 
 impl<T> Tried<T> for std::io::Result<T> {

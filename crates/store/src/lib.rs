@@ -226,28 +226,21 @@ pub struct Row {
 }
 
 /// What was put right when a journal was opened.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Note {
     /// A last line without an end was cut off; it was never acknowledged.
+    #[error("cut {bytes} bytes of a last line that was never finished")]
     Torn {
         /// Bytes cut.
         bytes: u64,
     },
     /// The index was behind or broken and was made again from the journal.
+    #[error("the index was made again for {entries} entries")]
     Reindexed {
         /// Entries read.
         entries: u64,
     },
-}
-
-impl std::fmt::Display for Note {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Torn { bytes } => write!(f, "cut {bytes} bytes of a last line that was never finished"),
-            Self::Reindexed { entries } => write!(f, "the index was made again for {entries} entries"),
-        }
-    }
 }
 
 /// A thread's journal, open.
@@ -338,8 +331,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The id of a session that is to be made.
 fn id_of(meta: &Meta) -> Result<SessionId> {
-    SessionId::new(meta.uuid.as_str())
-        .map_err(|e| Error::Damaged { place: "the session's id".into(), why: e.to_string() })
+    SessionId::new(meta.uuid.as_str()).map_err(|e| Error::damaged("the session's id", e))
 }
 
 /// The root first, then by age, and whatever the clock said: no thread before one it goes on from.
@@ -384,10 +376,7 @@ fn check_line(line: &[u8]) -> Result<()> {
         return Err(Error::TooMuch(format!("a line of {} bytes; 4 GiB is the most", line.len())));
     }
     if line.iter().position(|b| *b == b'\n').is_none_or(|at| at + 1 != line.len()) {
-        return Err(Error::Damaged {
-            place: "what was to be written".into(),
-            why: "it is not one line".into(),
-        });
+        return Err(Error::damaged("what was to be written", "it is not one line"));
     }
     Ok(())
 }
@@ -396,27 +385,24 @@ fn check_line(line: &[u8]) -> Result<()> {
 /// everything after it, in this thread and in its forks, stand on what it counts for.
 fn check_rewritten(old: &[u8], new: &[u8]) -> Result<()> {
     check_line(new)?;
-    let damaged = |why: String| Error::Damaged { place: "a line in place of another".into(), why };
-    let read = |line: &[u8]| {
-        let text = std::str::from_utf8(line).map_err(|e| damaged(e.to_string()))?;
-        decode(text).map_err(|e| damaged(e.to_string()))
-    };
+    let place = "a line in place of another";
+    let read = |line: &[u8]| record_in(line).map_err(|why| Error::damaged(place, why));
     let (old, new) = (read(old)?, read(new)?);
     let weight = |record: &Record| (record.seq, Head::next((0, &Head::START), record, 0));
     if weight(&old) == weight(&new) {
         return Ok(());
     }
-    Err(damaged(format!("it is not of the kind, number or size of @{}", old.seq)))
+    Err(Error::damaged(place, format!("it is not of the kind, number or size of @{}", old.seq)))
 }
 
 fn read_record<J: Journal + ?Sized>(journal: &J, seq: Seq) -> Result<Record> {
-    let line = journal.line(seq)?;
-    let damaged = |why: String| Error::Damaged {
-        place: format!("{}/{}@{seq}", journal.header().session, journal.header().thread),
-        why,
-    };
-    let text = std::str::from_utf8(&line).map_err(|e| damaged(e.to_string()))?;
-    decode(text).map_err(|e| damaged(e.to_string()))
+    let Header { session, thread, .. } = journal.header();
+    record_in(&journal.line(seq)?).map_err(|why| Error::damaged(format!("{session}/{thread}@{seq}"), why))
+}
+
+/// What a line says, or why it says nothing.
+fn record_in(line: &[u8]) -> std::result::Result<Record, String> {
+    decode(std::str::from_utf8(line).map_err(|e| e.to_string())?).map_err(|e| e.to_string())
 }
 
 #[cfg(test)]

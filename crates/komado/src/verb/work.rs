@@ -89,7 +89,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 
 fn take_tasks(app: &mut App, args: &Args, launch: &dyn Launch) -> Outcome {
     let engine = app.context.engine.clone();
-    let concurrency = args.concurrency.unwrap_or(app.context.config.agent.work.concurrency);
+    let concurrency = args.concurrency.unwrap_or(app.context.config.agent.concurrency);
     let worker = Worker::new(&engine, launch, holder(app), pace(app), concurrency);
     let bell = worker.bell();
     signals::each(move || bell.stop())?;
@@ -128,8 +128,7 @@ fn fetch_told(app: &App, cancel: &Cancel) {
 
 /// How jobs are taken, as the settings say.
 fn pace(app: &App) -> Pace {
-    let work = &app.context.config.agent.work;
-    Pace { tries: work.tries, hidden: work.hidden, pause: work.pause, grace: work.grace, poll: work.poll }
+    app.context.config.agent.pace
 }
 
 fn holder(app: &App) -> Holder {

@@ -67,11 +67,7 @@ pub(super) fn get(id: &SessionId, outputs: &Path, blob: &str) -> Result<Box<dyn 
         return Err(missing());
     }
     let path = outputs.join(blob);
-    match File::open(&path) {
-        Ok(file) => Ok(Box::new(file)),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Err(missing()),
-        Err(e) => Err(e).tried("open", &path),
-    }
+    Ok(Box::new(File::open(&path).tried_if_there("open", &path)?.ok_or_else(missing)?))
 }
 
 pub(super) fn sweep(outputs: &Path, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {

@@ -326,8 +326,7 @@ fn clip(text: String) -> String {
 }
 
 fn json_line<T: Serialize>(row: &T) -> Result<Option<Vec<u8>>> {
-    let mut line = serde_json::to_vec(row)
-        .map_err(|e| Error::Damaged { place: "a derived row".into(), why: e.to_string() })?;
+    let mut line = serde_json::to_vec(row).map_err(|e| Error::damaged("a derived row", e))?;
     line.push(b'\n');
     Ok(Some(line))
 }

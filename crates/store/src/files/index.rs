@@ -159,20 +159,14 @@ impl Index {
 
     /// Opens an index to look; `None` when there is none that can be used.
     pub(super) fn open(path: &Path) -> Result<Option<Self>> {
-        match File::open(path) {
-            Ok(file) => Ok(read_marks(path, &file)?.map(|marks| Self::new(path, Some(file), marks))),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(e).tried("open", path),
-        }
+        let Some(file) = File::open(path).tried_if_there("open", path)? else { return Ok(None) };
+        Ok(read_marks(path, &file)?.map(|marks| Self::new(path, Some(file), marks)))
     }
 
     /// Opens an index to append to; `None` when there is none that can be used.
     pub(super) fn open_to_write(path: &Path) -> Result<Option<Self>> {
-        let file = match OpenOptions::new().read(true).write(true).open(path) {
-            Ok(file) => file,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(e).tried("open", path),
-        };
+        let file = OpenOptions::new().read(true).write(true).open(path).tried_if_there("open", path)?;
+        let Some(file) = file else { return Ok(None) };
         let Some(marks) = read_marks(path, &file)? else { return Ok(None) };
         let mut index = Self::new(path, Some(file), Marks { boot: boot(), clean: OPEN, ..marks });
         index.map()?;

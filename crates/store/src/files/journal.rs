@@ -261,10 +261,8 @@ impl FileJournal {
 
     fn damaged(&self, why: String) -> Error {
         let line = self.tail.0 - self.base_seq() + 2;
-        Error::Damaged {
-            place: format!("{} line {line} (byte {})", self.folder.journal().display(), self.end),
-            why,
-        }
+        let place = format!("{} line {line} (byte {})", self.folder.journal().display(), self.end);
+        Error::damaged(place, why)
     }
 
     /// Cuts off a last line that was never acknowledged. Who only looks passes over it.

@@ -20,11 +20,8 @@ impl FileStore {
     /// A file that cannot be read teaches nothing: everything in it can be learned again.
     fn read_book(&self) -> Result<Book> {
         let path = self.learned();
-        match std::fs::read_to_string(&path) {
-            Ok(text) => Ok(serde_json::from_str(&text).unwrap_or_default()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Book::default()),
-            Err(error) => Err(error).tried("read", &path),
-        }
+        let text = std::fs::read_to_string(&path).tried_if_there("read", &path)?;
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
     }
 
     fn lock_book(&self) -> Result<File> {
@@ -58,10 +55,8 @@ impl Lessons for FileStore {
         let _lock = self.lock_book()?;
         let mut book = self.read_book()?;
         let Some(new) = learning(book.get(about).map(|lesson| lesson.get())) else { return Ok(()) };
-        let new = RawValue::from_string(new).map_err(|e| Error::Damaged {
-            place: format!("what was learned about {about}"),
-            why: e.to_string(),
-        })?;
+        let new = RawValue::from_string(new)
+            .map_err(|e| Error::damaged(format!("what was learned about {about}"), e))?;
         book.insert(about.to_owned(), new);
         self.write_book(&book)
     }

@@ -80,12 +80,9 @@ impl Opener {
         let mut next = header::base_of(folder)?;
         while let Some(moment) = next {
             if chain.len() >= DEEPEST {
-                return Err(Error::Damaged {
-                    place: folder.path().display().to_string(),
-                    why: format!(
-                        "more than {DEEPEST} forks stand on one another, or they go round in a circle"
-                    ),
-                });
+                let why =
+                    format!("more than {DEEPEST} forks stand on one another, or they go round in a circle");
+                return Err(Error::damaged(folder.path().display().to_string(), why));
             }
             let folder = self.base.thread(id, &moment.thread)?;
             next = header::base_of(&folder)?;

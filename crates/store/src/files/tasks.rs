@@ -255,11 +255,8 @@ impl Tasks {
 
 /// Which file is at a path now.
 pub(crate) fn file_at(path: &Path) -> Result<Option<(u64, u64)>> {
-    match std::fs::metadata(path) {
-        Ok(found) => Ok(Some((found.dev(), found.ino()))),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).tried("look at", path),
-    }
+    let found = std::fs::metadata(path).tried_if_there("look at", path)?;
+    Ok(found.map(|found| (found.dev(), found.ino())))
 }
 
 /// Opens the table as it is; gives its version.

@@ -2,7 +2,7 @@
 
 use super::link::values;
 use super::server::Server;
-use super::{PostgresStore, clean, damaged};
+use super::{PostgresStore, clean};
 use crate::queue::{Job, Outcome, Queue, Queued, Stage, Taken};
 use crate::{Error, Holder, Result};
 use komado_core::SessionId;
@@ -130,7 +130,7 @@ fn tries(row: &Row) -> u32 {
 fn job(row: &Row) -> Result<Job> {
     let session: String = row.get(0);
     Ok(Job {
-        session: SessionId::new(session).map_err(|e| damaged("a row of jobs", e.to_string()))?,
+        session: SessionId::new(session).map_err(|e| Error::damaged("a row of jobs", e))?,
         key: row.get(1),
         user: row.get(2),
         body: row.get(3),

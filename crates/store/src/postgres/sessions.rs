@@ -2,11 +2,12 @@
 
 use super::link::{Values, values};
 use super::server::Server;
-use super::{clean, damaged};
-use crate::{Change, Error, Holder, Query, Result, id_of};
-use komado_core::SessionId;
+use super::shelf::PostgresShelf;
+use super::{PostgresStore, clean, journal};
+use crate::{Change, Error, Holder, Journal, Mode, Query, Result, Shelf, Store, id_of};
 use komado_core::session::{Counters, Meta, Session, State};
 use komado_core::thread::Header;
+use komado_core::{SessionId, ThreadId};
 use tokio_postgres::Row;
 
 /// Sessions of one page, where all are asked for.
@@ -75,11 +76,11 @@ const REMOVE_PIECES: [&str; 3] = [
         SELECT term, first FROM piece ORDER BY term DESC, first DESC LIMIT 1",
 ];
 
-impl Server {
-    pub(super) fn create(&self, meta: &Meta) -> Result<SessionId> {
+impl Store for PostgresStore {
+    fn create(&self, meta: &Meta) -> Result<()> {
         let id = id_of(meta)?;
         let (session, key, config) = (Session::new(meta), &meta.task_key, &meta.config);
-        let rows = self.once(
+        let rows = self.server().once(
             CREATE,
             values![
                 meta.uuid.clone(),
@@ -102,17 +103,21 @@ impl Server {
                 Header::root(id.clone(), &meta.created_at).encode(),
             ],
         )?;
-        if rows.is_empty() { Err(Error::SessionExists(id)) } else { Ok(id) }
+        if rows.is_empty() {
+            return Err(Error::SessionExists(id));
+        }
+        self.ring(&id);
+        Ok(())
     }
 
     /// Lists sessions; where all are asked for, page by page.
-    pub(super) fn sessions(&self, query: &Query) -> Result<Vec<Session>> {
+    fn sessions(&self, query: &Query) -> Result<Vec<Session>> {
         let mut found: Vec<Session> = Vec::new();
         let mut after = query.after.as_ref().map(|(at, id)| (at.clone(), id.to_string()));
         loop {
             let left = if query.limit == 0 { PAGE } else { (query.limit - found.len()).min(PAGE) };
             let (sql, values) = listing(query, after.as_ref(), left);
-            let rows = self.ask_text(sql, values)?;
+            let rows = self.server().ask_text(sql, values)?;
             let page = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
             after = page.last().map(|last| (last.meta.created_at.clone(), last.meta.uuid.clone()));
             let is_last = page.len() < left;
@@ -123,22 +128,24 @@ impl Server {
         }
     }
 
-    pub(super) fn change(&self, id: &SessionId, change: &Change) -> Result<Session> {
+    fn change(&self, id: &SessionId, change: &Change) -> Result<Session> {
         let (sql, values) = match change {
             Change::Count { by, at } => count(id, by, at),
             Change::State { to, at, why } => enter(id, *to, at, why.as_deref()),
             Change::Row(row) => put(id, row),
         };
-        let (link, given) = (self.link.clone(), values);
-        let rows = self.wire.call(async move { link.ask(&sql, &given).await })?;
-        rows.first().map_or_else(|| Err(self.why_not(id)), read)
+        let (link, given) = (self.server().link.clone(), values);
+        let rows = self.server().wire.call(async move { link.ask(&sql, &given).await })?;
+        let session = rows.first().map_or_else(|| Err(self.server().why_not(id)), read)?;
+        self.ring(id);
+        Ok(session)
     }
 
-    pub(super) fn remove(&self, id: &SessionId) -> Result<()> {
-        let mut work = self.begin()?;
+    fn remove(&self, id: &SessionId) -> Result<()> {
+        let mut work = self.server().begin()?;
         let rows = work.ask(RELEASE, values![id.to_string()])?;
         let Some(number) = rows.first().map(|row| row.get::<_, i64>(0)) else {
-            return work.leave().and_then(|()| Err(self.why_not(id)));
+            return work.leave().and_then(|()| Err(self.server().why_not(id)));
         };
         for sql in REMOVE {
             work.ask(sql, values![number])?;
@@ -150,18 +157,38 @@ impl Server {
                 after = rows.first().map(|row| (row.get(0), row.get(1)));
             }
         }
-        work.commit()
+        work.commit()?;
+        self.ring(id);
+        Ok(())
     }
 
     /// Who writes a session now; only looks.
-    pub(super) fn writer(&self, id: &SessionId) -> Result<Option<Holder>> {
+    fn writer(&self, id: &SessionId) -> Result<Option<Holder>> {
         let sql = "SELECT CASE WHEN l.expires >= clock_timestamp() THEN l.holder END \
             FROM sessions s JOIN leases l ON l.session = s.number WHERE s.uuid = $1";
-        let rows = self.ask(sql, values![id.to_string()])?;
+        let rows = self.server().ask(sql, values![id.to_string()])?;
         let row = rows.first().ok_or_else(|| Error::NoSession(id.clone()))?;
         Ok(row.get::<_, Option<&str>>(0).map(|holder| Holder::read(holder.as_bytes())))
     }
 
+    fn threads(&self, id: &SessionId) -> Result<Vec<Header>> {
+        self.server().threads(id)
+    }
+
+    fn spawn(&self, header: &Header) -> Result<()> {
+        self.server().spawn(header)
+    }
+
+    fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Box<dyn Journal>> {
+        Ok(Box::new(journal::open(self, (id, thread), mode)?))
+    }
+
+    fn shelf(&self, id: &SessionId) -> Result<Box<dyn Shelf>> {
+        Ok(Box::new(PostgresShelf::open(self.server(), id)?))
+    }
+}
+
+impl Server {
     /// Why nothing was done to a session: it is not there, or somebody writes it.
     pub(super) fn why_not(&self, id: &SessionId) -> Error {
         let sql = "SELECT l.holder FROM sessions s JOIN leases l ON l.session = s.number WHERE s.uuid = $1";
@@ -249,10 +276,9 @@ fn counted(by: &Counters) -> [i64; 4] {
 }
 
 fn read(row: &Row) -> Result<Session> {
-    let meta: Meta =
-        serde_json::from_str(row.get(0)).map_err(|e| damaged("a row of sessions", e.to_string()))?;
+    let meta: Meta = serde_json::from_str(row.get(0)).map_err(|e| Error::damaged("a row of sessions", e))?;
     let status: &str = row.get(2);
-    let unknown = || damaged(&format!("the row of session {}", meta.uuid), format!("state {status:?}"));
+    let unknown = || Error::damaged(format!("the row of session {}", meta.uuid), format!("state {status:?}"));
     let number = |column: usize| row.get::<_, i64>(column).max(0) as u64;
     Ok(Session {
         status: State::named(status).ok_or_else(unknown)?,

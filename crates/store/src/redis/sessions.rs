@@ -3,7 +3,7 @@
 use super::ask::Ask;
 use super::journal::RedisJournal;
 use super::keys::{made, place, user};
-use super::rows::{damaged, read_session, session_text};
+use super::rows::{read_session, session_text};
 use super::scripts;
 use super::shelf::RedisShelf;
 use super::told::read;
@@ -134,7 +134,7 @@ impl Store for RedisStore {
         match said.word.as_str() {
             "exists" => Err(Error::ThreadExists(id.clone(), header.thread.clone())),
             "early" => Err(header.base.as_ref().map_or_else(
-                || damaged(id, "a thread has no base"),
+                || Error::damaged(id.as_str(), "a thread has no base"),
                 |base| Error::no_entry(id, &base.thread, base.seq),
             )),
             _ => said.fine(id).map(drop),
@@ -155,7 +155,7 @@ impl Store for RedisStore {
 }
 
 pub(super) fn read_header(id: &SessionId, text: &str) -> Result<Header> {
-    Header::decode(text).map_err(|e| damaged(id, &e.to_string()))
+    Header::decode(text).map_err(|e| Error::damaged(id.as_str(), e))
 }
 
 /// A session that is there.
@@ -225,10 +225,8 @@ impl Inner {
         let mut known = Vec::new();
         for name in names {
             let id = place(name).split_once('\0').and_then(|(_, id)| SessionId::new(id).ok());
-            known.push(id.ok_or_else(|| Error::Damaged {
-                place: self.keys.made(),
-                why: format!("{name:?} is no session"),
-            })?);
+            let none = || Error::damaged(self.keys.made(), format!("{name:?} is no session"));
+            known.push(id.ok_or_else(none)?);
         }
         let (mut found, mut gone) = (Vec::new(), Vec::new());
         for ((id, name), row) in known.iter().zip(names).zip(self.rows_of(&known)?) {

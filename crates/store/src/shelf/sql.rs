@@ -142,10 +142,7 @@ fn remove(path: &Path) -> Result<()> {
     for end in ["", "-journal", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
         name.push(end);
-        match std::fs::remove_file(&name) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e).tried("remove", path),
-            _ => {}
-        }
+        std::fs::remove_file(&name).tried_if_there("remove", path)?;
     }
     Ok(())
 }
