@@ -1,7 +1,9 @@
 //! How much a task may take before it is ended: turns, time, tokens, errors in a row.
 
-use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Most of an error that a reason repeats.
+const SHOWN: usize = 300;
 
 /// Bounds of one task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,36 +25,74 @@ impl Default for Limits {
 }
 
 /// The bound that was reached.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Reached {
     /// So many turns.
+    #[error("the task took its {} (agent.max_turns)", count((*.0).into(), "turn"))]
     Turns(u32),
     /// So long.
+    #[error("the task took its {} (agent.max_minutes)", count(.0.as_secs().div_ceil(60), "minute"))]
     Time(Duration),
     /// So many tokens.
+    #[error("the task took its {} (agent.max_total_tokens)", count(*.0, "token"))]
     Tokens(u64),
     /// So many errors in a row, and the last one.
+    #[error("{calls} in a row went wrong (agent.max_errors); the last one: {1}", calls = count((*.0).into(), "call"))]
     Errors(u32, String),
 }
 
-impl fmt::Display for Reached {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Turns(turns) => {
-                write!(f, "the task took its {} (agent.max_turns)", count((*turns).into(), "turn"))
-            }
-            Self::Time(time) => {
-                let minutes = count(time.as_secs().div_ceil(60), "minute");
-                write!(f, "the task took its {minutes} (agent.max_minutes)")
-            }
-            Self::Tokens(tokens) => {
-                write!(f, "the task took its {} (agent.max_total_tokens)", count(*tokens, "token"))
-            }
-            Self::Errors(errors, last) => {
-                let calls = count((*errors).into(), "call");
-                write!(f, "{calls} in a row went wrong (agent.max_errors); the last one: {last}")
+/// What a task took so far, against what it may take.
+pub(crate) struct Toll {
+    limits: Limits,
+    since: Instant,
+    /// Time that others took before.
+    pub(crate) spent: Duration,
+    pub(crate) turns: u64,
+    pub(crate) tokens: u64,
+    pub(crate) calls: u64,
+    errors: u32,
+    last_error: String,
+}
+
+impl Toll {
+    /// Nothing yet.
+    pub(crate) fn new(limits: Limits) -> Self {
+        let (spent, last_error) = (Duration::ZERO, String::new());
+        Self { limits, since: Instant::now(), spent, turns: 0, tokens: 0, calls: 0, errors: 0, last_error }
+    }
+
+    /// Time at work, of all workers together.
+    pub(crate) fn spent(&self) -> Duration {
+        self.spent + self.since.elapsed()
+    }
+
+    /// A request was answered.
+    pub(crate) fn turn(&mut self, tokens: u64) {
+        self.turns += 1;
+        self.tokens += tokens;
+    }
+
+    /// A call was answered; `wrong` says how it went wrong.
+    pub(crate) fn call(&mut self, wrong: Option<String>) {
+        self.calls += 1;
+        match wrong {
+            None => self.errors = 0,
+            Some(why) => {
+                self.errors += 1;
+                self.last_error = why.trim().chars().take(SHOWN).collect();
             }
         }
+    }
+
+    /// The bound that was reached, if one was.
+    pub(crate) fn reached(&self) -> Option<Reached> {
+        let Limits { turns, time, tokens, errors } = self.limits;
+        let turns = turns.filter(|most| self.turns >= u64::from(*most)).map(Reached::Turns);
+        let time = time.filter(|most| self.spent() >= *most).map(Reached::Time);
+        let tokens = tokens.filter(|most| self.tokens >= *most).map(Reached::Tokens);
+        let errors =
+            (errors > 0 && self.errors >= errors).then(|| Reached::Errors(errors, self.last_error.clone()));
+        turns.or(time).or(tokens).or(errors)
     }
 }
 

@@ -30,7 +30,7 @@ use tokio::sync::Mutex;
 const MOST_MESSAGE: usize = 8 << 20;
 
 /// A server from the settings.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Server {
     /// Its name: the beginning of its tools' names.
     pub name: String,

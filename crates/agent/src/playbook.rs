@@ -23,12 +23,14 @@ mod svg;
 mod template;
 mod vars;
 
+pub(crate) use call::no_result;
 pub use note::ABOUT;
 pub(crate) use note::rests;
 pub use solo::{Audience, Solo};
 pub use vars::RESULTS;
 
 use crate::error::Result;
+use crate::mind::Mind;
 use crate::tools::Answer;
 use komado_core::message::Call;
 use komado_core::{SessionId, ThreadId};
@@ -37,7 +39,6 @@ use komado_engine::turn::Turned;
 use komado_engine::{Engine, Thread};
 use node::Node;
 use serde_json::{Map, Value};
-use std::fmt;
 
 /// Why a playbook cannot be followed.
 #[derive(Debug, thiserror::Error)]
@@ -57,18 +58,13 @@ pub enum Error {
 }
 
 /// One thing that is wrong with a playbook.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{place}: {why}")]
 pub struct Problem {
     /// The file, and the node.
     pub place: String,
     /// What is wrong, and what to write.
     pub why: String,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.why)
-    }
 }
 
 fn lines(problems: &[Problem]) -> String {
@@ -198,11 +194,18 @@ pub struct Wanted {
 
 /// Whoever carries nodes out.
 pub trait Hands<'e> {
+    /// Who asks the model.
+    fn mind(&self) -> &dyn Mind<'e>;
+
     /// The engine.
-    fn engine(&self) -> &'e Engine;
+    fn engine(&self) -> &'e Engine {
+        self.mind().engine()
+    }
 
     /// Opens a thread of the session for writing, with the limits of the settings.
-    fn open(&self, session: &SessionId, thread: &ThreadId) -> Result<Thread<'e>>;
+    fn open(&self, session: &SessionId, thread: &ThreadId) -> Result<Thread<'e>> {
+        self.mind().open(session, thread)
+    }
 
     /// Between two nodes and between two calls: orders are followed and limits kept here, by an error; comments and other
     /// news are said in `thread`, which has no open calls unless `calls_wait`.
@@ -228,7 +231,9 @@ pub trait Hands<'e> {
     fn may_repeat(&self, name: &str) -> bool;
 
     /// What a child thread is spawned with, as the settings say.
-    fn spawn(&self, thread: &Thread<'_>) -> Result<Spawn>;
+    fn spawn(&self, thread: &Thread<'_>) -> Result<Spawn> {
+        self.mind().spawn(thread)
+    }
 
     /// Hands `tell` whoever tells what was done in a thread.
     fn telling(&mut self, thread: &Thread<'_>, tell: &mut dyn FnMut(Telling<'_>) -> Result<()>)

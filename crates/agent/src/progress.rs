@@ -1,7 +1,6 @@
 //! What happens in a task, told as it happens; and what is wanted of it from outside.
 
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// One thing that happened; one JSON line from a task's process to its worker.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -72,22 +71,15 @@ pub enum Progress {
 }
 
 /// What is wanted of a running task.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Order {
     /// To rest until somebody lets it go on.
+    #[error("paused: {0}")]
     Pause(String),
     /// To end for good.
+    #[error("stopped: {0}")]
     Stop(String),
     /// To be left to another worker, now: this one ends.
+    #[error("left to another worker: {0}")]
     Leave(String),
-}
-
-impl fmt::Display for Order {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pause(why) => write!(f, "paused: {why}"),
-            Self::Stop(why) => write!(f, "stopped: {why}"),
-            Self::Leave(why) => write!(f, "left to another worker: {why}"),
-        }
-    }
 }

@@ -14,11 +14,13 @@ mod news;
 mod place;
 mod review;
 mod seen;
+mod tracker;
 mod wait;
 mod wire;
 mod words;
 
 pub use file::read;
+pub(crate) use words::head;
 
 use crate::task::Task;
 use komado_provider::{Cancel, Client};
@@ -216,8 +218,8 @@ pub fn open(tracker: Tracker, client: Client, cancel: Cancel) -> Result<Box<dyn 
         repo_of(tracker.kind, repo)?;
     }
     Ok(match tracker.kind {
-        Kind::GitHub => Box::new(github::GitHub::new(tracker, client, cancel)),
-        Kind::GitLab => Box::new(gitlab::GitLab::new(tracker, client, cancel)),
+        Kind::GitHub => Box::new(tracker::Issues::<github::GitHub>::new(tracker, client, cancel)),
+        Kind::GitLab => Box::new(tracker::Issues::<gitlab::GitLab>::new(tracker, client, cancel)),
     })
 }
 

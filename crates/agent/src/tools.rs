@@ -50,6 +50,14 @@ impl Answer {
     pub fn wrong(text: impl Into<String>) -> Self {
         Self { body: Body::Text(text.into()), is_error: true }
     }
+
+    /// How a call of `name` went wrong, if it did.
+    pub(crate) fn fault(&self, name: &str) -> Option<String> {
+        self.is_error.then(|| match &self.body {
+            Body::Text(text) => text.clone(),
+            Body::File(_) => name.to_owned(),
+        })
+    }
 }
 
 /// The words of an answer. Long ones are in a file that has no name: they are never held.

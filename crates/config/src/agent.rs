@@ -1,36 +1,13 @@
 //! What the settings say of tasks: who takes them, how much they may take, what they work with, and where they come from.
 
-use super::check::Value;
+use super::check::{Section, Values};
 use komado_agent::limits::Limits;
 use komado_agent::mcp::Server;
 use komado_agent::sandbox::{Network, ProcessLimits, Sandbox};
-use komado_agent::source::Tracker;
+use komado_agent::source::{Kind, Tracker};
 use komado_agent::worker::Pace;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// How tasks are taken from the queue.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorkWishes {
-    /// How many are worked on at once.
-    pub concurrency: u32,
-    /// How they are tried, kept and given back.
-    pub pace: Pace,
-}
-
-impl Default for WorkWishes {
-    fn default() -> Self {
-        let half_a_minute = Duration::from_secs(30);
-        let pace = Pace {
-            tries: 3,
-            hidden: half_a_minute,
-            pause: half_a_minute,
-            grace: Duration::from_secs(20),
-            poll: half_a_minute,
-        };
-        Self { concurrency: 1, pace }
-    }
-}
 
 /// How the built-in tools work.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,27 +32,13 @@ pub struct ToolWishes {
     pub prepare: Option<String>,
 }
 
-impl Default for ToolWishes {
-    fn default() -> Self {
-        Self {
-            enabled: Vec::new(),
-            allow: Vec::new(),
-            work_dir: None,
-            timeout: Duration::from_secs(120),
-            most_output: 64 << 20,
-            sandbox: Sandbox::default(),
-            network: Network::default(),
-            limits: ProcessLimits::default(),
-            prepare: None,
-        }
-    }
-}
-
 /// Everything about tasks.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct AgentWishes {
-    /// How they are taken.
-    pub work: WorkWishes,
+    /// How many are worked on at once.
+    pub concurrency: u32,
+    /// How they are taken from the queue, kept and given back.
+    pub pace: Pace,
     /// How much one may take.
     pub limits: Limits,
     /// What the model is told first, in place of the built-in words.
@@ -93,70 +56,81 @@ pub struct AgentWishes {
 }
 
 impl AgentWishes {
-    pub(super) fn apply(&mut self, key: &str, value: Value) {
-        match (key, value) {
-            ("agent.system_prompt", Value::Text(v)) => self.system_prompt = Some(v),
-            ("agent.rules_file", Value::Path(v)) => self.rules_file = Some(v),
-            ("agent.playbook", Value::Path(v)) => self.playbook = Some(v),
-            ("agent.max_turns", Value::Count(v)) => self.limits.turns = some(v),
-            ("agent.max_minutes", Value::Count(v)) => {
-                self.limits.time = some(v).map(|minutes| seconds(minutes) * 60)
-            }
-            ("agent.max_total_tokens", Value::Count(v)) => self.limits.tokens = some(v).map(u64::from),
-            ("agent.max_errors", Value::Count(v)) => self.limits.errors = v,
-            (key, value) if key.starts_with("work.") => self.work.apply(key, value),
-            (key, value) => self.tools.apply(key, value),
-        }
-    }
-}
-
-impl WorkWishes {
-    fn apply(&mut self, key: &str, value: Value) {
-        match (key, value) {
-            ("work.concurrency", Value::Count(v)) => self.concurrency = v,
-            ("work.tries", Value::Count(v)) => self.pace.tries = v,
-            ("work.hidden_seconds", Value::Count(v)) => self.pace.hidden = seconds(v),
-            ("work.pause_seconds", Value::Count(v)) => self.pace.pause = seconds(v),
-            ("work.grace_seconds", Value::Count(v)) => self.pace.grace = seconds(v),
-            ("work.poll_seconds", Value::Count(v)) => self.pace.poll = seconds(v),
-            _ => {}
+    pub(super) fn of(given: &Values, servers: Vec<Server>) -> Self {
+        let (agent, work) = (Section::of(given, "agent"), Section::of(given, "work"));
+        let bound = |leaf| Some(agent.get::<u32>(leaf)).filter(|most| *most > 0);
+        Self {
+            concurrency: work.get("concurrency"),
+            pace: Pace {
+                tries: work.get("tries"),
+                hidden: work.get("hidden_seconds"),
+                pause: work.get("pause_seconds"),
+                grace: work.get("grace_seconds"),
+                poll: work.get("poll_seconds"),
+            },
+            limits: Limits {
+                turns: bound("max_turns"),
+                time: bound("max_minutes").map(|minutes| Duration::from_secs(60) * minutes),
+                tokens: bound("max_total_tokens").map(u64::from),
+                errors: agent.get("max_errors"),
+            },
+            system_prompt: agent.get("system_prompt"),
+            rules_file: agent.get("rules_file"),
+            playbook: agent.get("playbook"),
+            tools: ToolWishes::of(&Section::of(given, "tools")),
+            servers,
+            trackers: trackers(given),
         }
     }
 }
 
 impl ToolWishes {
-    fn apply(&mut self, key: &str, value: Value) {
-        match (key, value) {
-            ("tools.enabled", Value::Lines(v)) => self.enabled = v,
-            ("tools.allow", Value::Lines(v)) => self.allow = v,
-            ("tools.work_dir", Value::Path(v)) => self.work_dir = Some(v),
-            ("tools.timeout_seconds", Value::Count(v)) => self.timeout = seconds(v),
-            ("tools.max_output_mb", Value::Count(v)) => self.most_output = u64::from(v) << 20,
-            ("tools.sandbox", Value::Text(v)) => {
-                self.sandbox = sandbox(&v);
-            }
-            ("tools.network", Value::Network(v)) => self.network = v,
-            ("tools.max_memory_mb", Value::Count(v)) => self.limits.memory = u64::from(v) << 20,
-            ("tools.max_cpu_seconds", Value::Count(v)) => self.limits.cpu = v.into(),
-            ("tools.max_processes", Value::Count(v)) => self.limits.processes = v.into(),
-            ("tools.max_disk_mb", Value::Count(v)) => self.limits.disk = u64::from(v) << 20,
-            ("tools.prepare", Value::Text(v)) => self.prepare = Some(v),
-            // That no setting of the table falls through to here is a test.
-            _ => {}
+    fn of(tools: &Section<'_>) -> Self {
+        let number = |leaf| u64::from(tools.get::<u32>(leaf));
+        Self {
+            enabled: tools.get("enabled"),
+            allow: tools.get("allow"),
+            work_dir: tools.get("work_dir"),
+            timeout: tools.get("timeout_seconds"),
+            most_output: number("max_output_mb") << 20,
+            sandbox: sandbox(tools).unwrap_or_default(),
+            network: tools.get("network"),
+            limits: ProcessLimits {
+                memory: number("max_memory_mb") << 20,
+                cpu: number("max_cpu_seconds"),
+                processes: number("max_processes"),
+                disk: number("max_disk_mb") << 20,
+            },
+            prepare: tools.get("prepare"),
         }
     }
 }
 
-/// One of the words for whether processes are confined.
-pub(super) fn sandbox(word: &str) -> Sandbox {
-    if word == "off" { Sandbox::Off } else { Sandbox::Required }
+/// What is said of whether processes are confined.
+pub(super) fn sandbox(section: &Section<'_>) -> Option<Sandbox> {
+    let word: String = section.get::<Option<_>>("sandbox")?;
+    Some(if word == "off" { Sandbox::Off } else { Sandbox::Required })
 }
 
-/// A bound; none where it is 0.
-fn some(count: u32) -> Option<u32> {
-    Some(count).filter(|count| *count > 0)
-}
-
-fn seconds(count: u32) -> Duration {
-    Duration::from_secs(u64::from(count))
+/// The trackers that tasks come from, GitHub first. One is there when it has repositories: everything else about it has a
+/// default or may be left out.
+fn trackers(given: &Values) -> Vec<Tracker> {
+    let tracker = |(kind, repos): (Kind, &str)| {
+        let said = Section::of(given, kind.name());
+        Tracker {
+            kind,
+            base_url: said.get::<String>("base_url").trim_end_matches('/').to_owned(),
+            token: said.get("token"),
+            repos: said.get(repos),
+            user: said.get("user"),
+            label: said.get("label"),
+            running: said.get("label_running"),
+            done: said.get("label_done"),
+            failed: said.get("label_failed"),
+            paused: said.get("label_paused"),
+            patience: said.get("patience_seconds"),
+        }
+    };
+    let all = [(Kind::GitHub, "repos"), (Kind::GitLab, "projects")].into_iter().map(tracker);
+    all.filter(|tracker| !tracker.repos.is_empty()).collect()
 }

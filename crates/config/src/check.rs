@@ -3,7 +3,9 @@
 //! The one parser of values, whoever wrote them. An empty text unsets a setting that may be unset, and is
 //! refused where there is a default: `--set session.user=` is a wish, `--set llm.provider=` is a slip.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::origin::Place;
 use super::table::{Kind, Setting};
@@ -35,11 +37,9 @@ pub(super) enum Value {
     Text(String),
 }
 
-/// A checked value with its setting and place. It can hold a secret, so it has no `Debug`.
+/// A checked value with its place. It can hold a secret, so it has no `Debug`.
 #[derive(Clone)]
 pub(super) struct Given {
-    /// The row of the table.
-    pub(super) setting: &'static Setting,
     /// The value; `None` is unset.
     pub(super) value: Option<Value>,
     /// The value as it may be shown.
@@ -52,30 +52,98 @@ pub(super) struct Given {
 
 impl Given {
     /// A setting that somebody spoke of and that stays unset.
-    pub(super) fn unset(setting: &'static Setting, place: Place, note: Option<String>) -> Self {
-        Self { setting, value: None, shown: mask::UNSET.to_owned(), place, note }
+    pub(super) fn unset(place: Place, note: Option<String>) -> Self {
+        Self { value: None, shown: mask::UNSET.to_owned(), place, note }
+    }
+}
+
+/// Everything that was given, by key.
+pub(super) type Values = BTreeMap<String, Given>;
+
+/// The settings under one name: a section, or what is said of one provider, persona, server or tracker.
+pub(super) struct Section<'a> {
+    given: &'a Values,
+    name: String,
+}
+
+impl<'a> Section<'a> {
+    pub(super) fn of(given: &'a Values, name: impl Into<String>) -> Self {
+        Self { given, name: name.into() }
+    }
+
+    /// A setting that has a value.
+    pub(super) fn given(&self, leaf: &str) -> Option<&'a Given> {
+        self.given.get(&format!("{}.{leaf}", self.name)).filter(|given| given.value.is_some())
+    }
+
+    /// A setting's value; that of its type where it is unset.
+    pub(super) fn get<T: Typed>(&self, leaf: &str) -> T {
+        T::of(self.given(leaf).and_then(|given| given.value.as_ref()))
+    }
+
+    /// True when somebody spoke of a setting.
+    pub(super) fn is_given(&self, leaf: &str) -> bool {
+        self.given.get(&format!("{}.{leaf}", self.name)).is_some_and(|given| given.place != Place::Default)
+    }
+}
+
+/// What a setting's field may be.
+pub(super) trait Typed {
+    fn of(value: Option<&Value>) -> Self;
+}
+
+macro_rules! typed {
+    ($($variant:ident: $type:ty),*) => {
+        $(impl Typed for $type {
+            fn of(value: Option<&Value>) -> Self {
+                match value {
+                    Some(Value::$variant(value)) => value.clone(),
+                    _ => Self::default(),
+                }
+            }
+        })*
+    };
+}
+typed!(
+    Bool: bool,
+    Ratio: f64,
+    Lines: Vec<String>,
+    Percents: Vec<(String, f64)>,
+    Network: Network,
+    Pairs: Vec<(String, String)>,
+    Count: u32,
+    Path: PathBuf,
+    Text: String
+);
+
+/// Seconds.
+impl Typed for Duration {
+    fn of(value: Option<&Value>) -> Self {
+        Self::from_secs(u32::of(value).into())
+    }
+}
+
+impl<T: Typed> Typed for Option<T> {
+    fn of(value: Option<&Value>) -> Self {
+        value.map(|value| T::of(Some(value)))
     }
 }
 
 /// Turns a text into a value, or says what it should have been.
 pub(super) fn check(
-    setting: &'static Setting,
+    setting: &Setting,
     key: &str,
     text: &str,
     place: Place,
     sources: &Sources<'_>,
 ) -> Result<Given, ConfigError> {
     if text.is_empty() && setting.default.is_none() {
-        return Ok(Given::unset(setting, place, None));
+        return Ok(Given::unset(place, None));
     }
     match parse(setting.kind, text, sources) {
-        Some(value) => Ok(Given {
-            setting,
-            shown: shown(setting.kind, text, &value),
-            value: Some(value),
-            place,
-            note: None,
-        }),
+        Some(value) => {
+            Ok(Given { shown: shown(setting.kind, text, &value), value: Some(value), place, note: None })
+        }
         None => Err(invalid(setting.kind, key, text, place)),
     }
 }

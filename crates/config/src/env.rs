@@ -8,9 +8,8 @@
 //! cannot be used is passed over and noted, since it is said to every program.
 
 use komado_store::connect::{POSTGRES, REDIS};
-use std::collections::BTreeMap;
 
-use super::check::{Given, check, invalid};
+use super::check::{Given, Values, check, invalid};
 use super::origin::Place;
 use super::table::{self, Kind, Named, SETTINGS, Setting};
 use super::{ConfigError, Sources, suggest};
@@ -21,8 +20,8 @@ const REDIS_DEFAULT: &str = "redis://localhost:6379";
 const BACKENDS: Kind = Kind::Choice(&["inmemory", "redis", "postgres", "file"]);
 
 /// The settings that variables give.
-pub(super) fn layer(sources: &Sources<'_>, named: &Named) -> Result<BTreeMap<String, Given>, ConfigError> {
-    let mut layer = BTreeMap::new();
+pub(super) fn layer(sources: &Sources<'_>, named: &Named) -> Result<Values, ConfigError> {
+    let mut layer = Values::new();
     for setting in SETTINGS.iter().filter(|setting| !setting.is_family()) {
         if let Some((name, text)) = said(setting, sources)? {
             match check(setting, setting.path, &text, Place::Env(name.clone()), sources) {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde_saphyr::Spanned;
 
-use super::check::{Given, check, expected};
+use super::check::{Given, Values, check, expected};
 use super::consent::{InFolder, Written};
 use super::expand::{Fault, expand};
 use super::mcp::SERVERS;
@@ -96,7 +96,7 @@ fn taken(
 #[derive(Default)]
 pub(super) struct Layer {
     /// Its settings.
-    pub(super) given: BTreeMap<String, Given>,
+    pub(super) given: Values,
     /// The MCP servers that it names, also those of which it says nothing else, and where.
     pub(super) servers: BTreeMap<String, Place>,
 }
@@ -252,7 +252,7 @@ fn unexpanded(
     match fault {
         Fault::Unset(variable) if setting.kind.is_secret() => {
             let note = format!("{key} is unset: {place} refers to {variable}, which is not set");
-            Ok(Given::unset(setting, place, Some(note)))
+            Ok(Given::unset(place, Some(note)))
         }
         Fault::Unset(variable) => Err(ConfigError::UnsetVariable { place, key, variable }),
         Fault::Malformed { problem, found } => {

@@ -4,15 +4,13 @@
 //! Shells have already expanded what they expand, so values are taken as they are. A secret is refused: whoever lists
 //! the processes of the machine would read it.
 
-use std::collections::BTreeMap;
-
-use super::check::{Given, check};
+use super::check::{Given, Values, check};
 use super::origin::Place;
 use super::table::{self, SETTINGS, Setting};
 use super::{ConfigError, Sources, suggest};
 
 /// The settings that flags give.
-pub(super) fn layer(sources: &Sources<'_>) -> Result<BTreeMap<String, Given>, ConfigError> {
+pub(super) fn layer(sources: &Sources<'_>) -> Result<Values, ConfigError> {
     sources.flags.iter().map(|(name, text)| one(name, text, sources)).collect()
 }
 

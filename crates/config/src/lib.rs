@@ -29,19 +29,19 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 mod threads;
-mod tracker;
 mod yaml;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use check::{Given, Value};
+use check::{Section, Values};
+use komado_agent::mcp::Server;
 use komado_engine::model::{ModelSettings, ProviderSettings};
 use komado_provider::Dialect;
+use komado_provider::client::Patience;
 use origin::{Place, Row};
-use table::{Named, PERSONA, PROVIDER, SERVER, SETTINGS, Setting};
+use table::{Named, PROVIDER, SETTINGS, Setting};
+use threads::ThreadWishes;
 
 pub use agent::AgentWishes;
 pub use consent::{InFolder, Unconsented, Written};
@@ -74,7 +74,7 @@ pub struct Sources<'a> {
 }
 
 /// The settings in force, typed, each with its origin.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Config {
     /// Whether contexts are kept on disk.
     pub enabled: bool,
@@ -97,15 +97,13 @@ pub struct Config {
     /// Where traces go.
     pub traces: TraceWishes,
     /// What child threads get, unless a session or a persona says otherwise.
-    threads: threads::ThreadWishes,
+    threads: ThreadWishes,
     /// In whose name messages are written.
     pub user: Option<String>,
     /// The name of the tokeniser that counts.
     pub meter: String,
     /// How the server serves.
     pub server: ServerWishes,
-    /// How a window is kept.
-    ladder: ladder::LadderWishes,
     /// Tasks.
     pub agent: AgentWishes,
     /// Providers and models, windows and summaries, as the engine takes them.
@@ -116,7 +114,7 @@ pub struct Config {
     pub file: Option<PathBuf>,
     /// The file that was found and left out, since it needs consent.
     pub unconsented: Option<Box<Unconsented>>,
-    rows: Vec<Row>,
+    given: Values,
 }
 
 impl Config {
@@ -137,8 +135,8 @@ impl Config {
         let named = table::named(given.keys().chain(flags.keys()));
         given.extend(env::layer(sources, &named)?);
         given.extend(flags);
-        let mut config = Self::build(&given, found.map(|found| found.path));
-        config.agent.servers = mcp::servers(&given, &layer.servers)?;
+        let servers = mcp::servers(&given, &layer.servers)?;
+        let mut config = Self::build(given, servers, found.map(|found| found.path));
         config.notes.extend(env::unknown(sources, &named));
         config.notes.extend(env::passed_over(sources));
         config.unconsented = unconsented;
@@ -146,77 +144,40 @@ impl Config {
         Ok(config)
     }
 
-    /// Every setting with its value and origin, in the table's order, secrets hidden.
-    pub fn rows(&self) -> Vec<Row> {
-        self.rows.clone()
-    }
-
-    fn build(given: &BTreeMap<String, Given>, file: Option<PathBuf>) -> Self {
-        let mut config = Self { file, ..Self::default() };
-        for (key, given) in given {
-            config.apply(key, given);
-            config.notes.extend(given.note.clone());
-        }
-        config.notes.extend(config.unknown_provider());
-        config.agent.trackers = tracker::trackers(given);
-        config.rows = config.list(given);
-        config
-    }
-
-    fn apply(&mut self, key: &str, given: &Given) {
-        if let Some(name) = table::name_in(given.setting, key) {
-            return match given.setting.stand_in() {
-                // What is said of one server is put together when everything is known.
-                Some(SERVER) => {}
-                Some(PERSONA) => self.threads.apply_persona(name, given.setting.leaf(), given.value.clone()),
-                _ => {
-                    let of = self.models.providers.entry(name.to_owned()).or_default();
-                    apply_provider(of, given.setting.leaf(), given.value.clone());
-                }
-            };
-        }
-        if given.place != Place::Default {
-            self.ladder.note_given(key);
-        }
-        match (key, given.value.clone()) {
-            ("context_storage.enabled", Some(Value::Bool(v))) => self.enabled = v,
-            ("context_storage.base_dir", Some(Value::Path(v))) => self.base_dir = v,
-            ("context_storage.compression_threshold", Some(Value::Ratio(v))) => {
-                self.compression_threshold = v
-            }
-            ("context_storage.keep_recent_messages", Some(Value::Count(v))) => self.keep_recent_messages = v,
-            ("context_storage.min_messages_to_summarize", Some(Value::Count(v))) => {
-                self.min_messages_to_summarize = v
-            }
-            ("context_storage.cleanup_days", Some(Value::Count(v))) => self.cleanup_days = v,
-            ("context_storage.summary_prompt", Some(Value::Text(v))) => self.summary_prompt = v,
+    fn build(given: Values, servers: Vec<Server>, file: Option<PathBuf>) -> Self {
+        let storage = Section::of(&given, "context_storage");
+        let session = Section::of(&given, "session");
+        let url: Option<String> = Section::of(&given, "store").get("url");
+        let mut config = Self {
+            enabled: storage.get("enabled"),
+            base_dir: storage.get("base_dir"),
+            compression_threshold: storage.get("compression_threshold"),
+            keep_recent_messages: storage.get("keep_recent_messages"),
+            min_messages_to_summarize: storage.get("min_messages_to_summarize"),
+            cleanup_days: storage.get("cleanup_days"),
+            summary_prompt: storage.get("summary_prompt"),
             // A bare `file:` is the default store, whose place base_dir already names.
-            ("store.url", Some(Value::Text(v))) => self.store_url = Some(v).filter(|v| v != "file:"),
-            (key, Some(value)) if key.starts_with("store.") => self.store.apply(key, value),
-            (key, Some(value)) if key.starts_with("telemetry.") => self.traces.apply(key, value),
-            (key, Some(value)) if key.starts_with("threads.") => self.threads.apply(key, value),
-            (key, Some(value)) if key.starts_with("server.") => self.server.apply(key, value),
-            (key, Some(value)) if is_of_tasks(key) => self.agent.apply(key, value),
-            ("session.max_history", Some(Value::Count(v))) => self.models.max_history = Some(v),
-            ("session.user", Some(Value::Text(v))) => self.user = Some(v),
-            ("session.meter", Some(Value::Text(v))) => self.meter = v,
-            ("llm.provider", Some(Value::Text(v))) => self.models.provider = v,
-            ("overflow.retry_shrink", Some(Value::Ratio(v))) => self.models.shrink = v,
-            ("overflow.tries", Some(Value::Count(v))) => self.models.overflow_tries = v,
-            ("retry.tries", Some(Value::Count(v))) => self.models.patience.tries = v,
-            ("retry.delay_seconds", Some(Value::Count(v))) => {
-                self.models.patience.delay = Duration::from_secs(v.into())
-            }
-            (key, Some(value)) => self.ladder.apply(key, value),
-            // Unset. That no setting of the table falls through to here is a test.
-            _ => {}
-        }
+            store_url: url.filter(|url| url != "file:"),
+            store: StoreWishes::of(&given),
+            traces: TraceWishes::of(&given),
+            threads: ThreadWishes::of(&given),
+            user: session.get("user"),
+            meter: session.get("meter"),
+            server: ServerWishes::of(&given),
+            agent: AgentWishes::of(&given, servers),
+            models: models(&given),
+            notes: given.values().filter_map(|given| given.note.clone()).collect(),
+            file,
+            unconsented: None,
+            given,
+        };
+        config.notes.extend(config.unknown_provider());
+        config
     }
 
     /// Whether the folder of the sessions is the usual one in the working folder, which nothing names.
     pub fn finds_base_dir(&self) -> bool {
-        let key = "context_storage.base_dir";
-        self.rows.iter().any(|row| row.key == key && row.origin == origin::Origin::Default)
+        self.given.get("context_storage.base_dir").is_some_and(|given| matches!(given.place, Place::Default))
     }
 
     /// A chosen provider about which nothing is known is most often a misspelling, but may be complete by
@@ -232,54 +193,62 @@ impl Config {
         Some(format!("llm.provider names a provider without settings: {name}; {hint}"))
     }
 
-    fn list(&self, given: &BTreeMap<String, Given>) -> Vec<Row> {
-        let (family, single): (Vec<&Setting>, Vec<&Setting>) =
-            SETTINGS.iter().partition(|setting| setting.is_family());
-        let mut named: Named = table::named(given.keys());
+    /// Every setting with its value and origin, in the table's order, secrets hidden.
+    pub fn rows(&self) -> Vec<Row> {
+        let mut named: Named = table::named(self.given.keys());
         named.insert((PROVIDER, self.models.provider.clone()));
-        let of_families = named.iter().flat_map(|(stand_in, name)| {
-            let same = family.iter().filter(|setting| setting.stand_in() == Some(*stand_in));
-            same.map(|setting| (*setting, setting.key_for(name)))
-        });
-        let of_single = single.iter().map(|setting| (*setting, setting.path.to_owned()));
-        of_single.chain(of_families).map(|(setting, key)| Row::new(setting, given.get(&key), key)).collect()
+        let row = |(setting, key): (&Setting, String)| Row::new(setting, self.given.get(&key), key);
+        table::keys(&named).map(row).collect()
     }
 }
 
-/// Takes in one setting of a provider.
-fn apply_provider(of: &mut ProviderSettings, leaf: &str, value: Option<Value>) {
-    match (leaf, value) {
-        ("model", Some(Value::Text(v))) => of.model = Some(v),
-        ("models", Some(Value::Lines(v))) => of.models = v,
-        ("context_length", Some(Value::Count(v))) => of.context_length = Some(v),
-        ("api_key", Some(Value::Text(v))) => of.api_key = Some(v),
-        ("base_url", Some(Value::Text(v))) => of.base_url = Some(v),
-        ("threshold", Some(Value::Ratio(v))) => of.threshold = Some(v),
-        ("dialect", Some(Value::Text(v))) => of.dialect = Dialect::named(&v),
-        ("api_key_file", Some(Value::Path(v))) => of.api_key_file = Some(v),
-        ("max_tokens", Some(Value::Count(v))) => of.max_tokens = Some(v),
-        ("timeout_seconds", Some(Value::Count(v))) => of.timeout_seconds = Some(v),
-        _ => {}
+/// What is said of models and their providers.
+fn models(given: &Values) -> ModelSettings {
+    let (overflow, retry) = (Section::of(given, "overflow"), Section::of(given, "retry"));
+    let named = table::named(given.keys()).into_iter().filter(|(stand_in, _)| *stand_in == PROVIDER);
+    ModelSettings {
+        provider: Section::of(given, "llm").get("provider"),
+        providers: named.map(|(_, name)| (name.clone(), provider(given, &name))).collect(),
+        patience: Patience {
+            tries: retry.get("tries"),
+            delay: retry.get("delay_seconds"),
+            ..Patience::default()
+        },
+        shrink: overflow.get("retry_shrink"),
+        overflow_tries: overflow.get("tries"),
+        max_history: Section::of(given, "session").get("max_history"),
+        ..ModelSettings::default()
+    }
+}
+
+fn provider(given: &Values, name: &str) -> ProviderSettings {
+    let said = Section::of(given, format!("llm.{name}"));
+    ProviderSettings {
+        model: said.get("model"),
+        models: said.get("models"),
+        context_length: said.get("context_length"),
+        api_key: said.get("api_key"),
+        api_key_file: said.get("api_key_file"),
+        base_url: said.get("base_url"),
+        threshold: said.get("threshold"),
+        dialect: Dialect::named(&said.get::<String>("dialect")),
+        max_tokens: said.get("max_tokens"),
+        timeout_seconds: said.get("timeout_seconds"),
     }
 }
 
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.rows.iter().map(|row| (&row.key, &row.value))).finish()
+        f.debug_map().entries(self.rows().into_iter().map(|row| (row.key, row.value))).finish()
     }
 }
 
-/// Whether a setting is about how tasks are worked on.
-fn is_of_tasks(key: &str) -> bool {
-    ["work.", "agent.", "tools."].iter().any(|section| key.starts_with(section))
-}
-
-fn defaults(sources: &Sources<'_>) -> Result<BTreeMap<String, Given>, ConfigError> {
+fn defaults(sources: &Sources<'_>) -> Result<Values, ConfigError> {
     let single = SETTINGS.iter().filter(|setting| !setting.is_family());
     single
         .map(|setting| {
-            let text = setting.default.unwrap_or_default();
-            let given = check::check(setting, setting.path, text, Place::Default, sources)?;
+            let text = setting.default.unwrap_or_default().join("\n");
+            let given = check::check(setting, setting.path, &text, Place::Default, sources)?;
             Ok((setting.path.to_owned(), given))
         })
         .collect()

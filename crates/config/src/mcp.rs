@@ -5,31 +5,32 @@
 //! nothing of is refused too: whoever wrote it believes to have it.
 
 use super::ConfigError;
-use super::check::{Given, Value};
+use super::agent::sandbox;
+use super::check::{Given, Section, Values};
 use super::origin::Place;
 use super::table::{self, SERVER};
 use komado_agent::mcp::{How, Server};
 use komado_agent::sandbox::{Confinement, Network, Sandbox};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// The section of the file in which servers are named.
 pub(super) const SERVERS: &str = "mcp_servers";
-const CALL: u32 = 60;
-const START: u32 = 30;
+const CALL: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_secs(30);
 
 /// The servers that some settings speak of, by name; `listed` are those that the file names.
-pub(super) fn servers(
-    given: &BTreeMap<String, Given>,
-    listed: &BTreeMap<String, Place>,
-) -> Result<Vec<Server>, ConfigError> {
+pub(super) fn servers(given: &Values, listed: &BTreeMap<String, Place>) -> Result<Vec<Server>, ConfigError> {
     let set = given.iter().filter(|(_, given)| given.value.is_some()).map(|(key, _)| key);
     let spoken_of = names(given.keys());
     // One whose settings are all given as empty is switched off; one without any was forgotten.
     let bare = listed.keys().filter(|name| !spoken_of.contains(*name)).cloned();
     let all: BTreeSet<String> = names(set).into_iter().chain(bare).collect();
-    all.into_iter().map(|name| Section { given, listed: listed.get(&name), name }.server()).collect()
+    let said = |name: String| {
+        let key = format!("{SERVERS}.{name}");
+        Said { section: Section::of(given, key.as_str()), given, listed: listed.get(&name), key }.server(name)
+    };
+    all.into_iter().map(said).collect()
 }
 
 /// The names of servers in some keys.
@@ -39,18 +40,20 @@ fn names<'a>(keys: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
 }
 
 /// What is said of one server.
-struct Section<'a> {
-    given: &'a BTreeMap<String, Given>,
+struct Said<'a> {
+    given: &'a Values,
+    section: Section<'a>,
+    key: String,
     /// Where the file names it.
     listed: Option<&'a Place>,
-    name: String,
 }
 
-impl Section<'_> {
-    fn server(self) -> Result<Server, ConfigError> {
-        let how = match (self.text("command"), self.text("url")) {
+impl Said<'_> {
+    fn server(self, name: String) -> Result<Server, ConfigError> {
+        let said = &self.section;
+        let how = match (said.get::<Option<String>>("command"), said.get("url")) {
             (Some(command), None) => self.started(&command)?,
-            (None, Some(url)) => How::Http { url, headers: self.pairs("headers") },
+            (None, Some(url)) => How::Http { url, headers: said.get("headers") },
             (Some(_), Some(_)) => {
                 return Err(self.wrong("url", "has a command and a url; keep one of the two"));
             }
@@ -61,15 +64,14 @@ impl Section<'_> {
                 ));
             }
         };
-        let seconds = |leaf, unset| Duration::from_secs(u64::from(self.count(leaf).unwrap_or(unset)));
-        let (start, call) = (seconds("start_seconds", START), seconds("timeout_seconds", CALL));
-        let only = self.lines("tools").unwrap_or_default();
-        Ok(Server { how, start, call, only, name: self.name })
+        let start = said.get::<Option<_>>("start_seconds").unwrap_or(START);
+        let call = said.get::<Option<_>>("timeout_seconds").unwrap_or(CALL);
+        Ok(Server { how, start, call, only: said.get("tools"), name })
     }
 
     /// A program: by itself with its arguments, or a whole command line.
     fn started(&self, command: &str) -> Result<How, ConfigError> {
-        let (program, args) = match self.lines("args") {
+        let (program, args) = match self.section.get::<Option<_>>("args") {
             Some(args) => (command.trim().to_owned(), args),
             None => {
                 let mut words = words(command).ok_or_else(|| {
@@ -83,93 +85,35 @@ impl Section<'_> {
             return Err(self.wrong("command", "has a command without a program's name; write one"));
         }
         let confinement = self.confinement()?;
-        let (env, folder) = (self.pairs("env"), self.path("folder"));
+        let (env, folder) = (self.section.get("env"), self.section.get("folder"));
         Ok(How::Command { program, args, env, folder, work: None, confinement })
     }
 
     /// Like commands, unless it says otherwise. Who launches it, and what it may take, is known where a task is.
     fn confinement(&self) -> Result<Confinement, ConfigError> {
-        let sandbox = match self.text("sandbox").map(|word| super::agent::sandbox(&word)) {
-            Some(Sandbox::Off) => {
-                let network = self.network("network").unwrap_or(Network::Open);
-                if network != Network::Open {
-                    let why = "has a network and is not confined, which leaves all of it open; write `network: open` or leave it out";
-                    return Err(self.wrong("network", why));
-                }
-                return Ok(Confinement { sandbox: Sandbox::Off, network, ..Confinement::default() });
-            }
-            own => own.or_else(|| Some(super::agent::sandbox(&text_of(self.given.get("tools.sandbox")?)?))),
+        let own: Option<Network> = self.section.get("network");
+        let commands = Section::of(self.given, "tools");
+        let said = sandbox(&self.section);
+        let network = match said {
+            Some(Sandbox::Off) => own.unwrap_or(Network::Open),
+            _ => own.unwrap_or_else(|| commands.get("network")),
         };
-        let shared = || network_of(self.given.get("tools.network")?);
-        let network = self.network("network").or_else(shared).unwrap_or_default();
-        Ok(Confinement { sandbox: sandbox.unwrap_or_default(), network, ..Confinement::default() })
-    }
-
-    fn network(&self, leaf: &str) -> Option<Network> {
-        network_of(self.get(leaf)?)
+        if said == Some(Sandbox::Off) && network != Network::Open {
+            let why = "has a network and is not confined, which leaves all of it open; write `network: open` or leave it out";
+            return Err(self.wrong("network", why));
+        }
+        let sandbox = said.or_else(|| sandbox(&commands)).unwrap_or_default();
+        Ok(Confinement { sandbox, network, ..Confinement::default() })
     }
 
     /// An error at the place of one of its settings; of any of them when that one was not given, else of its name.
     fn wrong(&self, leaf: &str, why: &'static str) -> ConfigError {
-        let own = format!("{SERVERS}.{}", self.name);
-        let any = || {
-            self.given
-                .iter()
-                .find(|(key, given)| key.starts_with(&format!("{own}.")) && given.value.is_some())
-        };
-        let place = self.get(leaf).or_else(|| any().map(|(_, given)| given)).map(|given| &given.place);
+        let own = format!("{}.", self.key);
+        let set = |(key, given): &(&String, &Given)| key.starts_with(&own) && given.value.is_some();
+        let any = || self.given.iter().find(set).map(|(_, given)| given);
+        let place = self.section.given(leaf).or_else(any).map(|given| &given.place);
         let place = place.or(self.listed).cloned().unwrap_or(Place::Default);
-        ConfigError::BadServer { place, key: own, why }
-    }
-
-    fn get(&self, leaf: &str) -> Option<&Given> {
-        self.given.get(&format!("{SERVERS}.{}.{leaf}", self.name)).filter(|given| given.value.is_some())
-    }
-
-    fn text(&self, leaf: &str) -> Option<String> {
-        text_of(self.get(leaf)?)
-    }
-
-    fn lines(&self, leaf: &str) -> Option<Vec<String>> {
-        match self.get(leaf)?.value.clone()? {
-            Value::Lines(lines) => Some(lines),
-            _ => None,
-        }
-    }
-
-    fn count(&self, leaf: &str) -> Option<u32> {
-        match self.get(leaf)?.value {
-            Some(Value::Count(count)) => Some(count),
-            _ => None,
-        }
-    }
-
-    fn path(&self, leaf: &str) -> Option<PathBuf> {
-        match self.get(leaf)?.value.clone()? {
-            Value::Path(path) => Some(path),
-            _ => None,
-        }
-    }
-
-    fn pairs(&self, leaf: &str) -> Vec<(String, String)> {
-        match self.get(leaf).and_then(|given| given.value.clone()) {
-            Some(Value::Pairs(pairs)) => pairs,
-            _ => Vec::new(),
-        }
-    }
-}
-
-fn text_of(given: &Given) -> Option<String> {
-    match given.value.clone()? {
-        Value::Text(text) => Some(text),
-        _ => None,
-    }
-}
-
-fn network_of(given: &Given) -> Option<Network> {
-    match given.value.clone()? {
-        Value::Network(network) => Some(network),
-        _ => None,
+        ConfigError::BadServer { place, key: self.key.clone(), why }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where was a value said?
 //!
-//! `Place` is as exact as possible, for errors; `Origin` is what a listing shows beside a value.
+//! A place is as exact as possible, for errors; a listing shows beside a value where it comes from, without the column.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -29,24 +29,6 @@ pub enum Place {
     Flag(String),
 }
 
-/// Where a setting's value comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// Nobody said anything.
-    Default,
-    /// The file.
-    File {
-        /// The file, as the person would name it.
-        path: PathBuf,
-        /// The line, from 1.
-        line: u64,
-    },
-    /// An environment variable.
-    Env(String),
-    /// A command-line flag.
-    Flag(String),
-}
-
 /// One line of the listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
@@ -55,7 +37,7 @@ pub struct Row {
     /// The value in force, `(set)` for a secret, `(unset)` for none.
     pub value: String,
     /// Where the value comes from.
-    pub origin: Origin,
+    pub origin: String,
     /// What the setting does.
     pub about: &'static str,
 }
@@ -63,38 +45,29 @@ pub struct Row {
 impl Row {
     pub(super) fn new(setting: &Setting, given: Option<&Given>, key: String) -> Self {
         let value = given.map_or(mask::UNSET, |given| given.shown.as_str()).to_owned();
-        let origin = given.map_or(Origin::Default, |given| given.place.clone().into());
+        let origin = given.map_or(&Place::Default, |given| &given.place).origin();
         Self { key, value, origin, about: setting.about }
     }
 }
 
-impl From<Place> for Origin {
-    fn from(place: Place) -> Self {
-        match place {
-            Place::Default => Self::Default,
-            Place::File { path, line, .. } => Self::File { path, line },
-            Place::Env(name) => Self::Env(name),
-            Place::Flag(name) => Self::Flag(name),
+impl Place {
+    /// Where a value comes from.
+    fn origin(&self) -> String {
+        match self {
+            Self::Default => "default".to_owned(),
+            Self::File { path, line, .. } => format!("{}:{line}", path.display()),
+            Self::Env(name) => format!("env {name}"),
+            Self::Flag(name) => name.clone(),
         }
     }
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.origin())?;
         match self {
-            Self::File { column, .. } => write!(f, "{}:{column}", Origin::from(self.clone())),
-            _ => Origin::from(self.clone()).fmt(f),
-        }
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Default => f.write_str("default"),
-            Self::File { path, line } => write!(f, "{}:{line}", path.display()),
-            Self::Env(name) => write!(f, "env {name}"),
-            Self::Flag(name) => f.write_str(name),
+            Self::File { column, .. } => write!(f, ":{column}"),
+            _ => Ok(()),
         }
     }
 }

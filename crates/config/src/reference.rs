@@ -12,7 +12,9 @@ use super::table::{SETTINGS, Setting};
 pub fn reference() -> String {
     let mut out = String::from("| key | value | default | environment | meaning |\n|---|---|---|---|---|\n");
     for setting in SETTINGS {
-        let default = setting.default.map_or_else(|| "unset".to_owned(), |text| code(&mask::excerpt(text)));
+        let default = setting
+            .default
+            .map_or_else(|| "unset".to_owned(), |lines| code(&mask::excerpt(&lines.join("\n"))));
         let value = expected(setting.kind);
         // Writing to a String cannot fail.
         let _ = writeln!(

@@ -2,7 +2,7 @@
 //!
 //! Each field is a row of the table; the defaults stand there and nowhere else.
 
-use super::check::Value;
+use super::check::{Section, Values};
 use komado_engine::relay::Offer;
 
 /// What happens to a request when something of ours fails.
@@ -15,19 +15,9 @@ pub enum OnFault {
     Stop,
 }
 
-impl OnFault {
-    /// The one called `name`.
-    pub fn named(name: &str) -> Option<Self> {
-        [Self::Pass, Self::Stop].into_iter().find(|on_fault| on_fault.name() == name)
-    }
-
+komado_core::names! {
     /// The word for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Stop => "stop",
-        }
-    }
+    OnFault { Pass = "pass", Stop = "stop" }
 }
 
 /// What was wished for.
@@ -56,21 +46,19 @@ pub struct ServerWishes {
 }
 
 impl ServerWishes {
-    pub(super) fn apply(&mut self, key: &str, value: Value) {
-        match (key, value) {
-            ("server.listen", Value::Text(v)) => self.listen = v,
-            ("server.upstream", Value::Text(v)) => self.upstream = Some(v),
-            ("server.on_fault", Value::Text(v)) => self.on_fault = OnFault::named(&v).unwrap_or_default(),
-            ("server.recall", Value::Text(v)) => {
-                self.recall = if v == "never" { Offer::Never } else { Offer::WhenNeeded }
-            }
-            ("server.forward_other", Value::Bool(v)) => self.forward_other = v,
-            ("server.body_limit_mb", Value::Count(v)) => self.body_limit_mb = v,
-            ("server.concurrency", Value::Count(v)) => self.concurrency = v,
-            ("server.rate", Value::Count(v)) => self.rate = v,
-            ("server.timeout_seconds", Value::Count(v)) => self.timeout_seconds = v,
-            ("server.grace_seconds", Value::Count(v)) => self.grace_seconds = v,
-            _ => {}
+    pub(super) fn of(given: &Values) -> Self {
+        let server = Section::of(given, "server");
+        Self {
+            listen: server.get("listen"),
+            upstream: server.get("upstream"),
+            on_fault: OnFault::named(&server.get::<String>("on_fault")).unwrap_or_default(),
+            recall: if server.get::<String>("recall") == "never" { Offer::Never } else { Offer::WhenNeeded },
+            forward_other: server.get("forward_other"),
+            body_limit_mb: server.get("body_limit_mb"),
+            concurrency: server.get("concurrency"),
+            rate: server.get("rate"),
+            timeout_seconds: server.get("timeout_seconds"),
+            grace_seconds: server.get("grace_seconds"),
         }
     }
 }

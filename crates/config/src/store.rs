@@ -2,11 +2,11 @@
 //!
 //! Each field is a row of the table; the defaults stand there and nowhere else.
 
-use super::check::Value;
+use super::check::{Section, Values};
 use std::time::Duration;
 
 /// How a store on a server is spoken to.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct StoreWishes {
     /// How long one call may take.
     pub patience: Duration,
@@ -19,20 +19,20 @@ pub struct StoreWishes {
 }
 
 impl StoreWishes {
-    pub(super) fn apply(&mut self, key: &str, value: Value) {
-        let seconds = |n: u32| Duration::from_secs(u64::from(n));
-        match (key, value) {
-            ("store.patience_seconds", Value::Count(v)) => self.patience = seconds(v),
-            ("store.connections", Value::Count(v)) => self.connections = v,
-            ("store.lease_seconds", Value::Count(v)) => self.lease = seconds(v),
-            ("store.ttl_days", Value::Count(v)) => self.ttl = (v > 0).then(|| seconds(v) * 24 * 3600),
-            _ => {}
+    pub(super) fn of(given: &Values) -> Self {
+        let store = Section::of(given, "store");
+        let days: u32 = store.get("ttl_days");
+        Self {
+            patience: store.get("patience_seconds"),
+            connections: store.get("connections"),
+            lease: store.get("lease_seconds"),
+            ttl: (days > 0).then(|| Duration::from_secs(24 * 3600) * days),
         }
     }
 }
 
 /// Where traces go.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct TraceWishes {
     /// The collector; `None` for nowhere.
     pub endpoint: Option<String>,
@@ -43,12 +43,12 @@ pub struct TraceWishes {
 }
 
 impl TraceWishes {
-    pub(super) fn apply(&mut self, key: &str, value: Value) {
-        match (key, value) {
-            ("telemetry.otlp_endpoint", Value::Text(v)) => self.endpoint = Some(v),
-            ("telemetry.service_name", Value::Text(v)) => self.service = v,
-            ("telemetry.headers", Value::Text(v)) => self.headers = Some(v),
-            _ => {}
+    pub(super) fn of(given: &Values) -> Self {
+        let traces = Section::of(given, "telemetry");
+        Self {
+            endpoint: traces.get("otlp_endpoint"),
+            service: traces.get("service_name"),
+            headers: traces.get("headers"),
         }
     }
 }

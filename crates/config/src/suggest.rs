@@ -2,7 +2,7 @@
 
 use komado_core::suggest::{nearest as near, nearest_name};
 
-use super::table::{self, Named, PROVIDER, SETTINGS, Setting};
+use super::table::{self, Named, PROVIDER, SETTINGS};
 
 /// The providers whose keys are suggested where none was named: all of them would drown the likely ones.
 const USUAL: [&str; 4] = ["openai", "anthropic", "ollama", "lmstudio"];
@@ -44,14 +44,7 @@ pub(super) fn env_hint(name: &str, named: &Named) -> String {
 
 /// Every key with its last part; families for the given names and for the usual providers.
 fn keys(named: &Named) -> Vec<(String, &'static str)> {
-    let (family, single): (Vec<&Setting>, Vec<&Setting>) =
-        SETTINGS.iter().partition(|setting| setting.is_family());
-    let named = named.iter().map(|(stand_in, name)| (*stand_in, name.as_str()));
-    let named = named.chain(USUAL.map(|name| (PROVIDER, name)));
-    let of_families = named.flat_map(|(stand_in, name)| {
-        let same = family.iter().filter(move |setting| setting.stand_in() == Some(stand_in));
-        same.map(move |setting| (setting.key_for(name), setting.leaf()))
-    });
-    let of_single = single.iter().map(|setting| (setting.path.to_owned(), setting.leaf()));
-    of_single.chain(of_families).collect()
+    let usual = USUAL.map(|name| (PROVIDER, name.to_owned()));
+    let named = named.iter().cloned().chain(usual).collect();
+    table::keys(&named).map(|(setting, key)| (key, setting.leaf())).collect()
 }

@@ -2,16 +2,14 @@
 //!
 //! One row per setting, and everything else is derived from it: how its text is parsed and checked, which
 //! variables of the environment set it, what `komado config` lists and what the manual says. A new setting is
-//! a new row in one of the lists below and a field in `Config`; there is no third place. How a row is named in the file, in the environment
+//! a new row in [`SETTINGS`] and a field in `Config`; there is no third place. How a row is named in the file, in the environment
 //! and on the command line is worked out in [`names`].
 
-mod context;
-mod lines;
 mod names;
-mod server;
-mod tasks;
+mod rows;
 
 pub use names::*;
+pub use rows::SETTINGS;
 
 /// One setting.
 #[derive(Clone, Copy)]
@@ -21,8 +19,8 @@ pub struct Setting {
     pub path: &'static str,
     /// What its text must be.
     pub kind: Kind,
-    /// Its value when nobody says anything.
-    pub default: Option<&'static str>,
+    /// Its value when nobody says anything, by lines.
+    pub default: Option<&'static [&'static str]>,
     /// The variables that the seeds name for it.
     pub seed_env: &'static [&'static str],
     /// A short name, which makes `KOMADO_BASE_DIR` and `--base-dir` out of `base_dir`.
@@ -106,9 +104,6 @@ pub(super) const PERSONA: &str = "<persona>";
 /// Stands in a path for the name of an MCP server.
 pub(super) const SERVER: &str = "<server>";
 
-/// An address of the web.
-const HTTP: Kind = Kind::Url(&["http://", "https://"]);
-
 const PLAIN: Setting = Setting {
     path: "",
     kind: Kind::Text,
@@ -118,25 +113,3 @@ const PLAIN: Setting = Setting {
     is_harmless: false,
     about: "",
 };
-const HARMLESS: Setting = Setting { is_harmless: true, ..PLAIN };
-
-const COUNT: usize = context::ROWS.len() + server::ROWS.len() + tasks::ROWS.len();
-static ALL: [Setting; COUNT] = joined([context::ROWS, server::ROWS, tasks::ROWS]);
-
-/// Every setting, in the order in which they are listed.
-pub static SETTINGS: &[Setting] = &ALL;
-
-/// Lists as one, before the program begins.
-const fn joined(lists: [&[Setting]; 3]) -> [Setting; COUNT] {
-    let mut all = [PLAIN; COUNT];
-    let (mut list, mut at, mut filled) = (0, 0, 0);
-    while list < lists.len() {
-        if at == lists[list].len() {
-            (list, at) = (list + 1, 0);
-        } else {
-            all[filled] = lists[list][at];
-            (at, filled) = (at + 1, filled + 1);
-        }
-    }
-    all
-}

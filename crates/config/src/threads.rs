@@ -4,7 +4,8 @@
 //! environment. A switch that is off is told with the place that turned it off.
 
 use super::Config;
-use super::check::Value;
+use super::check::{Section, Values};
+use super::table::{self, PERSONA};
 use crate::ConfigError;
 use komado_core::journal::Ratio;
 use komado_core::session::{MetaConfig, StelisConfig};
@@ -12,7 +13,7 @@ use komado_engine::Error;
 use std::collections::BTreeMap;
 
 /// What the settings say.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct ThreadWishes {
     enabled: bool,
     child_ratio: f64,
@@ -23,25 +24,24 @@ pub(super) struct ThreadWishes {
 }
 
 impl ThreadWishes {
-    pub(super) fn apply(&mut self, key: &str, value: Value) {
-        match (key, value) {
-            ("threads.enabled", Value::Bool(v)) => self.enabled = v,
-            ("threads.child_ratio", Value::Ratio(v)) => self.child_ratio = v,
-            ("threads.max_depth", Value::Count(v)) => self.max_depth = v,
-            ("threads.lending", Value::Bool(v)) => self.lending = v,
-            ("threads.anchor_tokens", Value::Count(v)) => self.anchor_tokens = v,
-            // That no setting of the table falls through to here is a test.
-            _ => {}
-        }
-    }
-
-    pub(super) fn apply_persona(&mut self, name: &str, leaf: &str, value: Option<Value>) {
-        let persona = self.personas.entry(name.to_owned()).or_default();
-        match (leaf, value) {
-            ("enabled", Some(Value::Bool(v))) => persona.enabled = Some(v),
-            ("default_window_ratio", Some(Value::Ratio(v))) => persona.default_window_ratio = Some(v),
-            ("max_depth", Some(Value::Count(v))) => persona.max_depth = Some(v),
-            _ => {}
+    pub(super) fn of(given: &Values) -> Self {
+        let threads = Section::of(given, "threads");
+        let named = table::named(given.keys()).into_iter().filter(|(stand_in, _)| *stand_in == PERSONA);
+        let persona = |name: String| {
+            let said = Section::of(given, format!("personas.{name}.stelis_config"));
+            let (enabled, max_depth) = (said.get("enabled"), said.get("max_depth"));
+            (
+                name,
+                StelisConfig { enabled, default_window_ratio: said.get("default_window_ratio"), max_depth },
+            )
+        };
+        Self {
+            enabled: threads.get("enabled"),
+            child_ratio: threads.get("child_ratio"),
+            max_depth: threads.get("max_depth"),
+            lending: threads.get("lending"),
+            anchor_tokens: threads.get("anchor_tokens"),
+            personas: named.map(|(_, name)| persona(name)).collect(),
         }
     }
 }

@@ -8,7 +8,6 @@ use crate::error::{Error, Result};
 use komado_core::SessionId;
 use komado_core::session::Session;
 use komado_store::Query;
-use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -79,7 +78,8 @@ impl Engine {
 }
 
 /// A user, and what their sessions add up to.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct User {
     /// The name.
     pub user: String,

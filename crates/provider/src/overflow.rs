@@ -21,14 +21,14 @@ mod words;
 
 use field::Holds;
 use rules::{Rule, Weight};
-use schemars::JsonSchema;
 use serde::Serialize;
 use sizes::Sizes;
 use words::Piece;
 
 /// What an error is taken for.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
-#[schemars(rename = "Explained")]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Explained"))]
 pub struct Verdict {
     /// True when the request was too large for the window, or for the server.
     pub overflow: bool,
@@ -49,7 +49,8 @@ pub struct Verdict {
 }
 
 /// What would help.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Remedy {
     /// The conversation must become smaller.

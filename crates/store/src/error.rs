@@ -2,6 +2,7 @@
 
 use komado_core::thread::BadHeader;
 use komado_core::{Seq, SessionId, ThreadId};
+use rusqlite::ErrorCode;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,19 @@ pub struct Holder {
     pub program: String,
     /// Since when.
     pub since: String,
+}
+
+impl Holder {
+    /// Who holds something, as it was written down.
+    pub(crate) fn read(text: &[u8]) -> Self {
+        let known = serde_json::Deserializer::from_slice(text).into_iter().next().and_then(Result::ok);
+        known.unwrap_or_else(|| Self {
+            pid: 0,
+            host: "?".into(),
+            program: "unknown".into(),
+            since: "?".into(),
+        })
+    }
 }
 
 impl std::fmt::Display for Holder {
@@ -143,6 +157,16 @@ impl Error {
         Self::NoBlob(id.clone(), blob.chars().take(80).collect())
     }
 
+    /// That something cannot be read.
+    pub(crate) fn damaged(place: impl Into<String>, why: impl ToString) -> Self {
+        Self::Damaged { place: place.into(), why: why.to_string() }
+    }
+
+    /// That a thread has no such entry.
+    pub(crate) fn no_entry(session: &SessionId, thread: &ThreadId, seq: Seq) -> Self {
+        Self::damaged(format!("{session}/{thread}"), format!("it has no entry @{seq}"))
+    }
+
     /// That a server does not answer.
     pub(crate) fn away(place: &str, why: String) -> Self {
         Self::Away { place: place.to_owned(), why }
@@ -181,9 +205,33 @@ fn advice(error: &std::io::Error) -> &'static str {
     }
 }
 
+/// What SQLite says of the system it is on, not of the file at `path`.
+pub(crate) fn of_system(path: &Path, error: &rusqlite::Error) -> Option<Error> {
+    let kind = match error.sqlite_error_code()? {
+        ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied => {
+            std::io::ErrorKind::PermissionDenied
+        }
+        ErrorCode::DiskFull => std::io::ErrorKind::StorageFull,
+        _ => return None,
+    };
+    Some(Error::Io {
+        what: "write",
+        path: path.to_owned(),
+        source: std::io::Error::new(kind, error.to_string()),
+    })
+}
+
 /// Adds what was tried, and on what, to the system's error.
-pub(crate) trait Tried<T> {
+pub(crate) trait Tried<T>: Sized {
     fn tried(self, what: &'static str, path: &Path) -> Result<T, Error>;
+
+    /// The same, but `None` when nothing is there.
+    fn tried_if_there(self, what: &'static str, path: &Path) -> Result<Option<T>, Error> {
+        match self.tried(what, path) {
+            Err(error) if error.is_missing() => Ok(None),
+            done => done.map(Some),
+        }
+    }
 }
 
 impl<T> Tried<T> for std::io::Result<T> {

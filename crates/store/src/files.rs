@@ -12,9 +12,9 @@ mod header;
 mod index;
 mod journal;
 mod lease;
+mod lessons;
 mod opener;
 mod place;
-mod queue;
 mod rebuild;
 mod spots;
 mod tasks;
@@ -23,26 +23,31 @@ mod vitals;
 mod watch;
 
 #[cfg(any(feature = "postgres", feature = "redis"))]
+pub(crate) use blobs::is_id as is_blob_id;
+#[cfg(any(feature = "postgres", feature = "redis"))]
 pub(crate) use index::{head_bytes, read_head};
 pub use journal::{FileJournal, Progress, Work};
+pub(crate) use place::{make_folder, private};
 pub use rebuild::{Finding, Rebuilt};
+pub(crate) use tasks::file_at;
 
 use crate::error::{Holder, Tried};
-use crate::lesson::{Learning, Lessons, Slate};
+use crate::queue::{HasJobs, Jobs};
 use crate::shelf::{Shelf, SqlShelf};
-use crate::{BlobRef, Blobs, Change, Error, Journal, Mode, Query, ReadSeek, Result, Store, Swept, by_age};
+use crate::{
+    BlobRef, Blobs, Change, Error, Journal, Mode, Query, ReadSeek, Result, Store, Swept, by_age, id_of,
+    locked,
+};
 use index::Index;
 use komado_core::session::{Meta, Session};
 use komado_core::thread::Header;
 use komado_core::{SessionId, ThreadId};
 use opener::Opener;
-use place::{Base, make_folder, sync_folder};
-use queue::Jobs;
-use std::fs::{File, OpenOptions};
+use place::{Base, sync_folder};
+use std::fs::File;
 use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tasks::{Opened, Tasks};
 
@@ -78,14 +83,11 @@ impl Table {
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl FileStore {
     /// A store in `base`, which is made at the first write. `holder` is what others are told while we write.
     pub fn new(base: &Path, holder: Holder) -> Self {
-        Self { opener: Opener::new(base, holder), tasks: Mutex::default(), queue: Jobs::default() }
+        let queue = Jobs::at(base.join("queue.db"));
+        Self { opener: Opener::new(base, holder), tasks: Mutex::default(), queue }
     }
 
     /// Tells `progress` how far a long rebuild has come.
@@ -266,17 +268,15 @@ fn write_journal(folder: &Path, header: &Header) -> Result<()> {
 }
 
 /// Writes a file that can be made again.
-fn write_derived(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(0o600).open(path).tried("make", path)?;
-    file.write_all(bytes).tried("write", path)
+fn write_derived(path: &Path, bytes: &[u8]) -> Result<File> {
+    let mut file = private().create_new(true).open(path).tried("make", path)?;
+    file.write_all(bytes).tried("write", path)?;
+    Ok(file)
 }
 
 /// Writes a small file once and for good.
 fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(0o600).open(path).tried("make", path)?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).tried("write", path)
+    write_derived(path, bytes)?.sync_all().tried("write", path)
 }
 
 /// Copies a blob's bytes and names them; the one way a blob gets its id, in every store.
@@ -284,29 +284,9 @@ pub(crate) fn copy_blob(from: &mut dyn Read, to: &mut dyn Write) -> Result<BlobR
     blobs::copy(from, to).tried("copy", Path::new("a blob"))
 }
 
-impl FileStore {
-    fn slate(&self) -> Slate {
-        Slate::new(self.base().path().join("learned.json"))
-    }
-}
-
-impl Lessons for FileStore {
-    fn lesson(&self, about: &str) -> Result<Option<String>> {
-        self.slate().lesson(about)
-    }
-
-    fn learn(&self, about: &str, learning: &mut Learning<'_>) -> Result<()> {
-        make_folder(self.base().path())?;
-        self.slate().learn(about, learning)
-    }
-
-    fn lessons(&self) -> Result<Vec<(String, String)>> {
-        self.slate().lessons()
-    }
-
-    fn forget(&self, about: &str) -> Result<bool> {
-        make_folder(self.base().path())?;
-        self.slate().forget(about)
+impl HasJobs for FileStore {
+    fn line(&self) -> &Jobs {
+        &self.queue
     }
 }
 
@@ -326,8 +306,7 @@ impl Blobs for FileStore {
 
 impl Store for FileStore {
     fn create(&self, meta: &Meta) -> Result<()> {
-        let id = SessionId::new(meta.uuid.as_str())
-            .map_err(|e| Error::Damaged { place: "the session's id".into(), why: e.to_string() })?;
+        let id = id_of(meta)?;
         if self.base().session(&id).is_ok() {
             return Err(Error::SessionExists(id));
         }

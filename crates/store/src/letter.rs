@@ -5,9 +5,9 @@
 
 use crate::Result;
 use crate::error::Tried;
-use std::fs::{File, OpenOptions};
+use crate::files::private;
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
@@ -33,9 +33,7 @@ enum Place {
 impl Letter {
     /// Begins one at `path`, in place of an earlier one.
     pub(crate) fn at(path: PathBuf) -> Result<Self> {
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        let file = options.open(&path).tried("make", &path)?;
+        let file = private().truncate(true).open(&path).tried("make", &path)?;
         Ok(Self { file: BufWriter::with_capacity(BLOCK, file), place: Place::Kept(path), bytes: 0 })
     }
 

@@ -4,6 +4,8 @@
 //! conformance suite; nothing in a store decides what a model sees. Calls block: a durable append is a write and a
 //! sync, which block on every system; an asynchronous caller moves the handle to a thread of its own.
 
+#[cfg(any(feature = "postgres", feature = "redis"))]
+mod chunks;
 pub mod connect;
 pub mod error;
 pub mod files;
@@ -49,6 +51,7 @@ use komado_core::thread::Header;
 use komado_core::{Head, Seq, SessionId, ThreadId, View};
 use std::collections::HashSet;
 use std::io::{self, Read, Seek, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What stores give back.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -85,6 +88,28 @@ pub struct Query {
     pub after: Option<(String, SessionId)>,
     /// At most so many; 0 for all.
     pub limit: usize,
+}
+
+impl Query {
+    /// What is asked of a row but its place in the order, in SQL: each condition with its value. `user` is the column with a
+    /// session's user.
+    fn conditions(&self, user: &str) -> Vec<(String, String)> {
+        let mut all = Vec::new();
+        let mut want = |condition: &str, value: Option<String>| {
+            all.extend(value.map(|value| (condition.to_owned(), value)));
+        };
+        let prefix = self.prefix.as_ref().filter(|prefix| !prefix.is_empty());
+        want("uuid >= ?", prefix.cloned());
+        // A range, so that the key's own index serves it. No character of an id comes after DEL.
+        want("uuid < ?", prefix.map(|prefix| format!("{prefix}\u{7f}")));
+        want("uuid = ?", self.id.as_ref().map(ToString::to_string));
+        want("status = ?", self.status.map(|status| status.name().to_owned()));
+        want(&format!("{user} = ?"), self.user.clone());
+        want("completed_at < ?", self.ended_before.clone());
+        want("updated_at >= ?", self.changed_from.clone());
+        want("created_at < ?", self.made_before.clone());
+        all
+    }
 }
 
 /// What may change about a session.
@@ -201,28 +226,21 @@ pub struct Row {
 }
 
 /// What was put right when a journal was opened.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Note {
     /// A last line without an end was cut off; it was never acknowledged.
+    #[error("cut {bytes} bytes of a last line that was never finished")]
     Torn {
         /// Bytes cut.
         bytes: u64,
     },
     /// The index was behind or broken and was made again from the journal.
+    #[error("the index was made again for {entries} entries")]
     Reindexed {
         /// Entries read.
         entries: u64,
     },
-}
-
-impl std::fmt::Display for Note {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Torn { bytes } => write!(f, "cut {bytes} bytes of a last line that was never finished"),
-            Self::Reindexed { entries } => write!(f, "the index was made again for {entries} entries"),
-        }
-    }
 }
 
 /// A thread's journal, open.
@@ -306,6 +324,16 @@ impl Source for Above {
     }
 }
 
+/// What a mutex holds; whoever panicked with it left it whole.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The id of a session that is to be made.
+fn id_of(meta: &Meta) -> Result<SessionId> {
+    SessionId::new(meta.uuid.as_str()).map_err(|e| Error::damaged("the session's id", e))
+}
+
 /// The root first, then by age, and whatever the clock said: no thread before one it goes on from.
 fn by_age(mut headers: Vec<Header>) -> Vec<Header> {
     headers.sort_by_cached_key(|h| (!h.thread.is_root(), h.timestamp.clone(), h.thread.clone()));
@@ -348,10 +376,7 @@ fn check_line(line: &[u8]) -> Result<()> {
         return Err(Error::TooMuch(format!("a line of {} bytes; 4 GiB is the most", line.len())));
     }
     if line.iter().position(|b| *b == b'\n').is_none_or(|at| at + 1 != line.len()) {
-        return Err(Error::Damaged {
-            place: "what was to be written".into(),
-            why: "it is not one line".into(),
-        });
+        return Err(Error::damaged("what was to be written", "it is not one line"));
     }
     Ok(())
 }
@@ -360,27 +385,24 @@ fn check_line(line: &[u8]) -> Result<()> {
 /// everything after it, in this thread and in its forks, stand on what it counts for.
 fn check_rewritten(old: &[u8], new: &[u8]) -> Result<()> {
     check_line(new)?;
-    let damaged = |why: String| Error::Damaged { place: "a line in place of another".into(), why };
-    let read = |line: &[u8]| {
-        let text = std::str::from_utf8(line).map_err(|e| damaged(e.to_string()))?;
-        decode(text).map_err(|e| damaged(e.to_string()))
-    };
+    let place = "a line in place of another";
+    let read = |line: &[u8]| record_in(line).map_err(|why| Error::damaged(place, why));
     let (old, new) = (read(old)?, read(new)?);
     let weight = |record: &Record| (record.seq, Head::next((0, &Head::START), record, 0));
     if weight(&old) == weight(&new) {
         return Ok(());
     }
-    Err(damaged(format!("it is not of the kind, number or size of @{}", old.seq)))
+    Err(Error::damaged(place, format!("it is not of the kind, number or size of @{}", old.seq)))
 }
 
 fn read_record<J: Journal + ?Sized>(journal: &J, seq: Seq) -> Result<Record> {
-    let line = journal.line(seq)?;
-    let damaged = |why: String| Error::Damaged {
-        place: format!("{}/{}@{seq}", journal.header().session, journal.header().thread),
-        why,
-    };
-    let text = std::str::from_utf8(&line).map_err(|e| damaged(e.to_string()))?;
-    decode(text).map_err(|e| damaged(e.to_string()))
+    let Header { session, thread, .. } = journal.header();
+    record_in(&journal.line(seq)?).map_err(|why| Error::damaged(format!("{session}/{thread}@{seq}"), why))
+}
+
+/// What a line says, or why it says nothing.
+fn record_in(line: &[u8]) -> std::result::Result<Record, String> {
+    decode(std::str::from_utf8(line).map_err(|e| e.to_string())?).map_err(|e| e.to_string())
 }
 
 #[cfg(test)]

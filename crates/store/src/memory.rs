@@ -7,22 +7,21 @@ use crate::files::copy_blob;
 use crate::lesson::{Learning, Lessons};
 use crate::letter::Letter;
 use crate::places::{Places, Signposts, Spot};
-use crate::queue::{Line, Outcome, Queue, Queued, Taken};
+use crate::queue::{HasJobs, Jobs};
 use crate::shelf::{Shelf, SqlShelf};
 use crate::tree::{Grove, Mail, Tree, Which};
 use crate::vitals::{Pulse, Vitals};
 use crate::watch::{Bell, News, Watch, Watcher};
 use crate::{
     BlobRef, Blobs, Change, Error, Journal, Mode, Note, Query, ReadSeek, Result, Row, Store, Swept, by_age,
-    check_rewritten, check_rows,
+    check_rewritten, check_rows, id_of, locked,
 };
 use komado_core::session::{Meta, Session};
 use komado_core::thread::{Branch, Header};
 use komado_core::{Head, Seq, SessionId, ThreadId, View};
 use std::collections::{BTreeMap, HashSet};
 use std::io::{Cursor, Read};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 /// Sessions in memory. Clones share what they hold.
 #[derive(Clone, Default)]
@@ -30,7 +29,7 @@ pub struct MemoryStore {
     rooms: Arc<Mutex<BTreeMap<SessionId, Room>>>,
     lessons: Arc<Mutex<BTreeMap<String, String>>>,
     signposts: Arc<Mutex<Signposts>>,
-    line: Arc<Mutex<Line>>,
+    line: Arc<Jobs>,
     bell: Bell,
 }
 
@@ -48,18 +47,12 @@ struct Room {
     shelf: Option<SqlShelf>,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl MemoryStore {
     fn with<T>(&self, id: &SessionId, run: impl FnOnce(&mut Room) -> Result<T>) -> Result<T> {
         let mut rooms = locked(&self.rooms);
         run(rooms.get_mut(id).ok_or_else(|| Error::NoSession(id.clone()))?)
     }
-}
 
-impl MemoryStore {
     fn tell(&self, session: &SessionId, thread: &ThreadId, last: Seq) {
         self.bell.ring(&News { session: session.clone(), thread: thread.clone(), last });
     }
@@ -91,6 +84,20 @@ pub(crate) fn matches(query: &Query, id: &SessionId, session: &Session) -> bool 
         && query.changed_from.as_ref().is_none_or(|time| session.updated_at >= *time)
         && query.made_before.as_ref().is_none_or(|time| session.meta.created_at < *time)
         && query.after.as_ref().is_none_or(|(at, last)| key > (at.as_str(), last))
+}
+
+/// A session after a change.
+pub(crate) fn changed(before: &Session, change: &Change) -> Session {
+    let mut session = before.clone();
+    match change {
+        Change::State { to, at, why } => session.enter(*to, at, why.as_deref()),
+        Change::Count { by, at } => {
+            session.counters += *by;
+            session.updated_at.clone_from(at);
+        }
+        Change::Row(row) => session = Session { meta: before.meta.clone(), ..(**row).clone() },
+    }
+    session
 }
 
 impl Blobs for MemoryStore {
@@ -202,33 +209,9 @@ impl Tree for MemoryStore {
     }
 }
 
-impl Queue for MemoryStore {
-    fn adopt(&self, queued: &Queued) -> Result<bool> {
-        Ok(locked(&self.line).adopt(queued))
-    }
-
-    fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<Taken>> {
-        Ok(locked(&self.line).take(holder, hidden))
-    }
-
-    fn keep(&self, taken: &Taken, hidden: Duration) -> Result<()> {
-        locked(&self.line).keep(taken, hidden)
-    }
-
-    fn finish(&self, taken: &Taken, outcome: &Outcome) -> Result<()> {
-        locked(&self.line).finish(taken, outcome)
-    }
-
-    fn jobs(&self, after: Option<&SessionId>, limit: usize) -> Result<Vec<Queued>> {
-        Ok(locked(&self.line).jobs(after, limit))
-    }
-
-    fn requeue(&self, id: &SessionId) -> Result<bool> {
-        Ok(locked(&self.line).requeue(id))
-    }
-
-    fn withdraw(&self, id: &SessionId) -> Result<bool> {
-        Ok(locked(&self.line).withdraw(id))
+impl HasJobs for MemoryStore {
+    fn line(&self) -> &Jobs {
+        &self.line
     }
 }
 
@@ -256,8 +239,7 @@ impl Pulse for MemoryStore {
 
 impl Store for MemoryStore {
     fn create(&self, meta: &Meta) -> Result<()> {
-        let id = SessionId::new(meta.uuid.as_str())
-            .map_err(|e| Error::Damaged { place: "the session's id".into(), why: e.to_string() })?;
+        let id = id_of(meta)?;
         let mut rooms = locked(&self.rooms);
         if rooms.contains_key(&id) {
             return Err(Error::SessionExists(id));
@@ -283,25 +265,12 @@ impl Store for MemoryStore {
     fn change(&self, id: &SessionId, change: &Change) -> Result<Session> {
         self.with(id, |room| {
             let session = &mut room.session;
-            match change {
-                Change::State { to, at, why } => {
-                    if !locked(&room.writers).is_empty() && to.is_ended() != session.status.is_ended() {
-                        return Err(Error::Busy { session: id.clone(), holder: here() });
-                    }
-                    session.enter(*to, at, why.as_deref());
-                }
-                Change::Count { by, at } => {
-                    session.counters += *by;
-                    session.updated_at.clone_from(at);
-                }
-                Change::Row(row) => {
-                    if !locked(&room.writers).is_empty() && row.status.is_ended() != session.status.is_ended()
-                    {
-                        return Err(Error::Busy { session: id.clone(), holder: here() });
-                    }
-                    *session = Session { meta: session.meta.clone(), ..(**row).clone() };
-                }
+            let after = changed(session, change);
+            let crosses = after.status.is_ended() != session.status.is_ended();
+            if crosses && !locked(&room.writers).is_empty() {
+                return Err(Error::Busy { session: id.clone(), holder: here() });
             }
+            *session = after;
             self.tell_changed(id);
             Ok(session.clone())
         })
@@ -337,7 +306,7 @@ impl Store for MemoryStore {
                 && let Some((base, rows)) = room.threads.get(&moment.thread)
                 && moment.seq > last(base, rows)
             {
-                return Err(no_entry(base, moment.seq));
+                return Err(Error::no_entry(&base.session, &base.thread, moment.seq));
             }
             room.threads.insert(header.thread.clone(), (header.clone(), Arc::default()));
             self.tell(&header.session, &header.thread, header.base_seq());
@@ -402,13 +371,6 @@ fn last(header: &Header, rows: &Rows) -> Seq {
     header.base_seq() + locked(rows).len() as Seq
 }
 
-fn no_entry(header: &Header, seq: Seq) -> Error {
-    Error::Damaged {
-        place: format!("{}/{}", header.session, header.thread),
-        why: format!("it has no entry @{seq}"),
-    }
-}
-
 impl MemoryJournal {
     fn row<T>(
         &self,
@@ -422,7 +384,7 @@ impl MemoryJournal {
             (place, _) => {
                 let rows = locked(&self.rows);
                 let row = place.and_then(|i| rows.get(i as usize));
-                row.map(own).ok_or_else(|| no_entry(&self.header, seq))
+                row.map(own).ok_or_else(|| Error::no_entry(&self.header.session, &self.header.thread, seq))
             }
         }
     }

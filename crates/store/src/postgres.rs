@@ -31,10 +31,7 @@ mod vitals;
 mod watch;
 
 use crate::connect::Connecting;
-use crate::shelf::Shelf;
-use crate::{Change, Error, Holder, Journal, Mode, Query, Result, Store};
-use komado_core::session::{Meta, Session};
-use komado_core::thread::Header;
+use crate::{Result, Store};
 use komado_core::{Seq, SessionId, ThreadId};
 use server::Server;
 use std::sync::Arc;
@@ -64,11 +61,6 @@ impl PostgresStore {
     }
 }
 
-/// That something in the tables is not as it should be.
-fn damaged(place: &str, why: String) -> Error {
-    Error::Damaged { place: place.to_owned(), why }
-}
-
 /// A text as the server can hold it: without zero bytes.
 fn clean(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
@@ -77,50 +69,4 @@ fn clean(text: &str) -> String {
 /// A number of an entry from its column.
 fn seq(number: i64) -> Seq {
     Seq::try_from(number).unwrap_or(Seq::MAX)
-}
-
-impl Store for PostgresStore {
-    fn create(&self, meta: &Meta) -> Result<()> {
-        let id = self.0.create(meta)?;
-        self.ring(&id);
-        Ok(())
-    }
-
-    fn sessions(&self, query: &Query) -> Result<Vec<Session>> {
-        self.0.sessions(query)
-    }
-
-    fn change(&self, id: &SessionId, change: &Change) -> Result<Session> {
-        let session = self.0.change(id, change)?;
-        self.ring(id);
-        Ok(session)
-    }
-
-    fn remove(&self, id: &SessionId) -> Result<()> {
-        self.0.remove(id)?;
-        self.ring(id);
-        Ok(())
-    }
-
-    fn threads(&self, id: &SessionId) -> Result<Vec<Header>> {
-        self.0.threads(id)
-    }
-
-    fn spawn(&self, header: &Header) -> Result<()> {
-        self.0.spawn(header)?;
-        self.0.teller.ring(&header.session, &header.thread, header.base_seq());
-        Ok(())
-    }
-
-    fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Box<dyn Journal>> {
-        Ok(Box::new(journal::open(self, (id, thread), mode)?))
-    }
-
-    fn writer(&self, id: &SessionId) -> Result<Option<Holder>> {
-        self.0.writer(id)
-    }
-
-    fn shelf(&self, id: &SessionId) -> Result<Box<dyn Shelf>> {
-        Ok(Box::new(shelf::PostgresShelf::open(self.server(), id)?))
-    }
 }

@@ -4,18 +4,20 @@
 //! long. Each taking has a token; who was too slow finds that theirs is no longer good. What failed too often is laid
 //! aside and kept. The order is that of coming, and a job that is put back goes to its old place once its pause is over.
 
-mod line;
+mod sql;
 
-pub(crate) use line::Line;
+pub(crate) use sql::{HasJobs, Jobs};
 
 use crate::{Holder, Result};
 use komado_core::SessionId;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Something to work on.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Job {
     /// The session it is worked on in; each job has its own.
+    #[serde(with = "id")]
     pub session: SessionId,
     /// What it is about, such as `github:ann/tool/issue/27`: of two with the same key only one is in the queue.
     pub key: String,
@@ -27,10 +29,25 @@ pub struct Job {
     pub at: String,
 }
 
+/// The id of a session as a text.
+mod id {
+    use super::SessionId;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(id: &SessionId, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(id.as_str())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<SessionId, D::Error> {
+        SessionId::new(String::deserialize(from)?).map_err(D::Error::custom)
+    }
+}
+
 /// A job that somebody took.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Taken {
     /// The job.
+    #[serde(flatten)]
     pub job: Job,
     /// Shows that it is theirs.
     pub token: u64,

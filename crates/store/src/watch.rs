@@ -22,6 +22,17 @@ pub struct News {
     pub last: Seq,
 }
 
+impl News {
+    /// What a line tells that another process wrote: `session thread last`.
+    pub(crate) fn read(line: &str) -> Option<Self> {
+        let mut words = line.split(' ');
+        let session = SessionId::new(words.next()?).ok()?;
+        let thread = ThreadId::new(words.next()?).ok()?;
+        let last = words.next()?.parse().ok()?;
+        words.next().is_none().then_some(Self { session, thread, last })
+    }
+}
+
 /// What came of listening.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Heard {

@@ -187,21 +187,14 @@ impl Running {
     fn wait(&self, most: Duration) -> io::Result<bool> {
         let mut watched = vec![PollFd::new(&self.exit, PollFlags::IN)];
         watched.extend(self.output.iter().map(|output| PollFd::new(output, PollFlags::IN)));
-        match poll(&mut watched, Some(&time(most))) {
-            Ok(_) => Ok(!watched[0].revents().is_empty()),
-            Err(Errno::INTR) => Ok(false),
-            Err(errno) => Err(errno.into()),
-        }
+        Ok(ready(&mut watched, most)? > 0 && !watched[0].revents().is_empty())
     }
 
     /// Reads what there is, if there is any. False at the end of the output.
     fn read(&mut self, most: u64) -> io::Result<bool> {
         let Some(output) = &mut self.output else { return Ok(false) };
-        let mut ready = [PollFd::new(&*output, PollFlags::IN)];
-        match poll(&mut ready, Some(&time(Duration::ZERO))) {
-            Ok(0) | Err(Errno::INTR) => return Ok(true),
-            Ok(_) => {}
-            Err(errno) => return Err(errno.into()),
+        if ready(&mut [PollFd::new(&*output, PollFlags::IN)], Duration::ZERO)? == 0 {
+            return Ok(true);
         }
         let mut buffer = [0; 16 << 10];
         let length = output.read(&mut buffer)?;
@@ -221,11 +214,7 @@ impl Running {
         let began = Instant::now();
         while began.elapsed() < GRACE && self.spool.written() < most {
             let Some(output) = &self.output else { break };
-            let mut ready = [PollFd::new(output, PollFlags::IN)];
-            match poll(&mut ready, Some(&time(GRACE.saturating_sub(began.elapsed())))) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
-            }
+            ready(&mut [PollFd::new(output, PollFlags::IN)], GRACE.saturating_sub(began.elapsed()))?;
             if !self.read(most)? {
                 break;
             }
@@ -249,13 +238,8 @@ impl Running {
 
     fn await_keeper(&self) -> io::Result<()> {
         let began = Instant::now();
-        while began.elapsed() < PATIENCE {
-            let mut exit = [PollFd::new(&self.exit, PollFlags::IN)];
-            match poll(&mut exit, Some(&time(PATIENCE.saturating_sub(began.elapsed())))) {
-                Ok(0) | Err(rustix::io::Errno::INTR) => {}
-                Ok(_) => break,
-                Err(errno) => return Err(errno.into()),
-            }
+        let mut exit = [PollFd::new(&self.exit, PollFlags::IN)];
+        while began.elapsed() < PATIENCE && ready(&mut exit, PATIENCE.saturating_sub(began.elapsed()))? == 0 {
         }
         Ok(())
     }
@@ -269,8 +253,13 @@ impl Running {
     }
 }
 
-fn time(duration: Duration) -> Timespec {
-    Timespec::try_from(duration).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 })
+/// Waits until one of some handles is ready; gives how many are, none when it was interrupted.
+fn ready(handles: &mut [PollFd<'_>], most: Duration) -> io::Result<usize> {
+    let most = Timespec::try_from(most).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
+    match poll(handles, Some(&most)) {
+        Err(Errno::INTR) => Ok(0),
+        done => Ok(done?),
+    }
 }
 
 fn last_words(ended: &Ended, status: ExitStatus) -> String {

@@ -1,6 +1,7 @@
 //! The words before the work: what the model is told it is, the rules of the place, and the task itself.
 
 use super::Kit;
+use crate::source::head;
 use crate::task::Task;
 use crate::tools::Toolbox;
 use komado_core::journal::Setup;
@@ -32,18 +33,13 @@ impl Brief {
     }
 }
 
-/// The last place between two characters of a text that is not after `most` bytes.
-pub(super) fn before(text: &str, most: usize) -> usize {
-    (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
-}
-
 /// The beginning of a text, and a word about the rest.
 fn bounded(text: &str) -> (&str, String) {
     if text.len() <= MOST_RULES {
         return (text, String::new());
     }
-    let cut = before(text, MOST_RULES);
-    (&text[..cut], format!("\n\n[{} more bytes are in the file: read it there]", text.len() - cut))
+    let kept = head(text, MOST_RULES);
+    (kept, format!("\n\n[{} more bytes are in the file: read it there]", text.len() - kept.len()))
 }
 
 /// What stands before the conversation, for its journal: the same words every turn.

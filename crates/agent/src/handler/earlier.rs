@@ -1,7 +1,7 @@
 //! What earlier work on the same task came to: the summary of the newest session with its key.
 
-use super::brief::before;
 use crate::error::Result;
+use crate::source::head;
 use crate::task::Task;
 use komado_core::journal::{Close, Entry};
 use komado_core::{Seq, SessionId, ThreadId};
@@ -46,7 +46,7 @@ pub(super) fn closing(engine: &Engine, id: &SessionId) -> Result<Option<(Seq, Cl
 }
 
 fn bounded(text: &str) -> String {
-    let cut = before(text, MOST);
-    let rest = if cut < text.len() { "…" } else { "" };
-    format!("{}{rest}", &text[..cut])
+    let kept = head(text, MOST);
+    let rest = if kept.len() < text.len() { "…" } else { "" };
+    format!("{kept}{rest}")
 }

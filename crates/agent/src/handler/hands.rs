@@ -2,21 +2,20 @@
 
 use super::begin::Begun;
 use super::mark::{ABOUT, Mark, later};
-use super::toll::Toll;
 use super::watch::ask;
 use super::{Kit, comments};
 use crate::error::{Error, Result};
-use crate::limits::count;
+use crate::limits::{Toll, count};
 use crate::mind::Mind;
 use crate::playbook::{Ended, Hands, Next, Wanted};
 use crate::progress::Progress;
 use crate::source::Comment;
-use crate::tools::{Answer, Body};
+use crate::tools::Answer;
+use komado_core::ThreadId;
 use komado_core::message::{Call, Message};
-use komado_core::{SessionId, ThreadId};
-use komado_engine::stelis::{Spawn, Telling};
+use komado_engine::Thread;
+use komado_engine::stelis::Telling;
 use komado_engine::turn::{News, Turned};
-use komado_engine::{Engine, Thread};
 use std::sync::TryLockError;
 use std::time::{Duration, Instant};
 
@@ -40,7 +39,7 @@ pub(super) struct AtWork<'a, 'k, 'e> {
 
 impl<'a, 'k, 'e> AtWork<'a, 'k, 'e> {
     pub(super) fn new(mind: &'a mut dyn Mind<'e>, kit: &'a mut Kit<'k>, begun: &Begun) -> Self {
-        let toll = Toll::new(kit.limits, &begun.mark, &begun.answered);
+        let toll = Toll::after(kit.limits, &begun.mark, &begun.answered);
         let reported = toll.spent().as_secs() / REPORT.as_secs();
         let mark = begun.mark.clone();
         Self { mind, kit, mark, toll, settled: Instant::now(), reported, node: String::new() }
@@ -134,12 +133,8 @@ impl<'a, 'k, 'e> AtWork<'a, 'k, 'e> {
 }
 
 impl<'e> Hands<'e> for AtWork<'_, '_, 'e> {
-    fn engine(&self) -> &'e Engine {
-        self.mind.engine()
-    }
-
-    fn open(&self, session: &SessionId, thread: &ThreadId) -> Result<Thread<'e>> {
-        self.mind.open(session, thread)
+    fn mind(&self) -> &dyn Mind<'e> {
+        self.mind
     }
 
     fn between(&mut self, thread: &mut Thread<'_>, next: Next) -> Result<()> {
@@ -210,11 +205,7 @@ impl<'e> Hands<'e> for AtWork<'_, '_, 'e> {
         if self.kit.orders.cancel().is_cancelled() {
             self.follow_orders()?;
         }
-        let wrong = answer.is_error.then(|| match &answer.body {
-            Body::Text(text) => text.clone(),
-            Body::File(_) => call.name.clone(),
-        });
-        self.toll.call(wrong);
+        self.toll.call(answer.fault(&call.name));
         let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.tell(Progress::Tool { name: call.name.clone(), is_error: answer.is_error, duration_ms });
         Ok(answer)
@@ -222,10 +213,6 @@ impl<'e> Hands<'e> for AtWork<'_, '_, 'e> {
 
     fn may_repeat(&self, name: &str) -> bool {
         self.kit.tools.may_repeat(name)
-    }
-
-    fn spawn(&self, thread: &Thread<'_>) -> Result<Spawn> {
-        self.mind.spawn(thread)
     }
 
     fn telling(

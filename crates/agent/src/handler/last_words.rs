@@ -9,7 +9,7 @@ use crate::mind::Mind;
 use crate::playbook;
 use crate::progress::Progress;
 use komado_core::journal::Entry;
-use komado_core::message::{Call, Message, Outcome, Part};
+use komado_core::message::{Call, Message};
 use komado_core::{Role, ThreadId};
 use komado_engine::Thread;
 
@@ -61,18 +61,7 @@ fn answer_calls(root: &mut Thread<'_>) -> Result<()> {
 }
 
 fn not_run(call: &Call) -> Message {
-    Message::of(
-        Role::Tool,
-        vec![Part::Result(Outcome {
-            call_id: call.id.clone(),
-            name: Some(call.name.clone()),
-            content: vec![Part::text(NOT_RUN)],
-            is_error: true,
-            output_ref: None,
-            duration_ms: Some(0),
-            interrupted: true,
-        })],
-    )
+    playbook::no_result(call, NOT_RUN, Some(0))
 }
 
 /// Whoever lets the task go on gives it as much again: what it took so far does not count then.

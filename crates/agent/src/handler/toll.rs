@@ -1,16 +1,13 @@
-//! What a task took so far, against what it may take.
+//! What a task took before whoever works on it now.
 
 use super::mark::Mark;
 use crate::error::Result;
-use crate::limits::{Limits, Reached};
+use crate::limits::{Limits, Toll};
 use komado_core::journal::Entry;
 use komado_core::{Kind, SessionId};
 use komado_engine::{Engine, Error};
 use komado_store::Mode;
-use std::time::{Duration, Instant};
-
-/// Most of an error that a reason repeats.
-const SHOWN: usize = 300;
+use std::time::Duration;
 
 /// Requests of a task that the model answered, and what they took. Not those that the row of its session counts beside
 /// them: answers that were lost, and summaries. What a task may take is the same whether or not it was killed on the way.
@@ -48,79 +45,25 @@ impl Answered {
     }
 }
 
-/// What a task took.
-pub(super) struct Toll {
-    limits: Limits,
-    since: Instant,
-    /// Time that others took before.
-    spent: Duration,
-    pub(super) turns: u64,
-    pub(super) tokens: u64,
-    pub(super) calls: u64,
-    errors: u32,
-    last_error: String,
-}
-
 impl Toll {
     /// What was taken before counts, less what was before a retry.
-    pub(super) fn new(limits: Limits, mark: &Mark, before: &Answered) -> Self {
-        Self {
-            limits,
-            since: Instant::now(),
-            spent: Duration::from_millis(mark.spent_ms),
-            turns: before.turns.saturating_sub(mark.turns_from),
-            tokens: before.tokens.saturating_sub(mark.tokens_from),
-            calls: before.calls,
-            errors: 0,
-            last_error: String::new(),
-        }
-    }
-
-    /// Time at work, of all workers together.
-    pub(super) fn spent(&self) -> Duration {
-        self.spent + self.since.elapsed()
-    }
-
-    /// A request was answered.
-    pub(super) fn turn(&mut self, tokens: u64) {
-        self.turns += 1;
-        self.tokens += tokens;
-    }
-
-    /// A call was answered; `wrong` says how it went wrong.
-    pub(super) fn call(&mut self, wrong: Option<String>) {
-        self.calls += 1;
-        match wrong {
-            None => self.errors = 0,
-            Some(why) => {
-                self.errors += 1;
-                self.last_error = why.trim().chars().take(SHOWN).collect();
-            }
-        }
-    }
-
-    /// The bound that was reached, if one was.
-    pub(super) fn reached(&self) -> Option<Reached> {
-        let Limits { turns, time, tokens, errors } = self.limits;
-        if let Some(most) = turns.filter(|most| self.turns >= u64::from(*most)) {
-            return Some(Reached::Turns(most));
-        }
-        if let Some(most) = time.filter(|most| self.spent() >= *most) {
-            return Some(Reached::Time(most));
-        }
-        if let Some(most) = tokens.filter(|most| self.tokens >= *most) {
-            return Some(Reached::Tokens(most));
-        }
-        (errors > 0 && self.errors >= errors).then(|| Reached::Errors(errors, self.last_error.clone()))
+    pub(super) fn after(limits: Limits, mark: &Mark, before: &Answered) -> Self {
+        let mut toll = Self::new(limits);
+        toll.spent = Duration::from_millis(mark.spent_ms);
+        toll.turns = before.turns.saturating_sub(mark.turns_from);
+        toll.tokens = before.tokens.saturating_sub(mark.tokens_from);
+        toll.calls = before.calls;
+        toll
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::Reached;
 
     fn toll(limits: Limits) -> Toll {
-        Toll::new(limits, &Mark::default(), &Answered::default())
+        Toll::after(limits, &Mark::default(), &Answered::default())
     }
 
     #[test]
@@ -138,10 +81,10 @@ mod tests {
     fn what_others_took_counts_and_what_was_before_a_retry_does_not() {
         let limits = Limits { turns: Some(5), tokens: Some(100), ..Limits::default() };
         let before = Answered { turns: 9, tokens: 150, calls: 0 };
-        let toll = Toll::new(limits, &Mark::default(), &before);
+        let toll = Toll::after(limits, &Mark::default(), &before);
         assert_eq!(toll.reached(), Some(Reached::Turns(5)));
         let mark = Mark { turns_from: 9, tokens_from: 150, ..Mark::default() };
-        let mut toll = Toll::new(limits, &mark, &before);
+        let mut toll = Toll::after(limits, &mark, &before);
         assert_eq!(toll.reached(), None);
         toll.turn(100);
         assert_eq!(toll.reached(), Some(Reached::Tokens(100)));
@@ -152,7 +95,7 @@ mod tests {
         let limits = Limits { time: Some(Duration::from_secs(60)), ..Limits::default() };
         let mark = Mark { spent_ms: 60_000, ..Mark::default() };
         assert_eq!(toll(limits).reached(), None);
-        let toll = Toll::new(limits, &mark, &Answered::default());
+        let toll = Toll::after(limits, &mark, &Answered::default());
         assert_eq!(toll.reached(), Some(Reached::Time(Duration::from_secs(60))));
     }
 }

@@ -17,18 +17,6 @@ impl Server {
     }
 }
 
-impl fmt::Debug for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server")
-            .field("name", &self.name)
-            .field("how", &self.how)
-            .field("start", &self.start)
-            .field("call", &self.call)
-            .field("only", &self.only)
-            .finish()
-    }
-}
-
 impl fmt::Debug for How {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

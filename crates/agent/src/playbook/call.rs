@@ -98,7 +98,7 @@ impl<'p> Course<'p, '_, '_> {
         let in_doubt = std::mem::take(&mut self.in_doubt);
         let thread = self.children.last_mut().unwrap_or(&mut self.root);
         let seq = if in_doubt && !self.hands.may_repeat(&call.name) {
-            thread.say(interrupted(call))?
+            thread.say(no_result(call, IN_DOUBT, None))?
         } else {
             let begun = Instant::now();
             let answer = self.hands.call(thread, call)?;
@@ -143,15 +143,15 @@ fn answer_to(thread: &Thread<'_>, at: Seq, id: &str) -> Result<Option<(Seq, Mess
     Ok(None)
 }
 
-/// The answer to a call of which nobody knows what became.
-fn interrupted(call: &Call) -> Message {
+/// The answer to a call that has no result, and why.
+pub(crate) fn no_result(call: &Call, why: &str, duration_ms: Option<u64>) -> Message {
     let outcome = Outcome {
         call_id: call.id.clone(),
         name: Some(call.name.clone()),
-        content: vec![Part::text(IN_DOUBT)],
+        content: vec![Part::text(why)],
         is_error: true,
         output_ref: None,
-        duration_ms: None,
+        duration_ms,
         interrupted: true,
     };
     Message::of(Role::Tool, vec![Part::Result(outcome)])

@@ -7,10 +7,19 @@ use super::template::check_path;
 use super::vars::Lookup;
 use regex::Regex;
 use serde_json::{Map, Value};
+use std::cmp::Ordering::{self, Equal, Greater, Less};
 use std::fmt;
 
 /// The operators.
 const OPERATORS: [&str; 9] = ["eq", "ne", "gt", "gte", "lt", "lte", "contains", "matches", "exists"];
+
+/// Those that compare: what they are called, how they are drawn, and what may come of it.
+const COMPARING: [(&str, &str, &[Ordering]); 4] = [
+    ("gt", ">", &[Greater]),
+    ("gte", "≥", &[Greater, Equal]),
+    ("lt", "<", &[Less]),
+    ("lte", "≤", &[Less, Equal]),
+];
 
 /// Deepest nesting of conditions.
 const DEEPEST: usize = 32;
@@ -33,10 +42,8 @@ pub(super) enum Cond {
 pub(super) enum Test {
     Eq(Value),
     Ne(Value),
-    Gt(Value),
-    Gte(Value),
-    Lt(Value),
-    Lte(Value),
+    /// One of [`COMPARING`]: how it is drawn, and what may come of it.
+    Compare(&'static str, &'static [Ordering], Value),
     Contains(Value),
     Matches(Regex),
     Exists(bool),
@@ -109,13 +116,16 @@ impl Cond {
 /// Reads one operator.
 fn test(field: &str, value: &Value) -> Result<Test, String> {
     let value = value.clone();
+    if let Some((_, sign, fits)) = COMPARING.iter().find(|(name, ..)| *name == field) {
+        return match value {
+            Value::Number(_) | Value::String(_) => Ok(Test::Compare(sign, fits, value)),
+            // Only numbers and texts have an order.
+            other => Err(format!("\"{field}\" takes a number or a text, not {other}")),
+        };
+    }
     Ok(match field {
         "eq" => Test::Eq(value),
         "ne" => Test::Ne(value),
-        "gt" => Test::Gt(orderly(field, value)?),
-        "gte" => Test::Gte(orderly(field, value)?),
-        "lt" => Test::Lt(orderly(field, value)?),
-        "lte" => Test::Lte(orderly(field, value)?),
         "contains" => Test::Contains(value),
         "matches" => match &value {
             Value::String(pattern) => {
@@ -131,26 +141,15 @@ fn test(field: &str, value: &Value) -> Result<Test, String> {
     })
 }
 
-/// Only numbers and texts have an order.
-fn orderly(field: &str, value: Value) -> Result<Value, String> {
-    match value {
-        Value::Number(_) | Value::String(_) => Ok(value),
-        other => Err(format!("\"{field}\" takes a number or a text, not {other}")),
-    }
-}
-
 impl Test {
     fn holds(&self, value: Option<&Value>) -> bool {
-        use std::cmp::Ordering::{Equal, Greater, Less};
-        let ordered = |with: &Value| value.and_then(|value| order(value, with));
         match self {
             Self::Exists(is) => value.is_some_and(|value| !value.is_null()) == *is,
             Self::Eq(with) => value.is_some_and(|value| is_same(value, with)),
             Self::Ne(with) => !value.is_some_and(|value| is_same(value, with)),
-            Self::Gt(with) => ordered(with) == Some(Greater),
-            Self::Gte(with) => matches!(ordered(with), Some(Greater | Equal)),
-            Self::Lt(with) => ordered(with) == Some(Less),
-            Self::Lte(with) => matches!(ordered(with), Some(Less | Equal)),
+            Self::Compare(_, fits, with) => {
+                value.and_then(|value| order(value, with)).is_some_and(|found| fits.contains(&found))
+            }
             Self::Contains(with) => value.is_some_and(|value| contains(value, with)),
             Self::Matches(pattern) => {
                 value.and_then(Value::as_str).is_some_and(|text| pattern.is_match(text))
@@ -161,12 +160,12 @@ impl Test {
 
 fn is_same(a: &Value, b: &Value) -> bool {
     match (a.as_f64(), b.as_f64()) {
-        (Some(_), Some(_)) => order(a, b) == Some(std::cmp::Ordering::Equal),
+        (Some(_), Some(_)) => order(a, b) == Some(Equal),
         _ => a == b,
     }
 }
 
-fn order(a: &Value, b: &Value) -> Option<std::cmp::Ordering> {
+fn order(a: &Value, b: &Value) -> Option<Ordering> {
     match (a, b) {
         (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
         (Value::Number(x), Value::Number(y)) => match (x.as_i64(), y.as_i64()) {
@@ -210,10 +209,7 @@ impl fmt::Display for Test {
         match self {
             Self::Eq(value) => write!(f, "= {value}"),
             Self::Ne(value) => write!(f, "≠ {value}"),
-            Self::Gt(value) => write!(f, "> {value}"),
-            Self::Gte(value) => write!(f, "≥ {value}"),
-            Self::Lt(value) => write!(f, "< {value}"),
-            Self::Lte(value) => write!(f, "≤ {value}"),
+            Self::Compare(sign, _, value) => write!(f, "{sign} {value}"),
             Self::Contains(value) => write!(f, "contains {value}"),
             Self::Matches(pattern) => write!(f, "matches /{pattern}/"),
             Self::Exists(true) => f.write_str("is there"),

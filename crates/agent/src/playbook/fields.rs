@@ -34,14 +34,18 @@ impl<'a> Fields<'a> {
         self.fields.get(name).filter(|value| !value.is_null())
     }
 
-    pub(super) fn text(&mut self, name: &'static str) -> Option<String> {
-        match self.take(name)? {
-            Value::String(text) => Some(text.clone()),
-            other => {
-                self.tell(format!("{name:?} is a text, not {other}"));
-                None
-            }
+    /// A field that is `what`.
+    fn typed<T>(&mut self, name: &'static str, what: &str, read: fn(&'a Value) -> Option<T>) -> Option<T> {
+        let value = self.take(name)?;
+        let found = read(value);
+        if found.is_none() {
+            self.tell(format!("{name:?} is {what}, not {value}"));
         }
+        found
+    }
+
+    pub(super) fn text(&mut self, name: &'static str) -> Option<String> {
+        self.typed(name, "a text", |value| value.as_str().map(str::to_owned))
     }
 
     fn template(&mut self, name: &'static str) -> Option<Template> {
@@ -194,14 +198,7 @@ impl<'a> Fields<'a> {
     fn stelis_start(&mut self) -> Does {
         let (system, next) = (self.template("system"), self.way("next"));
         let nothing = Map::new();
-        let config = match self.take("stelis_config") {
-            None => &nothing,
-            Some(Value::Object(config)) => config,
-            Some(other) => {
-                self.tell(format!("\"stelis_config\" is an object, not {other}"));
-                &nothing
-            }
-        };
+        let config = self.typed("stelis_config", "an object", Value::as_object).unwrap_or(&nothing);
         const KNOWN: [&str; 3] = ["window_ratio", "max_depth", "chronicle_prompt"];
         for field in config.keys().filter(|field| !KNOWN.contains(&field.as_str())) {
             self.tell(format!("unknown field {field:?} in \"stelis_config\"{}", among(field, KNOWN)));
@@ -234,15 +231,8 @@ impl<'a> Fields<'a> {
 
     fn stelis_end(&mut self) -> Does {
         let next = self.way("next");
-        let generate_chronicle = match self.take("generate_chronicle") {
-            None => true,
-            Some(Value::Bool(is)) => *is,
-            Some(other) => {
-                self.tell(format!("\"generate_chronicle\" is true or false, not {other}"));
-                true
-            }
-        };
-        Does::Stop(Stop { generate_chronicle, next })
+        let said = self.typed("generate_chronicle", "true or false", Value::as_bool);
+        Does::Stop(Stop { generate_chronicle: said.unwrap_or(true), next })
     }
 
     fn end(&mut self) -> Does {

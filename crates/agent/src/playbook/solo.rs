@@ -2,20 +2,16 @@
 
 use super::{Hands, Next, Wanted};
 use crate::error::{Error, Result};
-use crate::limits::{Limits, Reached};
+use crate::limits::{Limits, Toll};
 use crate::mind::Mind;
 use crate::progress::Order;
-use crate::tools::{Answer, Body, Toolbox};
+use crate::tools::{Answer, Toolbox};
+use komado_core::ThreadId;
 use komado_core::message::Call;
-use komado_core::{SessionId, ThreadId};
-use komado_engine::stelis::{Spawn, Telling};
+use komado_engine::Thread;
+use komado_engine::stelis::Telling;
 use komado_engine::turn::{News, Turned};
-use komado_engine::{Engine, Thread};
 use komado_provider::Cancel;
-use std::time::Instant;
-
-/// Most of an error that a reason repeats.
-const SHOWN: usize = 300;
 
 /// Is told what happens.
 pub trait Audience {
@@ -31,14 +27,9 @@ pub trait Audience {
 pub struct Solo<'m, 'e> {
     mind: &'m mut dyn Mind<'e>,
     tools: &'m mut Toolbox,
-    limits: Limits,
+    toll: Toll,
     cancel: Cancel,
     audience: &'m mut dyn Audience,
-    begun: Instant,
-    turns: u32,
-    tokens: u64,
-    errors: u32,
-    last_error: String,
 }
 
 impl<'m, 'e> Solo<'m, 'e> {
@@ -50,24 +41,12 @@ impl<'m, 'e> Solo<'m, 'e> {
         cancel: Cancel,
         audience: &'m mut dyn Audience,
     ) -> Self {
-        let begun = Instant::now();
-        Self {
-            mind,
-            tools,
-            limits,
-            cancel,
-            audience,
-            begun,
-            turns: 0,
-            tokens: 0,
-            errors: 0,
-            last_error: String::new(),
-        }
+        Self { mind, tools, toll: Toll::new(limits), cancel, audience }
     }
 
     /// Turns that were taken.
-    pub fn turns(&self) -> u32 {
-        self.turns
+    pub fn turns(&self) -> u64 {
+        self.toll.turns
     }
 
     /// Unless somebody interrupted it.
@@ -77,42 +56,16 @@ impl<'m, 'e> Solo<'m, 'e> {
             false => Ok(()),
         }
     }
-
-    fn reached(&self) -> Option<Reached> {
-        let Limits { turns, time, tokens, errors } = self.limits;
-        let turns = turns.filter(|most| self.turns >= *most).map(Reached::Turns);
-        let time = time.filter(|most| self.begun.elapsed() >= *most).map(Reached::Time);
-        let tokens = tokens.filter(|most| self.tokens >= *most).map(Reached::Tokens);
-        let errors = (errors > 0 && self.errors >= errors)
-            .then(|| Reached::Errors(self.errors, self.last_error.clone()));
-        turns.or(time).or(tokens).or(errors)
-    }
-
-    fn count(&mut self, call: &Call, answer: &Answer) {
-        if answer.is_error {
-            self.errors += 1;
-            self.last_error = match &answer.body {
-                Body::Text(text) => text.trim().chars().take(SHOWN).collect(),
-                Body::File(_) => call.name.clone(),
-            };
-        } else {
-            self.errors = 0;
-        }
-    }
 }
 
 impl<'e> Hands<'e> for Solo<'_, 'e> {
-    fn engine(&self) -> &'e Engine {
-        self.mind.engine()
-    }
-
-    fn open(&self, session: &SessionId, thread: &ThreadId) -> Result<Thread<'e>> {
-        self.mind.open(session, thread)
+    fn mind(&self) -> &dyn Mind<'e> {
+        self.mind
     }
 
     fn between(&mut self, _thread: &mut Thread<'_>, _next: Next) -> Result<()> {
         self.go_on()?;
-        self.reached().map_or(Ok(()), |reached| Err(Error::Limit(reached)))
+        self.toll.reached().map_or(Ok(()), |reached| Err(Error::Limit(reached)))
     }
 
     fn entered(&mut self, node: &str, label: Option<&str>, thread: &ThreadId) {
@@ -120,15 +73,9 @@ impl<'e> Hands<'e> for Solo<'_, 'e> {
     }
 
     fn turn(&mut self, thread: &mut Thread<'_>, _wanted: &Wanted) -> Result<Turned> {
-        self.turns += 1;
         let audience = &mut *self.audience;
         let turned = self.mind.turn(thread, &self.cancel, &mut |news| audience.news(news))?;
-        if let Some(usage) = &turned.reply.usage {
-            self.tokens += usage.input_tokens
-                + usage.cache_creation_tokens
-                + usage.cache_read_tokens
-                + usage.output_tokens;
-        }
+        self.toll.turn(turned.reply.usage.map_or(0, |usage| usage.total()));
         Ok(turned)
     }
 
@@ -136,17 +83,13 @@ impl<'e> Hands<'e> for Solo<'_, 'e> {
         let answer = self.tools.answer(thread, call, &self.cancel)?;
         // A call that was broken off stays open: whoever goes on makes it again, or tells the model.
         self.go_on()?;
-        self.count(call, &answer);
+        self.toll.call(answer.fault(&call.name));
         self.audience.tool(call, &answer);
         Ok(answer)
     }
 
     fn may_repeat(&self, name: &str) -> bool {
         self.tools.may_repeat(name)
-    }
-
-    fn spawn(&self, thread: &Thread<'_>) -> Result<Spawn> {
-        self.mind.spawn(thread)
     }
 
     fn telling(

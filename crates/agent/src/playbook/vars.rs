@@ -3,6 +3,7 @@
 //! What a turn or a call left behind is in the journal already, so a note only says where; everything else is small, and
 //! is noted when it changed. The task itself is given anew to whoever takes it up.
 
+use crate::source::head;
 use komado_core::Seq;
 use komado_core::message::{Message, Outcome};
 use serde_json::{Map, Value};
@@ -92,7 +93,7 @@ impl Vars {
 
     /// What a tool answered.
     pub(super) fn told(&mut self, place: Place, words: &str, outcome: &Outcome) {
-        self.results.insert("output".into(), Value::String(beginning(words).to_owned()));
+        self.results.insert("output".into(), Value::String(head(words, MOST_OUTPUT).to_owned()));
         self.results.insert("error".into(), Value::Bool(outcome.is_error));
         self.told = Some(place);
     }
@@ -136,12 +137,6 @@ impl Vars {
         all.extend(self.results.clone());
         all
     }
-}
-
-/// The beginning of a text, cut between characters.
-fn beginning(words: &str) -> &str {
-    let end = (0..=words.len().min(MOST_OUTPUT)).rev().find(|at| words.is_char_boundary(*at));
-    &words[..end.unwrap_or_default()]
 }
 
 #[cfg(test)]

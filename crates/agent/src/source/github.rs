@@ -4,25 +4,23 @@ use super::cursor::{Cursor, Spot};
 use super::news::News;
 use super::review::{self, seconds};
 use super::seen::{self, Change, Seen};
+use super::tracker::{At, Forge};
 use super::wire::{Ask, Wire};
 use super::words::Words;
-use super::{Comment, Ended, Error, Look, Source, Tracker, mark, repo_of};
+use super::{Comment, Error, Kind, Tracker, mark};
 use crate::percent::encode;
-use crate::task::Task;
 use jiff::Timestamp;
-use komado_provider::{Cancel, Client, Method};
+use komado_provider::Method;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
 
-/// GitHub.
-pub(super) struct GitHub {
-    tracker: Tracker,
-    wire: Wire,
-    /// For what is asked until somebody breaks it off; what is said is said.
-    ear: Wire,
-    heard: Heard,
-}
+/// The type of a pull request.
+const PULL: &str = "pull_request";
+
+/// GitHub, and what it said last.
+#[derive(Default)]
+pub(super) struct GitHub(Heard);
 
 /// What is known since the last look, and saves requests as long as the next one goes on from there.
 #[derive(Clone, Copy, Default)]
@@ -53,7 +51,7 @@ struct Label {
 }
 
 #[derive(Deserialize)]
-struct Issue {
+pub(super) struct Issue {
     number: u64,
     #[serde(default)]
     title: Words,
@@ -70,11 +68,51 @@ struct Issue {
     pull_request: Option<IgnoredAny>,
 }
 
-impl From<Issue> for Seen {
-    fn from(issue: Issue) -> Self {
-        Self {
+#[derive(Deserialize)]
+pub(super) struct Said {
+    id: u64,
+    #[serde(default)]
+    body: Words,
+    user: Option<User>,
+    created_at: String,
+}
+
+impl Forge for GitHub {
+    type Issue = Issue;
+    type Said = Said;
+
+    const REPO: (&'static str, &'static str) = ("repository", "github.repos");
+    const LISTS: &'static [(&'static str, &'static str)] = &[("issues", "issue")];
+    const COMMENT: (&'static str, &'static str) = ("comment", "per_page=100");
+
+    fn root(given: &str) -> String {
+        // What stands in a browser is not where the API is.
+        let root = if given == "https://github.com" { "https://api.github.com" } else { given };
+        root.to_owned()
+    }
+
+    fn repo(owner: &str, name: &str) -> String {
+        format!("/repos/{}/{}", encode(owner), encode(name))
+    }
+
+    fn waiting(tracker: &Tracker) -> String {
+        let user = tracker.user.as_deref().map(|user| format!("&assignee={}", encode(user)));
+        format!(
+            "state=open&sort=created&direction=asc&per_page=100&labels={}{}",
+            encode(&tracker.label),
+            user.unwrap_or_default()
+        )
+    }
+
+    fn list(_: &str) -> &'static str {
+        "issues"
+    }
+
+    /// Pull requests are issues, too.
+    fn seen(issue: Issue, _: &'static str) -> Seen {
+        Seen {
             number: issue.number,
-            task_type: if issue.pull_request.is_some() { "pull_request" } else { "issue" },
+            task_type: if issue.pull_request.is_some() { PULL } else { "issue" },
             title: issue.title.0,
             text: issue.body.0,
             author: issue.user.map(|user| user.login),
@@ -84,101 +122,42 @@ impl From<Issue> for Seen {
             state: issue.state,
         }
     }
-}
 
-#[derive(Deserialize)]
-struct Said {
-    id: u64,
-    #[serde(default)]
-    body: Words,
-    user: Option<User>,
-    created_at: String,
-}
-
-impl GitHub {
-    pub(super) fn new(tracker: Tracker, client: Client, cancel: Cancel) -> Self {
-        let given = tracker.base_url.trim().trim_end_matches('/');
-        // What stands in a browser is not where the API is.
-        let root = if given == "https://github.com" { "https://api.github.com" } else { given };
-        let wire = Wire::new(&tracker, root.to_owned(), client);
-        Self { tracker, ear: wire.until(cancel), wire, heard: Heard::default() }
+    fn words(said: &Said) -> &str {
+        &said.body.0
     }
 
-    fn of_repo(&self, repo: &str, each: &mut dyn FnMut(Task) -> bool) -> Result<bool, Error> {
-        let (owner, name) = repo_of(self.tracker.kind, repo)?;
-        let tracker = &self.tracker;
-        let user = tracker.user.as_deref().map(|user| format!("&assignee={}", encode(user)));
-        let query = format!(
-            "state=open&sort=created&direction=asc&per_page=100&labels={}{}",
-            encode(&tracker.label),
-            user.unwrap_or_default()
-        );
-        let (what, path) =
-            (format!("the issues of {repo}"), format!("/repos/{}/{}/issues", encode(owner), encode(name)));
-        let mut goes_on = true;
-        let found = self.ear.list(&what, &path, &query, &mut |issue: Issue| {
-            let seen = Seen::from(issue);
-            if seen.waits(tracker) {
-                goes_on = each(seen.task(tracker.kind, owner, name));
-            }
-            goes_on
-        })?;
-        if !found {
-            return Err(self.wire.refused(
-                &what,
-                "there is no such repository, or the token does not show it (github.repos)",
-            ));
-        }
-        Ok(goes_on)
-    }
-
-    /// The path of a task's issue.
-    fn at(&self, task: &Task) -> Result<String, Error> {
-        self.in_list("issues", task)
-    }
-
-    /// The path of a task in one of the lists that have it.
-    fn in_list(&self, list: &str, task: &Task) -> Result<String, Error> {
-        let key = &task.key;
-        let full = format!("{}/{}", key.owner, key.repo);
-        let (owner, name) = repo_of(self.tracker.kind, &full)?;
-        let number: u64 =
-            key.task_id.parse().map_err(|_| self.wire.refused(&task.name, "its number is none"))?;
-        Ok(format!("/repos/{}/{}/{list}/{number}", encode(owner), encode(name)))
-    }
-
-    /// Changes labels; `None` when the issue is gone. To put one on tells which others are there.
-    fn change(&self, wire: &Wire, task: &Task, change: &Change<'_>) -> Result<Option<()>, Error> {
-        let what = format!("the labels of {}", task.name);
-        let path = format!("{}/labels", self.at(task)?);
+    /// To put one on tells which others are there.
+    fn change(wire: &Wire, what: &str, at: &At, change: &Change<'_>) -> Result<Option<()>, Error> {
+        let path = format!("{}/labels", at.path());
         let ask = match change.on {
             Some(on) => {
                 let body = Some(json!({ "labels": [on] }));
-                Ask { what: &what, method: Method::POST, path: path.clone(), body }
+                Ask { what, method: Method::POST, path: path.clone(), body }
             }
-            None => Ask::get(&what, path.clone()),
+            None => Ask::get(what, path.clone()),
         };
         let Some(labels) = wire.get::<Vec<Label>>(&ask)? else { return Ok(None) };
         for Label { name } in labels {
-            if change.off.iter().any(|off| seen::same(self.tracker.kind, off, &name)) {
+            if change.off.iter().any(|off| seen::same(Kind::GitHub, off, &name)) {
                 let path = format!("{path}/{}", encode(&name));
                 // One that is no longer there was taken off by somebody else.
-                wire.tell(&Ask { what: &what, method: Method::DELETE, path, body: None })?;
+                wire.tell(&Ask { what, method: Method::DELETE, path, body: None })?;
             }
         }
         Ok(Some(()))
     }
 
-    /// What was said after `after`, of the talk and of the reviews of a pull request together.
-    fn news(&mut self, task: &Task, after: Cursor, is_pull: bool) -> Result<Vec<Comment>, Error> {
-        let before = if self.heard.to == after { self.heard } else { Heard::default() };
+    /// Of the talk and of the reviews of a pull request together.
+    fn news(&mut self, ear: &Wire, at: &At, seen: &Seen, after: Option<&str>) -> Result<Vec<Comment>, Error> {
+        let after: Cursor = after.and_then(|id| id.parse().ok()).unwrap_or_default();
+        let before = if self.0.to == after { self.0 } else { Heard::default() };
         let mut news = News::new();
-        self.talk(task, after, before.talk, &mut news)?;
+        talk(ear, at, after, before.talk, &mut news)?;
         let mut review = None;
-        if is_pull {
-            let pull = self.in_list("pulls", task)?;
+        if seen.task_type == PULL {
             let from = (after.review, before.review);
-            review = review::read(&self.ear, (&task.name, &pull), from, &mut news)?;
+            review = review::read(ear, (&at.name, &at.in_list("pulls")), from, &mut news)?;
         }
         let mut heard = Heard { to: after, talk: before.talk, review: review.filter(|_| !news.is_full()) };
         let comments = news.into_all().map(|(spot, comment)| {
@@ -187,85 +166,25 @@ impl GitHub {
             Comment { id: heard.to.to_string(), ..comment }
         });
         let comments = comments.collect();
-        self.heard = heard;
+        self.0 = heard;
         Ok(comments)
-    }
-
-    fn talk(
-        &self,
-        task: &Task,
-        after: Cursor,
-        since: Option<u64>,
-        news: &mut News<Spot>,
-    ) -> Result<(), Error> {
-        let since = since.and_then(|time| Timestamp::from_second(time.try_into().ok()?).ok());
-        let since = since.map(|time| format!("&since={}", encode(&time.to_string()))).unwrap_or_default();
-        let (what, path) = (format!("the comments of {}", task.name), format!("{}/comments", self.at(task)?));
-        let mut time = 0;
-        self.ear.list(&what, &path, &format!("per_page=100{since}"), &mut |said: Said| {
-            if said.id <= after.comment || mark::is_ours(&said.body.0) {
-                return true;
-            }
-            // They come in the order of their numbers, and are handed on in no other.
-            time = time.max(seconds(&said.created_at).unwrap_or(0));
-            let (author, text) = (User::name(said.user), said.body.0);
-            let spot = Spot { time, review: 0, comment: said.id };
-            news.add(spot, Comment { id: String::new(), author, text })
-        })?;
-        Ok(())
     }
 }
 
-impl Source for GitHub {
-    fn waiting(&mut self, each: &mut dyn FnMut(Task) -> bool) -> Result<(), Error> {
-        for repo in &self.tracker.repos {
-            if !self.of_repo(repo, each)? {
-                break;
-            }
+fn talk(ear: &Wire, at: &At, after: Cursor, since: Option<u64>, news: &mut News<Spot>) -> Result<(), Error> {
+    let since = since.and_then(|time| Timestamp::from_second(time.try_into().ok()?).ok());
+    let since = since.map(|time| format!("&since={}", encode(&time.to_string()))).unwrap_or_default();
+    let (what, path) = (format!("the comments of {}", at.name), at.said::<GitHub>());
+    let mut time = 0;
+    ear.list(&what, &path, &format!("per_page=100{since}"), &mut |said: Said| {
+        if said.id <= after.comment || mark::is_ours(&said.body.0) {
+            return true;
         }
-        Ok(())
-    }
-
-    fn begin(&mut self, task: &Task) -> Result<(), Error> {
-        self.change(&self.ear, task, &seen::begins(&self.tracker))?.ok_or_else(|| {
-            self.wire.refused(&task.name, "it is gone, or the token may not change it (github.token)")
-        })
-    }
-
-    fn look(&mut self, task: &Task, after: Option<&str>) -> Result<Look, Error> {
-        let Some(issue) = self.ear.get::<Issue>(&Ask::get(&task.name, self.at(task)?))? else {
-            return Ok(Look::gone());
-        };
-        let is_pull = issue.pull_request.is_some();
-        if let Some(why) = Seen::from(issue).unwanted(&self.tracker) {
-            return Ok(Look { comments: Vec::new(), unwanted: Some(why) });
-        }
-        let after = after.and_then(|id| id.parse().ok()).unwrap_or_default();
-        let comments = self.news(task, after, is_pull)?;
-        Ok(Look { comments, unwanted: None })
-    }
-
-    fn say(&mut self, task: &Task, mark: &str, text: &str) -> Result<(), Error> {
-        let what = format!("a comment on {}", task.name);
-        let path = format!("{}/comments", self.at(task)?);
-        let line = mark::line(mark);
-        let body = Some(json!({ "body": mark::comment(self.tracker.kind, mark, text) }));
-        let ask = Ask { what: &what, method: Method::POST, path: path.clone(), body };
-        self.wire.post_once(&ask, &mut || {
-            let mut is_there = false;
-            self.wire.list(&what, &path, "per_page=100", &mut |said: Said| {
-                is_there = mark::has(&said.body.0, &line);
-                !is_there
-            })?;
-            Ok(is_there)
-        })
-    }
-
-    fn end(&mut self, task: &Task, ended: Ended) -> Result<(), Error> {
-        // Of an issue that is gone there is nothing to be said.
-        let Some(issue) = self.wire.get::<Issue>(&Ask::get(&task.name, self.at(task)?))? else {
-            return Ok(());
-        };
-        self.change(&self.wire, task, &Seen::from(issue).ends(&self.tracker, ended)).map(drop)
-    }
+        // They come in the order of their numbers, and are handed on in no other.
+        time = time.max(seconds(&said.created_at).unwrap_or(0));
+        let (author, text) = (User::name(said.user), said.body.0);
+        let spot = Spot { time, review: 0, comment: said.id };
+        news.add(spot, Comment { id: String::new(), author, text })
+    })?;
+    Ok(())
 }

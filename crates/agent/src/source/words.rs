@@ -52,7 +52,7 @@ pub(super) fn line(text: &str) -> String {
 }
 
 /// The first bytes of a text, at most `most`, between two characters.
-pub(super) fn head(text: &str, most: usize) -> &str {
+pub(crate) fn head(text: &str, most: usize) -> &str {
     if text.len() <= most {
         return text;
     }

@@ -1,40 +1,23 @@
 //! A taken job as one line of JSON, from a worker to the process that works on it.
 
-use komado_core::SessionId;
-use komado_store::{Job, Taken};
-use serde::{Deserialize, Serialize};
+use komado_store::Taken;
 use std::io;
-
-#[derive(Serialize, Deserialize)]
-struct Line {
-    session: String,
-    key: String,
-    user: Option<String>,
-    body: String,
-    at: String,
-    token: u64,
-    tries: u32,
-    why: Option<String>,
-}
 
 /// The line, with its end.
 pub fn write_taken(taken: &Taken) -> io::Result<String> {
-    let Taken { job, token, tries, why } = taken.clone();
-    let Job { session, key, user, body, at } = job;
-    let line = Line { session: session.to_string(), key, user, body, at, token, tries, why };
-    Ok(serde_json::to_string(&line)? + "\n")
+    Ok(serde_json::to_string(taken)? + "\n")
 }
 
 /// Reads it back.
 pub fn read_taken(line: &str) -> io::Result<Taken> {
-    let Line { session, key, user, body, at, token, tries, why } = serde_json::from_str(line)?;
-    let session = SessionId::new(session).map_err(io::Error::other)?;
-    Ok(Taken { job: Job { session, key, user, body, at }, token, tries, why })
+    Ok(serde_json::from_str(line)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use komado_core::SessionId;
+    use komado_store::Job;
 
     #[test]
     fn a_job_reads_back() {

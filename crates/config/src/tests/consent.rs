@@ -1,6 +1,5 @@
 //! Which files of a working folder are used, and when?
 
-use super::super::origin::Origin;
 use super::super::table::SETTINGS;
 use super::{ConfigError, InFolder, Unconsented, World, row};
 use std::os::unix::fs::symlink;
@@ -124,7 +123,7 @@ fn one_setting_that_needs_consent_keeps_the_whole_file_out() {
     let told = World { in_folder: InFolder::Told, ..world };
     let config = told.load();
     assert_eq!((config.meter.as_str(), config.file.as_ref()), ("o200k", None), "no half of it is used");
-    assert_eq!(row(&config, "session.meter").origin, Origin::Default);
+    assert_eq!(row(&config, "session.meter").origin, "default");
     assert!(config.unconsented.is_some());
 }
 

@@ -1,6 +1,5 @@
 //! Who wins when several places speak?
 
-use super::super::origin::Origin;
 use super::{World, line, row};
 
 const KEY: &str = "context_storage.cleanup_days";
@@ -35,7 +34,7 @@ fn the_file_beats_the_default() {
     let config = World::with_file("context_storage:\n  cleanup_days: 31\n").load();
     assert_eq!(config.cleanup_days, 31);
     assert_eq!(line(&config, KEY), "31 (komado.yaml:2)");
-    assert_eq!(row(&config, KEY).origin, Origin::File { path: "komado.yaml".into(), line: 2 });
+    assert_eq!(row(&config, KEY).origin, "komado.yaml:2");
 }
 
 #[test]

@@ -110,9 +110,9 @@ fn check_threads(config: &super::super::Config) {
 fn check_tasks(agent: &super::super::AgentWishes, world: &World) {
     use komado_agent::sandbox::{Network, ProcessLimits, Sandbox};
     let seconds = std::time::Duration::from_secs;
-    let (work, limits, tools) = (&agent.work, &agent.limits, &agent.tools);
-    assert_eq!((work.concurrency, work.pace.tries), (42, 42));
-    assert_eq!([work.pace.hidden, work.pace.pause, work.pace.grace, work.pace.poll], [seconds(42); 4]);
+    let (work, limits, tools) = (&agent.pace, &agent.limits, &agent.tools);
+    assert_eq!((agent.concurrency, work.tries), (42, 42));
+    assert_eq!([work.hidden, work.pause, work.grace, work.poll], [seconds(42); 4]);
     assert_eq!((limits.turns, limits.time, limits.tokens), (Some(42), Some(seconds(42 * 60)), Some(42)));
     assert_eq!((limits.errors, agent.system_prompt.as_deref()), (42, Some("値")));
     let path = Some(world.path("work/値"));

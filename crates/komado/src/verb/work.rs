@@ -91,9 +91,8 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 
 fn take_tasks(app: &mut App, args: &Args, launch: &dyn Launch) -> Outcome {
     let engine = app.context.engine.clone();
-    let work = app.context.config.agent.work.clone();
-    let concurrency = args.concurrency.unwrap_or(work.concurrency);
-    let worker = Worker::new(&engine, launch, holder(app), work.pace, concurrency);
+    let concurrency = args.concurrency.unwrap_or(app.context.config.agent.concurrency);
+    let worker = Worker::new(&engine, launch, holder(app), app.context.config.agent.pace, concurrency);
     let bell = worker.bell();
     signals::each(signals::ALL, move || bell.stop())?;
     let until = if args.once { Until::Empty } else { Until::Told };

@@ -40,7 +40,7 @@ impl Operation for ResumeTask {
         if task.state() == TaskState::Pausing {
             context.note(format!("{id} comes to rest first; it goes on after that"));
         }
-        let pace = &context.config.agent.work.pace;
+        let pace = &context.config.agent.pace;
         let patience = if context.is_here() { pace.grace + pace.hidden } else { Duration::ZERO };
         let until = Instant::now() + patience + SLACK;
         let mut is_let_go = false;

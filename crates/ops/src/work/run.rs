@@ -44,7 +44,7 @@ struct Ready {
 impl Runner {
     /// Where orders are given to a task, with the grace of the settings.
     pub fn orders(&self) -> Orders {
-        Orders::new(self.context.config.agent.work.pace.grace)
+        Orders::new(self.context.config.agent.pace.grace)
     }
 
     /// Works on a job and ends it in the queue.
@@ -77,7 +77,7 @@ impl Runner {
         let task: Task = serde_json::from_str(&taken.job.body)
             .map_err(|why| Fault::input(format!("the job of {} is no task: {why}", taken.job.session)))?;
         let source = Mutex::new(source_of(&self.context, &task, orders.cancel())?);
-        let pace = &self.context.config.agent.work.pace;
+        let pace = &self.context.config.agent.pace;
         let vigil = Vigil {
             engine: &self.context.engine,
             taken,
@@ -98,7 +98,7 @@ impl Runner {
     fn empty_kit<'k>(&self, vigil: &Vigil<'k>, tools: &'k mut Toolbox, playbook: &'k Playbook) -> Kit<'k> {
         let Vigil { taken, task, source, orders, tell, .. } = *vigil;
         let config = &self.context.config;
-        let pace = &config.agent.work.pace;
+        let pace = &config.agent.pace;
         Kit {
             task,
             session: &taken.job.session,

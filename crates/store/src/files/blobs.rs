@@ -15,7 +15,7 @@ use std::path::Path;
 const DIGITS: usize = 32;
 
 /// True for what can be the name of a blob, and so for nothing that could leave the folder.
-fn is_id(id: &str) -> bool {
+pub(crate) fn is_id(id: &str) -> bool {
     id.len() == DIGITS && id.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }
 
@@ -67,11 +67,7 @@ pub(super) fn get(id: &SessionId, outputs: &Path, blob: &str) -> Result<Box<dyn 
         return Err(missing());
     }
     let path = outputs.join(blob);
-    match File::open(&path) {
-        Ok(file) => Ok(Box::new(file)),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Err(missing()),
-        Err(e) => Err(e).tried("open", &path),
-    }
+    Ok(Box::new(File::open(&path).tried_if_there("open", &path)?.ok_or_else(missing)?))
 }
 
 pub(super) fn sweep(outputs: &Path, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {

@@ -5,7 +5,7 @@
 //! loses nothing, and one that does not look as it was left is written anew.
 
 use super::journal::FileJournal;
-use super::{blobs, header, place};
+use super::{blobs, header, place, private};
 use crate::error::Tried;
 use crate::{Error, Result};
 use komado_core::head::{Kind, Source};
@@ -16,7 +16,7 @@ use komado_core::{Seq, View};
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Longest result repeated in `tools.jsonl`; the whole of it is in the journal or in a blob.
@@ -108,7 +108,8 @@ fn settle_current(journal: &mut FileJournal, view: &View) -> Result<()> {
         bytes + lines.finish()?
     } else {
         let temp = journal.folder().unfinished_current();
-        let mut lines = Lines::new(journal, create(&temp)?, &temp);
+        let mut lines =
+            Lines::new(journal, private().truncate(true).open(&temp).tried("make", &temp)?, &temp);
         view.pour(journal, &mut |_, m: &Message| lines.put(m))?;
         let written = lines.finish()?;
         std::fs::rename(&temp, &path).tried("replace", &path)?;
@@ -116,11 +117,6 @@ fn settle_current(journal: &mut FileJournal, view: &View) -> Result<()> {
     };
     journal.index_mut().mark(|marks| marks.current = [last, u64::from(now), written]);
     Ok(())
-}
-
-fn create(path: &Path) -> Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600).open(path).tried("make", path)
 }
 
 /// Messages as the chat API takes them, one per line.
@@ -205,9 +201,7 @@ fn settle_list(journal: &mut FileJournal, list: &List) -> Result<()> {
     if size == Some(bytes) && upto == u64::from(last) {
         return Ok(());
     }
-    let mut options = OpenOptions::new();
-    let file =
-        options.write(true).create(true).truncate(false).mode(0o600).open(&path).tried("open", &path)?;
+    let file = private().open(&path).tried("open", &path)?;
     file.set_len(bytes).tried("cut", &path)?;
     let mut out = BufWriter::new(file);
     io::Seek::seek(&mut out, io::SeekFrom::Start(bytes)).tried("write", &path)?;
@@ -332,8 +326,7 @@ fn clip(text: String) -> String {
 }
 
 fn json_line<T: Serialize>(row: &T) -> Result<Option<Vec<u8>>> {
-    let mut line = serde_json::to_vec(row)
-        .map_err(|e| Error::Damaged { place: "a derived row".into(), why: e.to_string() })?;
+    let mut line = serde_json::to_vec(row).map_err(|e| Error::damaged("a derived row", e))?;
     line.push(b'\n');
     Ok(Some(line))
 }

@@ -22,13 +22,9 @@ pub(super) fn read(folder: &Folder, file: &File) -> Result<(Header, u64)> {
     if folder.is_of(&header) {
         return Ok((header, line.len() as u64));
     }
-    Err(Error::Damaged {
-        place: path.display().to_string(),
-        why: format!(
-            "it is the journal of {}/{}, which belongs in another folder",
-            header.session, header.thread
-        ),
-    })
+    let Header { session, thread, .. } = header;
+    let why = format!("it is the journal of {session}/{thread}, which belongs in another folder");
+    Err(Error::damaged(path.display().to_string(), why))
 }
 
 fn header_of(folder: &Folder) -> Result<Header> {

@@ -15,7 +15,7 @@ use komado_core::{Head, Kind, Seq, Span};
 use memmap2::{MmapMut, MmapOptions};
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{Ordering, compiler_fence};
 
@@ -159,20 +159,14 @@ impl Index {
 
     /// Opens an index to look; `None` when there is none that can be used.
     pub(super) fn open(path: &Path) -> Result<Option<Self>> {
-        match File::open(path) {
-            Ok(file) => Ok(read_marks(path, &file)?.map(|marks| Self::new(path, Some(file), marks))),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(e).tried("open", path),
-        }
+        let Some(file) = File::open(path).tried_if_there("open", path)? else { return Ok(None) };
+        Ok(read_marks(path, &file)?.map(|marks| Self::new(path, Some(file), marks)))
     }
 
     /// Opens an index to append to; `None` when there is none that can be used.
     pub(super) fn open_to_write(path: &Path) -> Result<Option<Self>> {
-        let file = match OpenOptions::new().read(true).write(true).open(path) {
-            Ok(file) => file,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(e).tried("open", path),
-        };
+        let file = OpenOptions::new().read(true).write(true).open(path).tried_if_there("open", path)?;
+        let Some(file) = file else { return Ok(None) };
         let Some(marks) = read_marks(path, &file)? else { return Ok(None) };
         let mut index = Self::new(path, Some(file), Marks { boot: boot(), clean: OPEN, ..marks });
         index.map()?;
@@ -182,9 +176,7 @@ impl Index {
     /// Begins an index. One that is there is left to whoever has it open.
     pub(super) fn begin(path: &Path, journal_end: u64) -> Result<Self> {
         super::place::remove(path)?;
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true).mode(0o600);
-        let file = options.open(path).tried("make", path)?;
+        let file = super::private().read(true).create_new(true).open(path).tried("make", path)?;
         let marks = Marks { journal_end, boot: boot(), clean: OPEN, ..Marks::default() };
         let mut index = Self::new(path, Some(file), marks);
         index.map()?;

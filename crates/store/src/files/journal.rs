@@ -18,7 +18,7 @@ use komado_core::thread::Header;
 use komado_core::{Head, Seq, ThreadId, View};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -261,10 +261,8 @@ impl FileJournal {
 
     fn damaged(&self, why: String) -> Error {
         let line = self.tail.0 - self.base_seq() + 2;
-        Error::Damaged {
-            place: format!("{} line {line} (byte {})", self.folder.journal().display(), self.end),
-            why,
-        }
+        let place = format!("{} line {line} (byte {})", self.folder.journal().display(), self.end);
+        Error::damaged(place, why)
     }
 
     /// Cuts off a last line that was never acknowledged. Who only looks passes over it.
@@ -387,10 +385,7 @@ impl FileJournal {
     }
 
     fn no_entry(&self, seq: Seq) -> Error {
-        Error::Damaged {
-            place: format!("{}/{}", self.header.session, self.header.thread),
-            why: format!("it has no entry @{seq}"),
-        }
+        Error::no_entry(&self.header.session, &self.header.thread, seq)
     }
 }
 
@@ -521,9 +516,7 @@ impl FileJournal {
         header: &Header,
         change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>,
     ) -> Result<(u64, Option<Seq>)> {
-        let mut options = OpenOptions::new();
-        let file =
-            options.write(true).create(true).truncate(true).mode(0o600).open(temp).tried("make", temp)?;
+        let file = place::private().truncate(true).open(temp).tried("make", temp)?;
         let mut out = std::io::BufWriter::new(file);
         out.write_all(&header.encode()).tried("write", temp)?;
         let (mut changed, mut first) = (0, None);

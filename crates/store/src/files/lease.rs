@@ -5,13 +5,13 @@
 //! writer; the lock is given back, under the table's own lock, with the last of them.
 
 use crate::error::{Holder, Tried};
-use crate::{Error, Result};
+use crate::{Error, Result, locked};
 use komado_core::{SessionId, ThreadId};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -61,7 +61,7 @@ impl Leases {
     }
 
     fn table(&self) -> MutexGuard<'_, HashMap<SessionId, Held>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.held)
     }
 
     /// How many sessions are held.
@@ -133,9 +133,7 @@ impl Drop for Ticket {
 /// Locks the session in `folder`, or says who has it.
 fn lock(id: &SessionId, folder: &Path, holder: &Holder) -> Result<Lock> {
     let path = folder.join("lock");
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    let mut file = options.open(&path).tried("open", &path)?;
+    let mut file = super::private().read(true).open(&path).tried("open", &path)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
@@ -171,6 +169,5 @@ pub(super) fn holder_of(folder: &Path) -> Result<Option<Holder>> {
 fn read_holder(file: &mut File) -> Holder {
     let mut text = Vec::new();
     let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_end(&mut text));
-    let known = read.ok().and_then(|_| serde_json::Deserializer::from_slice(&text).into_iter().next()?.ok());
-    known.unwrap_or_else(|| Holder { pid: 0, host: "?".into(), program: "unknown".into(), since: "?".into() })
+    Holder::read(if read.is_ok() { &text } else { &[] })
 }

@@ -10,7 +10,7 @@ use super::place::{Base, Folder};
 use super::rebuild::Finding;
 use super::watch::Chime;
 use crate::error::Holder;
-use crate::{Error, Journal, Mode, Result};
+use crate::{Error, Journal, Mode, Result, locked};
 use komado_core::{SessionId, ThreadId};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -80,12 +80,9 @@ impl Opener {
         let mut next = header::base_of(folder)?;
         while let Some(moment) = next {
             if chain.len() >= DEEPEST {
-                return Err(Error::Damaged {
-                    place: folder.path().display().to_string(),
-                    why: format!(
-                        "more than {DEEPEST} forks stand on one another, or they go round in a circle"
-                    ),
-                });
+                let why =
+                    format!("more than {DEEPEST} forks stand on one another, or they go round in a circle");
+                return Err(Error::damaged(folder.path().display().to_string(), why));
             }
             let folder = self.base.thread(id, &moment.thread)?;
             next = header::base_of(&folder)?;
@@ -133,18 +130,18 @@ impl Opener {
     /// Notes what of a thread cannot be read, once: whoever counts and whoever looks at the tree come across the same line.
     pub(super) fn note_unreadable(&self, id: &SessionId, thread: &ThreadId, why: String) {
         let found = Finding::UnreadableThread { thread: format!("{id}/{thread}"), why };
-        let mut findings = super::locked(&self.findings);
+        let mut findings = locked(&self.findings);
         if !findings.contains(&found) {
             findings.push(found);
         }
     }
 
     pub(super) fn note(&self, finding: Finding) {
-        super::locked(&self.findings).push(finding);
+        locked(&self.findings).push(finding);
     }
 
     pub(super) fn take_findings(&self) -> Vec<Finding> {
-        std::mem::take(&mut super::locked(&self.findings))
+        std::mem::take(&mut locked(&self.findings))
     }
 
     /// True for a folder in `completed`.

@@ -7,8 +7,8 @@ use crate::error::Tried;
 use crate::{Error, Result};
 use komado_core::thread::Header;
 use komado_core::{SessionId, ThreadId};
-use std::fs::{DirBuilder, File};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -164,17 +164,19 @@ impl Base {
 
 /// What is in a folder; nothing when there is no such folder.
 pub(super) fn list(path: &Path) -> Result<Vec<PathBuf>> {
-    let entries = match std::fs::read_dir(path) {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(e).tried("list", path),
-    };
-    let paths: std::io::Result<Vec<PathBuf>> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
-    paths.tried("list", path)
+    let entries = std::fs::read_dir(path).tried_if_there("list", path)?;
+    entries.into_iter().flatten().map(|entry| entry.map(|entry| entry.path()).tried("list", path)).collect()
+}
+
+/// How a private file is opened to write; it is made when missing.
+pub(crate) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    options
 }
 
 /// Makes a folder and its parents, private and durable.
-pub(super) fn make_folder(path: &Path) -> Result<()> {
+pub(crate) fn make_folder(path: &Path) -> Result<()> {
     if path.is_dir() {
         return Ok(());
     }
@@ -216,12 +218,9 @@ pub(super) fn is_left_behind(path: &Path) -> bool {
 }
 
 /// Removes a file or a whole folder; it may be gone already.
-pub(super) fn remove(path: &Path) -> Result<()> {
+pub(crate) fn remove(path: &Path) -> Result<()> {
     let removed = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
-    match removed {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e).tried("remove", path),
-        _ => Ok(()),
-    }
+    removed.tried_if_there("remove", path).map(drop)
 }
 
 /// Makes the folder's list of names durable.

@@ -18,10 +18,11 @@ use komado_core::{Seq, SessionId, ThreadId, View};
 use std::path::{Path, PathBuf};
 
 /// Something that was not as it should be.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Finding {
     /// `tasks.db` could not be read; it was put aside and made again.
+    #[error("tasks.db could not be read ({why}); it is now {aside}, a new one was made from the folders")]
     TasksReplaced {
         /// What was wrong with it.
         why: String,
@@ -29,11 +30,13 @@ pub enum Finding {
         aside: String,
     },
     /// `tasks.db` was not there and was made from the folders.
+    #[error("tasks.db was missing; made again with {rows} sessions")]
     TasksMade {
         /// Rows in it.
         rows: u64,
     },
     /// A session that cannot be read.
+    #[error("session {session} cannot be read: {why}")]
     Unreadable {
         /// The session.
         session: String,
@@ -41,6 +44,7 @@ pub enum Finding {
         why: String,
     },
     /// A thread of which not everything can be read. The rest of its session can.
+    #[error("{thread}: not all of it can be read: {why}")]
     UnreadableThread {
         /// The thread.
         thread: String,
@@ -48,6 +52,7 @@ pub enum Finding {
         why: String,
     },
     /// Something put right in a thread.
+    #[error("{thread}: {note}")]
     Repaired {
         /// The thread.
         thread: String,
@@ -55,11 +60,13 @@ pub enum Finding {
         note: Note,
     },
     /// `metadata.json` was missing or could not be read.
+    #[error("session {session}: metadata.json cannot be read")]
     NoMetadata {
         /// The session.
         session: String,
     },
     /// The journal and the half its session's folder was in did not agree; the folder was moved.
+    #[error("session {session}: its folder was moved to {to}/, as its journal says")]
     Moved {
         /// The session.
         session: String,
@@ -67,16 +74,19 @@ pub enum Finding {
         to: &'static str,
     },
     /// Something that a process left behind when it ended too early; it was removed.
+    #[error("removed what an earlier run left behind: {path}")]
     LeftBehind {
         /// What it was.
         path: String,
     },
     /// `recall.db` had holes; it was emptied.
+    #[error("session {session}: recall.db had holes; the next search makes it again")]
     ShelfCleared {
         /// The session.
         session: String,
     },
     /// The row said something else than the folder.
+    #[error("session {session}: the table said {was}, it is {is}")]
     RowChanged {
         /// The session.
         session: String,
@@ -86,6 +96,7 @@ pub enum Finding {
         is: String,
     },
     /// The row of a spawned thread said something else than its journal.
+    #[error("{thread}: the table of threads said {was}, it is {is}")]
     BranchChanged {
         /// The thread.
         thread: String,
@@ -95,6 +106,9 @@ pub enum Finding {
         is: String,
     },
     /// Words that wait for a thread were not in the table, or some that it has heard still were.
+    #[error(
+        "{thread}: of the words told to it, {lost} that wait were not in the table and {stale} that it has heard still were"
+    )]
     MailChanged {
         /// The thread.
         thread: String,
@@ -104,6 +118,7 @@ pub enum Finding {
         stale: u64,
     },
     /// A thread stands on one that is not there.
+    #[error("{thread}: it stands on thread {parent}, which is not there; what it says itself can be read")]
     NoParent {
         /// The thread.
         thread: String,
@@ -111,6 +126,9 @@ pub enum Finding {
         parent: String,
     },
     /// Threads stand on one another in a circle.
+    #[error(
+        "session {session}: these threads stand on one another in a circle: {threads}; the first lines of their journals must be put right by hand"
+    )]
     Circle {
         /// The session.
         session: String,
@@ -118,6 +136,7 @@ pub enum Finding {
         threads: String,
     },
     /// Requests of clients that the journals name were not in the table.
+    #[error("session {session}: the table of places lacked {count} that its journals name")]
     SpotsNoted {
         /// The session.
         session: String,
@@ -125,72 +144,15 @@ pub enum Finding {
         count: u64,
     },
     /// An anchor leads nowhere.
+    #[error(
+        "{place}: this anchor names thread {child}, which is not there; whoever opens the session to write ends it as aborted"
+    )]
     LostChild {
         /// The anchor.
         place: String,
         /// The thread it names.
         child: String,
     },
-}
-
-impl std::fmt::Display for Finding {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::TasksReplaced { why, aside } => {
-                write!(
-                    f,
-                    "tasks.db could not be read ({why}); it is now {aside}, a new one was made from the folders"
-                )
-            }
-            Self::TasksMade { rows } => write!(f, "tasks.db was missing; made again with {rows} sessions"),
-            Self::Unreadable { session, why } => write!(f, "session {session} cannot be read: {why}"),
-            Self::UnreadableThread { thread, why } => {
-                write!(f, "{thread}: not all of it can be read: {why}")
-            }
-            Self::Repaired { thread, note } => write!(f, "{thread}: {note}"),
-            Self::NoMetadata { session } => write!(f, "session {session}: metadata.json cannot be read"),
-            Self::Moved { session, to } => {
-                write!(f, "session {session}: its folder was moved to {to}/, as its journal says")
-            }
-            Self::LeftBehind { path } => write!(f, "removed what an earlier run left behind: {path}"),
-            Self::ShelfCleared { session } => {
-                write!(f, "session {session}: recall.db had holes; the next search makes it again")
-            }
-            Self::RowChanged { session, was, is } => {
-                write!(f, "session {session}: the table said {was}, it is {is}")
-            }
-            Self::BranchChanged { thread, was, is } => {
-                write!(f, "{thread}: the table of threads said {was}, it is {is}")
-            }
-            Self::MailChanged { thread, lost, stale } => {
-                write!(
-                    f,
-                    "{thread}: of the words told to it, {lost} that wait were not in the table and {stale} that it has heard still were"
-                )
-            }
-            Self::NoParent { thread, parent } => {
-                write!(
-                    f,
-                    "{thread}: it stands on thread {parent}, which is not there; what it says itself can be read"
-                )
-            }
-            Self::Circle { session, threads } => {
-                write!(
-                    f,
-                    "session {session}: these threads stand on one another in a circle: {threads}; the first lines of their journals must be put right by hand"
-                )
-            }
-            Self::SpotsNoted { session, count } => {
-                write!(f, "session {session}: the table of places lacked {count} that its journals name")
-            }
-            Self::LostChild { place, child } => {
-                write!(
-                    f,
-                    "{place}: this anchor names thread {child}, which is not there; whoever opens the session to write ends it as aborted"
-                )
-            }
-        }
-    }
 }
 
 /// What a rebuild did.
@@ -209,7 +171,7 @@ impl FileStore {
         if let Some(done) = self.with_tasks(|tasks| tasks.is_sound().then(|| self.fill(tasks)).transpose())? {
             return Ok(done);
         }
-        let mut kept = super::locked(&self.tasks);
+        let mut kept = crate::locked(&self.tasks);
         kept.open = None;
         let (tasks, done) = self.replace_tasks("the file has holes")?;
         kept.open = Some(tasks);

@@ -3,15 +3,14 @@
 //! An index like the others: it can be lost and made again from the folders. Writes are tried three times, because
 //! another process may hold the table for a moment.
 
-use super::{branches, spots};
-use crate::error::Tried;
+use super::{branches, private, spots};
+use crate::error::{Tried, of_system};
 use crate::{Change, Error, Query, Result};
 use komado_core::SessionId;
 use komado_core::session::{Counters, Meta, MetaConfig, Session, State, TaskKey};
 use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params, params_from_iter};
-use std::fs::OpenOptions;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -93,8 +92,7 @@ impl Tasks {
     pub(super) fn open(path: &Path, patience: Option<Duration>) -> Result<Opened> {
         let patience = patience.unwrap_or(PATIENCE);
         if !path.exists() {
-            let mut options = OpenOptions::new();
-            options.write(true).create(true).truncate(false).mode(0o600).open(path).tried("make", path)?;
+            private().open(path).tried("make", path)?;
         }
         let busy = |e: &rusqlite::Error| {
             matches!(e.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
@@ -240,57 +238,25 @@ impl Tasks {
     }
 
     pub(super) fn list(&self, query: &Query) -> Result<Vec<Session>> {
-        let (clause, values) = clauses(query);
+        let (mut clauses, mut values): (Vec<String>, Vec<String>) =
+            query.conditions("user").into_iter().unzip();
+        if let Some((created_at, uuid)) = &query.after {
+            clauses.push("(created_at, uuid) > (?, ?)".to_owned());
+            values.extend([created_at.clone(), uuid.to_string()]);
+        }
+        let filter = if clauses.is_empty() { "1".to_owned() } else { clauses.join(" AND ") };
         let limit = if query.limit == 0 { String::new() } else { format!(" LIMIT {}", query.limit) };
-        let sql = format!("SELECT {COLUMNS} FROM tasks WHERE {clause} ORDER BY created_at, uuid{limit}");
+        let sql = format!("SELECT {COLUMNS} FROM tasks WHERE {filter} ORDER BY created_at, uuid{limit}");
         let mut statement = self.told(self.db.prepare_cached(&sql))?;
         let rows = self.told(statement.query_map(params_from_iter(values), read))?;
         self.told(rows.collect::<rusqlite::Result<Vec<_>>>())
     }
 }
 
-fn clauses(query: &Query) -> (String, Vec<Value>) {
-    let mut clauses = vec!["1".to_owned()];
-    let mut values = Vec::new();
-    let mut add = |clause: &str, given: Vec<String>| {
-        clauses.push(clause.to_owned());
-        values.extend(given.into_iter().map(Value::from));
-    };
-    if let Some(prefix) = &query.prefix {
-        // A range, so that the key's own index serves it. No character of an id comes after DEL.
-        add("uuid >= ? AND uuid < ?", vec![prefix.clone(), format!("{prefix}\u{7f}")]);
-    }
-    if let Some(id) = &query.id {
-        add("uuid = ?", vec![id.to_string()]);
-    }
-    if let Some(status) = query.status {
-        add("status = ?", vec![status.name().into()]);
-    }
-    if let Some(user) = &query.user {
-        add("user = ?", vec![user.clone()]);
-    }
-    if let Some(before) = &query.ended_before {
-        add("completed_at < ?", vec![before.clone()]);
-    }
-    if let Some(from) = &query.changed_from {
-        add("updated_at >= ?", vec![from.clone()]);
-    }
-    if let Some(before) = &query.made_before {
-        add("created_at < ?", vec![before.clone()]);
-    }
-    if let Some((created_at, uuid)) = &query.after {
-        add("(created_at, uuid) > (?, ?)", vec![created_at.clone(), uuid.to_string()]);
-    }
-    (clauses.join(" AND "), values)
-}
-
 /// Which file is at a path now.
-pub(super) fn file_at(path: &Path) -> Result<Option<(u64, u64)>> {
-    match std::fs::metadata(path) {
-        Ok(found) => Ok(Some((found.dev(), found.ino()))),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).tried("look at", path),
-    }
+pub(crate) fn file_at(path: &Path) -> Result<Option<(u64, u64)>> {
+    let found = std::fs::metadata(path).tried_if_there("look at", path)?;
+    Ok(found.map(|found| (found.dev(), found.ino())))
 }
 
 /// Opens the table as it is; gives its version.
@@ -332,15 +298,8 @@ fn add_columns(db: &Connection) -> rusqlite::Result<()> {
 
 /// What the system refused is told as such; only the rest is a fault of the table.
 fn refused(path: &Path, error: &rusqlite::Error, tried: u32) -> Error {
-    let kind = match error.sqlite_error_code() {
-        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-            std::io::ErrorKind::PermissionDenied
-        }
-        Some(ErrorCode::DiskFull) => std::io::ErrorKind::StorageFull,
-        _ if tried > 1 => return Error::Table(format!("{error} (tried {tried} times)")),
-        _ => return Error::Table(error.to_string()),
-    };
-    Error::Io { what: "write", path: path.to_owned(), source: std::io::Error::new(kind, error.to_string()) }
+    let times = if tried > 1 { format!(" (tried {tried} times)") } else { String::new() };
+    of_system(path, error).unwrap_or_else(|| Error::Table(format!("{error}{times}")))
 }
 
 fn retry<T>(path: &Path, mut run: impl FnMut() -> rusqlite::Result<T>) -> Result<T> {

@@ -7,15 +7,15 @@
 //!
 //! The line is written after the deed. Who is killed in between has told nobody; the next deed in that thread does.
 
-use super::{FileStore, locked};
+use super::FileStore;
 use crate::error::Tried;
 use crate::watch::{Bell, Ear, Heard, News, Watch, Watcher};
-use crate::{Result, files::place};
+use crate::{Result, files::place, locked};
 use komado_core::{Seq, SessionId, ThreadId};
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::Write;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
@@ -93,12 +93,8 @@ fn identity(found: Option<std::fs::Metadata>) -> Option<(u64, u64)> {
 
 /// What a line tells, and who wrote it.
 fn heard(line: &str) -> Option<(u64, News)> {
-    let mut words = line.split(' ');
-    let own = u64::from_str_radix(words.next()?, 16).ok()?;
-    let session = SessionId::new(words.next()?).ok()?;
-    let thread = ThreadId::new(words.next()?).ok()?;
-    let last = words.next()?.parse().ok()?;
-    words.next().is_none().then_some((own, News { session, thread, last }))
+    let (own, news) = line.split_once(' ')?;
+    Some((u64::from_str_radix(own, 16).ok()?, News::read(news)?))
 }
 
 /// How far a bell was read.
@@ -112,8 +108,7 @@ impl Tail {
     /// Opens the bell at its end, making it when missing.
     fn open(path: &Path) -> Result<Self> {
         place::make_folder(path.parent().unwrap_or(path))?;
-        let mut options = OpenOptions::new();
-        let file = options.read(true).append(true).create(true).mode(0o600).open(path).tried("make", path)?;
+        let file = super::private().read(true).append(true).open(path).tried("make", path)?;
         let at = file.metadata().tried("look at", path)?.len();
         Ok(Self { file, at, looked: Instant::now() })
     }

@@ -6,16 +6,15 @@
 use super::PostgresStore;
 use super::link::values;
 use super::server::Server;
+use crate::chunks::{CHUNK, Chunks};
 use crate::error::Tried;
-use crate::files::copy_blob;
+use crate::files::{copy_blob, is_blob_id};
 use crate::{BlobRef, Blobs, Error, ReadSeek, Result, Swept};
 use komado_core::SessionId;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes of a row.
-const CHUNK: usize = 256 << 10;
 /// Blobs that are looked through at a time.
 const PAGE: i64 = 1000;
 
@@ -55,8 +54,8 @@ impl Server {
         };
         let sql = "INSERT INTO blob_chunks (session, id, number, bytes) VALUES ($1, $2, $3, $4)";
         for n in 0i64.. {
-            let mut chunk = Vec::with_capacity(CHUNK.min(blob.byte_size as usize));
-            bytes.take(CHUNK as u64).read_to_end(&mut chunk).tried("read", Path::new("a blob"))?;
+            let mut chunk = Vec::with_capacity(CHUNK.min(blob.byte_size) as usize);
+            bytes.take(CHUNK).read_to_end(&mut chunk).tried("read", Path::new("a blob"))?;
             if chunk.is_empty() {
                 break;
             }
@@ -68,7 +67,7 @@ impl Server {
 
 impl Blobs for PostgresStore {
     fn put_blob(&self, id: &SessionId, bytes: &mut dyn Read) -> Result<BlobRef> {
-        let mut gathered = tempfile::spooled_tempfile(CHUNK);
+        let mut gathered = tempfile::spooled_tempfile(CHUNK as usize);
         let blob = copy_blob(bytes, &mut gathered)?;
         if self.server().blob_size(id, &blob.id)?.1.is_none() {
             gathered.seek(SeekFrom::Start(0)).tried("read", Path::new("a blob"))?;
@@ -79,11 +78,14 @@ impl Blobs for PostgresStore {
 
     fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>> {
         // What is no name at all is not sent anywhere.
-        let is_name = blob.len() == 32 && blob.bytes().all(|b| b.is_ascii_hexdigit());
-        let (session, size) = self.server().blob_size(id, if is_name { blob } else { "" })?;
+        let (session, size) = self.server().blob_size(id, if is_blob_id(blob) { blob } else { "" })?;
         let size = size.ok_or_else(|| Error::no_blob(id, blob))?;
-        let (server, id) = (Arc::clone(self.server()), blob.to_owned());
-        Ok(Box::new(BlobReader { server, session, id, size: size as u64, at: 0, chunk: None }))
+        let (server, id, blob) = (Arc::clone(self.server()), id.clone(), blob.to_owned());
+        Ok(Box::new(Chunks::new(size as u64, move |n| {
+            let sql = "SELECT bytes FROM blob_chunks WHERE session = $1 AND id = $2 AND number = $3";
+            let rows = server.ask(sql, values![session, blob.clone(), n as i64])?;
+            rows.first().map(|row| row.get(0)).ok_or_else(|| Error::no_blob(&id, &blob))
+        })))
     }
 
     fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
@@ -103,57 +105,5 @@ impl Blobs for PostgresStore {
                 swept.bytes += count(1);
             }
         }
-    }
-}
-
-/// A blob, read from anywhere, with one of its rows at hand.
-struct BlobReader {
-    server: Arc<Server>,
-    session: i64,
-    id: String,
-    size: u64,
-    at: u64,
-    chunk: Option<(u64, Vec<u8>)>,
-}
-
-impl BlobReader {
-    /// The row with the byte that is next.
-    fn chunk(&mut self) -> io::Result<&[u8]> {
-        let wanted = self.at / CHUNK as u64;
-        if self.chunk.as_ref().is_none_or(|(number, _)| *number != wanted) {
-            let sql = "SELECT bytes FROM blob_chunks WHERE session = $1 AND id = $2 AND number = $3";
-            let values = values![self.session, self.id.clone(), wanted as i64];
-            let rows = self.server.ask(sql, values).map_err(io::Error::other)?;
-            let bytes = rows.first().map(|row| row.get(0)).ok_or(io::ErrorKind::UnexpectedEof)?;
-            self.chunk = Some((wanted, bytes));
-        }
-        Ok(self.chunk.as_ref().map_or(&[], |(_, bytes)| bytes))
-    }
-}
-
-impl Read for BlobReader {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.at >= self.size || into.is_empty() {
-            return Ok(0);
-        }
-        let from = (self.at % CHUNK as u64) as usize;
-        let chunk = self.chunk()?;
-        let rest = chunk.get(from..).filter(|rest| !rest.is_empty()).ok_or(io::ErrorKind::UnexpectedEof)?;
-        let n = rest.len().min(into.len());
-        into[..n].copy_from_slice(&rest[..n]);
-        self.at += n as u64;
-        Ok(n)
-    }
-}
-
-impl Seek for BlobReader {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let at = match to {
-            SeekFrom::Start(at) => Some(at),
-            SeekFrom::End(by) => self.size.checked_add_signed(by),
-            SeekFrom::Current(by) => self.at.checked_add_signed(by),
-        };
-        self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(self.at)
     }
 }

@@ -4,12 +4,12 @@
 //! statement and so one commit: it compares the last number and the lease's token under their locks and adds all rows, or
 //! none.
 
+use super::PostgresStore;
 use super::append::{Append, Outcome};
 use super::lease::Ticket;
 use super::link::values;
 use super::pages::Pages;
 use super::server::{Server, Work};
-use super::{PostgresStore, damaged};
 use crate::letter::Letter;
 use crate::{Error, Journal, Mode, Note, Result, Row, Store, check_rewritten, check_rows};
 use komado_core::session::State;
@@ -140,7 +140,7 @@ fn read(id: &SessionId, thread: &ThreadId, row: &Found) -> Result<Opened> {
 
 impl PostgresJournal {
     fn no_entry(&self, seq: Seq) -> Error {
-        damaged(&format!("{}/{}", self.header.session, self.header.thread), format!("it has no entry @{seq}"))
+        Error::no_entry(&self.header.session, &self.header.thread, seq)
     }
 
     /// Says that the thread is as long as `last` now.

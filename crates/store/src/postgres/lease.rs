@@ -7,7 +7,7 @@
 
 use super::link::{Link, values};
 use super::server::Server;
-use crate::{Error, Holder, Result};
+use crate::{Error, Holder, Result, locked};
 use komado_core::{SessionId, ThreadId};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -41,7 +41,7 @@ impl Leases {
     }
 
     fn table(&self) -> MutexGuard<'_, HashMap<SessionId, Held>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.held)
     }
 
     /// How many this process holds.

@@ -5,11 +5,11 @@
 
 use super::fault::Sql;
 use super::link::{Link, values};
-use crate::watch::News;
+use crate::locked;
 use komado_core::{Seq, SessionId, ThreadId};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Mutex, MutexGuard, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -36,7 +36,7 @@ impl Teller {
     }
 
     fn waiting(&self) -> MutexGuard<'_, BTreeMap<Topic, Seq>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.waiting)
     }
 
     /// Says that a thread has grown to `last`, or, with 0, that its session changed.
@@ -104,17 +104,6 @@ pub(super) async fn tell(teller: Weak<Teller>, link: Link) {
 /// Where the news of a schema are told.
 pub(super) fn channel(schema: &str) -> String {
     format!("news_{schema}").chars().take(63).collect()
-}
-
-/// News from a line that was told.
-pub(super) fn heard(line: &str) -> Option<News> {
-    let mut words = line.split(' ');
-    let (session, thread, last) = (words.next()?, words.next()?, words.next()?);
-    Some(News {
-        session: SessionId::new(session).ok()?,
-        thread: ThreadId::new(thread).ok()?,
-        last: last.parse().ok()?,
-    })
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@
 //! threads it goes on from.
 
 use super::link::values;
+use super::seq;
 use super::server::Server;
-use super::{damaged, seq};
-use crate::Result;
 use crate::files::read_head;
 use crate::page::{Page, Plan};
+use crate::{Error, Result};
 use komado_core::thread::Header;
 use komado_core::{Head, Seq};
 use std::cell::{OnceCell, RefCell};
@@ -68,7 +68,7 @@ impl Pages {
 
     pub(super) fn head(&self, at: Seq, last: Seq) -> Result<Option<Head>> {
         let found = self.find(&self.heads, [HEADS_AHEAD, HEADS_BACK], at, last)?;
-        let wrong = || damaged(&format!("{}@{at}", self.place), "its head cannot be read".to_owned());
+        let wrong = || Error::damaged(format!("{}@{at}", self.place), "its head cannot be read");
         found.map(|bytes| read_head(&bytes).ok_or_else(wrong)).transpose()
     }
 
@@ -116,14 +116,14 @@ impl Pages {
             return Ok(0);
         }
         let owner = self.chain()?.iter().position(|(_, base)| at > *base);
-        owner.ok_or_else(|| damaged(&self.place, format!("it has no entry @{at}")))
+        owner.ok_or_else(|| Error::damaged(self.place.as_str(), format!("it has no entry @{at}")))
     }
 
     fn name(&self, thread: usize) -> Result<&(String, Seq)> {
         if thread == 0 {
             return Ok(&self.own);
         }
-        let lost = || damaged(&self.place, "what it goes on from is not there".to_owned());
+        let lost = || Error::damaged(self.place.as_str(), "what it goes on from is not there");
         self.chain()?.get(thread).ok_or_else(lost)
     }
 

@@ -2,8 +2,7 @@
 
 use super::link::values;
 use super::server::Server;
-use super::sessions::read_holder;
-use super::{PostgresStore, clean, damaged};
+use super::{PostgresStore, clean};
 use crate::queue::{Job, Outcome, Queue, Queued, Stage, Taken};
 use crate::{Error, Holder, Result};
 use komado_core::SessionId;
@@ -131,7 +130,7 @@ fn tries(row: &Row) -> u32 {
 fn job(row: &Row) -> Result<Job> {
     let session: String = row.get(0);
     Ok(Job {
-        session: SessionId::new(session).map_err(|e| damaged("a row of jobs", e.to_string()))?,
+        session: SessionId::new(session).map_err(|e| Error::damaged("a row of jobs", e))?,
         key: row.get(1),
         user: row.get(2),
         body: row.get(3),
@@ -143,7 +142,7 @@ fn queued(row: &Row) -> Result<Queued> {
     let (is_dead, holder, is_hidden): (bool, Option<&str>, bool) = (row.get(7), row.get(8), row.get(9));
     let stage = match holder {
         _ if is_dead => Stage::Dead,
-        Some(holder) if is_hidden => Stage::Held(read_holder(Some(holder))),
+        Some(holder) if is_hidden => Stage::Held(Holder::read(holder.as_bytes())),
         _ => Stage::Waiting,
     };
     Ok(Queued { job: job(row)?, stage, tries: tries(row), why: row.get(6) })

@@ -2,11 +2,12 @@
 
 use super::link::{Values, values};
 use super::server::Server;
-use super::{clean, damaged};
-use crate::{Change, Error, Holder, Query, Result};
-use komado_core::SessionId;
+use super::shelf::PostgresShelf;
+use super::{PostgresStore, clean, journal};
+use crate::{Change, Error, Holder, Journal, Mode, Query, Result, Shelf, Store, id_of};
 use komado_core::session::{Counters, Meta, Session, State};
 use komado_core::thread::Header;
+use komado_core::{SessionId, ThreadId};
 use tokio_postgres::Row;
 
 /// Sessions of one page, where all are asked for.
@@ -75,12 +76,11 @@ const REMOVE_PIECES: [&str; 3] = [
         SELECT term, first FROM piece ORDER BY term DESC, first DESC LIMIT 1",
 ];
 
-impl Server {
-    pub(super) fn create(&self, meta: &Meta) -> Result<SessionId> {
-        let id = SessionId::new(meta.uuid.as_str())
-            .map_err(|e| Error::Damaged { place: "the session's id".into(), why: e.to_string() })?;
+impl Store for PostgresStore {
+    fn create(&self, meta: &Meta) -> Result<()> {
+        let id = id_of(meta)?;
         let (session, key, config) = (Session::new(meta), &meta.task_key, &meta.config);
-        let rows = self.once(
+        let rows = self.server().once(
             CREATE,
             values![
                 meta.uuid.clone(),
@@ -103,17 +103,21 @@ impl Server {
                 Header::root(id.clone(), &meta.created_at).encode(),
             ],
         )?;
-        if rows.is_empty() { Err(Error::SessionExists(id)) } else { Ok(id) }
+        if rows.is_empty() {
+            return Err(Error::SessionExists(id));
+        }
+        self.ring(&id);
+        Ok(())
     }
 
     /// Lists sessions; where all are asked for, page by page.
-    pub(super) fn sessions(&self, query: &Query) -> Result<Vec<Session>> {
+    fn sessions(&self, query: &Query) -> Result<Vec<Session>> {
         let mut found: Vec<Session> = Vec::new();
         let mut after = query.after.as_ref().map(|(at, id)| (at.clone(), id.to_string()));
         loop {
             let left = if query.limit == 0 { PAGE } else { (query.limit - found.len()).min(PAGE) };
             let (sql, values) = listing(query, after.as_ref(), left);
-            let rows = self.ask_text(sql, values)?;
+            let rows = self.server().ask_text(sql, values)?;
             let page = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
             after = page.last().map(|last| (last.meta.created_at.clone(), last.meta.uuid.clone()));
             let is_last = page.len() < left;
@@ -124,22 +128,24 @@ impl Server {
         }
     }
 
-    pub(super) fn change(&self, id: &SessionId, change: &Change) -> Result<Session> {
+    fn change(&self, id: &SessionId, change: &Change) -> Result<Session> {
         let (sql, values) = match change {
             Change::Count { by, at } => count(id, by, at),
             Change::State { to, at, why } => enter(id, *to, at, why.as_deref()),
             Change::Row(row) => put(id, row),
         };
-        let (link, given) = (self.link.clone(), values);
-        let rows = self.wire.call(async move { link.ask(&sql, &given).await })?;
-        rows.first().map_or_else(|| Err(self.why_not(id)), read)
+        let (link, given) = (self.server().link.clone(), values);
+        let rows = self.server().wire.call(async move { link.ask(&sql, &given).await })?;
+        let session = rows.first().map_or_else(|| Err(self.server().why_not(id)), read)?;
+        self.ring(id);
+        Ok(session)
     }
 
-    pub(super) fn remove(&self, id: &SessionId) -> Result<()> {
-        let mut work = self.begin()?;
+    fn remove(&self, id: &SessionId) -> Result<()> {
+        let mut work = self.server().begin()?;
         let rows = work.ask(RELEASE, values![id.to_string()])?;
         let Some(number) = rows.first().map(|row| row.get::<_, i64>(0)) else {
-            return work.leave().and_then(|()| Err(self.why_not(id)));
+            return work.leave().and_then(|()| Err(self.server().why_not(id)));
         };
         for sql in REMOVE {
             work.ask(sql, values![number])?;
@@ -151,24 +157,47 @@ impl Server {
                 after = rows.first().map(|row| (row.get(0), row.get(1)));
             }
         }
-        work.commit()
+        work.commit()?;
+        self.ring(id);
+        Ok(())
     }
 
     /// Who writes a session now; only looks.
-    pub(super) fn writer(&self, id: &SessionId) -> Result<Option<Holder>> {
+    fn writer(&self, id: &SessionId) -> Result<Option<Holder>> {
         let sql = "SELECT CASE WHEN l.expires >= clock_timestamp() THEN l.holder END \
             FROM sessions s JOIN leases l ON l.session = s.number WHERE s.uuid = $1";
-        let rows = self.ask(sql, values![id.to_string()])?;
+        let rows = self.server().ask(sql, values![id.to_string()])?;
         let row = rows.first().ok_or_else(|| Error::NoSession(id.clone()))?;
-        Ok(row.get::<_, Option<&str>>(0).map(|holder| read_holder(Some(holder))))
+        Ok(row.get::<_, Option<&str>>(0).map(|holder| Holder::read(holder.as_bytes())))
     }
 
+    fn threads(&self, id: &SessionId) -> Result<Vec<Header>> {
+        self.server().threads(id)
+    }
+
+    fn spawn(&self, header: &Header) -> Result<()> {
+        self.server().spawn(header)
+    }
+
+    fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Box<dyn Journal>> {
+        Ok(Box::new(journal::open(self, (id, thread), mode)?))
+    }
+
+    fn shelf(&self, id: &SessionId) -> Result<Box<dyn Shelf>> {
+        Ok(Box::new(PostgresShelf::open(self.server(), id)?))
+    }
+}
+
+impl Server {
     /// Why nothing was done to a session: it is not there, or somebody writes it.
     pub(super) fn why_not(&self, id: &SessionId) -> Error {
         let sql = "SELECT l.holder FROM sessions s JOIN leases l ON l.session = s.number WHERE s.uuid = $1";
         match self.ask(sql, values![id.to_string()]) {
             Ok(rows) => match rows.first() {
-                Some(row) => Error::Busy { session: id.clone(), holder: read_holder(row.get(0)) },
+                Some(row) => Error::Busy {
+                    session: id.clone(),
+                    holder: Holder::read(row.get::<_, Option<&str>>(0).unwrap_or_default().as_bytes()),
+                },
                 None => Error::NoSession(id.clone()),
             },
             Err(error) => error,
@@ -179,32 +208,9 @@ impl Server {
 /// A statement that lists one page.
 fn listing(query: &Query, after: Option<&(String, String)>, limit: usize) -> (String, Values) {
     let (mut wanted, mut values) = (Vec::new(), Values::new());
-    let mut want = |condition: &str, value: String| {
+    for (condition, value) in query.conditions("user_id") {
         values.push(Box::new(clean(&value)));
         wanted.push(condition.replace('?', &format!("${}", values.len())));
-    };
-    if let Some(prefix) = query.prefix.as_ref().filter(|prefix| !prefix.is_empty()) {
-        want("uuid >= ?", prefix.clone());
-        // Ids are ASCII: whatever begins so comes before this.
-        want("uuid < ?", format!("{prefix}\u{7f}"));
-    }
-    if let Some(id) = &query.id {
-        want("uuid = ?", id.to_string());
-    }
-    if let Some(status) = query.status {
-        want("status = ?", status.name().to_owned());
-    }
-    if let Some(user) = &query.user {
-        want("user_id = ?", user.clone());
-    }
-    if let Some(time) = &query.ended_before {
-        want("completed_at < ?", time.clone());
-    }
-    if let Some(time) = &query.changed_from {
-        want("updated_at >= ?", time.clone());
-    }
-    if let Some(time) = &query.made_before {
-        want("created_at < ?", time.clone());
     }
     if let Some((at, id)) = after {
         values.push(Box::new(clean(at)));
@@ -270,10 +276,9 @@ fn counted(by: &Counters) -> [i64; 4] {
 }
 
 fn read(row: &Row) -> Result<Session> {
-    let meta: Meta =
-        serde_json::from_str(row.get(0)).map_err(|e| damaged("a row of sessions", e.to_string()))?;
+    let meta: Meta = serde_json::from_str(row.get(0)).map_err(|e| Error::damaged("a row of sessions", e))?;
     let status: &str = row.get(2);
-    let unknown = || damaged(&format!("the row of session {}", meta.uuid), format!("state {status:?}"));
+    let unknown = || Error::damaged(format!("the row of session {}", meta.uuid), format!("state {status:?}"));
     let number = |column: usize| row.get::<_, i64>(column).max(0) as u64;
     Ok(Session {
         status: State::named(status).ok_or_else(unknown)?,
@@ -288,15 +293,5 @@ fn read(row: &Row) -> Result<Session> {
             compression_count: number(10),
         },
         meta: Meta { queued: row.get(1), ..meta },
-    })
-}
-
-/// Who holds a session, as its row says.
-pub(super) fn read_holder(text: Option<&str>) -> Holder {
-    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_else(|| Holder {
-        pid: 0,
-        host: "?".into(),
-        program: "unknown".into(),
-        since: "?".into(),
     })
 }

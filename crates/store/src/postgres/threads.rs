@@ -1,8 +1,8 @@
 //! The threads of a session.
 
 use super::link::values;
+use super::seq;
 use super::server::Server;
-use super::{damaged, seq};
 use crate::{Error, Result, by_age};
 use komado_core::SessionId;
 use komado_core::thread::Header;
@@ -66,6 +66,7 @@ impl Server {
         let (is_made, last, has_parent, is_known): (bool, Option<i64>, bool, bool) =
             (row.get(0), row.get(1), row.get(2), row.get(3));
         if is_made {
+            self.teller.ring(id, thread, header.base_seq());
             return Ok(());
         }
         if is_known {
@@ -75,8 +76,7 @@ impl Server {
             (Some(moment), None, _) => Err(Error::NoThread(id.clone(), moment.thread.clone())),
             (_, _, Some(moment)) if !has_parent => Err(Error::NoThread(id.clone(), moment.thread.clone())),
             (Some(moment), Some(last), _) if seq(last) < moment.seq => {
-                let place = format!("{id}/{}", moment.thread);
-                Err(damaged(&place, format!("it has no entry @{}", moment.seq)))
+                Err(Error::no_entry(id, &moment.thread, moment.seq))
             }
             // Made by another at the same moment.
             _ => Err(Error::ThreadExists(id.clone(), thread.clone())),
@@ -86,6 +86,6 @@ impl Server {
 
 /// Reads a thread's first line.
 pub(super) fn read_header(place: &str, line: &[u8]) -> Result<Header> {
-    let text = std::str::from_utf8(line).map_err(|e| damaged(place, e.to_string()))?;
+    let text = std::str::from_utf8(line).map_err(|e| Error::damaged(place, e))?;
     Header::decode(text).map_err(|source| Error::Header { path: PathBuf::from(place), source })
 }

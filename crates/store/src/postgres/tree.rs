@@ -1,7 +1,7 @@
 //! The table of spawned threads, and who has words waiting.
 
 use super::link::{Values, values};
-use super::{PostgresStore, clean, damaged, seq};
+use super::{PostgresStore, clean, seq};
 use crate::tree::{Mail, Tree, Which};
 use crate::{Error, Result};
 use komado_core::thread::{Branch, Status};
@@ -110,7 +110,7 @@ impl Tree for PostgresStore {
         let rows = self.about(id, MAIL, values![id.to_string(), to.to_string()])?;
         let read = |row: &Row| {
             let from = row.get::<_, Option<String>>(0)?;
-            let from = ThreadId::new(from).map_err(|e| damaged(&format!("the mail of {id}"), e.to_string()));
+            let from = ThreadId::new(from).map_err(|e| Error::damaged(format!("the mail of {id}"), e));
             Some(from.map(|from| Mail { from, seq: seq(row.get(1)) }))
         };
         rows.iter().filter_map(read).collect()
@@ -123,7 +123,7 @@ impl Tree for PostgresStore {
 }
 
 fn read(id: &SessionId, row: &Row) -> Result<Branch> {
-    let odd = |why: String| damaged(&format!("the branches of {id}"), why);
+    let odd = |why: String| Error::damaged(format!("the branches of {id}"), why);
     let named = |name: String| ThreadId::new(name).map_err(|e| odd(e.to_string()));
     let status: &str = row.get(4);
     Ok(Branch {

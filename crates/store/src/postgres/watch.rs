@@ -4,36 +4,30 @@
 //! server knows no LISTEN, they are told so every second, and look for themselves.
 
 use super::link::Link;
-use super::news::{channel, heard};
+use super::news::channel;
 use super::{PostgresStore, fault::Sql, link::pause};
 use crate::Result;
-use crate::watch::{Heard, Watch, Watcher};
+use crate::watch::{Bell, Ear, Heard, News, Watch, Watcher};
 use std::future::poll_fn;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{AsyncMessage, Connection, NoTls, Socket};
 
-/// How many news wait for a listener; one that is slower has missed something.
-const ROOM: usize = 1024;
 /// How often who cannot listen is told to look.
 const LOOK: Duration = Duration::from_secs(1);
 
 impl Watch for PostgresStore {
     fn watch(&self) -> Result<Box<dyn Watcher>> {
         let server = self.server();
-        let (ear, news) = sync_channel(ROOM);
+        let (bell, channel) = (Bell::default(), channel(&server.schema));
+        let ear = bell.listen();
         let (stop, stopped) = oneshot::channel();
-        let missed = Arc::new(AtomicBool::new(false));
-        let ear =
-            Ear { link: server.link.clone(), channel: channel(&server.schema), ear, missed: missed.clone() };
         let (first, begun) = oneshot::channel();
+        let line = Line { link: server.link.clone(), channel, bell };
         server.wire.spawn(async move {
-            let listening = tokio::spawn(ear.listen(first));
+            let listening = tokio::spawn(line.listen(first));
             let _ = stopped.await;
             listening.abort();
         });
@@ -41,45 +35,32 @@ impl Watch for PostgresStore {
         server.wire.call(async move {
             begun.await.unwrap_or_else(|_| Err(crate::Error::away(&place, "nobody listens".to_owned())))
         })?;
-        Ok(Box::new(PostgresWatcher { news, missed, _stop: stop }))
+        Ok(Box::new(PostgresWatcher { ear, _stop: stop }))
     }
 }
 
 /// Someone who listens.
 struct PostgresWatcher {
-    news: Receiver<Heard>,
-    missed: Arc<AtomicBool>,
+    ear: Ear,
     /// Ends the listening when dropped.
     _stop: oneshot::Sender<()>,
 }
 
 impl Watcher for PostgresWatcher {
     fn next(&mut self, patience: Duration) -> Result<Heard> {
-        if self.missed.swap(false, Ordering::SeqCst) {
-            return Ok(Heard::Gap);
-        }
-        match self.news.recv_timeout(patience) {
-            Ok(heard) => Ok(heard),
-            Err(RecvTimeoutError::Timeout) => Ok(Heard::Quiet),
-            Err(RecvTimeoutError::Disconnected) => {
-                // The store was closed; nothing more happens here.
-                std::thread::sleep(patience);
-                Ok(Heard::Quiet)
-            }
-        }
+        self.ear.next(patience)
     }
 }
 
 /// Hears for a watcher.
 #[derive(Clone)]
-struct Ear {
+struct Line {
     link: Link,
     channel: String,
-    ear: SyncSender<Heard>,
-    missed: Arc<AtomicBool>,
+    bell: Bell,
 }
 
-impl Ear {
+impl Line {
     /// Listens until it is stopped; `first` is told once the first connection does.
     async fn listen(self, first: oneshot::Sender<Result<()>>) {
         let mut first = Some(first);
@@ -100,7 +81,7 @@ impl Ear {
                 }
                 (None, _) => {}
             }
-            self.tell(Heard::Gap);
+            self.bell.miss();
             tokio::time::sleep(if refused { LOOK } else { pause(tries) }).await;
         }
     }
@@ -116,7 +97,7 @@ impl Ear {
         client.batch_execute(&format!("LISTEN {}", self.channel)).await?;
         match first.take() {
             Some(first) => drop(first.send(Ok(()))),
-            None => self.tell(Heard::Gap),
+            None => self.bell.miss(),
         }
         let _ = passing.await;
         Ok(())
@@ -125,16 +106,10 @@ impl Ear {
     async fn pass_on<S: AsyncRead + AsyncWrite + Unpin>(self, mut messages: Connection<Socket, S>) {
         while let Some(Ok(message)) = poll_fn(|cx| messages.poll_message(cx)).await {
             if let AsyncMessage::Notification(note) = message
-                && let Some(news) = heard(note.payload())
+                && let Some(news) = News::read(note.payload())
             {
-                self.tell(Heard::News(news));
+                self.bell.ring(&news);
             }
-        }
-    }
-
-    fn tell(&self, heard: Heard) {
-        if let Err(TrySendError::Full(_)) = self.ear.try_send(heard) {
-            self.missed.store(true, Ordering::SeqCst);
         }
     }
 }

@@ -8,23 +8,18 @@ use super::ask::Ask;
 use super::scripts::{self, Which};
 use super::told::read;
 use super::{Inner, RedisStore};
+use crate::chunks::{CHUNK, Chunks};
 use crate::error::Tried;
-use crate::files::copy_blob;
+use crate::files::{copy_blob, is_blob_id};
 use crate::{BlobRef, Blobs, Error, ReadSeek, Result, Swept};
 use komado_core::SessionId;
 use std::collections::HashMap;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{Read, Seek};
 use std::sync::Arc;
 use tempfile::SpooledTempFile;
 
-/// How much is sent or read in one go.
-const CHUNK: u64 = 256 << 10;
 /// How much is laid aside in memory.
 const SMALL: usize = 1 << 20;
-
-fn is_id(id: &str) -> bool {
-    id.len() == 32 && id.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
-}
 
 fn chunks(size: u64) -> u64 {
     size.div_ceil(CHUNK)
@@ -50,10 +45,14 @@ impl Blobs for RedisStore {
     }
 
     fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>> {
-        let name = if is_id(blob) { blob } else { "" };
+        let name = if is_blob_id(blob) { blob } else { "" };
         let size = self.0.size_of(id, name)?.ok_or_else(|| Error::no_blob(id, blob))?;
         let (store, id, blob) = (Arc::clone(&self.0), id.clone(), blob.to_owned());
-        Ok(Box::new(Reader { store, id, blob, size, at: 0, chunk: None }))
+        Ok(Box::new(Chunks::new(size, move |n| {
+            let said = store.fine(&id, store.output(&id, &format!("{blob}:{n}")))?;
+            let found: Option<Vec<u8>> = said.rest.into_iter().next().map(read).transpose()?.flatten();
+            found.ok_or_else(|| Error::no_blob(&id, &blob))
+        })))
     }
 
     fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
@@ -116,60 +115,5 @@ impl Inner {
             self.fine(id, self.about(id, &scripts::UNNAMED).arg(blob).arg(some))?;
         }
         Ok(())
-    }
-}
-
-/// An output being read, a chunk at a time.
-struct Reader {
-    store: Arc<Inner>,
-    id: SessionId,
-    blob: String,
-    size: u64,
-    at: u64,
-    chunk: Option<(u64, Vec<u8>)>,
-}
-
-impl Reader {
-    fn chunk(&mut self, n: u64) -> Result<&[u8]> {
-        if self.chunk.as_ref().is_none_or(|(known, _)| *known != n) {
-            let said =
-                self.store.fine(&self.id, self.store.output(&self.id, &format!("{}:{n}", self.blob)))?;
-            let found: Option<Vec<u8>> = said.rest.into_iter().next().map(read).transpose()?.flatten();
-            let bytes = found.ok_or_else(|| Error::no_blob(&self.id, &self.blob))?;
-            self.chunk = Some((n, bytes));
-        }
-        Ok(self.chunk.as_ref().map_or(&[], |(_, bytes)| bytes))
-    }
-}
-
-impl Read for Reader {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.at >= self.size || into.is_empty() {
-            return Ok(0);
-        }
-        let (n, skip) = (self.at / CHUNK, (self.at % CHUNK) as usize);
-        let rest = self.chunk(n).map_err(io::Error::other)?.get(skip..).unwrap_or_default();
-        let count = rest.len().min(into.len());
-        into[..count].copy_from_slice(&rest[..count]);
-        if count == 0 {
-            return Err(io::Error::new(
-                io::ErrorKind::UnexpectedEof,
-                format!("output {} is cut short", self.blob),
-            ));
-        }
-        self.at += count as u64;
-        Ok(count)
-    }
-}
-
-impl Seek for Reader {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let at = match to {
-            SeekFrom::Start(at) => Some(at),
-            SeekFrom::End(by) => self.size.checked_add_signed(by),
-            SeekFrom::Current(by) => self.at.checked_add_signed(by),
-        };
-        self.at = at.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "before the first byte"))?;
-        Ok(self.at)
     }
 }

@@ -4,7 +4,7 @@
 //! is opened. An append is one script: it looks at the lease and at the last entry, and writes all rows or none.
 
 use super::lease::Ticket;
-use super::rows::{damaged, read_session};
+use super::rows::read_session;
 use super::sessions::read_header;
 use super::told::read;
 use super::{Inner, RedisStore, scripts};
@@ -62,17 +62,17 @@ impl RedisJournal {
             let last = legs.last().map_or(*last, |above| above.base);
             legs.push(Leg { thread: header.thread.clone(), base: header.base_seq(), last });
         }
-        let (header, _) = headers.into_iter().next().ok_or_else(|| damaged(id, "a thread has no header"))?;
+        let (header, _) = headers
+            .into_iter()
+            .next()
+            .ok_or_else(|| Error::damaged(id.as_str(), "a thread has no header"))?;
         let (lines, heads) = (RefCell::default(), RefCell::default());
         let renewed = Cell::new(Instant::now());
         Ok(Self { store: Arc::clone(store), header, legs, ticket, lines, heads, renewed })
     }
 
     fn no_entry(&self, seq: Seq) -> Error {
-        Error::Damaged {
-            place: format!("{}/{}", self.header.session, self.header.thread),
-            why: format!("it has no entry @{seq}"),
-        }
+        Error::no_entry(&self.header.session, &self.header.thread, seq)
     }
 
     /// The thread that has entry `seq`.
@@ -136,10 +136,9 @@ impl Journal for RedisJournal {
             return Ok(Head::START);
         }
         let bytes = self.entry(&self.heads, "#", seq, HEADS)?;
-        read_head(&bytes).ok_or_else(|| Error::Damaged {
-            place: format!("{}/{}@{seq}", self.header.session, self.header.thread),
-            why: "its head cannot be read".into(),
-        })
+        let Header { session, thread, .. } = &self.header;
+        let wrong = || Error::damaged(format!("{session}/{thread}@{seq}"), "its head cannot be read");
+        read_head(&bytes).ok_or_else(wrong)
     }
 
     fn line(&self, seq: Seq) -> Result<Vec<u8>> {

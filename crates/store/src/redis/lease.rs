@@ -5,13 +5,13 @@
 //! of may be replaced; the next one's token is larger, and nothing is written under a smaller one.
 
 use super::ask::Ask;
-use super::told::{Said, holder};
+use super::told::Said;
 use super::{Inner, scripts};
-use crate::{Error, Holder, Mode, Result};
+use crate::{Error, Holder, Mode, Result, locked};
 use komado_core::{SessionId, ThreadId};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -29,10 +29,6 @@ pub(super) struct Leases {
 struct Held {
     token: u64,
     threads: HashSet<ThreadId>,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Leases {
@@ -110,7 +106,7 @@ impl Inner {
     /// Who writes the session, whichever thread of it; only looks.
     pub(super) fn writer(&self, id: &SessionId) -> Result<Option<Holder>> {
         let said = self.while_idle(id, |claim| self.fine(id, self.about(id, &scripts::WRITER).arg(claim)))?;
-        Ok(Some(said.text(0)).filter(|text| !text.is_empty()).map(|text| holder(&text)))
+        Ok(Some(said.text(0)).filter(|text| !text.is_empty()).map(|text| Holder::read(text.as_bytes())))
     }
 
     /// Opens a thread, and takes it for writing where that is meant.

@@ -6,7 +6,6 @@ use super::link::Link;
 use super::{Inner, RedisStore};
 use crate::watch::{Bell, News, Watch, Watcher};
 use crate::{Error, Result};
-use komado_core::{SessionId, ThreadId};
 use redis::{PushInfo, PushKind, RedisResult};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -112,8 +111,5 @@ async fn pass_on(store: &Weak<Inner>, mut news: mpsc::UnboundedReceiver<PushInfo
 /// `session thread last`, on our channel.
 fn read(push: PushInfo) -> Option<News> {
     let text: String = redis::from_redis_value(push.data.into_iter().nth(1)?).ok()?;
-    let mut words = text.split(' ');
-    let session = SessionId::new(words.next()?).ok()?;
-    let thread = ThreadId::new(words.next()?).ok()?;
-    Some(News { session, thread, last: words.next()?.parse().ok()? })
+    News::read(&text)
 }

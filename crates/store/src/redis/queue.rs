@@ -1,37 +1,19 @@
 //! What waits to be worked on: jobs by their place in line, the ready ones and the hidden ones in sets of their own.
 
 use super::ask::{Ask, Lua};
-use super::told::{Said, holder, read};
+use super::told::{Said, read};
 use super::{RedisStore, scripts};
 use crate::queue::{Job, Outcome, Queue, Queued, Stage, Taken};
 use crate::{Error, Holder, Result};
 use komado_core::SessionId;
 use redis::Value;
-use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// How many jobs are read in one go.
 const PAGE: usize = 256;
 
-#[derive(Serialize, Deserialize)]
-struct JobRow {
-    session: String,
-    key: String,
-    user: Option<String>,
-    body: String,
-    at: String,
-}
-
-fn text(job: &Job) -> String {
-    let Job { session, key, user, body, at } = job.clone();
-    serde_json::to_string(&JobRow { session: session.to_string(), key, user, body, at }).unwrap_or_default()
-}
-
 fn read_job(text: &str) -> Result<Job> {
-    let damaged = |why: String| Error::Damaged { place: "the queue".into(), why };
-    let JobRow { session, key, user, body, at } =
-        serde_json::from_str(text).map_err(|e| damaged(e.to_string()))?;
-    Ok(Job { session: SessionId::new(session).map_err(|e| damaged(e.to_string()))?, key, user, body, at })
+    serde_json::from_str(text).map_err(|e| Error::damaged("the queue", e))
 }
 
 fn millis(time: Duration) -> u64 {
@@ -52,7 +34,11 @@ impl Queue for RedisStore {
     fn adopt(&self, queued: &Queued) -> Result<bool> {
         let Queued { job, stage, tries, why } = queued;
         let word = if *stage == Stage::Dead { "dead" } else { "waiting" };
-        let ask = self.line(&scripts::ENQUEUE).arg(job.session.as_str()).arg(&job.key).arg(text(job));
+        let ask = self
+            .line(&scripts::ENQUEUE)
+            .arg(job.session.as_str())
+            .arg(&job.key)
+            .arg(serde_json::to_string(job).unwrap_or_default());
         let ask = ask.arg(self.0.nonce()).arg(word).arg(u64::from(*tries));
         let ask = why.iter().fold(ask, |ask, why| ask.arg(why));
         self.did(ask).map(|done| done == 1)
@@ -129,7 +115,7 @@ impl Queue for RedisStore {
 fn queued(value: Value) -> Result<Queued> {
     let said = Said::of(value)?;
     let stage = match said.text(0).as_str() {
-        "held" => Stage::Held(holder(&said.text(1))),
+        "held" => Stage::Held(Holder::read(said.text(1).as_bytes())),
         "dead" => Stage::Dead,
         _ => Stage::Waiting,
     };

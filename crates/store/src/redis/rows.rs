@@ -25,7 +25,7 @@ pub(super) fn session_text(session: &Session) -> String {
 }
 
 pub(super) fn read_session(id: &SessionId, text: &str) -> Result<Session> {
-    let row: SessionRow = serde_json::from_str(text).map_err(|e| damaged(id, &e.to_string()))?;
+    let row: SessionRow = serde_json::from_str(text).map_err(|e| Error::damaged(id.as_str(), e))?;
     let SessionRow { meta, status, started_at, completed_at, updated_at, error_message, counters } = row;
     Ok(Session { meta, status, started_at, completed_at, updated_at, error_message, counters })
 }
@@ -63,8 +63,8 @@ pub(super) fn branch_text(branch: &Branch) -> String {
 }
 
 pub(super) fn read_branch(id: &SessionId, text: &str, told: bool) -> Result<Branch> {
-    let row: BranchRow = serde_json::from_str(text).map_err(|e| damaged(id, &e.to_string()))?;
-    let name = |name: String| ThreadId::new(name).map_err(|e| damaged(id, &e.to_string()));
+    let row: BranchRow = serde_json::from_str(text).map_err(|e| Error::damaged(id.as_str(), e))?;
+    let name = |name: String| ThreadId::new(name).map_err(|e| Error::damaged(id.as_str(), e));
     Ok(Branch {
         session: id.clone(),
         thread: name(row.thread)?,
@@ -79,9 +79,4 @@ pub(super) fn read_branch(id: &SessionId, text: &str, told: bool) -> Result<Bran
         created_at: row.created_at,
         completed_at: row.completed_at,
     })
-}
-
-/// That something of a session cannot be read.
-pub(super) fn damaged(id: &SessionId, why: &str) -> Error {
-    Error::Damaged { place: id.to_string(), why: why.to_owned() }
 }

@@ -3,19 +3,19 @@
 use super::ask::Ask;
 use super::journal::RedisJournal;
 use super::keys::{made, place, user};
-use super::rows::{damaged, read_session, session_text};
+use super::rows::{read_session, session_text};
 use super::scripts;
 use super::shelf::RedisShelf;
 use super::told::read;
 use super::{Inner, RedisStore};
-use crate::memory::matches;
-use crate::{Change, Error, Holder, Journal, Mode, Query, Result, Shelf, Store, by_age};
+use crate::memory::{changed, matches};
+use crate::{Change, Error, Holder, Journal, Mode, Query, Result, Shelf, Store, by_age, id_of, locked};
 use komado_core::session::{Meta, Session};
 use komado_core::thread::Header;
 use komado_core::{SessionId, ThreadId};
 use redis::Value;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 
 /// How many sessions or threads are looked at in one go.
 const PAGE: usize = 256;
@@ -24,8 +24,7 @@ const STRIKES: usize = 32;
 
 impl Store for RedisStore {
     fn create(&self, meta: &Meta) -> Result<()> {
-        let id = SessionId::new(meta.uuid.as_str())
-            .map_err(|e| Error::Damaged { place: "the session's id".into(), why: e.to_string() })?;
+        let id = id_of(meta)?;
         let store = &self.0;
         let session = Session::new(meta);
         // A name without a session is taken out by whoever finds it: before and after, so that none is ever missing.
@@ -103,7 +102,7 @@ impl Store for RedisStore {
             said.fine(id)?;
         }
         if let Some(session) = row {
-            store.unlist(id, &session.meta)?;
+            store.link.ask_all(store.in_indexes("ZREM", id, &session.meta))?;
         }
         store.forget_spots(id)
     }
@@ -134,10 +133,10 @@ impl Store for RedisStore {
         let said = store.said(ask.arg(store.keys.news()).arg(id.as_str()).spread())?;
         match said.word.as_str() {
             "exists" => Err(Error::ThreadExists(id.clone(), header.thread.clone())),
-            "early" => Err(Error::Damaged {
-                place: format!("{id}/{}", name(&header.base)),
-                why: format!("it has no entry @{}", header.base_seq()),
-            }),
+            "early" => Err(header.base.as_ref().map_or_else(
+                || Error::damaged(id.as_str(), "a thread has no base"),
+                |base| Error::no_entry(id, &base.thread, base.seq),
+            )),
             _ => said.fine(id).map(drop),
         }
     }
@@ -156,20 +155,7 @@ impl Store for RedisStore {
 }
 
 pub(super) fn read_header(id: &SessionId, text: &str) -> Result<Header> {
-    Header::decode(text).map_err(|e| damaged(id, &e.to_string()))
-}
-
-fn changed(before: &Session, change: &Change) -> Session {
-    let mut session = before.clone();
-    match change {
-        Change::State { to, at, why } => session.enter(*to, at, why.as_deref()),
-        Change::Count { by, at } => {
-            session.counters += *by;
-            session.updated_at.clone_from(at);
-        }
-        Change::Row(row) => session = Session { meta: before.meta.clone(), ..(**row).clone() },
-    }
-    session
+    Header::decode(text).map_err(|e| Error::damaged(id.as_str(), e))
 }
 
 /// A session that is there.
@@ -179,14 +165,19 @@ type Found = (SessionId, Session);
 type Gone = (SessionId, String);
 
 impl Inner {
-    /// Puts a session into the indexes.
-    pub(super) fn listing(&self, id: &SessionId, meta: &Meta) -> Vec<Ask> {
+    /// Puts a session into the indexes, or takes it out.
+    fn in_indexes(&self, command: &str, id: &SessionId, meta: &Meta) -> Vec<Ask> {
         let place = made(&meta.created_at, id);
-        let mut asks = vec![Ask::cmd("ZADD").arg(self.keys.made()).arg(0).arg(&place)];
-        if let Some(name) = &meta.user {
-            asks.push(Ask::cmd("ZADD").arg(self.keys.users()).arg(0).arg(user(name) + &place));
-        }
-        asks
+        let ask = |key: String| {
+            let ask = Ask::cmd(command).arg(key);
+            if command == "ZADD" { ask.arg(0) } else { ask }
+        };
+        let of_user = meta.user.as_ref().map(|name| ask(self.keys.users()).arg(user(name) + &place));
+        [ask(self.keys.made()).arg(&place)].into_iter().chain(of_user).collect()
+    }
+
+    fn listing(&self, id: &SessionId, meta: &Meta) -> Vec<Ask> {
+        self.in_indexes("ZADD", id, meta)
     }
 
     /// The same without waiting.
@@ -200,20 +191,9 @@ impl Inner {
         });
     }
 
-    fn unlist(&self, id: &SessionId, meta: &Meta) -> Result<()> {
-        let place = made(&meta.created_at, id);
-        let mut asks = vec![Ask::cmd("ZREM").arg(self.keys.made()).arg(&place)];
-        if let Some(name) = &meta.user {
-            asks.push(Ask::cmd("ZREM").arg(self.keys.users()).arg(user(name) + &place));
-        }
-        self.link.ask_all(asks).map(drop)
-    }
-
     /// A session's row, when it is there.
     fn row(&self, id: &SessionId) -> Result<Option<Session>> {
-        let ask = Ask::cmd("HGET").arg(self.keys.heart(id)).arg("session");
-        let text: Option<String> = read(self.link.ask(ask)?.value)?;
-        text.map(|text| read_session(id, &text)).transpose()
+        Ok(self.rows_of(std::slice::from_ref(id))?.pop().flatten())
     }
 
     /// The next names after `after` in the index that knows most about what is asked.
@@ -245,10 +225,8 @@ impl Inner {
         let mut known = Vec::new();
         for name in names {
             let id = place(name).split_once('\0').and_then(|(_, id)| SessionId::new(id).ok());
-            known.push(id.ok_or_else(|| Error::Damaged {
-                place: self.keys.made(),
-                why: format!("{name:?} is no session"),
-            })?);
+            let none = || Error::damaged(self.keys.made(), format!("{name:?} is no session"));
+            known.push(id.ok_or_else(none)?);
         }
         let (mut found, mut gone) = (Vec::new(), Vec::new());
         for ((id, name), row) in known.iter().zip(names).zip(self.rows_of(&known)?) {
@@ -299,7 +277,7 @@ impl Inner {
 
     /// Looks over the next few sessions, so that what ended by itself is noticed though nobody asks for it.
     pub(super) fn look_over(&self) -> Result<()> {
-        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut looked = locked(&self.looked).clone();
         for (key, upto) in [self.keys.made(), self.keys.users()].into_iter().zip(&mut looked) {
             let from = if upto.is_empty() { "-".to_owned() } else { format!("({upto}") };
             let names = self.members(key, &from, b"+")?;
@@ -307,7 +285,7 @@ impl Inner {
             self.strike(&gone[..gone.len().min(STRIKES)])?;
             *upto = names.last().cloned().unwrap_or_default();
         }
-        *self.looked.lock().unwrap_or_else(PoisonError::into_inner) = looked;
+        *locked(&self.looked) = looked;
         Ok(())
     }
 }

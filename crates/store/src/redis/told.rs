@@ -93,15 +93,14 @@ pub(super) struct Said {
 
 /// Reads a value as what it should be.
 pub(super) fn read<T: FromRedisValue>(value: Value) -> Result<T> {
-    redis::from_redis_value(value)
-        .map_err(|e| Error::Damaged { place: "an answer of Redis".into(), why: e.to_string() })
+    redis::from_redis_value(value).map_err(|e| Error::damaged("an answer of Redis", e))
 }
 
 impl Said {
     pub(super) fn of(value: Value) -> Result<Self> {
         let mut parts: Vec<Value> = read(value)?;
         if parts.is_empty() {
-            return Err(Error::Damaged { place: "an answer of Redis".into(), why: "it is empty".into() });
+            return Err(Error::damaged("an answer of Redis", "it is empty"));
         }
         let rest = parts.split_off(1);
         Ok(Self { word: read(parts.swap_remove(0))?, rest })
@@ -124,19 +123,13 @@ impl Said {
             "ok" => Ok(self),
             "gone" => Err(Error::NoSession(id.clone())),
             "taken" => Err(Error::TakenOver(id.clone())),
-            "busy" => Err(Error::Busy { session: id.clone(), holder: holder(&first) }),
+            "busy" => Err(Error::Busy { session: id.clone(), holder: Holder::read(first.as_bytes()) }),
             "ended" => Err(Error::Ended(id.clone(), State::named(&first).map_or("ended", State::name))),
             "nothread" => match ThreadId::new(first) {
                 Ok(thread) => Err(Error::NoThread(id.clone(), thread)),
-                Err(e) => Err(Error::Damaged { place: id.to_string(), why: e.to_string() }),
+                Err(e) => Err(Error::damaged(id.as_str(), e)),
             },
-            other => Err(Error::Damaged { place: id.to_string(), why: format!("Redis said {other:?}") }),
+            other => Err(Error::damaged(id.as_str(), format!("Redis said {other:?}"))),
         }
     }
-}
-
-/// Who holds something, as it was written down.
-pub(super) fn holder(text: &str) -> Holder {
-    let unknown = || Holder { pid: 0, host: "?".into(), program: "unknown".into(), since: "?".into() };
-    serde_json::from_str(text).unwrap_or_else(|_| unknown())
 }

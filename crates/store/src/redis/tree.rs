@@ -1,11 +1,11 @@
 //! The table of spawned threads, and who has words waiting.
 
 use super::RedisStore;
-use super::rows::{branch_text, damaged, read_branch};
+use super::rows::{branch_text, read_branch};
 use super::scripts;
 use super::told::read;
-use crate::Result;
 use crate::tree::{Grove, Mail, Tree, Which};
+use crate::{Error, Result};
 use komado_core::thread::Branch;
 use komado_core::{Seq, SessionId, ThreadId};
 use std::collections::HashMap;
@@ -61,7 +61,9 @@ impl Tree for RedisStore {
             let (from, seq) = line.split_once(' ')?;
             Some(Mail { from: ThreadId::new(from).ok()?, seq: seq.parse().ok()? })
         };
-        let read = |line: &str| mail(line).ok_or_else(|| damaged(id, &format!("{line:?} is no mail")));
+        let read = |line: &str| {
+            mail(line).ok_or_else(|| Error::damaged(id.as_str(), format!("{line:?} is no mail")))
+        };
         lines.lines().map(read).collect()
     }
 

@@ -8,15 +8,14 @@ use super::posts::{LAST_PART, Post, Row, doc};
 use super::stacks::Stacks;
 use super::tables::Tables;
 use super::{Doc, Filter, Hit, Mark, Sheet, Shelf, Sought, Tally};
-use crate::error::Tried;
-use crate::{Error, Result};
+use crate::error::{Tried, of_system};
+use crate::files::private;
+use crate::{Error, Result, locked};
 use komado_core::{Role, Seq, ThreadId};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior, params};
 use std::collections::HashMap;
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// Raised with the tables and with the terms: a shelf of another version is made again.
@@ -119,21 +118,13 @@ impl SqlShelf {
     }
 
     pub(super) fn db(&self) -> MutexGuard<'_, Connection> {
-        self.db.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.db)
     }
 }
 
 /// What the system refused is told as such; only the rest is a fault of the shelf.
 pub(super) fn told(error: &rusqlite::Error) -> Error {
-    let kind = match error.sqlite_error_code() {
-        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-            std::io::ErrorKind::PermissionDenied
-        }
-        Some(ErrorCode::DiskFull) => std::io::ErrorKind::StorageFull,
-        _ => return Error::Shelf(error.to_string()),
-    };
-    let source = std::io::Error::new(kind, error.to_string());
-    Error::Io { what: "write", path: PathBuf::from("recall.db"), source }
+    of_system(Path::new("recall.db"), error).unwrap_or_else(|| Error::Shelf(error.to_string()))
 }
 
 fn connect(path: &Path) -> std::result::Result<(Connection, u64), Unfit> {
@@ -142,9 +133,7 @@ fn connect(path: &Path) -> std::result::Result<(Connection, u64), Unfit> {
     rustix::fs::access(folder, rustix::fs::Access::WRITE_OK)
         .tried("write to", folder)
         .map_err(Unfit::Refused)?;
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(0o600);
-    options.open(path).tried("make", path).map_err(Unfit::Refused)?;
+    private().open(path).tried("make", path).map_err(Unfit::Refused)?;
     Ok(prepared(Connection::open(path)?)?)
 }
 
@@ -153,10 +142,7 @@ fn remove(path: &Path) -> Result<()> {
     for end in ["", "-journal", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
         name.push(end);
-        match std::fs::remove_file(&name) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e).tried("remove", path),
-            _ => {}
-        }
+        std::fs::remove_file(&name).tried_if_there("remove", path)?;
     }
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! News within one process.
 
 use super::{Heard, News, Watcher};
-use crate::Result;
+use crate::{Result, locked};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 /// How many news wait for a listener; one that is slower has missed something.
@@ -19,21 +19,21 @@ type Line = (Weak<()>, SyncSender<Heard>);
 impl Bell {
     /// Tells everyone who listens.
     pub(crate) fn ring(&self, news: &News) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = locked(&self.0);
         // A listener without room is dropped: it hears everything that waits, then that it missed something.
         lines.retain(|(_, line)| line.try_send(Heard::News(news.clone())).is_ok());
     }
 
     /// Tells everyone who listens that something may have been missed.
     pub(crate) fn miss(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        locked(&self.0).clear();
     }
 
     /// Begins to listen.
     pub(crate) fn listen(&self) -> Ear {
         let (line, news) = sync_channel(ROOM);
         let listens = Arc::new(());
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = locked(&self.0);
         // Where nothing ever rings, those who went are noticed here.
         lines.retain(|(listens, _)| listens.strong_count() > 0);
         lines.push((Arc::downgrade(&listens), line));

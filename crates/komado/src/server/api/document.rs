@@ -29,7 +29,7 @@ const PROBLEMS: [u16; 11] = [400, 401, 403, 404, 405, 406, 409, 422, 429, 500, 5
 const NAMES: [&str; 2] = ["session", "thread"];
 
 /// Groups of operations.
-const GROUPS: [(&str, &str); 10] = [
+const GROUPS: [(&str, &str); 11] = [
     ("sessions", "Make, list, end and move sessions"),
     ("users", "Standing sessions, what was said lately, habits"),
     ("threads", "Windows inside the window, and forks"),

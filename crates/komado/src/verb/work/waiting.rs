@@ -27,7 +27,7 @@ struct Left {
 /// Tells the person why it ends: what still waits and for what, or that there was nothing to do. Nothing where all that
 /// was there was `taken`.
 pub(super) fn tell(context: &Context, taken: u64) -> Outcome {
-    let pace = &context.config.agent.work.pace;
+    let pace = &context.config.agent.pace;
     let mut left = Left::default();
     for queued in context.engine.jobs() {
         left.add(&queued?, pace);

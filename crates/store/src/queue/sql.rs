@@ -1,20 +1,16 @@
-//! `queue.db`: what waits to be worked on, for every process that uses the folder.
+//! The queue in SQLite: in memory, or as `queue.db` in the folder of a file store, for every process that uses it.
 //!
-//! Not an index: nothing else says what waits, so it is a file of its own that no rebuild touches, and each change is synced
+//! The file is not an index: nothing else says what waits, so it is a file of its own that no rebuild touches, and each change is synced
 //! before it is acknowledged. Each is one statement, which takes the file's own lock: two processes never take the same
 //! job. The clock is the file's, so to speak: all who use it are on one machine.
 
-use super::tasks::file_at;
-use super::{FileStore, locked, place};
-use crate::error::Tried;
-use crate::queue::{Job, Outcome, Queue, Queued, Stage, Taken};
-use crate::{Error, Holder, Result};
+use super::{Job, Outcome, Queue, Queued, Stage, Taken};
+use crate::error::{Tried, of_system};
+use crate::files::{file_at, make_folder, private};
+use crate::{Error, Holder, Result, locked};
 use komado_core::SessionId;
 use rusqlite::types::Type;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Params, Row, params};
-use std::fs::OpenOptions;
-use std::io::ErrorKind;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -52,9 +48,17 @@ const NOW: &str = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
 
 const COLUMNS: &str = "session, key, user, body, at, tries, why";
 
-/// The queue, once it is open.
+/// A store whose queue is one of these.
+pub(crate) trait HasJobs: Send + Sync {
+    fn line(&self) -> &Jobs;
+}
+
+/// The queue; in memory without a path.
 #[derive(Default)]
-pub(super) struct Jobs(Mutex<Option<Open>>);
+pub(crate) struct Jobs {
+    path: Option<PathBuf>,
+    open: Mutex<Option<Open>>,
+}
 
 struct Open {
     db: Connection,
@@ -63,38 +67,65 @@ struct Open {
 }
 
 impl Jobs {
-    /// Runs `run` on the file at `path`, which is made when missing.
-    fn with<T>(&self, path: &Path, run: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
-        let mut kept = locked(&self.0);
-        let now = file_at(path)?;
+    /// The queue in the file at `path`, which is made when something is put in.
+    pub(crate) fn at(path: PathBuf) -> Self {
+        Self { path: Some(path), open: Mutex::default() }
+    }
+
+    /// Runs `run` on the queue, which is made when missing.
+    fn with<T>(&self, run: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+        let mut kept = locked(&self.open);
+        let file = || self.path.as_deref().map_or(Ok(None), file_at);
+        let now = file()?;
         // One that is gone, or another by now, would take jobs that nobody finds again; it is closed before the next opens.
-        let open = match kept.take().filter(|open| now.is_some() && open.file == now) {
+        let is_there = now.is_some() || self.path.is_none();
+        let open = match kept.take().filter(|open| is_there && open.file == now) {
             Some(open) => open,
-            None => Open { db: open(path)?, file: file_at(path)? },
+            None => Open { db: open(self.path.as_deref())?, file: file()? },
         };
         let done = run(&kept.insert(open).db);
-        done.map_err(|e| refused(path, &e))
+        done.map_err(|e| refused(self.place(), &e))
+    }
+
+    fn place(&self) -> &Path {
+        self.path.as_deref().unwrap_or(Path::new("memory"))
+    }
+
+    /// The same where there is one. Nothing waits where there is none, and looking makes none.
+    fn on<T: Default>(&self, run: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+        if self.path.as_ref().is_none_or(|path| path.exists()) { self.with(run) } else { Ok(T::default()) }
+    }
+
+    /// Changes a job that is still theirs: `?1` is its session, `?2` the token.
+    fn change_taken(&self, taken: &Taken, sql: &str, rest: &[&dyn rusqlite::ToSql]) -> Result<()> {
+        let (session, token) = (taken.job.session.as_str(), taken.token.cast_signed());
+        let values: Vec<&dyn rusqlite::ToSql> =
+            [&session as &dyn rusqlite::ToSql, &token].into_iter().chain(rest.iter().copied()).collect();
+        match self.on(|db| execute(db, sql, &values[..]))? {
+            0 => Err(Error::NotYours(taken.job.session.clone())),
+            _ => Ok(()),
+        }
     }
 }
 
-fn open(path: &Path) -> Result<Connection> {
-    if let Some(folder) = path.parent() {
-        place::make_folder(folder)?;
+fn open(path: Option<&Path>) -> Result<Connection> {
+    let place = path.unwrap_or(Path::new("memory"));
+    if let Some(path) = path {
+        make_folder(path.parent().unwrap_or(path))?;
+        if !path.exists() {
+            private().open(path).tried("make", path)?;
+        }
     }
-    if !path.exists() {
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(0o600).open(path).tried("make", path)?;
-    }
-    let (db, version) = prepare(path).map_err(|e| refused(path, &e))?;
+    let (db, version) = prepare(path).map_err(|e| refused(place, &e))?;
     if version > VERSION {
         let why = format!("it has version {version}, this komado reads up to {VERSION}; use a newer komado");
-        return Err(Error::Refused { place: path.display().to_string(), why });
+        return Err(Error::Refused { place: place.display().to_string(), why });
     }
     Ok(db)
 }
 
-fn prepare(path: &Path) -> rusqlite::Result<(Connection, u32)> {
-    let db = Connection::open(path)?;
+fn prepare(path: Option<&Path>) -> rusqlite::Result<(Connection, u32)> {
+    let db = path.map_or_else(Connection::open_in_memory, Connection::open)?;
     db.busy_timeout(PATIENCE)?;
     let version: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if version > VERSION {
@@ -113,20 +144,15 @@ fn prepare(path: &Path) -> rusqlite::Result<(Connection, u32)> {
 
 fn refused(path: &Path, error: &rusqlite::Error) -> Error {
     let place = path.display().to_string();
-    let kind = match error.sqlite_error_code() {
+    match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            return Error::away(&place, "another process holds it".to_owned());
+            Error::away(&place, "another process holds it".to_owned())
         }
-        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-            ErrorKind::PermissionDenied
-        }
-        Some(ErrorCode::DiskFull) => ErrorKind::StorageFull,
-        _ => {
+        _ => of_system(path, error).unwrap_or_else(|| {
             let advice = "put it back from a copy, or move it away to begin with an empty queue";
-            return Error::Refused { place, why: format!("{error}; {advice}") };
-        }
-    };
-    Error::Io { what: "write", path: path.to_owned(), source: std::io::Error::new(kind, error.to_string()) }
+            Error::Refused { place, why: format!("{error}; {advice}") }
+        }),
+    }
 }
 
 /// A time as it is counted in the file.
@@ -176,37 +202,14 @@ fn read_holder(text: &str) -> rusqlite::Result<Holder> {
         .map_err(|e| rusqlite::Error::FromSqlConversionFailure(0, Type::Text, e.to_string().into()))
 }
 
-impl FileStore {
-    fn queue_db(&self) -> PathBuf {
-        self.base().path().join("queue.db")
-    }
-
-    /// Runs `run` on the queue where there is one. Nothing waits where there is none, and looking makes none.
-    fn on_queue<T: Default>(&self, run: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
-        let path = self.queue_db();
-        if path.exists() { self.queue.with(&path, run) } else { Ok(T::default()) }
-    }
-
-    /// Changes a job that is still theirs: `?1` is its session, `?2` the token.
-    fn change_taken(&self, taken: &Taken, sql: &str, rest: &[&dyn rusqlite::ToSql]) -> Result<()> {
-        let (session, token) = (taken.job.session.as_str(), taken.token.cast_signed());
-        let values: Vec<&dyn rusqlite::ToSql> =
-            [&session as &dyn rusqlite::ToSql, &token].into_iter().chain(rest.iter().copied()).collect();
-        match self.on_queue(|db| execute(db, sql, &values[..]))? {
-            0 => Err(Error::NotYours(taken.job.session.clone())),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Queue for FileStore {
+impl<S: HasJobs> Queue for S {
     fn adopt(&self, queued: &Queued) -> Result<bool> {
         let sql = "INSERT OR IGNORE INTO jobs (session, key, user, body, at, tries, why, dead) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
         let Queued { job, stage, tries, why } = queued;
         let (session, is_dead) = (job.session.as_str(), *stage == Stage::Dead);
         let values = params![session, job.key, job.user, job.body, job.at, tries, why, is_dead];
-        Ok(self.queue.with(&self.queue_db(), |db| execute(db, sql, values))? > 0)
+        Ok(self.line().with(|db| execute(db, sql, values))? > 0)
     }
 
     fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<Taken>> {
@@ -216,7 +219,7 @@ impl Queue for FileStore {
              RETURNING {COLUMNS}, token"
         );
         let holder = serde_json::to_string(holder).unwrap_or_default();
-        self.on_queue(|db| {
+        self.line().on(|db| {
             let mut statement = db.prepare_cached(&sql)?;
             statement.query_row(params![holder, millis(hidden)], read_taken).optional()
         })
@@ -224,30 +227,30 @@ impl Queue for FileStore {
 
     fn keep(&self, taken: &Taken, hidden: Duration) -> Result<()> {
         let sql = format!("UPDATE jobs SET hidden_until = {NOW} + ?3 WHERE session = ?1 AND token = ?2");
-        self.change_taken(taken, &sql, &[&millis(hidden)])
+        self.line().change_taken(taken, &sql, &[&millis(hidden)])
     }
 
     fn finish(&self, taken: &Taken, outcome: &Outcome) -> Result<()> {
         match outcome {
             Outcome::Done => {
-                self.change_taken(taken, "DELETE FROM jobs WHERE session = ?1 AND token = ?2", &[])
+                self.line().change_taken(taken, "DELETE FROM jobs WHERE session = ?1 AND token = ?2", &[])
             }
             Outcome::Again { pause, why } => {
                 let sql = format!(
                     "UPDATE jobs SET token = NULL, holder = NULL, hidden_until = {NOW} + ?3, why = ?4 \
                      WHERE session = ?1 AND token = ?2"
                 );
-                self.change_taken(taken, &sql, &[&millis(*pause), why])
+                self.line().change_taken(taken, &sql, &[&millis(*pause), why])
             }
             Outcome::Back => {
                 let sql = "UPDATE jobs SET token = NULL, holder = NULL, hidden_until = 0, tries = MAX(tries - 1, 0) \
                            WHERE session = ?1 AND token = ?2";
-                self.change_taken(taken, sql, &[])
+                self.line().change_taken(taken, sql, &[])
             }
             Outcome::Dead { why } => {
                 let sql = "UPDATE jobs SET token = NULL, holder = NULL, dead = 1, why = ?3 \
                            WHERE session = ?1 AND token = ?2";
-                self.change_taken(taken, sql, &[why])
+                self.line().change_taken(taken, sql, &[why])
             }
         }
     }
@@ -258,7 +261,7 @@ impl Queue for FileStore {
              WHERE place > COALESCE((SELECT place FROM jobs WHERE session = ?1), 0) ORDER BY place LIMIT ?2"
         );
         let limit = if limit == 0 { -1 } else { i64::try_from(limit).unwrap_or(-1) };
-        self.on_queue(|db| {
+        self.line().on(|db| {
             let mut statement = db.prepare_cached(&sql)?;
             let rows = statement.query_map(params![after.map(SessionId::as_str), limit], read_queued)?;
             rows.collect()
@@ -270,10 +273,10 @@ impl Queue for FileStore {
             "UPDATE jobs SET dead = 0, tries = 0, hidden_until = 0, holder = NULL, token = NULL \
              WHERE session = ?1 AND (dead = 1 OR token IS NULL OR hidden_until <= {NOW})"
         );
-        Ok(self.on_queue(|db| execute(db, &sql, [id.as_str()]))? > 0)
+        Ok(self.line().on(|db| execute(db, &sql, [id.as_str()]))? > 0)
     }
 
     fn withdraw(&self, id: &SessionId) -> Result<bool> {
-        Ok(self.on_queue(|db| execute(db, "DELETE FROM jobs WHERE session = ?1", [id.as_str()]))? > 0)
+        Ok(self.line().on(|db| execute(db, "DELETE FROM jobs WHERE session = ?1", [id.as_str()]))? > 0)
     }
 }
