@@ -24,7 +24,7 @@ struct Case {
     words: Result<&'static str, &'static str>,
     /// The fields of the request. The session is added where there is one, and the thread is the root.
     fields: Value,
-    /// Commands that prepare the session.
+    /// Commands that come first.
     before: Vec<&'static str>,
     /// The standard input of the command.
     stdin: &'static str,
@@ -317,8 +317,10 @@ fn seeded(place: &Place, cases: &[Case]) -> Vec<u8> {
     std::fs::write(place.path().join("cli/learned.json"), lesson.to_string()).unwrap();
     let export = cli.run("export demo", b"").into_bytes();
     std::fs::write(place.path().join("demo.jsonl"), &export).unwrap();
-    for case in cases.iter().filter(|case| case.row().effect != Effect::Read && case.has_session()) {
-        cli.run(&format!("import --as {}", case.session()), &export);
+    for case in cases {
+        if case.row().effect != Effect::Read && case.has_session() {
+            cli.run(&format!("import --as {}", case.session()), &export);
+        }
         for command in &case.before {
             cli.run(&command.replace('$', &case.session()), b"");
         }
