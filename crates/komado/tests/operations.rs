@@ -24,7 +24,7 @@ struct Case {
     words: Result<&'static str, &'static str>,
     /// The fields of the request. The session is added where there is one, and the thread is the root.
     fields: Value,
-    /// Commands that prepare the session.
+    /// Commands that come first.
     before: Vec<&'static str>,
     /// The standard input of the command.
     stdin: &'static str,
@@ -209,22 +209,19 @@ impl Http {
         if path.contains("{thread}") {
             fields.entry("thread").or_insert(json!("root"));
         }
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         fields.retain(|name, value| {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            let stands = path.contains(&format!("{{{name}}}"));
-            path = path.replace(&format!("{{{name}}}"), &text);
-            !stands && !value.is_null()
+            path = path.replace(&format!("{{{name}}}"), &text(value));
+            !route.is_in_path(name) && !value.is_null()
         });
         let method = route.method.name().to_uppercase();
-        let has_json = matches!(&*method, "POST" | "PUT") && route.body.is_none();
-        if !has_json {
-            let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        if !route.has_json() {
             let pairs: Vec<String> =
                 fields.iter().map(|(name, value)| format!("{name}={}", text(value))).collect();
             path = format!("{path}?{}", pairs.join("&"));
         }
         let json = Value::Object(fields).to_string();
-        let (media, body) = match (route.body, has_json) {
+        let (media, body) = match (route.body, route.has_json()) {
             (Some(media), _) => (media, export),
             (None, true) => ("application/json", json.as_bytes()),
             (None, false) => ("", &b""[..]),
@@ -317,8 +314,10 @@ fn seeded(place: &Place, cases: &[Case]) -> Vec<u8> {
     std::fs::write(place.path().join("cli/learned.json"), lesson.to_string()).unwrap();
     let export = cli.run("export demo", b"").into_bytes();
     std::fs::write(place.path().join("demo.jsonl"), &export).unwrap();
-    for case in cases.iter().filter(|case| case.row().effect != Effect::Read && case.has_session()) {
-        cli.run(&format!("import --as {}", case.session()), &export);
+    for case in cases {
+        if case.row().effect != Effect::Read && case.has_session() {
+            cli.run(&format!("import --as {}", case.session()), &export);
+        }
         for command in &case.before {
             cli.run(&command.replace('$', &case.session()), b"");
         }
