@@ -39,6 +39,7 @@
 
 #[cfg(feature = "async")]
 pub mod asynchronous;
+mod cost;
 mod defaults;
 mod error;
 mod iter;
@@ -50,10 +51,11 @@ mod scripted;
 mod session;
 
 pub use crate::komado::{Builder, Komado};
+pub use cost::Cost;
 pub use error::{Error, ErrorKind, Result};
 pub use iter::{Entries, Messages, SeenMessage, SessionInfo, Sessions};
 pub use komado_core::budget::{Policy, Preset};
-pub use komado_core::journal::{Entry, Record, Usage};
+pub use komado_core::journal::{Edit, EditKind, Entry, Record, Usage};
 pub use komado_core::message::{Call, Message, Part, Role};
 pub use komado_core::{Seq, SessionId};
 pub use komado_engine::fit::Fitted;
