@@ -23,7 +23,8 @@
 //! A [`Komado`] is a place where sessions are kept. A [`Session`] is a conversation: what is said is durable when the call
 //! returns, [`Session::ask`] makes the view fit the window and asks a [`Model`], every edit is undone by
 //! [`Session::revert`], and nothing is ever removed. [`Session::messages`] is what the model sees, [`Session::entries`]
-//! everything that ever happened.
+//! everything that ever happened, [`Session::edits`] what lies between the two. [`Session::child`] works apart in a share of
+//! the window, and [`Session::cost`] adds up what was sent.
 //!
 //! | feature | |
 //! |---|---|

@@ -303,6 +303,18 @@ impl<'k> Session<'k> {
 
     /// Starts a thread below this one, for work that would crowd the window here: it has a share of the window for itself,
     /// and sees what it needs of this thread. [`Session::end_child`] ends it.
+    ///
+    /// ```
+    /// # fn main() -> komado_sdk::Result<()> {
+    /// # let komado = komado_sdk::Komado::in_memory();
+    /// let mut chat = komado.session("licences").window(8_000).open()?;
+    /// let mut child = chat.child("look for licences")?;
+    /// child.user("Which ones are there?")?;
+    /// chat.end_child(child, Some("MIT and Apache-2.0"))?;
+    /// assert_eq!(chat.messages().count(), 1); // it tells of the child
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn child(&mut self, label: &str) -> Result<Session<'k>> {
         let window = self.known_window()?;
         let (label, buffer) = (Some(label.to_owned()), self.komado.policy.buffer);

@@ -95,7 +95,8 @@ impl Demo<'_, '_> {
     }
 
     fn the_window_fills(&mut self) -> Result {
-        self.screen.moment("1/6 A long session begins", "The agent reads one file after the other.")?;
+        self.screen
+            .moment("1/6 A long session begins", "The agent reads files. @N is entry N of its journal.")?;
         // Without Komado everything is sent. A session that believes in a window without end does the same.
         const WHOLE: &str = "(Here nothing is left out.)";
         let memory = Komado::in_memory();
@@ -110,10 +111,9 @@ impl Demo<'_, '_> {
         }
         let [whole, tokens] = [whole.chat.cost()?.largest, self.agent.chat.tokens()].map(number);
         if let Some(turn) = self.refused_without {
-            self.screen
-                .tell("refused", format!("without Komado at turn {turn}: {whole} tokens are sent."))?;
+            self.screen.tell("refused", format!("without Komado at turn {turn}: {whole} tokens."))?;
         }
-        self.screen.tell("answered", format!("with Komado: {tokens} tokens are sent."))
+        self.screen.tell("answered", format!("with Komado: the view has {tokens} tokens."))
     }
 
     fn outputs_leave(&mut self) -> Result {
@@ -126,8 +126,7 @@ impl Demo<'_, '_> {
         });
         if let Some(Record { seq, .. }) = clipped {
             let lines = self.agent.chat.text(seq)?.lines().count();
-            self.screen
-                .tell("clip", format!("@{seq} has {lines} lines: its ends are shown, all is kept."))?;
+            self.screen.tell("clip", format!("@{seq} has {lines} lines; its ends are shown."))?;
         }
         let Some((seq, edit)) = trim else { return Ok(()) };
         let (old, change) = (edit.replace.len(), change(edit.cause.before, edit.cause.after));
@@ -173,7 +172,7 @@ impl Demo<'_, '_> {
         let (own, said) = (number(shares.map_or(0, |shares| shares.own)), number(child.chat.cost()?.said));
         agent.chat.end_child(child.chat, Some("openai.rs, then admit.rs"))?;
         let told = number(agent.chat.tokens() - before);
-        screen.tell("child", format!("{said} tokens were said in its {own}; {told} tell of it here."))?;
+        screen.tell("child", format!("{own} of the window: {said} tokens were said, {told} tell of it."))?;
         let at = agent.chat.last();
         let mut fork = Agent::new(agent.chat.fork(at, "another-way")?);
         fork.turns(model, 7..7 + few)?;
@@ -199,9 +198,9 @@ impl Demo<'_, '_> {
         }
         let [sent, whole, largest, messages] = [cost.sent, cost.whole, cost.largest, messages].map(number);
         let cached = 100 * cost.cached / cost.sent.max(1);
-        self.screen.tell("sent", format!("{sent} tokens, {cached} % from the cache; {largest} at most."))?;
+        self.screen.tell("sent", format!("{sent} tokens, at most {largest} at once; {cached} % cached."))?;
         self.screen.tell("whole", format!("{whole} tokens, had each request held everything."))?;
-        self.screen.tell("on disk", format!("{messages} messages, none changed: {}", folder.display()))?;
+        self.screen.tell("on disk", format!("all {messages} messages, unchanged: {}", folder.display()))?;
         let program = std::env::args().next().unwrap_or_else(|| "komado".into());
         let is_named = self.args.keep.is_some() || std::env::args().any(|arg| arg.starts_with("--base-dir"));
         let komado = if is_named { command(&format!("{program} --base-dir"), base) } else { program };

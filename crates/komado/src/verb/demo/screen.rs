@@ -46,7 +46,8 @@ impl<'p> Screen<'p> {
         if let Some(bar) = self.bar.take().filter(|_| self.pause.is_none()) {
             self.line(bar)?;
         }
-        let mut label = self.paper.ink(Ink::Cyan, &format!("  {word:<9} "));
+        let ink = if word == "refused" { Ink::Red } else { Ink::Cyan };
+        let mut label = self.paper.ink(ink, &format!("  {word:<9} "));
         for (line, _) in wrap(text.as_ref(), &[], self.paper.width.saturating_sub(13)) {
             self.line(std::mem::replace(&mut label, " ".repeat(12)) + &line)?;
         }
