@@ -270,7 +270,7 @@ impl View {
     }
 
     /// The edits in force that are not buried under later ones, oldest first.
-    pub fn edits(&self) -> impl Iterator<Item = Seq> + '_ {
+    pub fn edits(&self) -> impl DoubleEndedIterator<Item = Seq> + '_ {
         self.edits.iter().map(|live| live.seq)
     }
 

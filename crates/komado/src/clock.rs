@@ -1,7 +1,7 @@
 //! The one clock of the program.
 
 use komado_engine::Clock;
-pub(crate) use komado_ops::clock::{seconds_between, stamp};
+pub(crate) use komado_ops::clock::stamp;
 
 /// The system's clock, in UTC with microseconds.
 pub(crate) struct SystemClock;

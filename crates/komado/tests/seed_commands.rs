@@ -89,6 +89,29 @@ fn a_finished_demo_answers_the_known_jq_and_sqlite3_commands() {
 }
 
 #[test]
+fn the_demo_tells_what_is_refused_without_it_and_its_advice_works() {
+    let place = Place::new();
+    let told = place.ok(&["demo", "--fast"]);
+    let moments = told.lines().filter(|line| line.get(1..3) == Some("/6")).count();
+    assert_eq!(moments, 6, "{told}");
+    for word in
+        ["refused", "answered", "clip", "trim", "condense", "recall", "revert", "child", "fork", "rewind"]
+    {
+        assert!(told.lines().any(|line| line.starts_with(&format!("  {word} "))), "{word}: {told}");
+    }
+    let (_, advice) = told.split_once("Look further\n").unwrap();
+    assert_eq!(advice.lines().filter(|line| !shell(&place, line).is_empty()).count(), 6, "{advice}");
+    assert!(place.base().join("running/demo").is_dir(), "the last command opened it again");
+
+    // Another one has another name, and all of it fits.
+    let second: serde_json::Value = serde_json::from_str(&place.ok(&["demo", "--fast", "--json"])).unwrap();
+    assert_eq!(second["session"], "demo-2");
+    let number = |key: &str| second[key].as_u64().unwrap();
+    assert!((2..60).contains(&number("refused_without")), "{second}");
+    assert!(number("peak_tokens") <= 16_000 && number("sent_tokens") < number("whole_tokens"), "{second}");
+}
+
+#[test]
 fn current_jsonl_of_a_finished_demo_is_what_a_chat_api_takes() {
     let place = Place::new();
     let uuid = demo(&place);

@@ -38,6 +38,7 @@ fn main() -> Result<()> {
 
 /// Counts the lines of the file that the arguments name.
 fn count_lines(arguments: &str) -> std::io::Result<usize> {
-    let path = arguments.split('"').nth(3).unwrap_or_default();
+    let arguments: serde_json::Value = serde_json::from_str(arguments)?;
+    let path = arguments["path"].as_str().unwrap_or_default();
     Ok(std::fs::read_to_string(path)?.lines().count())
 }

@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p komado-sdk --example undo -- FOLDER SESSION` looks at one of yours; without arguments one is made first.
 
-use komado_sdk::{Entry, Komado, Result};
+use komado_sdk::{Komado, Result};
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -20,24 +20,13 @@ fn main() -> Result<()> {
         println!("  {}", message?);
     }
     for found in chat.recall("checksum")? {
-        println!(
-            "said at @{}, {}: {}",
-            found.seq,
-            if found.hidden { "hidden" } else { "shown" },
-            found.snippet.text
-        );
+        let place = if found.hidden { "hidden" } else { "shown" };
+        println!("said at @{}, {place}: {}", found.seq, found.snippet.text);
     }
-    let mut edit = None;
-    for record in chat.entries().rev() {
-        let record = record?;
-        if let Entry::Edit(_) = record.entry {
-            edit = Some(record.seq);
-            break;
-        }
-    }
-    if let Some(edit) = edit {
-        chat.revert(edit)?;
-        println!("after the edit at @{edit} was taken back it sees:");
+    let last = chat.edits().last().transpose()?;
+    if let Some((seq, edit)) = last {
+        chat.revert(seq)?;
+        println!("after the {} at @{seq} was taken back it sees:", edit.kind.name());
         for message in chat.messages() {
             println!("  {}", message?);
         }

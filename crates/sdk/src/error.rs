@@ -47,6 +47,16 @@ impl From<komado_engine::Error> for Error {
     }
 }
 
+impl From<komado_engine::output::Error> for Error {
+    fn from(error: komado_engine::output::Error) -> Self {
+        match error {
+            komado_engine::output::Error::Engine(error) => error.into(),
+            komado_engine::output::Error::Io(error) => komado_engine::Error::from(error).into(),
+            other => Self::new(ErrorKind::Input, other.to_string()),
+        }
+    }
+}
+
 impl From<komado_store::Error> for Error {
     fn from(error: komado_store::Error) -> Self {
         komado_engine::Error::from(error).into()

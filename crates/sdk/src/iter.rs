@@ -119,7 +119,12 @@ impl Iterator for Entries<'_> {
     type Item = Result<Record>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        Some(self.thread.record(self.left.next()?).map_err(Error::from))
+        self.nth(0)
+    }
+
+    /// Those that are skipped are not read.
+    fn nth(&mut self, n: usize) -> Option<Self::Item> {
+        Some(self.thread.record(self.left.nth(n)?).map_err(Error::from))
     }
 }
 

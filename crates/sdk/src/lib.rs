@@ -23,7 +23,8 @@
 //! A [`Komado`] is a place where sessions are kept. A [`Session`] is a conversation: what is said is durable when the call
 //! returns, [`Session::ask`] makes the view fit the window and asks a [`Model`], every edit is undone by
 //! [`Session::revert`], and nothing is ever removed. [`Session::messages`] is what the model sees, [`Session::entries`]
-//! everything that ever happened.
+//! everything that ever happened, [`Session::edits`] what lies between the two. [`Session::child`] works apart in a share of
+//! the window, and [`Session::cost`] adds up what was sent.
 //!
 //! | feature | |
 //! |---|---|
@@ -39,6 +40,7 @@
 
 #[cfg(feature = "async")]
 pub mod asynchronous;
+mod cost;
 mod defaults;
 mod error;
 mod iter;
@@ -50,10 +52,11 @@ mod scripted;
 mod session;
 
 pub use crate::komado::{Builder, Komado};
+pub use cost::Cost;
 pub use error::{Error, ErrorKind, Result};
 pub use iter::{Entries, Messages, SeenMessage, SessionInfo, Sessions};
 pub use komado_core::budget::{Policy, Preset};
-pub use komado_core::journal::{Entry, Record, Usage};
+pub use komado_core::journal::{Edit, EditKind, Entry, Record, Usage};
 pub use komado_core::message::{Call, Message, Part, Role};
 pub use komado_core::{Seq, SessionId};
 pub use komado_engine::fit::Fitted;

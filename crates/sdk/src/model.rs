@@ -197,10 +197,15 @@ impl Model {
     /// Any step of a script.
     #[must_use]
     pub fn step(self, step: komado_provider::scripted::Step) -> Self {
+        self.add_step(step);
+        self
+    }
+
+    /// The same, for a model that is in use already.
+    pub fn add_step(&self, step: komado_provider::scripted::Step) {
         if let Some(script) = &self.script {
             script.add(step);
         }
-        self
     }
 }
 

@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::iter::{Entries, Messages};
 use crate::komado::Komado;
 use komado_core::clip::Limits;
-use komado_core::journal::Setup;
+use komado_core::journal::{Edit, Ending, Entry, Record, Setup};
 use komado_core::message::{Outcome, Part};
 use komado_core::openai::DIALECT;
 use komado_core::raw::Raw;
@@ -15,8 +15,11 @@ use komado_engine::Thread;
 use komado_engine::condense::{ByDigest, Settings};
 use komado_engine::converse::Library;
 use komado_engine::fit::{Fitted, Ladder};
+use komado_engine::output::{self, Reference};
 use komado_engine::recall::{Found, Scope};
+use komado_engine::stelis::{Finish, Spawn, Telling};
 use komado_store::Mode;
+use std::io::Read;
 use std::ops::{Bound, RangeBounds};
 
 /// The rule that an edit by hand names as its cause.
@@ -31,6 +34,7 @@ pub struct SessionBuilder<'k> {
     window: Option<u32>,
     model: Option<String>,
     user: Option<String>,
+    task: Option<String>,
     system: Option<String>,
     tools: Option<String>,
     has_recall: bool,
@@ -45,6 +49,7 @@ impl<'k> SessionBuilder<'k> {
             window: None,
             model: None,
             user: None,
+            task: None,
             system: None,
             tools: None,
             has_recall: false,
@@ -66,6 +71,12 @@ impl<'k> SessionBuilder<'k> {
     /// Whose a new session is.
     pub fn user(mut self, user: &str) -> Self {
         self.user = Some(user.to_owned());
+        self
+    }
+
+    /// What a new session works on: an issue or a pull request, such as `github:ann/tool/issue/27`.
+    pub fn task(mut self, key: &str) -> Self {
+        self.task = Some(key.to_owned());
         self
     }
 
@@ -101,7 +112,7 @@ impl<'k> SessionBuilder<'k> {
         match engine.open(&id, &thread, Mode::Write) {
             Err(komado_engine::Error::Store(komado_store::Error::NoSession(_))) if thread.is_root() => {
                 let setup = self.setup()?;
-                engine.create(&self.meta(&id))?;
+                engine.create(&self.meta(&id)?)?;
                 let mut root = engine.open(&id, &thread, Mode::Write)?;
                 if setup != Setup::default() {
                     root.set_up(setup)?;
@@ -130,7 +141,9 @@ impl<'k> SessionBuilder<'k> {
         Session::new(self.komado, thread, window)
     }
 
-    fn meta(&self, id: &SessionId) -> Meta {
+    fn meta(&self, id: &SessionId) -> Result<Meta> {
+        let task = self.task.as_deref().map(TaskKey::parse).transpose();
+        let task = task.map_err(|why| Error::new(ErrorKind::Input, why))?;
         let (provider, model) = match self.model.as_deref().map(|model| model.split_once('/').ok_or(model)) {
             Some(Ok((provider, model))) => (Some(provider.to_owned()), Some(model.to_owned())),
             Some(Err(model)) => (None, Some(model.to_owned())),
@@ -144,16 +157,16 @@ impl<'k> SessionBuilder<'k> {
             meter: meter.name().to_owned(),
             ..MetaConfig::default()
         };
-        Meta {
+        Ok(Meta {
             uuid: id.to_string(),
-            task_key: TaskKey::local(id),
+            task_key: task.unwrap_or_else(|| TaskKey::local(id)),
             created_at: self.komado.engine.now(),
             process_id: std::process::id(),
             hostname: host(),
             config,
             user: self.user.clone(),
             queued: false,
-        }
+        })
     }
 
     fn setup(&self) -> Result<Setup> {
@@ -287,16 +300,41 @@ impl<'k> Session<'k> {
         Session::new(self.komado, thread, self.window)
     }
 
+    /// Starts a thread below this one, for work that would crowd the window here: it has a share of the window for itself,
+    /// and sees what it needs of this thread. [`Session::end_child`] ends it.
+    ///
+    /// ```
+    /// # fn main() -> komado_sdk::Result<()> {
+    /// # let komado = komado_sdk::Komado::in_memory();
+    /// let mut chat = komado.session("licences").window(8_000).open()?;
+    /// let mut child = chat.child("look for licences")?;
+    /// child.user("Which ones are there?")?;
+    /// chat.end_child(child, Some("MIT and Apache-2.0"))?;
+    /// assert_eq!(chat.messages().count(), 1); // it tells of the child
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn child(&mut self, label: &str) -> Result<Session<'k>> {
+        let window = self.known_window()?;
+        let (label, buffer) = (Some(label.to_owned()), self.komado.policy.buffer);
+        let thread = self.thread.spawn_free(&Spawn { label, buffer, ..Spawn::new(window.into()) })?;
+        Session::new(self.komado, thread, Some(window))
+    }
+
+    /// Ends a child well. In this thread one message tells of it: `result`, and an account of what was done, which needs no
+    /// model.
+    pub fn end_child(&mut self, mut child: Session<'_>, result: Option<&str>) -> Result<()> {
+        let (ending, result) = (Ending::Completed, result.map(str::to_owned));
+        child.thread.finish(Finish { ending, result, telling: Telling::Digest })?;
+        drop(child);
+        self.thread.tend()?;
+        Ok(())
+    }
+
     /// Makes the view fit the window now; nothing happens while there is room. [`Session::revert`] takes back each edit
     /// that is named. Summaries are written by the digest, which needs no model.
     pub fn fit(&mut self) -> Result<Fitted> {
-        let window = self.window.ok_or_else(|| {
-            let text = format!(
-                "the window of session {} is not known; give it with .window(tokens) before .open()",
-                self.id()
-            );
-            Error::new(ErrorKind::Setting, text)
-        })?;
+        let window = self.known_window()?;
         let budget = self.thread.budget(self.komado.policy.clone(), window.into(), &[])?;
         let (settings, mut by) = (Settings::default(), ByDigest::new(self.thread.meter()));
         Ok(self.thread.fit(&mut Ladder { budget, settings, by: &mut by })?)
@@ -315,6 +353,24 @@ impl<'k> Session<'k> {
     /// The journal: every entry that ever was, edits and undone ones too.
     pub fn entries(&self) -> Entries<'_> {
         Entries::new(&self.thread)
+    }
+
+    /// The edits in force, the oldest first: what [`Session::revert`] can take back.
+    pub fn edits(&self) -> impl DoubleEndedIterator<Item = Result<(Seq, Edit)>> + '_ {
+        self.thread.view().edits().filter_map(|seq| match self.thread.record(seq) {
+            Ok(Record { entry: Entry::Edit(edit), .. }) => Some(Ok((seq, edit))),
+            Ok(_) => None,
+            Err(error) => Some(Err(error.into())),
+        })
+    }
+
+    /// Everything that entry `seq` says, also where the model sees a part of it or nothing.
+    pub fn text(&self, seq: Seq) -> Result<String> {
+        let mut bytes = Vec::new();
+        output::open(&self.thread, &Reference::Entry(seq))?
+            .read_to_end(&mut bytes)
+            .map_err(komado_engine::Error::from)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// Searches everything that was said in the session, seen by the model or not; the best result first.
@@ -339,6 +395,16 @@ impl<'k> Session<'k> {
     /// The thread beneath, for everything that this crate does not show.
     pub fn thread(&mut self) -> &mut Thread<'k> {
         &mut self.thread
+    }
+
+    fn known_window(&self) -> Result<u32> {
+        self.window.ok_or_else(|| {
+            let text = format!(
+                "the window of session {} is not known; give it with .window(tokens) before .open()",
+                self.id()
+            );
+            Error::new(ErrorKind::Setting, text)
+        })
     }
 
     fn span(&self, range: impl RangeBounds<Seq>) -> Result<Span> {

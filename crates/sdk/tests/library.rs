@@ -2,7 +2,7 @@
 //! that say what to do.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use komado_sdk::{Entry, ErrorKind, Komado, Model, Session, Step};
+use komado_sdk::{EditKind, Entry, ErrorKind, Komado, Model, Session, Step};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -59,6 +59,55 @@ fn every_edit_is_taken_back_by_revert_and_nothing_is_removed() {
     let kinds =
         chat.entries().filter(|entry| matches!(entry.as_ref().unwrap().entry, Entry::Edit(_))).count();
     assert_eq!(kinds, 3, "the journal keeps what was taken back");
+    assert_eq!(chat.edits().count(), 0, "none is in force");
+    chat.revert(condense).unwrap_err();
+    chat.trim(2, "[asked]").unwrap();
+    let edit = chat.condense(2..=3, "Both were read.").unwrap();
+    let edits: Vec<_> = chat.edits().map(Result::unwrap).collect();
+    assert_eq!(
+        (edits.len(), edits[0].0, edits[0].1.kind),
+        (1, edit, EditKind::Condense),
+        "the other is under it"
+    );
+}
+
+#[test]
+fn a_child_works_apart_and_one_message_tells_of_it() {
+    let komado = Komado::in_memory();
+    let mut chat = said(&komado);
+    let before = seen(&chat).len();
+    let mut child = chat.child("count the licences").unwrap();
+    child.user("How many licences are there in this project, and where?").unwrap();
+    child.ask(&Model::scripted().says("Two, both at the top."), |_| {}).unwrap();
+    let apart = child.cost().unwrap();
+    chat.end_child(child, Some("two")).unwrap();
+    let told = seen(&chat).pop().unwrap();
+    assert!(told.contains("count the licences") && told.contains("- Result: two"), "{told}");
+    assert_eq!(seen(&chat).len(), before + 1);
+    assert!(apart.requests == 1 && apart.sent >= apart.said && apart.answers > 0, "{apart:?}");
+    assert_eq!(chat.cost().unwrap().requests, 0, "what the child sent is its own");
+    check(komado.session("new").open().unwrap().child("x"), ErrorKind::Setting, &[".window(tokens)"]);
+}
+
+#[test]
+fn a_long_output_is_shown_in_part_and_kept_whole() {
+    let komado = Komado::in_memory();
+    let session = komado.session("long-output").window(4_000).task("github:ann/tool/issue/27");
+    let mut chat = session.open().unwrap();
+    let model = Model::scripted().calls("read", "{}").says("Long.");
+    chat.user("Read it.").unwrap();
+    let reply = chat.ask(&model, |_| {}).unwrap();
+    let output = "a line of the ledger of the harbour\n".repeat(500);
+    let seq = chat.tool_result(&reply.calls[0].id, &output).unwrap();
+    assert_eq!(chat.text(seq).unwrap(), output);
+    assert!(seen(&chat).pop().unwrap().len() < output.len() / 2);
+    chat.ask(&model, |_| {}).unwrap();
+    let cost = chat.cost().unwrap();
+    assert!(cost.requests == 2 && cost.whole > 2 * cost.sent && cost.largest < 4_000, "{cost:?}");
+    assert_eq!(chat.entries().nth(seq as usize - 1).unwrap().unwrap().seq, seq);
+    assert_eq!(komado.sessions().next().unwrap().unwrap().meta.task_key.repo, "tool");
+    check(komado.session("y").task("issue 27").open(), ErrorKind::Input, &["issue 27", "github:ann/tool"]);
+    check(chat.text(99), ErrorKind::NotFound, &["@99"]);
 }
 
 #[test]

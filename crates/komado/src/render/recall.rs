@@ -39,10 +39,10 @@ fn tell(paper: &mut Paper, found: &Recalled, names_session: bool) -> Outcome {
 }
 
 /// A piece of a text and the marks in it.
-type Piece = (String, Vec<Range<usize>>);
+pub(crate) type Piece = (String, Vec<Range<usize>>);
 
 /// The text in lines of at most `width` columns, each with its own marks.
-fn wrap(text: &str, marks: &[Range<usize>], width: usize) -> Vec<Piece> {
+pub(crate) fn wrap(text: &str, marks: &[Range<usize>], width: usize) -> Vec<Piece> {
     let mut lines = Vec::new();
     let mut start = 0;
     while start < text.len() {

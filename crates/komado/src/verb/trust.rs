@@ -228,7 +228,7 @@ fn undo(path: &Path) -> String {
 
 /// A command about a path, as a shell takes it. A path that cannot be shown as it is leaves its last part, which is a name of
 /// ours, and the folder to run the command in.
-fn command(words: &str, path: &Path) -> String {
+pub(super) fn command(words: &str, path: &Path) -> String {
     let Some(text) = path.to_str().filter(|text| tamed(text) == *text) else {
         let name = path.file_name().unwrap_or_default().display();
         return format!("{words} {name}  # after `cd` to the folder that it is in");

@@ -26,7 +26,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("sdk", &["core", "store", "provider", "engine", "sdk"]),
     ("config", &["core", "store", "provider", "engine", "agent"]),
     ("ops", &["core", "store", "provider", "engine", "agent", "config"]),
-    ("komado", &["core", "store", "provider", "engine", "agent", "config", "ops"]),
+    // Its demo is a program that embeds the library.
+    ("komado", &["core", "store", "provider", "engine", "agent", "config", "ops", "sdk"]),
     ("testkit", &["core", "store", "provider", "engine", "agent"]),
     ("bench", &["core", "store", "provider", "engine", "agent", "testkit"]),
 ];
