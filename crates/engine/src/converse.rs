@@ -70,7 +70,7 @@ impl Toolbox for Library {
         if call.name == recall::NAME {
             let scope = Scope::Session(thread.session().clone());
             let here = (thread.id(), calling(thread)?);
-            let text = recall::call_before(thread.engine(), &scope, here, &call.arguments)?;
+            let text = recall::call(thread.engine(), &scope, here, &call.arguments)?;
             return Ok(Told { text, is_error: false });
         }
         Ok(match tools::call(thread, &call.name, &call.arguments) {

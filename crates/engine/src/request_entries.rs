@@ -26,12 +26,12 @@ pub(crate) fn sent(model: &str, tokens: u64, purpose: Purpose<'_>) -> Entry {
 
 /// The entry of a request that brought no message.
 pub(crate) fn lost(to: Seq, model: &str, finish: &str, why: String, usage: Option<Usage>) -> Entry {
-    Entry::Lost(Reply { usage, error: Some(why), ..reply(to, Some(model.to_owned()), finish) })
+    Entry::Lost(Reply { error: Some(why), ..reply(Some(to), Some(model.to_owned()), finish, usage) })
 }
 
-/// What is said of the answer to the request `to`, before anything is known of it.
-pub(crate) fn reply(to: Seq, model: Option<String>, finish: &str) -> Reply {
-    Reply { to: Some(to), model, finish: finish.to_owned(), ..Reply::default() }
+/// What is said of an answer: to which request it is, by which model, how it ended and what it took.
+pub(crate) fn reply(to: Option<Seq>, model: Option<String>, finish: &str, usage: Option<Usage>) -> Reply {
+    Reply { to, model, usage, finish: finish.to_owned(), error: None, heard: None, id: None }
 }
 
 impl Thread<'_> {
