@@ -37,10 +37,10 @@ pub(crate) fn reply(to: Option<Seq>, model: Option<String>, finish: &str, usage:
 impl Thread<'_> {
     /// A request whose process ended before the answer came is given up: the journal says so before the next one.
     pub(crate) fn give_up_earlier(&mut self) -> Result<()> {
-        let is_between = |kind| match kind {
-            Kind::User | Kind::Tool | Kind::System | Kind::Setup | Kind::Pin | Kind::Unpin => true,
-            Kind::Share | Kind::Tell | Kind::Heard | Kind::Anchor | Kind::AnchorUpdate | Kind::Note => true,
-            _ => false,
+        use Kind::{Anchor, AnchorUpdate, Heard, Note, Pin, Setup, Share, System, Tell, Tool, Unpin, User};
+        let is_between = |kind| {
+            matches!(kind, User | Tool | System | Setup | Pin | Unpin | Share | Tell | Heard)
+                || matches!(kind, Anchor | AnchorUpdate | Note)
         };
         let last = self.newest(|kind| !is_between(kind), Some)?;
         let Some(Record { seq, entry: Entry::Sent(Sent { model, .. }), .. }) = last else { return Ok(()) };

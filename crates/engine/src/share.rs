@@ -119,6 +119,11 @@ impl Thread<'_> {
         Ok(self.share()?.map(|share| Portion::new(share, window)))
     }
 
+    /// A window of `window` tokens, shared out between this thread and those above it.
+    pub fn shares(&self, window: u64) -> Result<Option<Shares>> {
+        Ok(self.share()?.map(|share| Shares::of(&share, window)))
+    }
+
     /// `policy` in a window of `window` tokens, of which a spawned thread has its share; `names` are the model and the
     /// profile. Slices that are to be cut anew because the window is another are counted as they will be.
     pub fn budget(&self, policy: Policy, window: u64, names: &[&str]) -> Result<Budget> {

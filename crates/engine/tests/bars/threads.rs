@@ -54,7 +54,7 @@ fn a_child_two_levels_down_sees_the_roots_slice_whatever_the_root_does() {
         child.rewind(earlier).unwrap();
         drop(child);
         assert_eq!(words(&grandchild), before);
-        let shares = grandchild.portion(Some(WINDOW)).unwrap().unwrap().shares;
+        let shares = grandchild.shares(WINDOW).unwrap().unwrap();
         let above: Vec<u64> = shares.above.iter().map(|protected| protected.share).collect();
         assert_eq!((above, shares.own), (vec![20_000, 16_000], 64_000));
     });

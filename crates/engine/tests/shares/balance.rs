@@ -21,7 +21,7 @@ fn balancing_never_makes_a_slice_smaller_and_the_thread_itself_pays() {
         let now = share(&child);
         assert_eq!((now.slices[0].ratio, now.slices[0].tokens), (ratio(0.9), before.slices[0].tokens));
         assert_eq!((child.view().share(), seen_above(&child)), (Some(seq), seen));
-        let shares = child.portion(Some(WINDOW)).unwrap().unwrap().shares;
+        let shares = child.shares(WINDOW).unwrap().unwrap();
         assert_eq!((shares.above[0].share, shares.own), (2_000, 18_000));
         assert_eq!(shares.owed, u64::from(before.tokens()) - 2_000);
         assert_eq!(shares.room(), WINDOW - u64::from(before.tokens()));
@@ -61,7 +61,7 @@ fn a_refresh_shows_what_the_threads_above_say_now_and_how_the_child_came_to_be()
         for name in ["thread stelis_1 has", "thread stelis_1_1 has"] {
             assert!(words.contains(name), "no anchor of {name}: {words}");
         }
-        let shares = grandchild.portion(Some(WINDOW)).unwrap().unwrap().shares;
+        let shares = grandchild.shares(WINDOW).unwrap().unwrap();
         assert!(shares.above.iter().all(|above| above.used <= above.share * 9 / 10), "{shares:?}");
         assert_eq!(counted(room, &grandchild), grandchild.view().tokens());
     });

@@ -11,7 +11,7 @@ fn a_thread_that_was_not_spawned_has_the_whole_window() {
     everywhere(|room| {
         let (_, root) = root(room, 2, 10);
         assert_eq!(root.budget(policy(), 128_000, &["m"]).unwrap(), Budget::new(policy(), 128_000, &["m"]));
-        assert_eq!((root.share().unwrap(), root.portion(Some(128_000)).unwrap()), (None, None));
+        assert_eq!((root.share().unwrap(), root.shares(128_000).unwrap()), (None, None));
     });
 }
 
@@ -24,7 +24,7 @@ fn a_child_of_full_threads_has_the_numbers_of_the_seed() {
         let mut child = root.spawn(&spawn).unwrap();
         talk(&mut child, 120, 600);
         let grandchild = child.spawn(&spawn).unwrap();
-        let shares = grandchild.portion(Some(100_000)).unwrap().unwrap().shares;
+        let shares = grandchild.shares(100_000).unwrap().unwrap();
         let protected: Vec<u64> = shares.above.iter().map(|above| above.share).collect();
         assert_eq!((protected, shares.own, shares.owed), (vec![20_000, 16_000], 64_000, 0));
         for above in &shares.above {

@@ -331,7 +331,7 @@ impl<'r> World<'r> {
         assert!(own <= budget.room, "{own} tokens in a room of {}", budget.room);
         assert!(view.tokens() <= budget.most(), "{} tokens, at most {}", view.tokens(), budget.most());
         assert!(budget.most() <= self.window, "{budget:?}");
-        let shares = thread.portion(Some(self.window))?.map(|portion| portion.shares);
+        let shares = thread.shares(self.window)?;
         assert!(shares.is_none_or(|shares| own <= shares.room()), "more than its share");
         Ok(())
     }

@@ -51,7 +51,7 @@ fn a_child_whose_spawn_was_cut_short_has_a_share_and_can_be_resumed_or_rewound()
             let mut child = room.thread(&other, "stelis_1");
             child.rewind(0).unwrap_err();
             child.rewind(1).unwrap();
-            assert_eq!(child.portion(Some(1_000)).unwrap().unwrap().shares.own, 500);
+            assert_eq!(child.shares(1_000).unwrap().unwrap().own, 500);
             child.close(Ending::Aborted, None).unwrap();
             drop(child);
             room.engine.resume_child(&other, &thread_id("stelis_1"), &resume()).unwrap();

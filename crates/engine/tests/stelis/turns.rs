@@ -47,7 +47,7 @@ fn a_child_that_works_far_beyond_its_share_keeps_its_parents_slice_and_its_paren
         edits += told.edits;
         assert!(sees(&child, "never touch config.toml"), "round {n}");
         let own = child.view().tokens() - child.view().weight().above;
-        let room = child.portion(Some(WINDOW)).unwrap().unwrap().shares.room();
+        let room = child.shares(WINDOW).unwrap().unwrap().room();
         assert!(own <= room, "round {n}: {own} tokens in a room of {room}");
     }
     assert!(edits > 0, "forty rounds are more than the share holds");
