@@ -11,7 +11,7 @@ use komado_core::head::Source;
 use komado_core::journal::Entry;
 use komado_core::message::{ImageSource, Message, Part};
 use komado_core::session::{Session, State};
-use komado_store::{Journal, Mode, Query, Swept};
+use komado_store::{Mode, Query, Swept};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::io::{Seek, SeekFrom};
@@ -128,22 +128,16 @@ impl Engine {
         let mut named = HashSet::new();
         for header in self.store().threads(id)? {
             let journal = self.store().open(id, &header.thread, Mode::Read)?;
-            collect(&*journal, &mut named)?;
+            for seq in header.base_seq() + 1..=journal.last() {
+                if journal.head(seq)?.kind.is_item()
+                    && let Entry::Message(message, _) = Source::record(&*journal, seq)?.entry
+                {
+                    blobs_of(&message, &mut named);
+                }
+            }
         }
         Ok(named)
     }
-}
-
-fn collect(journal: &dyn Journal, named: &mut HashSet<String>) -> Result<()> {
-    for seq in journal.header().base_seq() + 1..=journal.last() {
-        if !journal.head(seq)?.kind.is_item() {
-            continue;
-        }
-        if let Entry::Message(message, _) = Source::record(journal, seq)?.entry {
-            blobs_of(&message, named);
-        }
-    }
-    Ok(())
 }
 
 /// Adds the blobs that `message` names.

@@ -8,7 +8,8 @@
 //! It refuses to touch the conversation. It gets no handle that could append, so neither its question nor the answer
 //! can ever become part of what it summarises, and a failure leaves everything as it was.
 
-use komado_core::digest::Fact;
+use komado_core::Meter;
+use komado_core::digest::{Digest, Fact};
 use komado_core::journal::{Setup, Show, Usage};
 use komado_core::message::Message;
 
@@ -18,7 +19,6 @@ mod command;
 mod compose;
 mod cut;
 mod declined;
-mod digest;
 mod frame;
 mod language;
 mod leaving;
@@ -36,7 +36,6 @@ pub use compose::compose;
 pub(crate) use compose::{Goal, write};
 pub(crate) use cut::{prefix as cut_prefix, split as cut_split};
 pub use declined::Declined;
-pub use digest::ByDigest;
 pub use language::Language;
 #[cfg(feature = "client")]
 pub use model::ByModel;
@@ -157,5 +156,39 @@ impl Composed {
     /// Tokens of all texts together.
     pub fn tokens(&self) -> u64 {
         self.show.iter().map(|show| u64::from(show.tokens)).sum()
+    }
+}
+
+/// Tells the facts of a span. The default: it costs nothing, waits for nobody and cannot fail.
+#[derive(Clone, Copy, Debug)]
+pub struct ByDigest {
+    meter: Meter,
+}
+
+impl ByDigest {
+    /// Counts tokens with `meter`.
+    pub fn new(meter: Meter) -> Self {
+        Self { meter }
+    }
+}
+
+impl Summariser for ByDigest {
+    fn name(&self) -> &str {
+        "digest"
+    }
+
+    fn window(&self) -> Option<u64> {
+        None
+    }
+
+    fn reads(&self) -> Reads {
+        Reads::Facts
+    }
+
+    /// Nobody sends it a request where facts can be had; asked all the same, it tells those of the request.
+    fn summarise(&mut self, request: &Request) -> Result<Answer, Failure> {
+        let mut digest = Digest::new(self.meter);
+        digest.earlier(&request.text);
+        Ok(Answer { text: digest.text(request.max_tokens), ..Answer::default() })
     }
 }

@@ -69,8 +69,10 @@ impl Toolbox for Library {
     fn call(&mut self, thread: &Thread<'_>, call: &Call) -> Result<Told> {
         if call.name == recall::NAME {
             let scope = Scope::Session(thread.session().clone());
-            let here = (thread.id(), calling(thread)?);
-            let text = recall::call_before(thread.engine(), &scope, here, &call.arguments)?;
+            // The reply whose calls are being answered is the last one.
+            let reply = thread.newest(|kind| kind == Kind::Assistant, |record| Some(record.seq))?;
+            let here = (thread.id(), reply.unwrap_or(Seq::MAX));
+            let text = recall::call(thread.engine(), &scope, here, &call.arguments)?;
             return Ok(Told { text, is_error: false });
         }
         Ok(match tools::call(thread, &call.name, &call.arguments) {
@@ -78,12 +80,6 @@ impl Toolbox for Library {
             Err(why) => Told { text: why.to_string(), is_error: true },
         })
     }
-}
-
-/// The reply whose calls are being answered: the last one.
-fn calling(thread: &Thread<'_>) -> Result<Seq> {
-    let reply = thread.newest(|kind| kind == Kind::Assistant, |record| Some(record.seq))?;
-    Ok(reply.unwrap_or(Seq::MAX))
 }
 
 /// How a conversation came to rest.

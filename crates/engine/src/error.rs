@@ -263,6 +263,11 @@ pub enum ErrorKind {
 }
 
 impl Error {
+    /// True when what must be shown is more than there is room for.
+    pub(crate) const fn is_no_room(&self) -> bool {
+        matches!(self, Self::Floor(_) | Self::NoRoom(_) | Self::TooMuch(_))
+    }
+
     /// What kind of failure it is.
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -300,12 +305,5 @@ pub fn kind_of_store(error: &komado_store::Error) -> ErrorKind {
         | Store::TakenOver(_)
         | Store::NotYours(_) => ErrorKind::Refused,
         _ => ErrorKind::Failed,
-    }
-}
-
-impl Error {
-    /// True when what must be shown is more than there is room for.
-    pub(crate) const fn is_no_room(&self) -> bool {
-        matches!(self, Self::Floor(_) | Self::NoRoom(_) | Self::TooMuch(_))
     }
 }

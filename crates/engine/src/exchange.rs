@@ -120,7 +120,7 @@ fn receive(
     let Context { asking, thread, .. } = wire.context();
     let model = response.model.clone().unwrap_or_else(|| asking.model.clone());
     let finish = response.finish.as_deref().unwrap_or_default();
-    let reply = Reply { id, usage: response.usage, ..reply(sent, Some(model), finish) };
+    let reply = Reply { id, ..reply(Some(sent), Some(model), finish, response.usage) };
     let message = response.message().unwrap_or_else(|| Message::text(Role::Assistant, ""));
     let journaled = match thread.map_or(Ok(sent), |thread| thread.reply(message, reply.clone())) {
         Err(Error::Refused(why)) => {
@@ -143,11 +143,11 @@ fn receive(
 fn lose(wire: &mut dyn Wire<'_>, to: Seq, lost: Lost) -> Exchanged {
     let Context { asking, thread, .. } = wire.context();
     let heard = lost.response.as_deref();
+    let (usage, said) = (heard.and_then(|heard| heard.usage), heard.and_then(Heard::message));
     let entry = Entry::Lost(Reply {
-        usage: heard.and_then(|heard| heard.usage),
         error: Some(lost.error.to_string()),
-        heard: heard.and_then(Heard::message).map(|message| words(&message)),
-        ..reply(to, Some(asking.model.clone()), lost.finish)
+        heard: said.map(|message| words(&message)),
+        ..reply(Some(to), Some(asking.model.clone()), lost.finish, usage)
     });
     let journaled = thread.map_or(Ok(to), |thread| thread.append(entry));
     Exchanged::Lost { lost, journaled }

@@ -222,7 +222,10 @@ fn in_vain_lately<S: Source<Error = komado_store::Error> + ?Sized>(
         if seq + LATELY <= last {
             break;
         }
-        if head.kind == Kind::Lost && is_declined(&source.record(seq)?.entry) {
+        // A request of the conversation that was lost says nothing about summaries.
+        if head.kind == Kind::Lost
+            && matches!(source.record(seq)?.entry, Entry::Lost(reply) if reply.finish == DECLINED)
+        {
             let said = |sums: [u64; 4]| sums.iter().sum::<u64>();
             return Ok(said(source.head(last)?.sums) - said(head.sums) < budget.min_gain() / 4);
         }
@@ -231,11 +234,6 @@ fn in_vain_lately<S: Source<Error = komado_store::Error> + ?Sized>(
         }
     }
     Ok(false)
-}
-
-/// True for a summary that was asked for in vain; a request of the conversation that was lost says nothing about that.
-fn is_declined(entry: &Entry) -> bool {
-    matches!(entry, Entry::Lost(reply) if reply.finish == DECLINED)
 }
 
 /// A copy of a thread on which steps are tried.

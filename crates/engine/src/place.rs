@@ -163,7 +163,7 @@ pub fn place(
     let tale = Tale { skim, body };
     let scope = scope(engine, caller)?;
     let search = Search { engine, tale, caller, within: scope.session(), is_busy };
-    match (search.find()?, scope) {
+    match (search.find()?, scope.clone()) {
         (Some(found), _) => placed(engine, &tale, found),
         (None, Scope::Within(session)) => unmatched(engine, &tale, session, is_busy),
         (None, Scope::Anywhere) => Ok(begun(engine.fresh(&caller.salt)?, None)),
@@ -181,11 +181,11 @@ fn begun(session: SessionId, alias: Option<String>) -> Placed {
 }
 
 /// A request beside the conversation, or beside another one that is under way, leaves the thread alone.
-fn placed(engine: &Engine, tale: &Tale<'_>, found: Found) -> Result<Placed> {
+fn placed(engine: &Engine, tale: &Tale<'_>, found: Found<'_>) -> Result<Placed> {
     // As it was seen when it was chosen: whoever came since is told when the thread is to be taken, and looks again.
     let busy = found.is_busy();
     let Found { mut how, strand, mut at, known, apart, .. } = found;
-    let (session, thread, last) = (strand.session().clone(), strand.thread().clone(), strand.last());
+    let (session, thread, last) = (strand.session().clone(), strand.id().clone(), strand.last());
     // A request beside the conversation may have an answer, and go on: that is its own thread already.
     let goes_on = how == How::Extends && is_side(&thread);
     if busy || (!goes_on && tale.is_aside(&strand)?) {

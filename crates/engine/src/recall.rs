@@ -26,7 +26,7 @@ pub(crate) mod tool;
 pub use ask::{Ask, How};
 pub use komado_store::shelf::Filter;
 pub use snippet::Snippet;
-pub(crate) use tool::{NAME, call_before};
+pub(crate) use tool::NAME;
 pub use tool::{TOOL, call};
 
 /// Where to look.

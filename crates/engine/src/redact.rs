@@ -83,9 +83,7 @@ impl Engine {
         }
         Ok(done)
     }
-}
 
-impl Engine {
     /// The table of spawned threads says again what their journals say now: what was done in each stands there, too.
     fn retell(&self, id: &SessionId) -> Result<()> {
         let headers = self.store().threads(id)?;

@@ -42,7 +42,7 @@ mod session_request;
 mod splice;
 mod threads;
 
-pub(crate) use intake::BILLING;
+pub(crate) use intake::{BILLING, text as body_text};
 pub(crate) use session_request::names;
 
 /// A request that arrived.

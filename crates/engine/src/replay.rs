@@ -66,14 +66,9 @@ pub struct Report {
     /// Why the first of them could not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused_why: Option<String>,
+    /// Price of the input, and of that without management.
     #[serde(skip)]
-    cost: Cost,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Cost {
-    managed: f64,
-    raw: f64,
+    cost: (f64, f64),
 }
 
 impl Report {
@@ -94,13 +89,13 @@ impl Report {
         self.below_floor += other.below_floor;
         self.refused += other.refused;
         self.refused_why = self.refused_why.take().or_else(|| other.refused_why.clone());
-        self.cost.managed += other.cost.managed;
-        self.cost.raw += other.cost.raw;
+        self.cost.0 += other.cost.0;
+        self.cost.1 += other.cost.1;
         self.price();
     }
 
     fn price(&mut self) {
-        self.cost_ratio = if self.cost.raw > 0.0 { self.cost.managed / self.cost.raw } else { 1.0 };
+        self.cost_ratio = if self.cost.1 > 0.0 { self.cost.0 / self.cost.1 } else { 1.0 };
     }
 
     /// True when every promise held.
@@ -235,8 +230,8 @@ impl Run {
             report.prefix_breaks += 1;
             report.breaks_without_edit += u64::from(!self.edited);
         }
-        report.cost.managed += price(shared.tokens, tokens - shared.tokens);
-        report.cost.raw += price(self.raw_sent, self.raw - self.raw_sent);
+        report.cost.0 += price(shared.tokens, tokens - shared.tokens);
+        report.cost.1 += price(self.raw_sent, self.raw - self.raw_sent);
         self.raw_sent = self.raw;
         self.before = request;
         Ok(())

@@ -26,21 +26,21 @@ pub(crate) fn sent(model: &str, tokens: u64, purpose: Purpose<'_>) -> Entry {
 
 /// The entry of a request that brought no message.
 pub(crate) fn lost(to: Seq, model: &str, finish: &str, why: String, usage: Option<Usage>) -> Entry {
-    Entry::Lost(Reply { usage, error: Some(why), ..reply(to, Some(model.to_owned()), finish) })
+    Entry::Lost(Reply { error: Some(why), ..reply(Some(to), Some(model.to_owned()), finish, usage) })
 }
 
-/// What is said of the answer to the request `to`, before anything is known of it.
-pub(crate) fn reply(to: Seq, model: Option<String>, finish: &str) -> Reply {
-    Reply { to: Some(to), model, finish: finish.to_owned(), ..Reply::default() }
+/// What is said of an answer: to which request it is, by which model, how it ended and what it took.
+pub(crate) fn reply(to: Option<Seq>, model: Option<String>, finish: &str, usage: Option<Usage>) -> Reply {
+    Reply { to, model, usage, finish: finish.to_owned(), error: None, heard: None, id: None }
 }
 
 impl Thread<'_> {
     /// A request whose process ended before the answer came is given up: the journal says so before the next one.
     pub(crate) fn give_up_earlier(&mut self) -> Result<()> {
-        let is_between = |kind| match kind {
-            Kind::User | Kind::Tool | Kind::System | Kind::Setup | Kind::Pin | Kind::Unpin => true,
-            Kind::Share | Kind::Tell | Kind::Heard | Kind::Anchor | Kind::AnchorUpdate | Kind::Note => true,
-            _ => false,
+        use Kind::{Anchor, AnchorUpdate, Heard, Note, Pin, Setup, Share, System, Tell, Tool, Unpin, User};
+        let is_between = |kind| {
+            matches!(kind, User | Tool | System | Setup | Pin | Unpin | Share | Tell | Heard)
+                || matches!(kind, Anchor | AnchorUpdate | Note)
         };
         let last = self.newest(|kind| !is_between(kind), Some)?;
         let Some(Record { seq, entry: Entry::Sent(Sent { model, .. }), .. }) = last else { return Ok(()) };

@@ -10,6 +10,7 @@ use crate::exchange::response::{Outcome, TooLarge, post};
 use crate::exchange::{Context, Exchanged, Wire, exchange};
 use crate::fit::{Done, Fitted, Ladder};
 use crate::lesson::{self, Lesson};
+use crate::request_entries::reply;
 use crate::thread::Thread;
 use komado_core::budget::{Budget, Verdict};
 use komado_core::journal::{Entry, Reply, Setup};
@@ -331,7 +332,7 @@ impl Thread<'_> {
         let asked = self.last_words(|kind| kind == Kind::User)?.unwrap_or_default();
         let text = apology(&asked, &asking.model, self.view().tokens(), limit);
         let error = refused.map(|why| why.why);
-        let reply = Reply { finish: "overflow".into(), error, ..Reply::default() };
+        let reply = Reply { error, ..reply(None, None, "overflow", None) };
         let message = Message::text(Role::Assistant, text);
         let seq = self.reply(message.clone(), reply.clone())?;
         let hint = self.hint(When::AfterReply, budget);

@@ -4,7 +4,6 @@
 //! asked. A summary that is cut says so; one of which too little would be left is refused instead.
 
 use super::chunk::Written;
-use super::digest::check;
 use super::retain::Retained;
 use super::{Composed, Declined, Language, Settings, cut, prompt};
 use komado_core::Meter;
@@ -90,17 +89,19 @@ impl Frame {
         let body = self.fit(summary.trim(), budget, kept_tokens, usage)?;
         let shown = kept_tokens + self.said(1, &body);
         // A ledger may not eat up what was won.
-        let spare = self.hidden.saturating_sub(shown) / 2;
-        let checked = check(digest, &format!("{kept}\n{body}"), ledger.min(spare));
-        let text = self.with_ledger(body, checked.ledger.as_deref(), self.limit.saturating_sub(kept_tokens));
+        let most = ledger.min(self.hidden.saturating_sub(shown) / 2);
+        let audit = digest.audit(&format!("{kept}\n{body}"), most);
+        let missing = audit.ledger.filter(|ledger| most > 0 && !ledger.trim().is_empty());
+        let text = self.with_ledger(body, missing.as_deref(), self.limit.saturating_sub(kept_tokens));
         let mut show = Vec::new();
         if !kept.is_empty() {
             show.push(self.shown(ShowKind::Retain, self.headed(0, &kept)));
         }
         show.push(self.shown(ShowKind::Summary, text));
         let parts_note = if parts > 1 { format!("; read in {parts} parts") } else { String::new() };
-        let note = Some(format!("{}{parts_note}", checked.note));
-        let (hidden, lost) = (self.hidden, checked.lost);
+        let (total, kept, lost) = (audit.total, audit.kept, audit.lost);
+        let note = Some(format!("{kept} of {total} facts told, {} not{parts_note}", lost.len()));
+        let hidden = self.hidden;
         let composed = Composed { show, model: Some(model), usage, note, chunks: parts, hidden, lost };
         if composed.tokens() >= self.hidden || composed.tokens() > self.limit {
             let shown = composed.tokens();

@@ -64,23 +64,13 @@ pub enum ModelError {
         /// The variables that may hold it.
         variables: String,
     },
-    /// A key or an address that cannot be one; `place` says where it stands.
+    /// A key or an address that cannot be one, or cannot be read; `place` says where it stands.
     #[error("{place}: {why}")]
     BadValue {
         /// The setting, the flag or the variable.
         place: String,
         /// What is wrong with it.
         why: String,
-    },
-    /// A key file that cannot be read.
-    #[error("llm.{provider}.api_key_file: cannot read {}: {why}", .path.display())]
-    KeyUnread {
-        /// The provider.
-        provider: String,
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        why: io::Error,
     },
     /// A table of models that is none.
     #[error(

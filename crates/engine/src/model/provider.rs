@@ -148,9 +148,9 @@ impl ModelResolver<'_> {
 
     fn read_key(&self, path: &Path, name: &str) -> Result<String> {
         let read = || Ok((std::fs::read_to_string(path)?, std::fs::metadata(path)?.permissions().mode()));
-        let (text, mode) = read().map_err(|why| {
-            let (provider, path) = (name.to_owned(), path.to_owned());
-            ModelError::KeyUnread { provider, path, why }
+        let (text, mode) = read().map_err(|why: std::io::Error| {
+            let (place, path) = (format!("llm.{name}.api_key_file"), path.display());
+            ModelError::BadValue { place, why: format!("cannot read {path}: {why}") }
         })?;
         if mode & 0o077 != 0 {
             (self.note)(Note::KeyIsReadable { path: path.to_owned() });

@@ -37,10 +37,10 @@ pub(super) struct Search<'a> {
 }
 
 /// What was found.
-pub(super) struct Found {
+pub(super) struct Found<'a> {
     pub(super) how: How,
     /// The thread.
-    pub(super) strand: Strand,
+    pub(super) strand: Strand<'a>,
     /// Where it goes on.
     pub(super) at: Seq,
     /// The same, without anything that came since: for a fork that leaves the thread alone.
@@ -53,7 +53,7 @@ pub(super) struct Found {
     rank: (Telling, bool, bool, bool),
 }
 
-impl Found {
+impl Found<'_> {
     /// True when a request was under way in it.
     pub(super) fn is_busy(&self) -> bool {
         !self.rank.3
@@ -64,9 +64,9 @@ impl Found {
     }
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
     /// The place of the transcript, if it has one.
-    pub(super) fn find(&self) -> Result<Option<Found>> {
+    pub(super) fn find(&self) -> Result<Option<Found<'a>>> {
         if let Some(id) = &self.tale.skim.previous {
             return self.after(&reply_name(self.caller, id));
         }
@@ -82,7 +82,7 @@ impl Search<'_> {
     }
 
     /// In a session that was named the deepest mark decides.
-    fn inside(&self) -> Result<Option<Found>> {
+    fn inside(&self) -> Result<Option<Found<'a>>> {
         for n in self.tale.beginnings() {
             if let Some(found) = self.best(n)?.0 {
                 return Ok(Some(found));
@@ -93,8 +93,8 @@ impl Search<'_> {
 
     /// Without a name the deepest mark decides, too, unless the same transcript simply goes on in another session: two
     /// clients may be told the same, and none of them goes back for the other.
-    fn anywhere(&self) -> Result<Option<Found>> {
-        let mut deepest: Option<Found> = None;
+    fn anywhere(&self) -> Result<Option<Found<'a>>> {
+        let mut deepest: Option<Found<'a>> = None;
         for n in self.tale.beginnings() {
             match (self.best(n)?, &deepest) {
                 ((Some(found), _), _) if self.simply_goes_on(&found, &deepest) => {
@@ -110,14 +110,14 @@ impl Search<'_> {
     }
 
     /// One that was found before at a deeper mark gives way only to another session in which the reply was given.
-    fn simply_goes_on(&self, found: &Found, deepest: &Option<Found>) -> bool {
-        let is_own = |deepest: &Found| deepest.strand.session() == found.strand.session();
-        let gives_way = |deepest: &Found| !is_own(deepest) && found.rank.0 == Telling::Same;
+    fn simply_goes_on(&self, found: &Found<'_>, deepest: &Option<Found<'_>>) -> bool {
+        let is_own = |deepest: &Found<'_>| deepest.strand.session() == found.strand.session();
+        let gives_way = |deepest: &Found<'_>| !is_own(deepest) && found.rank.0 == Telling::Same;
         found.how == How::Extends && deepest.as_ref().is_none_or(gives_way)
     }
 
     /// First words, without a name: only the very same request, unanswered and with nobody at it, is asked again.
-    fn retried(&self) -> Result<Option<Found>> {
+    fn retried(&self) -> Result<Option<Found<'a>>> {
         let n = self.tale.len();
         let spots = self.spots(n)?.into_iter().filter(|spot| !(self.is_busy)(&spot.session, &spot.thread));
         for spot in spots.take(MOST_RETRIED) {
@@ -140,7 +140,7 @@ impl Search<'_> {
     }
 
     /// The thread of a moment, where words may be added; a session that was named has been asked for already.
-    fn open(&self, spot: &Spot) -> Result<Option<Strand>> {
+    fn open(&self, spot: &Spot) -> Result<Option<Strand<'a>>> {
         if self.within.is_none() && !self.entered(spot)?.is_some_and(is_open) {
             return Ok(None);
         }
@@ -154,11 +154,11 @@ impl Search<'_> {
     }
 
     /// The best place for the first `n` elements, and whether there were only places that take no more words from here.
-    fn best(&self, n: usize) -> Result<(Option<Found>, bool)> {
+    fn best(&self, n: usize) -> Result<(Option<Found<'a>>, bool)> {
         let mut spots = self.spots(n)?;
         // Whoever is busy is most often another conversation with the same words.
         spots.sort_by_cached_key(|spot| (self.is_busy)(&spot.session, &spot.thread));
-        let mut best: Option<Found> = None;
+        let mut best: Option<Found<'a>> = None;
         let mut is_closed = false;
         let are_twins = spots.windows(2).any(|pair| pair[0].session != pair[1].session);
         let mut looked: HashMap<(SessionId, ThreadId), usize> = HashMap::new();
@@ -190,7 +190,7 @@ impl Search<'_> {
     }
 
     /// How the transcript stands to the request at `sent`, of which it tells the first `n` elements.
-    fn judge(&self, strand: Strand, mut sent: Seq, mut n: usize) -> Result<Option<Found>> {
+    fn judge(&self, strand: Strand<'a>, mut sent: Seq, mut n: usize) -> Result<Option<Found<'a>>> {
         let Some(mark) = strand.mark(sent)? else { return Ok(None) };
         if mark.elements as usize != n || !self.tale.begins(n, &mark.digest) {
             return Ok(None);
@@ -224,7 +224,7 @@ impl Search<'_> {
         }
     }
 
-    fn stand(&self, strand: Strand, stand: Stand, n: usize) -> Result<Found> {
+    fn stand(&self, strand: Strand<'a>, stand: Stand, n: usize) -> Result<Found<'a>> {
         let Stand { sent, end, known, is_told, is_missing, is_last, .. } = stand;
         let apart = if is_told { end } else { sent };
         let is_tip = is_last && strand.on_path(apart);
@@ -246,7 +246,7 @@ impl Search<'_> {
             () if n == self.tale.len() || (is_missing && is_tip) => Telling::Nothing,
             () => Telling::Other,
         };
-        let is_free = !(self.is_busy)(strand.session(), strand.thread());
+        let is_free = !(self.is_busy)(strand.session(), strand.id());
         let rank = (telling, how == How::Extends, is_tip, is_free);
         Ok(Found { how, strand, at, apart, known, sent, rank })
     }
@@ -258,8 +258,8 @@ impl Search<'_> {
     }
 
     /// A fork that shares the request with the thread that was found, and in which the transcript simply goes on.
-    fn sharing(&self, found: &Found) -> Result<Option<Found>> {
-        let (session, thread) = (found.strand.session(), found.strand.thread());
+    fn sharing(&self, found: &Found<'_>) -> Result<Option<Found<'a>>> {
+        let (session, thread) = (found.strand.session(), found.strand.id());
         let headers = self.engine.store().threads(session)?;
         let shares = |fork: &ThreadId| {
             let line = lineage::line(&headers, Moment { thread: fork.clone(), seq: Seq::MAX });
@@ -278,7 +278,7 @@ impl Search<'_> {
     }
 
     /// The place after a reply that the client only names: all of the transcript is new.
-    fn after(&self, name: &str) -> Result<Option<Found>> {
+    fn after(&self, name: &str) -> Result<Option<Found<'a>>> {
         let mut spots = self.engine.store().spots(name)?;
         spots.retain(|spot| self.within.is_none_or(|session| *session == spot.session));
         for spot in spots.into_iter().take(MOST_LOOKED_AT) {
@@ -286,7 +286,7 @@ impl Search<'_> {
             let Some(end) = strand.reply(spot.seq, name)? else { continue };
             let goes_on = !strand.on_path(end) || strand.goes_on_after(end)?;
             let (how, at) = if goes_on { (How::Forks, end) } else { (How::Extends, strand.last()) };
-            let is_free = !(self.is_busy)(strand.session(), strand.thread());
+            let is_free = !(self.is_busy)(strand.session(), strand.id());
             let rank = (Telling::Same, !goes_on, !goes_on, is_free);
             return Ok(Some(Found { how, strand, at, apart: end, known: 0, sent: spot.seq, rank }));
         }

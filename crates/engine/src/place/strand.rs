@@ -6,20 +6,28 @@ use crate::converse::{Library, Toolbox};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::relay::names;
-use komado_core::head::{Kind, Source};
-use komado_core::journal::{Entry, Mark, Record};
+use crate::thread::Thread;
+use komado_core::head::Kind;
+use komado_core::journal::{Entry, Mark};
 use komado_core::message::{Call, Message};
-use komado_core::{Seq, SessionId, ThreadId, View};
-use komado_store::{Error as StoreError, Journal, Mode};
+use komado_core::session::MetaConfig;
+use komado_core::{Seq, SessionId, ThreadId};
+use komado_store::{Error as StoreError, Mode};
 use std::collections::HashSet;
+use std::ops::Deref;
 
 /// Most entries after a reply that are looked at for words that were never sent.
 const MOST_UNSENT: usize = 64;
 
 /// A thread, opened to look.
-pub(super) struct Strand {
-    journal: Box<dyn Journal>,
-    view: View,
+pub(super) struct Strand<'e>(Thread<'e>);
+
+impl<'e> Deref for Strand<'e> {
+    type Target = Thread<'e>;
+
+    fn deref(&self) -> &Thread<'e> {
+        &self.0
+    }
 }
 
 /// What was answered to a request.
@@ -72,44 +80,24 @@ impl Pending {
     }
 }
 
-impl Strand {
+impl<'e> Strand<'e> {
     /// Opens a thread; `None` when it is no more, or takes no more words.
-    pub(super) fn open(engine: &Engine, session: &SessionId, thread: &ThreadId) -> Result<Option<Self>> {
+    pub(super) fn open(engine: &'e Engine, session: &SessionId, thread: &ThreadId) -> Result<Option<Self>> {
         let journal = match engine.store().open(session, thread, Mode::Read) {
             Err(StoreError::NoSession(_) | StoreError::NoThread(..)) => return Ok(None),
             opened => opened?,
         };
-        let view = View::fold(&*journal, journal.last())?;
-        let strand = Self { journal, view };
-        Ok(Some(strand).filter(|strand| strand.view.closed().is_none()))
-    }
-
-    pub(super) fn session(&self) -> &SessionId {
-        &self.journal.header().session
-    }
-
-    pub(super) fn thread(&self) -> &ThreadId {
-        &self.journal.header().thread
-    }
-
-    pub(super) fn view(&self) -> &View {
-        &self.view
-    }
-
-    pub(super) fn last(&self) -> Seq {
-        self.journal.last()
+        // Nothing is counted here: what the session was made with does not matter.
+        let strand = Self(Thread::new(engine, journal, MetaConfig::default(), Mode::Read)?);
+        Ok(Some(strand).filter(|strand| strand.view().closed().is_none()))
     }
 
     pub(super) fn on_path(&self, seq: Seq) -> bool {
-        self.view.on_path(seq)
-    }
-
-    pub(super) fn record(&self, seq: Seq) -> Result<Record> {
-        Ok(Source::record(&*self.journal, seq)?)
+        self.view().on_path(seq)
     }
 
     fn kind(&self, seq: Seq) -> Result<Kind> {
-        Ok(self.journal.head(seq)?.kind)
+        Ok(self.source().head(seq)?.kind)
     }
 
     /// True when nobody has said anything.
@@ -128,7 +116,7 @@ impl Strand {
 
     /// The next request of the client on the path after `seq`.
     pub(super) fn next_mark(&self, seq: Seq) -> Result<Option<(Seq, Mark)>> {
-        for entry in self.view.forth(&*self.journal, seq + 1) {
+        for entry in self.view().forth(self.source(), seq + 1) {
             let (at, _) = entry?;
             if let Some(mark) = self.mark(at)? {
                 return Ok(Some((at, mark)));
@@ -142,7 +130,7 @@ impl Strand {
     pub(super) fn first_asked(&self, sent: Seq) -> Result<Seq> {
         let Some(mark) = self.mark(sent)? else { return Ok(sent) };
         let mut first = sent;
-        for entry in self.view.back(&*self.journal, sent.saturating_sub(1)) {
+        for entry in self.view().back(self.source(), sent.saturating_sub(1)) {
             let (at, head) = entry?;
             match head.kind {
                 Kind::Rewind => {}
@@ -215,7 +203,7 @@ impl Strand {
 
     /// The names of the tools that the client brings.
     fn brought(&self) -> Result<HashSet<String>> {
-        let Some(at) = self.view.setup() else { return Ok(HashSet::new()) };
+        let Some(at) = self.view().setup() else { return Ok(HashSet::new()) };
         let Entry::Setup(setup) = self.record(at)?.entry else { return Ok(HashSet::new()) };
         Ok(names(&setup).into_iter().collect())
     }
@@ -240,7 +228,7 @@ impl Strand {
     /// Messages on the path after `seq`, which no request has told the model of yet.
     pub(super) fn unsent(&self, seq: Seq) -> Result<Vec<Message>> {
         let mut found = Vec::new();
-        for entry in self.view.forth(&*self.journal, seq + 1) {
+        for entry in self.view().forth(self.source(), seq + 1) {
             let (at, head) = entry?;
             if found.len() == MOST_UNSENT {
                 break;
@@ -268,7 +256,7 @@ impl Strand {
 
     /// True when somebody said something on the path after `seq`.
     pub(super) fn goes_on_after(&self, seq: Seq) -> Result<bool> {
-        for entry in self.view.forth(&*self.journal, seq + 1) {
+        for entry in self.view().forth(self.source(), seq + 1) {
             if entry?.1.kind.is_item() {
                 return Ok(true);
             }

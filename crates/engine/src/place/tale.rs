@@ -2,13 +2,12 @@
 
 use super::strand::{Answer, Strand};
 use crate::error::Result;
-use crate::relay::BILLING;
+use crate::relay::{BILLING, body_text};
 use komado_core::journal::{Entry, Setup};
 use komado_core::message::{Call, Message, Part};
 use komado_provider::{By, Dialect, Skim, same_words};
 use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 
 /// A transcript.
 #[derive(Clone, Copy)]
@@ -82,14 +81,12 @@ impl Tale<'_> {
     }
 
     fn text(&self, span: &Range<u64>) -> Option<String> {
-        let mut bytes = vec![0; usize::try_from(span.end.checked_sub(span.start)?).ok()?];
-        self.body.read_exact_at(&mut bytes, span.start).ok()?;
-        String::from_utf8(bytes).ok()
+        body_text(self.body, span).ok()
     }
 
     /// True for a request beside the conversation of a thread: it offers no tools where the thread has some, or none under
     /// another system prompt.
-    pub(super) fn is_aside(&self, strand: &Strand) -> Result<bool> {
+    pub(super) fn is_aside(&self, strand: &Strand<'_>) -> Result<bool> {
         if self.skim.has_tools() {
             return Ok(false);
         }

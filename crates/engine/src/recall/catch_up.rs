@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use komado_core::head::Source;
 use komado_core::journal::Entry;
-use komado_core::message::{Message, OutputRef};
+use komado_core::message::Message;
 use komado_core::{Kind, Record, Seq, SessionId, ThreadId};
 use komado_store::shelf::{Doc, Mark, Passage, Sheet};
 use komado_store::{Error as StoreError, Journal, Mode, Shelf};
@@ -169,12 +169,10 @@ impl Filler<'_> {
         let sheet = Sheet { seq, role: message.role, tools, files, timestamp, docs: Vec::new() };
         let mut pages = Pages { sheet, skip: self.skip(seq), part: 0 };
         self.read(&mut text_of(&message).as_bytes(), false, &mut pages)?;
-        if let Some(OutputRef { id: blob, .. }) =
-            message.outcome().and_then(|outcome| outcome.output_ref.as_ref())
+        if let Some(whole) = message.outcome().and_then(|outcome| outcome.output_ref.as_ref())
+            && let Some(mut bytes) = self.engine.blob(self.id, &whole.id)?
         {
-            if let Some(mut bytes) = self.engine.blob(self.id, blob)? {
-                self.read(&mut bytes, true, &mut pages)?;
-            }
+            self.read(&mut bytes, true, &mut pages)?;
         }
         self.sheets.push(pages.sheet);
         if self.weight >= BATCH {

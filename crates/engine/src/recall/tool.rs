@@ -51,19 +51,10 @@ impl Arguments {
     }
 }
 
-/// Answers a call of the tool from thread `here`: `arguments` as the model wrote them.
-pub fn call(engine: &Engine, scope: &Scope, here: &ThreadId, arguments: &str) -> Result<String> {
-    call_before(engine, scope, (here, Seq::MAX), arguments)
-}
-
-/// The same for a call that stands in entry `at` of the thread: it finds neither itself nor what comes with it, and no
-/// other search either, whose words are those of what it looked for.
-pub(crate) fn call_before(
-    engine: &Engine,
-    scope: &Scope,
-    (here, at): (&ThreadId, Seq),
-    arguments: &str,
-) -> Result<String> {
+/// Answers a call of the tool, `arguments` as the model wrote them, that stands in entry `at` of thread `here`: it finds
+/// neither itself nor what comes with it, and no other search either, whose words are those of what it looked for. One that
+/// stands nowhere is at [`Seq::MAX`].
+pub fn call(engine: &Engine, scope: &Scope, (here, at): (&ThreadId, Seq), arguments: &str) -> Result<String> {
     let parsed = serde_json::from_str::<Arguments>(arguments).map_err(|e| e.to_string());
     let mut ask = match parsed.and_then(Arguments::ask) {
         Ok(ask) => ask,

@@ -98,7 +98,7 @@ fn unbilled(system: &str) -> Option<String> {
 }
 
 /// The text at a place of a body.
-pub(super) fn text(body: &File, span: &Range<u64>) -> Result<String> {
+pub(crate) fn text(body: &File, span: &Range<u64>) -> Result<String> {
     let len = usize::try_from(span.end.saturating_sub(span.start)).map_err(io::Error::other)?;
     let mut bytes = vec![0; len];
     body.read_exact_at(&mut bytes, span.start)?;

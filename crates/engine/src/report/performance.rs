@@ -23,52 +23,46 @@ const TOOLS: usize = 512;
 /// Calls of one message whose tools are remembered.
 const CALLS: usize = 256;
 
-/// What a model, or all of them, did.
+/// What a model, or all of them, did: the counts as they are told, and times still to be summed up.
 #[derive(Clone, Debug, Default)]
 struct Deeds {
-    ended: [u64; 3],
+    counts: Performed,
     turns: Spread,
     seconds: Spread,
     first_seconds: Spread,
-    requests: u64,
-    retries: u64,
-    overflows: u64,
-    failures: u64,
-    tools: u64,
-    tool_errors: u64,
-    edits: [u64; 3],
-    before: u64,
-    after: u64,
-    recalls: u64,
 }
 
 impl Row for Deeds {
     fn merge(&mut self, other: &Self) {
-        let add =
-            |ours: &mut [u64; 3], theirs: &[u64; 3]| ours.iter_mut().zip(theirs).for_each(|(a, b)| *a += b);
-        add(&mut self.ended, &other.ended);
-        add(&mut self.edits, &other.edits);
         self.turns.merge(&other.turns);
         self.seconds.merge(&other.seconds);
         self.first_seconds.merge(&other.first_seconds);
-        self.requests += other.requests;
-        self.retries += other.retries;
-        self.overflows += other.overflows;
-        self.failures += other.failures;
-        self.tools += other.tools;
-        self.tool_errors += other.tool_errors;
-        self.before += other.before;
-        self.after += other.after;
-        self.recalls += other.recalls;
+        let (ours, theirs) = (&mut self.counts, &other.counts);
+        ours.completed += theirs.completed;
+        ours.failed += theirs.failed;
+        ours.stopped += theirs.stopped;
+        ours.requests += theirs.requests;
+        ours.retries += theirs.retries;
+        ours.overflows += theirs.overflows;
+        ours.failures += theirs.failures;
+        ours.tool_calls += theirs.tool_calls;
+        ours.tool_errors += theirs.tool_errors;
+        ours.condensed += theirs.condensed;
+        ours.truncated += theirs.truncated;
+        ours.trimmed += theirs.trimmed;
+        ours.tokens_before += theirs.tokens_before;
+        ours.tokens_after += theirs.tokens_after;
+        ours.recalls += theirs.recalls;
     }
 
     fn weight(&self) -> u64 {
-        self.requests + self.tools + self.ended.iter().sum::<u64>()
+        let Performed { requests, tool_calls, completed, failed, stopped, .. } = self.counts;
+        requests + tool_calls + completed + failed + stopped
     }
 }
 
 /// What is told of a model. A rate without anything to count is absent, and so is a time that nobody journaled.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Performed {
     /// The model; `all` for all of them.
@@ -120,33 +114,19 @@ pub struct Performed {
 }
 
 impl Deeds {
-    fn told(&self, model: String) -> Performed {
+    fn told(self, model: String) -> Performed {
         let rate = |part: u64, whole: u64| (whole > 0).then(|| round(part as f64 / whole as f64));
-        let ([completed, failed, stopped], [condensed, truncated, trimmed]) = (self.ended, self.edits);
+        let counts = self.counts;
         Performed {
             model,
-            completed,
-            failed,
-            stopped,
             turns_to_finish: self.turns.told().map(whole),
             seconds_per_turn: self.seconds.told(),
             seconds_to_first_answer: self.first_seconds.told(),
-            requests: self.requests,
-            retries: self.retries,
-            retry_rate: rate(self.retries, self.requests),
-            overflows: self.overflows,
-            overflow_rate: rate(self.overflows, self.requests),
-            failures: self.failures,
-            tool_calls: self.tools,
-            tool_errors: self.tool_errors,
-            tool_error_rate: rate(self.tool_errors, self.tools),
-            condensed,
-            truncated,
-            trimmed,
-            tokens_before: self.before,
-            tokens_after: self.after,
-            compression_ratio: rate(self.after, self.before),
-            recalls: self.recalls,
+            retry_rate: rate(counts.retries, counts.requests),
+            overflow_rate: rate(counts.overflows, counts.requests),
+            tool_error_rate: rate(counts.tool_errors, counts.tool_calls),
+            compression_ratio: rate(counts.tokens_after, counts.tokens_before),
+            ..counts
         }
     }
 }
@@ -292,7 +272,7 @@ impl Counts {
                 }
                 let recalls = message.calls().filter(|call| is_recall(&call.name)).count() as u64;
                 if seen.counts && recalls > 0 {
-                    self.note(seen.model, |deeds| deeds.recalls += recalls);
+                    self.note(seen.model, |deeds| deeds.counts.recalls += recalls);
                 }
             }
             Role::Tool => self.tool(seen, message),
@@ -321,8 +301,8 @@ impl Counts {
         };
         self.tools.row(&name).merge(&deeds);
         self.note(seen.model, |all| {
-            all.tools += 1;
-            all.tool_errors += deeds.errors;
+            all.counts.tool_calls += 1;
+            all.counts.tool_errors += deeds.errors;
         });
     }
 
@@ -334,8 +314,8 @@ impl Counts {
         let again = u64::from(self.lost.take().is_some());
         if seen.counts {
             self.note(seen.model, |deeds| {
-                deeds.requests += 1;
-                deeds.retries += again;
+                deeds.counts.requests += 1;
+                deeds.counts.retries += again;
             });
         }
     }
@@ -349,8 +329,8 @@ impl Counts {
         let overflow = u64::from(reply.finish == "overflow");
         if seen.counts {
             self.note(seen.model, |deeds| {
-                deeds.overflows += overflow;
-                deeds.failures += 1 - overflow;
+                deeds.counts.overflows += overflow;
+                deeds.counts.failures += 1 - overflow;
             });
         }
     }
@@ -358,9 +338,10 @@ impl Counts {
     fn edit(&mut self, seen: &Seen<'_>, edit: &Edit) {
         let at = EditKind::ALL.iter().position(|kind| *kind == edit.kind).unwrap_or(0);
         self.note(seen.model, |deeds| {
-            deeds.edits[at] += 1;
-            deeds.before += edit.cause.before;
-            deeds.after += edit.cause.after;
+            let Performed { condensed, truncated, trimmed, .. } = &mut deeds.counts;
+            *[condensed, truncated, trimmed][at] += 1;
+            deeds.counts.tokens_before += edit.cause.before;
+            deeds.counts.tokens_after += edit.cause.after;
         });
     }
 
@@ -434,7 +415,8 @@ impl Counter for Counts {
         };
         let turns = (at == 0 && told == Told::Whole).then_some(self.turns as f64);
         self.note(model, |deeds| {
-            deeds.ended[at] += 1;
+            let Performed { completed, failed, stopped, .. } = &mut deeds.counts;
+            *[completed, failed, stopped][at] += 1;
             turns.iter().for_each(|turns| deeds.turns.add(*turns));
         });
     }

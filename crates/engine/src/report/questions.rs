@@ -5,10 +5,9 @@
 
 use super::Ask;
 use super::cluster::{Group, Groups, ROOM, Said};
-use super::scan::{Counter, NOBODY, Seen, Told, is_asked_by_a_person};
+use super::scan::{Counter, NOBODY, Seen, is_asked_by_a_person};
 use super::sketch::round;
 use komado_core::journal::Entry;
-use komado_core::session::Session;
 use serde::Serialize;
 
 /// Bytes of a question; what is longer is something that was pasted.
@@ -78,8 +77,6 @@ fn told(group: Group, asked: u64) -> Question {
 }
 
 impl Counter for Counts {
-    fn begin(&mut self, _: &Session, _: &Ask) {}
-
     fn take(&mut self, seen: &Seen<'_>, _: &Ask) {
         if !seen.counts || !is_asked_by_a_person(seen.header, &seen.record.entry) {
             return;
@@ -96,8 +93,6 @@ impl Counter for Counts {
         let user = seen.session.meta.user.as_deref().unwrap_or(NOBODY);
         self.groups.add(&Said { text: &text, user, time: &seen.record.timestamp, address: &address });
     }
-
-    fn end(&mut self, _: &Session, _: &Ask, _: Told) {}
 }
 
 /// True for what no person typed as a question: long, of many lines, JSON, markup, or hardly a letter in it.

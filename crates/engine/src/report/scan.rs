@@ -100,13 +100,13 @@ pub(crate) enum Told {
 /// Who counts.
 pub(crate) trait Counter {
     /// A session begins.
-    fn begin(&mut self, session: &Session, ask: &Ask);
+    fn begin(&mut self, _session: &Session, _ask: &Ask) {}
 
     /// One of its entries.
     fn take(&mut self, seen: &Seen<'_>, ask: &Ask);
 
     /// All its entries were told, or all that could be read.
-    fn end(&mut self, session: &Session, ask: &Ask, told: Told);
+    fn end(&mut self, _session: &Session, _ask: &Ask, _told: Told) {}
 }
 
 /// What a scan found out on its way.

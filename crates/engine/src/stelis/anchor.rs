@@ -179,7 +179,7 @@ impl Tale {
         let third = if self.chronicle.is_some() { room / 3 } else { room };
         let last = self.exchanges(words, meter, third);
         let Some((text, partial)) = &self.chronicle else { return last };
-        let title = if *partial { words.partial } else { words.chronicle };
+        let title = if *partial { words.partial } else { CHRONICLE };
         let title = format!("\n\n{title}\n");
         let taken = meter.text(&title) + meter.text(&last);
         let told = clip_lines(meter, text.trim(), room.saturating_sub(taken));
@@ -207,7 +207,11 @@ impl Tale {
 
 /// The language that an anchor was written in.
 pub(super) fn language(text: &str) -> Language {
-    if text.starts_with(JAPANESE.open) { Language::Japanese } else { Language::English }
+    if text.trim_start_matches('[').starts_with(JAPANESE.thread) {
+        Language::Japanese
+    } else {
+        Language::English
+    }
 }
 
 /// An anchor in one line, for who keeps facts: which thread, its result, and how its chronicle begins.
@@ -224,7 +228,7 @@ pub(crate) fn gist(anchor: &Anchor) -> String {
         titles.find_map(|title| line.strip_prefix(title)?.strip_prefix(": ")).map(str::to_owned)
     };
     let result = anchor.text.lines().take_while(|line| !line.starts_with("## ")).find_map(said);
-    let chronicle = anchor.text.split_once(words.chronicle).map_or("", |(_, told)| told);
+    let chronicle = anchor.text.split_once(CHRONICLE).map_or("", |(_, told)| told);
     let mut chronicle = chronicle.lines().skip(1).take_while(|line| *line != words.last);
     // What a digest says of itself, and its headings, tell nothing.
     let first = chronicle.find(|line| !line.trim().is_empty() && !line.starts_with(['#', '[']));
@@ -238,10 +242,11 @@ pub(crate) fn gist(anchor: &Anchor) -> String {
 /// Characters of a result, or of the first line of a chronicle, that are kept as a fact.
 const GIST: usize = 160;
 
+/// The heading of what was done, in both languages.
+const CHRONICLE: &str = "## Chronicle";
+
 /// The fixed words of an anchor.
 struct Words {
-    /// How every anchor begins.
-    open: &'static str,
     thread: &'static str,
     start: &'static str,
     end: &'static str,
@@ -253,13 +258,11 @@ struct Words {
     count: &'static str,
     result: &'static str,
     reason: &'static str,
-    chronicle: &'static str,
     partial: &'static str,
     last: &'static str,
 }
 
 const ENGLISH: Words = Words {
-    open: "[Stelis thread",
     thread: "Stelis thread",
     start: "Start",
     end: "End",
@@ -271,13 +274,11 @@ const ENGLISH: Words = Words {
     count: "Messages",
     result: "Result",
     reason: "Reason",
-    chronicle: "## Chronicle",
     partial: "## Chronicle (partial)",
     last: "## Latest exchanges",
 };
 
 const JAPANESE: Words = Words {
-    open: "[Stelisスレッド",
     thread: "Stelisスレッド",
     start: "開始",
     end: "終了",
@@ -289,7 +290,6 @@ const JAPANESE: Words = Words {
     count: "メッセージ数",
     result: "結果",
     reason: "理由",
-    chronicle: "## Chronicle",
     partial: "## Chronicle（途中まで）",
     last: "## 最新のやり取り",
 };

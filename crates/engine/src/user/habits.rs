@@ -9,7 +9,7 @@ use crate::recall::terms;
 use crate::report::table::Table;
 use komado_core::SessionId;
 use komado_core::head::Source;
-use komado_core::journal::{Entry, Record, Reply};
+use komado_core::journal::{Entry, Record};
 use komado_core::session::{Counters, Session};
 use komado_store::{Journal, Mode, Query};
 use serde::Serialize;
@@ -156,18 +156,14 @@ impl Count {
                     }
                     None => {}
                 }
-                self.model(reply.as_ref());
+                if let Some(model) = reply.as_ref().and_then(|reply| reply.model.as_deref()) {
+                    *self.models.row(model) += 1;
+                }
             }
             Entry::Lost(reply) => {
                 self.habits.overflows += u64::from(reply.finish == "overflow");
             }
             _ => {}
-        }
-    }
-
-    fn model(&mut self, reply: Option<&Reply>) {
-        if let Some(model) = reply.and_then(|reply| reply.model.as_deref()) {
-            *self.models.row(model) += 1;
         }
     }
 

@@ -401,7 +401,7 @@ fn a_model_can_call_it_and_is_told_how_to_read_on() {
         assert_eq!(tool["function"]["name"], "recall");
         assert_eq!(tool["function"]["parameters"]["required"][0], "query");
         let call = |arguments: &str| {
-            recall::call(&room.engine, &session(&id), &ThreadId::root(), arguments).unwrap()
+            recall::call(&room.engine, &session(&id), (&ThreadId::root(), Seq::MAX), arguments).unwrap()
         };
         let text = call(r#"{"query":"timeout 30","tool":"read_file","k":1}"#);
         assert_eq!(
