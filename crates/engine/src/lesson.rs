@@ -7,7 +7,6 @@
 use crate::error::Result;
 use komado_core::journal::Usage;
 use komado_store::Lessons;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Below so many tokens the words around a request weigh more than the request.
@@ -20,7 +19,8 @@ const YOUNG: u64 = 8;
 const FACTORS: std::ops::RangeInclusive<f64> = 0.2..=10.0;
 
 /// What is known about a model at a place.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Lesson {
     /// The most tokens it takes, as it said itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -15,7 +15,6 @@ use komado_core::message::{Message, Role};
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{Meter, Seq, SessionId, ThreadId};
 use komado_store::{MemoryStore, Mode};
-use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -31,7 +30,8 @@ const CACHED: f64 = 0.1;
 const WRITTEN: f64 = 1.25;
 
 /// What came of a conversation, or of many.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
     /// Requests made.
     pub calls: u64,

@@ -23,7 +23,6 @@ pub use usage::{Usage, Used};
 use crate::error::Result;
 use komado_core::session::Session;
 use scan::{Counter, Seen, Told, scan};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A part of a report.
@@ -92,7 +91,8 @@ impl Ask {
 }
 
 /// A report.
-#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
     /// Its first moment.
     pub from: String,

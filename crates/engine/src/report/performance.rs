@@ -13,7 +13,6 @@ use komado_core::journal::{Edit, EditKind, Entry, Reply};
 use komado_core::message::{Message, Role};
 use komado_core::session::{Session, State};
 use komado_core::{Seq, ThreadId};
-use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -69,7 +68,8 @@ impl Row for Deeds {
 }
 
 /// What is told of a model. A rate without anything to count is absent, and so is a time that nobody journaled.
-#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Performed {
     /// The model; `all` for all of them.
     pub model: String,
@@ -181,7 +181,8 @@ impl Row for ToolDeeds {
 }
 
 /// What is told of a tool.
-#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolUsed {
     /// Its name.
     pub tool: String,
@@ -211,7 +212,8 @@ impl ToolDeeds {
 }
 
 /// The part of a report about performance.
-#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Performance {
     /// All models together.
     pub overall: Performed,

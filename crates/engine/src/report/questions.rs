@@ -9,7 +9,6 @@ use super::scan::{Counter, NOBODY, Seen, Told, is_asked_by_a_person};
 use super::sketch::round;
 use komado_core::journal::Entry;
 use komado_core::session::Session;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Bytes of a question; what is longer is something that was pasted.
@@ -18,7 +17,8 @@ const LONGEST: usize = 4_000;
 const LINES: usize = 30;
 
 /// A common question.
-#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Question {
     /// As it was first asked.
     pub question: String,
@@ -37,7 +37,8 @@ pub struct Question {
 }
 
 /// The part of a report about questions.
-#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Questions {
     /// Questions in all.
     pub asked: u64,

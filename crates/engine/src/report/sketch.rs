@@ -1,6 +1,5 @@
 //! Figures of which only a few may be kept: how they are spread, and how many different ones there are.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +20,8 @@ pub(crate) struct Spread {
 }
 
 /// What is told of a spread. The mean and the largest are exact, the shares between within one per cent.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Spreading {
     /// How many figures.
     pub count: u64,

@@ -8,7 +8,6 @@ use jiff::Timestamp;
 use komado_core::journal::{Entry, Usage as Took};
 use komado_core::message::Role;
 use komado_core::session::{Counters, Session};
-use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -128,7 +127,8 @@ fn took(entry: &Entry) -> Option<Took> {
 }
 
 /// A row of the report. What only journals know is absent where none was read.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Used {
     /// The day, the week, the user or the model; `total` for all.
     pub key: String,
@@ -159,7 +159,8 @@ pub struct Used {
 }
 
 /// The part of a report about usage.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Usage {
     /// All together.
     pub total: Used,

@@ -12,7 +12,6 @@ use komado_core::head::Source;
 use komado_core::journal::{Entry, Record, Reply};
 use komado_core::session::{Counters, Session};
 use komado_store::{Journal, Mode, Query};
-use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -24,7 +23,8 @@ const REMEMBERED: usize = 2_000;
 const QUESTION: usize = 80;
 
 /// A name and how often it came.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Share {
     /// The name.
     pub name: String,
@@ -33,7 +33,8 @@ pub struct Share {
 }
 
 /// What is known of a user's conversations.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Habits {
     /// The name.
     pub user: String,

@@ -6,12 +6,12 @@ use crate::engine::Engine;
 use crate::error::Result;
 use komado_core::session::Session;
 use komado_store::Query;
-use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// A user, and what their sessions add up to.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct User {
     /// The name.
     pub user: String,

@@ -12,12 +12,12 @@ use komado_core::journal::{Entry, Record};
 use komado_core::message::{Message, Part, Role};
 use komado_core::{Seq, SessionId, ThreadId};
 use komado_store::{Journal, Mode, Query};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// Where and when something was said. They sort by time.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Place {
     /// When.
     pub timestamp: String,
@@ -30,7 +30,8 @@ pub struct Place {
 }
 
 /// Something that was said.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Spoken {
     /// Where and when.
     #[serde(flatten)]

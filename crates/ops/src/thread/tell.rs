@@ -75,7 +75,8 @@ fn listener(context: &Context, from: &Found, to: &str) -> Outcome<Found> {
         None => (own, to),
     };
     let target = Target { session: Some(session), thread: Some(thread.to_owned()), seq: None };
-    let found = context.find_now(target)?;
+    let found =
+        context.find_now(target).map_err(|fault| fault.and(format!("it was to be told to {to:?}")))?;
     match found.session == from.session {
         true => Ok(found),
         false => Err(Fault::usage(format!(

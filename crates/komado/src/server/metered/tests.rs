@@ -83,7 +83,7 @@ fn what_the_store_cannot_do_is_counted() {
     has(&text, "komado_session_create_failures_total 1");
     has(&text, "komado_history_read_errors_total 1");
     has(&text, r#"komado_session_restores_total{outcome="failed"} 1"#);
-    has(&text, r#"komado_store_errors_total{call="create",kind="other"} 1"#);
+    has(&text, r#"komado_store_errors_total{call="create",kind="disk"} 1"#);
     has(&text, "komado_store_up 0");
 }
 
