@@ -7,7 +7,6 @@
 use crate::View;
 use crate::clip::Limits;
 use crate::share::Shares;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -159,7 +158,8 @@ pub struct Budget {
 }
 
 /// What a budget says of a view.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
     /// True when something will be done before the next request.
     pub will_manage: bool,
@@ -189,9 +189,9 @@ pub struct Verdict {
 }
 
 /// Why something is done, or nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[schemars(inline)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub enum Rule {
     /// There is room.
     Fits,

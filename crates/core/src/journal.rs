@@ -7,7 +7,6 @@
 use crate::message::Message;
 use crate::raw::Raw;
 use crate::{Seq, Span, ThreadId};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod line;
@@ -221,8 +220,8 @@ pub struct Cause {
 }
 
 /// What a provider counted, normalised so that the sum of the four is the total.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "TokenUsage")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "TokenUsage"))]
 pub struct Usage {
     /// Read and paid in full.
     #[serde(default)]

@@ -5,13 +5,12 @@
 //! in memory is never larger than its words.
 
 use crate::raw::Raw;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Who speaks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[schemars(inline)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub enum Role {
     /// Instructions from whoever runs the agent.
     System,

@@ -6,13 +6,12 @@
 use crate::SessionId;
 use crate::journal::{Ending, Entry};
 use crate::message::{Message, OWN_CALL, Part, Role};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Where a session is in its life.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[schemars(inline)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub enum State {
     /// Known, not begun.
     Queued,
@@ -68,7 +67,8 @@ impl From<Ending> for State {
 }
 
 /// The issue or pull request a session works on.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskKey {
     /// `github` or `gitlab`; `local` for a session that came from nowhere.
     pub task_source: String,
@@ -133,14 +133,15 @@ impl std::fmt::Display for TaskKey {
 }
 
 /// What a session was made with; written once.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Meta {
     /// The session.
     pub uuid: String,
     /// What it works on.
     pub task_key: TaskKey,
     /// When it was made.
-    #[schemars(extend("format" = "date-time"))]
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub created_at: String,
     /// The process that made it.
     pub process_id: u32,
@@ -156,8 +157,8 @@ pub struct Meta {
 }
 
 /// Model and window of a session.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "SessionConfig")]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SessionConfig"))]
 pub struct MetaConfig {
     /// Such as `openai`.
     pub llm_provider: Option<String>,
@@ -185,25 +186,26 @@ pub struct MetaConfig {
 }
 
 /// What may be said for the spawned threads of a session or a persona; what is left out is as elsewhere.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "ChildSettings")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ChildSettings"))]
 pub struct StelisConfig {
     /// False when none may be spawned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
     /// What a child has of its parent's window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0.01, max = 0.99))]
+    #[cfg_attr(feature = "schema", schemars(range(min = 0.01, max = 0.99)))]
     pub default_window_ratio: Option<f64>,
     /// How deep they may nest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = 100))]
+    #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 100)))]
     pub max_depth: Option<u32>,
 }
 
 /// Sums over a session's life.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Counters {
     /// Replies from a provider.
     pub llm_call_count: u64,
@@ -282,7 +284,8 @@ impl std::ops::AddAssign for Counters {
 }
 
 /// A session as the table of sessions knows it.
-#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Session {
     /// What it was made with.
     #[serde(flatten)]
@@ -294,7 +297,7 @@ pub struct Session {
     /// When it ended.
     pub completed_at: Option<String>,
     /// When anything about it last changed.
-    #[schemars(extend("format" = "date-time"))]
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub updated_at: String,
     /// Why it failed or stopped.
     pub error_message: Option<String>,

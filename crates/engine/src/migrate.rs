@@ -17,7 +17,6 @@ pub use tables::{Left, Then};
 use komado_core::session::{Session, State};
 use komado_core::{SessionId, ThreadId};
 use komado_store::{Change, Journal, Mode, Query, Store};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What to do about a session that somebody writes.
@@ -33,8 +32,8 @@ pub enum Live {
 }
 
 /// How far a session's copying has come: what was added at the target.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
-#[schemars(rename = "CopyProgress")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "CopyProgress"))]
 pub struct Progress {
     /// Entries.
     pub entries: u64,
@@ -46,7 +45,8 @@ pub struct Progress {
 }
 
 /// A session that is at the target, whole.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Moved {
     /// What both stores hold.
     #[serde(flatten)]
@@ -58,7 +58,8 @@ pub struct Moved {
 }
 
 /// What would be done with a session.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Standing {
     /// Its threads.
     pub threads: u64,

@@ -21,14 +21,13 @@ mod words;
 
 use field::Holds;
 use rules::{Rule, Weight};
-use schemars::JsonSchema;
 use serde::Serialize;
 use sizes::Sizes;
 use words::Piece;
 
 /// What an error is taken for.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Explained")]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Explained"))]
 pub struct Verdict {
     /// True when the request was too large for the window, or for the server.
     pub overflow: bool,
@@ -49,8 +48,9 @@ pub struct Verdict {
 }
 
 /// What would help.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Remedy {
     /// The conversation must become smaller.
     Shrink,

@@ -9,7 +9,6 @@ mod foreign;
 mod name;
 mod row;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
@@ -52,8 +51,9 @@ impl Model {
 }
 
 /// A price in US dollars for a million tokens.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Price {
     /// What is sent.
     pub input: f64,

@@ -1,11 +1,11 @@
 //! How a store is doing: figures for whoever watches it.
 
 use crate::Result;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Figures of a store. What a store cannot know cheaply it leaves out.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Vitals {
     /// `file`, `memory`, `postgres` or `redis`.
     pub kind: &'static str,

@@ -1,13 +1,12 @@
 //! Policies with names: our own, and those that reproduce the numbers of the systems we grew out of.
 
 use super::{Keep, Policy, RESERVE, Rungs, Thresholds, ToolBudget, Trigger, Truncate};
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// A policy with a name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[schemars(inline)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub enum Preset {
     /// Soft, low and hard marks over what is usable.
     #[default]

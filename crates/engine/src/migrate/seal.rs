@@ -6,13 +6,13 @@ use super::copy::{blobs_of_line, is_there};
 use super::{Error, Result, row};
 use komado_core::SessionId;
 use komado_store::{Mode, Store};
-use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::HashSet;
 use std::io::Read;
 
 /// Digest and size of a session.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Seal {
     /// BLAKE3 over everything.
     pub digest: String,
