@@ -7,7 +7,7 @@ mod errand;
 mod here;
 mod job;
 mod lines;
-pub(crate) mod signals;
+mod signals;
 mod waiting;
 
 pub(crate) use errand::source_of;

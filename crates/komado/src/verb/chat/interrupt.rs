@@ -1,9 +1,11 @@
 //! Ctrl-C: stops the answer that is being given, and nothing else. Where none is, the program ends as it always did.
 
 use crate::paper::say;
-use crate::verb::work::signals;
 use komado_provider::Cancel;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::task::Poll;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The exit code of a program that Ctrl-C ended.
 const ENDED: i32 = 130;
@@ -26,14 +28,28 @@ impl Interrupt {
     pub(crate) fn listen() -> Self {
         let current = Current::default();
         let heard = Arc::clone(&current);
-        // A closed terminal and a polite request to end stop an answer as Ctrl-C does: what came of it is journaled.
-        let listening = signals::each(move || match &*lock(&heard) {
-            Some(cancel) if !cancel.is_cancelled() => cancel.cancel(),
-            // Nothing to stop, or it does not stop: a second time it is meant.
-            _ => std::process::exit(ENDED),
+        let (ready, is_ready) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("komado-ctrl-c".into());
+        let begun = thread.spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let listening = runtime.and_then(|runtime| {
+                let signals = runtime.block_on(async {
+                    Ok::<_, std::io::Error>([
+                        signal(SignalKind::interrupt())?,
+                        signal(SignalKind::terminate())?,
+                        signal(SignalKind::hangup())?,
+                    ])
+                })?;
+                Ok((runtime, signals))
+            });
+            let _ = ready.send(listening.as_ref().map(|_| ()).map_err(ToString::to_string));
+            if let Ok((runtime, signals)) = listening {
+                runtime.block_on(wait(signals, heard));
+            }
         });
-        if let Err(fault) = listening {
-            let why = fault.message();
+        let begun = begun.map_err(|error| error.to_string()).map(|_| ());
+        let ready = is_ready.recv().unwrap_or_else(|error| Err(error.to_string()));
+        if let Err(why) = begun.and(ready) {
             say(format!("komado: Ctrl-C will end the program, not only an answer: {why}"));
         }
         Self { current }
@@ -58,6 +74,26 @@ impl Drop for Watch<'_> {
     fn drop(&mut self) {
         *lock(&self.interrupt.current) = None;
     }
+}
+
+/// A closed terminal and a polite request to end stop an answer as Ctrl-C does: what came of it is journaled.
+async fn wait(mut signals: [Signal; 3], current: Current) {
+    while any(&mut signals).await.is_some() {
+        match &*lock(&current) {
+            Some(cancel) if !cancel.is_cancelled() => cancel.cancel(),
+            // Nothing to stop, or it does not stop: whoever presses it a second time means it.
+            _ => std::process::exit(ENDED),
+        }
+    }
+}
+
+/// The next of several signals.
+async fn any(signals: &mut [Signal; 3]) -> Option<()> {
+    poll_fn(|context| {
+        let next = signals.iter_mut().map(|signal| signal.poll_recv(context)).find(Poll::is_ready);
+        next.unwrap_or(Poll::Pending)
+    })
+    .await
 }
 
 fn lock(current: &Mutex<Option<Cancel>>) -> MutexGuard<'_, Option<Cancel>> {

@@ -6,7 +6,7 @@ use std::task::Poll;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Calls `act` for every signal that asks this process to end, from now on.
-pub(crate) fn each(mut act: impl FnMut() + Send + 'static) -> Outcome {
+pub(super) fn each(mut act: impl FnMut() + Send + 'static) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut signals = runtime.block_on(async {
         Ok::<_, std::io::Error>([
