@@ -93,7 +93,9 @@ impl Arguments {
 fn settle(value: &mut Value) {
     match value {
         Value::Number(number) => {
-            let whole = number.as_f64().filter(|float| float.fract() == 0.0 && (0.0..1e15).contains(float));
+            let whole = number
+                .as_f64()
+                .filter(|float| float.fract() == 0.0 && (0.0..u64::MAX as f64).contains(float));
             if let (Some(float), None) = (whole, number.as_u64()) {
                 *value = Value::from(float as u64);
             }

@@ -14,6 +14,7 @@ use komado_engine::model::{ModelResolver, Note};
 use komado_engine::{Engine, Thread};
 use komado_store::{FileStore, Mode, Query, Store};
 use std::collections::HashMap;
+use std::io::BufRead;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Sessions that are looked through at once.
@@ -42,6 +43,9 @@ pub trait BaseFolder: Send + Sync {
     fn forget_session(&self, id: &SessionId) -> Outcome;
 }
 
+/// What an operation reads beside its request, such as an export.
+pub type Input = Box<dyn BufRead + Send>;
+
 /// What a call is run in. One is made for each call; they share what outlives it.
 #[derive(Clone)]
 pub struct Context {
@@ -63,6 +67,8 @@ pub struct Context {
     stores: Option<Arc<dyn Fn(&str, &str) -> Outcome<OpenedStore> + Send + Sync>>,
     /// Hears of entries before they are durable.
     plan: Arc<dyn Fn(&Planned) -> Outcome + Send + Sync>,
+    /// What an operation reads beside its request.
+    input: Arc<Mutex<Option<Input>>>,
     /// The thread that was last opened to be changed.
     changing: Arc<Mutex<Option<Found>>>,
 }
@@ -108,6 +114,7 @@ impl Context {
             folder: None,
             stores: None,
             plan: Arc::new(|_| Ok(())),
+            input: Arc::default(),
             changing: Arc::default(),
         }
         .noting(notes)
@@ -198,6 +205,18 @@ impl Context {
     /// Tells of entries that will be made durable now.
     pub(crate) fn plan(&self, planned: &Planned) -> Outcome {
         (self.plan)(planned)
+    }
+
+    /// The same, where an operation that reads more than its request reads `input`.
+    #[must_use]
+    pub fn reading(self, input: impl BufRead + Send + 'static) -> Self {
+        Self { input: Arc::new(Mutex::new(Some(Box::new(input)))), ..self }
+    }
+
+    /// What is to be read beside the request; it is there once.
+    pub(crate) fn input(&self) -> Outcome<Input> {
+        let input = self.input.lock().unwrap_or_else(PoisonError::into_inner).take();
+        input.ok_or_else(|| Fault::usage("there is nothing to read; send it with the request"))
     }
 
     /// Resolves models as the settings say.

@@ -24,6 +24,7 @@ pub mod progress;
 pub mod span;
 pub mod stream;
 pub mod tools;
+pub mod watch;
 
 mod list;
 
@@ -31,6 +32,7 @@ pub mod ask;
 pub mod config;
 pub mod doctor;
 pub mod edit;
+pub mod event;
 pub mod journal;
 pub mod key;
 pub mod migrate;

@@ -6,7 +6,7 @@ use crate::doctor::Doctor;
 use crate::migrate::Migrate;
 use crate::operation::{Interfaces, Offer, Row};
 use crate::replay::Replay;
-use crate::{edit, journal, key, model, output, recall, report, session, thread, user, window};
+use crate::{edit, event, journal, key, model, output, recall, report, session, thread, user, window};
 
 /// Every operation, in the order in which interfaces list them.
 pub const ALL: &[Row] = &[
@@ -22,6 +22,7 @@ pub const ALL: &[Row] = &[
     Row::of::<session::Cleanup>(),
     Row::of::<session::StatsOf>(),
     Row::streamed::<session::Export>(),
+    Row::of::<session::Import>(),
     Row::of::<journal::Append>(),
     Row::of::<journal::EntriesOf>(),
     Row::of::<journal::GetEntry>(),
@@ -56,12 +57,15 @@ pub const ALL: &[Row] = &[
     Row::of::<Ask>(),
     Row::of::<output::ListOutputs>(),
     Row::of::<output::ReadOutput>(),
+    Row::streamed::<output::RawOutput>(),
     Row::of::<output::ToolOutputCache>(),
     Row::of::<output::ToolOutputCacheGrep>(),
     Row::of::<output::ToolOutputCacheLine>(),
     Row::of::<recall::Recall>(),
     Row::of::<recall::RecallSession>(),
     Row::of::<report::MakeReport>(),
+    Row::watched::<event::SessionEvents>(),
+    Row::watched::<event::AllEvents>(),
     Row::of::<user::ListUsers>(),
     Row::of::<user::ShowUser>(),
     Row::of::<user::RecentMessages>(),
@@ -87,10 +91,12 @@ pub fn table() -> String {
     let mut out = String::from("| operation | type | command line | HTTP | MCP |\n|---|---|---|---|---|\n");
     for row in ALL {
         let Interfaces { cli, http, mcp } = row.interfaces;
-        let name = (row.type_name)().trim_start_matches("komado_ops::").to_owned();
+        let path: Vec<&str> = (row.type_name)().split("::").collect();
+        // Each type is found under the module of its group, whichever file it stands in.
+        let name = path.get(1).zip(path.last()).map(|(group, name)| format!("{group}::{name}"));
         let cells = [
             row.title.to_owned(),
-            format!("`{name}`"),
+            format!("`{}`", name.unwrap_or_default()),
             cell(cli, |verb| format!("`komado {verb}`")),
             cell(http, |route| format!("`{} /api/v1{}`", route.method.name().to_uppercase(), route.path)),
             cell(mcp, |()| format!("`{}`", row.name)),

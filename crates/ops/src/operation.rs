@@ -3,8 +3,9 @@
 use crate::address::Target;
 use crate::arguments::Arguments;
 use crate::context::Context;
-use crate::fault::Outcome;
+use crate::fault::{Fault, Outcome};
 use crate::stream::{self, Form, Opening, Streamed};
+use crate::watch::{self, Watched, Watching};
 use komado_engine::engine::Found;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -140,6 +141,10 @@ pub struct Route {
     pub has_forms: bool,
     /// True where a call that names itself is done once ([`Context::planning`]).
     pub is_once: bool,
+    /// The media type of a body that the operation reads as it is ([`Context::reading`]); the request stands in the query then.
+    pub body: Option<&'static str>,
+    /// A field of the request that stands in the header of its name.
+    pub header: Option<&'static str>,
 }
 
 impl Route {
@@ -153,6 +158,8 @@ impl Route {
             is_once: false,
             may_be_there: false,
             has_forms: false,
+            body: None,
+            header: None,
         }
     }
 
@@ -194,6 +201,16 @@ impl Route {
     /// The same where a call that names itself is done once, however often it is sent.
     pub const fn once(self) -> Self {
         Self { is_once: true, ..self }
+    }
+
+    /// The same with a body of this media type, which the operation reads as it is.
+    pub const fn reading(self, media: &'static str) -> Self {
+        Self { body: Some(media), ..self }
+    }
+
+    /// The same where a field of the request stands in the header of its name.
+    pub const fn with_header(self, field: &'static str) -> Self {
+        Self { header: Some(field), ..self }
     }
 
     /// A route that removes something, after which nothing is left to be told.
@@ -266,6 +283,7 @@ pub struct Row {
     pub form: Option<Form>,
     run: fn(&Arguments, &Context, Reader) -> Outcome<Answer>,
     write: Option<stream::Run>,
+    watch: Option<watch::Begin>,
 }
 
 /// Who reads a result.
@@ -291,6 +309,7 @@ impl Row {
             form: None,
             run: run::<O>,
             write: None,
+            watch: None,
         }
     }
 
@@ -307,6 +326,24 @@ impl Row {
             form: Some(S::FORM),
             run: stream::hold::<S>,
             write: Some(stream::write::<S>),
+            watch: None,
+        }
+    }
+
+    /// The row of an operation whose result goes on without an end.
+    pub const fn watched<W: Watched>() -> Self {
+        Self {
+            name: W::NAME,
+            title: W::TITLE,
+            effect: Effect::Read,
+            interfaces: W::INTERFACES,
+            type_name: std::any::type_name::<W>,
+            request: |generator| W::json_schema(generator),
+            output: |generator| generator.subschema_for::<W::Event>(),
+            form: Some(Form::Events),
+            run: |_, _, _| Err(Fault::usage("this has no end; it is heard event by event")),
+            write: None,
+            watch: Some(watch::begin::<W>),
         }
     }
 
@@ -345,6 +382,13 @@ impl Row {
                 Ok(out.write_all(answer.json.as_bytes())?)
             }
         })
+    }
+
+    /// Begins to hear the events of an operation that has them.
+    pub fn watch(&self, given: &Arguments, context: &Context) -> Outcome<Box<dyn Watching>> {
+        given.check(&(self.request)(&mut SchemaGenerator::default()))?;
+        let begin = self.watch.ok_or_else(|| Fault::usage(format!("{} has no events", self.name)))?;
+        begin(given, context)
     }
 
     fn guarded<T>(

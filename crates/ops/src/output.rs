@@ -4,25 +4,20 @@
 
 mod cache;
 mod list;
+mod raw;
 mod read;
 
 pub use cache::{ToolOutputCache, ToolOutputCacheGrep, ToolOutputCacheLine};
 pub use list::{ListOutputs, Output};
+pub use raw::RawOutput;
 pub use read::{Part, ReadOutput, Reading, ReadingCall};
 
-use crate::address::{AtThread, Target};
+use crate::address::Target;
 use crate::{Context, Exit, Fault, Outcome};
 use komado_engine::Thread;
 use komado_engine::engine::Found;
 use komado_engine::output::Reference;
 use komado_store::Mode;
-use std::io::Read;
-
-/// All bytes of an output. What of an interface copies them is its own.
-pub fn bytes(context: &Context, at: &AtThread, ref_id: &str) -> Outcome<impl Read + Send + use<>> {
-    let (thread, reference, _) = find(context, at.into(), ref_id)?;
-    Ok(komado_engine::output::open(&thread, &reference)?)
-}
 
 /// The thread and the output that a request means.
 fn find<'a>(context: &'a Context, at: Target, ref_id: &str) -> Outcome<(Thread<'a>, Reference, Found)> {

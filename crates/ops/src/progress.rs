@@ -36,6 +36,11 @@ pub enum Progress {
         /// All of them, where that is known.
         total: Option<u64>,
     },
+    /// An export is read.
+    Importing {
+        /// Lines so far.
+        lines: u64,
+    },
     /// Conversations are replayed.
     Replaying {
         /// Conversations so far.

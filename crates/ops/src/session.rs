@@ -22,7 +22,7 @@ pub use complete::Complete;
 pub use ending::Entered;
 pub use export::{Export, Exported};
 pub use fail::Fail;
-pub use import::{Imported, import, import_checked};
+pub use import::{Import, Imported};
 pub use list::{ListSessions, newest};
 pub(crate) use new::create;
 pub use new::{Attributes, Made, New, hostname, make, meter};

@@ -40,7 +40,7 @@ impl FromStr for Spans {
             let (from, to) = part.split_once("..").unwrap_or((part, part));
             let (from, to) =
                 (from.trim().parse().map_err(|_| wrong())?, to.trim().parse().map_err(|_| wrong())?);
-            if from == 0 || to < from { Err(wrong()) } else { Ok(Span::new(from, to)) }
+            Ok(Span { from, to })
         };
         text.split(',').map(one).collect::<Result<_, _>>().map(Self)
     }
@@ -58,13 +58,16 @@ impl fmt::Display for Spans {
     }
 }
 
+/// How spans are written.
+const SPANS: &str = r"^[0-9]{1,9}(\.\.[0-9]{1,9})?(,[0-9]{1,9}(\.\.[0-9]{1,9})?)*$";
+
 /// Spans as they are written in JSON.
 #[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(inline)]
 enum Written {
     /// Such as 3..50 or 3..10,12..50.
-    Text(#[schemars(length(min = 1, max = 10_000), example = &"1..2")] String),
+    Text(#[schemars(length(max = 10_000), regex(pattern = SPANS), example = &"1..2")] String),
     /// From one entry to another, both included.
     List(#[schemars(with = "Vec<FromTo>", length(min = 1))] Vec<Map<String, Value>>),
 }

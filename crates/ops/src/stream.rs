@@ -5,13 +5,13 @@
 
 use crate::arguments::Arguments;
 use crate::context::Context;
-use crate::fault::Outcome;
+use crate::fault::{Fault, Outcome};
 use crate::operation::{Answer, Effect, Interfaces, Reader};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use std::io::Write;
+use std::io::{self, Write};
 
 /// An operation whose result is streamed. The doc comments are the description, as with [`crate::Operation`].
 pub trait Streamed: DeserializeOwned + JsonSchema + 'static {
@@ -62,6 +62,8 @@ pub enum Form {
     Object,
     /// The items as they are, one after another, of this media type.
     Bytes(&'static str),
+    /// Events without an end ([`crate::watch`]).
+    Events,
 }
 
 /// Takes what a streamed operation gives.
@@ -100,6 +102,40 @@ impl Item for Piece {
 
     fn schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string" })
+    }
+}
+
+/// Bytes handed on at a time.
+const PIECE: usize = 64 << 10;
+
+/// Hands on what `write` writes, piece by piece.
+pub(crate) fn pieces<S: Streamed<Item = Piece>>(
+    to: &mut dyn Sink<S>,
+    write: impl FnOnce(&mut dyn Write) -> Outcome,
+) -> Outcome {
+    let mut out = io::BufWriter::with_capacity(PIECE, Pieces { to, failed: None });
+    let written = write(&mut out).and_then(|()| Ok(out.flush()?));
+    let (pieces, _) = out.into_parts();
+    pieces.failed.map_or(written, Err)
+}
+
+/// Hands on what is written to it.
+struct Pieces<'a, S> {
+    to: &'a mut dyn Sink<S>,
+    failed: Option<Fault>,
+}
+
+impl<S: Streamed<Item = Piece>> Write for Pieces<'_, S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Err(fault) = self.to.item(Piece(bytes.to_vec())) {
+            self.failed.get_or_insert(fault);
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

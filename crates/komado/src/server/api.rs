@@ -1,24 +1,19 @@
-//! The HTTP API under `/api/v1`: every verb, for programs.
+//! The HTTP API under `/api/v1`: every operation, for programs.
 //!
-//! One file per resource; each handler decodes, finds its session through the desk (`call::Desk`), calls what the command line
-//! calls, and answers the same JSON. Which sessions exist for a guest is decided in one place, `Desk::session`. Refused:
-//! settings, which hold keys, and anything that is not in the document at `/api/v1/openapi.json`.
+//! Routes, document and the table of parameters come from the one list of operations. A request is read into named arguments
+//! (`request`), the operation is run in the context of its caller (`operation`), and its result is answered (`response`).
+//! Refused: settings, which hold keys, and anything that is not in the document at `/api/v1/openapi.json`.
 
 mod answers;
-mod call;
 mod document;
 mod events;
 mod operation;
-mod output;
 pub(crate) mod problem;
 mod report;
-mod shape;
-mod stream;
-mod tag;
-mod take;
+mod request;
+mod response;
 #[cfg(test)]
 mod tests;
-mod transfer;
 
 use super::House;
 use crate::fault::Outcome;
@@ -29,8 +24,7 @@ use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use axum::{Extension, Json, Router};
-use call::Shared;
-use document::{Table, Top, finish, known};
+use document::{Table, document, known};
 use http::header::CONTENT_TYPE;
 use http::{Method, StatusCode};
 use komado_core::SessionId;
@@ -39,24 +33,19 @@ use problem::Problem;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
-use utoipa::OpenApi;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 /// Bytes of a JSON body.
 const BODY: usize = 32 << 20;
 
 /// Its routes.
 pub(crate) fn routes(house: &Arc<House>) -> Router<Arc<House>> {
-    let (router, document) = routed().split_for_parts();
-    let document = Arc::new(finish(&document, ALL));
+    let document = document(ALL);
     let table = Arc::new(Table::of(&document));
-    // On this machine, wherever the sessions are: whoever repeats a call repeats it here.
+    // On this machine, wherever the sessions are: a call is repeated where it was made.
     let config = &house.context.config;
     let answers = crate::stores::is_kept(config).then(|| Answers::at(&config.base_dir));
-    let shared = Arc::new(Shared::new(answers.unwrap_or_default()));
     let text = document.to_string();
-    operation::routed(router, ALL)
+    operation::routed(Router::new(), ALL)
         .route(
             "/api/v1/openapi.json",
             get(move || async move { ([(CONTENT_TYPE, "application/json")], text) }),
@@ -68,21 +57,12 @@ pub(crate) fn routes(house: &Arc<House>) -> Router<Arc<House>> {
         .layer(DefaultBodyLimit::max(BODY))
         .layer(from_fn(known))
         .layer(Extension(table))
-        .layer(Extension(shared))
+        .layer(Extension(Arc::new(answers.unwrap_or_default())))
 }
 
 /// Forgets what calls about a session were answered, in the table in `base_dir`.
 pub(crate) fn forget_session(base_dir: &Path, id: &SessionId) -> Outcome {
     Answers::at(base_dir).forget_session(id)
-}
-
-/// Every route that is in the document.
-fn routed() -> OpenApiRouter<Arc<House>> {
-    OpenApiRouter::with_openapi(Top::openapi())
-        .routes(routes!(output::whole))
-        .routes(routes!(transfer::import))
-        .routes(routes!(events::of_session))
-        .routes(routes!(events::of_all))
 }
 
 /// Where to begin.

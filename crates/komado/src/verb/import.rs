@@ -2,10 +2,8 @@
 
 use crate::app::App;
 use crate::fault::{Exit, Fault, Outcome};
-use crate::progress;
 use clap::Args as ClapArgs;
-use komado_core::SessionId;
-use komado_ops::session::import;
+use komado_ops::session::Import;
 use std::fs::File;
 use std::io::{BufRead, BufReader, stdin};
 use std::path::PathBuf;
@@ -20,8 +18,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
-    let name = args.name.map(SessionId::new).transpose()?;
-    let mut from: Box<dyn BufRead> = match args.file.filter(|path| path.as_os_str() != "-") {
+    let from: Box<dyn BufRead + Send> = match args.file.filter(|path| path.as_os_str() != "-") {
         None => Box::new(BufReader::new(stdin())),
         Some(path) => {
             let file = File::open(&path)
@@ -29,8 +26,6 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
             Box::new(BufReader::new(file))
         }
     };
-    let bar = progress::spinner("lines");
-    let imported = import(&app.context, &mut *from, name, |n| bar.set_position(n))?;
-    bar.finish_and_clear();
-    app.print(&imported)
+    app.context = app.context.clone().reading(from);
+    app.show(Import { name: args.name })
 }

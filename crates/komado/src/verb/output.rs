@@ -4,8 +4,9 @@ use crate::app::App;
 use crate::fault::{Fault, Outcome};
 use clap::Args as ClapArgs;
 use komado_ops::address::{AtMoment, AtThread};
-use komado_ops::output::{ListOutputs, Part, ReadOutput, bytes};
-use std::io;
+use komado_ops::output::{ListOutputs, Part, RawOutput, ReadOutput};
+use komado_ops::stream::{Piece, Sink};
+use std::io::Write;
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
@@ -35,6 +36,18 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     if app.paper.json {
         return Err(Fault::usage("--raw copies bytes, which are no JSON; leave out one of the two"));
     }
-    io::copy(&mut bytes(&app.context, &at, &ref_id)?, app.paper.raw())?;
-    Ok(())
+    app.context.stream(RawOutput { at, ref_id }, &mut Copied(app.paper.raw()))
+}
+
+/// Copies what comes.
+struct Copied<'a>(&'a mut dyn Write);
+
+impl Sink<RawOutput> for Copied<'_> {
+    fn begin(&mut self, (): ()) -> Outcome {
+        Ok(())
+    }
+
+    fn item(&mut self, Piece(bytes): Piece) -> Outcome {
+        Ok(self.0.write_all(&bytes)?)
+    }
 }

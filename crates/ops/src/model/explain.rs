@@ -12,6 +12,7 @@ pub struct ExplainError {
     #[schemars(range(min = 100, max = 599), example = 400)]
     pub status: u16,
     /// The body
+    #[schemars(example = &"too long: 9000 tokens > 8000 maximum")]
     pub body: String,
 }
 

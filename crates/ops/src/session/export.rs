@@ -1,14 +1,10 @@
 //! Export: a session as one stream.
 
 use crate::address::AtSession;
-use crate::stream::{Form, Piece, Sink, Streamed};
+use crate::stream::{self, Form, Piece, Sink, Streamed};
 use crate::{Context, Effect, Interfaces, Outcome, Route};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::io::{self, Write};
-
-/// Bytes handed on at a time.
-const PIECE: usize = 64 << 10;
 
 /// Write a session as one stream of JSON lines, which `import` reads.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -39,37 +35,10 @@ impl Streamed for Export {
     fn run(self, context: &Context, to: &mut dyn Sink<Self>) -> Outcome {
         let id = context.find(&self.at)?.session;
         to.begin(Exported { session: id.to_string() })?;
-        let mut out = io::BufWriter::with_capacity(PIECE, Pieces { to, failed: None });
-        let done = context.engine.export(&id, &mut out, |_| {});
-        let flushed = done.map_err(Into::into).and_then(|()| Ok(out.flush()?));
-        let (pieces, _) = out.into_parts();
-        match pieces.failed {
-            Some(fault) => Err(fault),
-            None => flushed,
-        }
+        stream::pieces(to, |mut out| Ok(context.engine.export(&id, &mut out, |_| {})?))
     }
 
     fn file_name(head: &Exported) -> Option<String> {
         Some(format!("{}.jsonl", head.session.replace(':', "_")))
-    }
-}
-
-/// Hands on what is written.
-struct Pieces<'a> {
-    to: &'a mut dyn Sink<Export>,
-    failed: Option<crate::Fault>,
-}
-
-impl Write for Pieces<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if let Err(fault) = self.to.item(Piece(bytes.to_vec())) {
-            self.failed.get_or_insert(fault);
-            return Err(io::ErrorKind::BrokenPipe.into());
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

@@ -1,18 +1,25 @@
 //! Import: a session from its export.
-//!
-//! The export is a stream of any length, so this is a function and no row of the list: the command line reads it from a file,
-//! HTTP from a body.
 
-use crate::{Context, Exit, Fault, Outcome};
+use crate::{Context, Effect, Exit, Fault, Interfaces, Operation, Outcome, Progress, Route};
 use komado_core::SessionId;
 use komado_core::session::State;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::io::{BufRead, Read, Seek, SeekFrom};
+use std::io::{BufRead, Read};
 
 /// Bytes of an export's first line.
 const FIRST: u64 = 1 << 20;
+
+/// Read a session that was exported. The export is the input of the call ([`Context::reading`]).
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[schemars(description = "Read a session that was exported.")]
+pub struct Import {
+    /// Another id for the session.
+    #[serde(rename = "as")]
+    #[schemars(length(max = 128), regex(pattern = "^[A-Za-z0-9][A-Za-z0-9_.:-]*$"))]
+    pub name: Option<String>,
+}
 
 /// A session that was read from its export.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
@@ -23,44 +30,52 @@ pub struct Imported {
     pub status: State,
 }
 
-/// Reads an export; `name` gives the session another id. `each` is told the lines read.
-pub fn import(
-    context: &Context,
-    from: &mut dyn BufRead,
-    name: Option<SessionId>,
-    each: impl FnMut(u64),
-) -> Outcome<Imported> {
-    let id = context.engine.import(from, name, each)?;
-    let status = context.session(&id)?.status;
-    Ok(Imported { session: id.to_string(), status })
+impl Operation for Import {
+    const NAME: &'static str = "import";
+    const TITLE: &'static str = "Import a session";
+    const EFFECT: Effect = Effect::Add;
+    const INTERFACES: Interfaces =
+        Interfaces::everywhere("import", Route::make("sessions", "/import").reading("application/x-ndjson"))
+            .not_mcp("a whole session is more than a window holds");
+    type Output = Imported;
+
+    fn run(self, context: &Context) -> Outcome<Imported> {
+        let mut from = context.input()?;
+        let name = self.name.map(|name| context.free_name(&name)).transpose()?;
+        let each = |lines| {
+            // Only people watch; an import is not broken off by them.
+            let _ = context.progress(Progress::Importing { lines });
+        };
+        let id = match context.caller.sees_all {
+            true => context.engine.import(&mut *from, name, each)?,
+            false => {
+                let (first, own) = opening(context, &mut *from)?;
+                let name = name.map_or_else(|| context.free_name(&own), Ok)?;
+                context.engine.import(&mut first.chain(from), Some(name), each)?
+            }
+        };
+        let status = context.session(&id)?.status;
+        Ok(Imported { session: id.to_string(), status })
+    }
+
+    fn location(imported: &Imported) -> Option<String> {
+        Some(format!("/sessions/{}", imported.session))
+    }
 }
 
-/// The same for a caller who may not see all: whose the session is, and under which name it comes, is checked first.
-pub fn import_checked(
-    context: &Context,
-    from: &mut (impl BufRead + Seek),
-    name: Option<&str>,
-) -> Outcome<Imported> {
-    let (id, user) = opening(from)?;
-    let id = context.free_name(name.unwrap_or(&id))?;
-    if !context.caller.sees_all && user != context.caller.user {
-        let whose = user.unwrap_or_else(|| "no user".to_owned());
+/// The first line of an export and the id that it names, if it is of a session of the caller's user.
+fn opening(context: &Context, from: &mut dyn BufRead) -> Outcome<(std::io::Cursor<Vec<u8>>, String)> {
+    let mut line = Vec::new();
+    from.take(FIRST).read_until(b'\n', &mut line)?;
+    let wrong = || Fault::input("this is not a komado export; give what `export` wrote, as it is");
+    let first: Value = serde_json::from_slice(&line).map_err(|_| wrong())?;
+    let session = first.get("session").ok_or_else(wrong)?;
+    let id = SessionId::new(session.get("uuid").and_then(Value::as_str).ok_or_else(wrong)?)?;
+    let user = session.get("user").and_then(Value::as_str);
+    if user != context.caller.user.as_deref() {
+        let whose = user.unwrap_or("no user");
         let why = format!("the export is of a session of {whose}, which this key does not see");
         return Err(Fault::new(Exit::Forbidden, why));
     }
-    from.seek(SeekFrom::Start(0))?;
-    import(context, from, Some(id), |_| {})
-}
-
-/// The id and the user that an export names in its first line.
-fn opening(from: &mut impl BufRead) -> Outcome<(String, Option<String>)> {
-    let mut line = Vec::new();
-    from.take(FIRST).read_until(b'\n', &mut line)?;
-    let wrong = || Fault::input("the body is not a komado export; send what /export gave, as it is");
-    let first: Value = serde_json::from_slice(&line).map_err(|_| wrong())?;
-    let session = first.get("session").ok_or_else(wrong)?;
-    let id = session.get("uuid").and_then(Value::as_str).ok_or_else(wrong)?;
-    let user = session.get("user").and_then(Value::as_str).map(str::to_owned);
-    SessionId::new(id)?;
-    Ok((id.to_owned(), user))
+    Ok((std::io::Cursor::new(line), id.to_string()))
 }

@@ -43,6 +43,7 @@ fn parse(value: &Value) -> Result<StelisConfig, String> {
     let mut config = StelisConfig::default();
     for (key, value) in fields {
         match key.as_str() {
+            "enabled" | "default_window_ratio" | "max_depth" if value.is_null() => {}
             "enabled" => {
                 let on = value.as_bool().ok_or_else(|| wrong(key, "true or false", value))?;
                 config.enabled = Some(on);

@@ -9,6 +9,9 @@ use komado_store::Mode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// A thread, or one with its session.
+const LISTENER: &str = "^([A-Za-z0-9][A-Za-z0-9_.:-]{0,127}/)?[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$";
+
 /// Send words from one thread to another of the same session, which hears them before its next request.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct TellThread {
@@ -16,7 +19,7 @@ pub struct TellThread {
     #[serde(flatten)]
     pub at: AtThread,
     /// The thread that is to hear it, of the same session.
-    #[schemars(length(min = 1, max = 300), example = &"root")]
+    #[schemars(regex(pattern = LISTENER), example = &"root")]
     pub to: String,
     /// The words.
     #[schemars(length(min = 1), example = &"the tests pass")]

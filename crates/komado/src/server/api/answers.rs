@@ -1,7 +1,7 @@
 //! Idempotency keys: what a call was answered, so that the same call again is answered the same and done once.
 //!
 //! A row is durable before the entries are written, and names the first of their lines by its digest. So a crash in between
-//! loses nothing: whoever asks again finds the row, looks whether that very line stands in the journal, and knows whether it
+//! loses nothing: a caller who asks again finds the row, looks whether that very line stands in the journal, and knows whether it
 //! was done. Rows are kept for a week. Refused: a key that comes with another body (422), or while its first call runs (409).
 
 use super::problem::{Answer, Problem};

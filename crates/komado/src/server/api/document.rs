@@ -1,9 +1,9 @@
-//! The document of the API: OpenAPI 3.1, made from the handlers themselves.
+//! The document of the API: OpenAPI 3.1, made from the types of the operations.
 //!
 //! What holds for every operation (the problems it may answer, the keys it asks for, the headers for conditional calls) is
-//! laid over all of them here, once. The same document says which parameters a route knows; any other is refused.
+//! said here, once. The same document says which parameters a route knows; any other is refused.
 
-use super::problem::{PROBLEM_JSON, Problem};
+use super::problem::{self, PROBLEM_JSON, Problem};
 use super::report;
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
@@ -17,153 +17,167 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
-use utoipa::OpenApi;
-
-/// What stands at the top.
-#[derive(OpenApi)]
-#[openapi(
-    info(title = "Komado", description = "The context engine for LLM agents: sessions, threads, journals and views over HTTP.",
-        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")),
-    components(schemas(super::shape::Problem)),
-    tags(
-        (name = "sessions", description = "Make, list, end and move sessions"),
-        (name = "users", description = "Standing sessions, what was said lately, habits"),
-        (name = "threads", description = "Windows inside the window, and forks"),
-        (name = "journal", description = "What was said, for good"),
-        (name = "view", description = "What the model sees, and what changes that"),
-        (name = "outputs", description = "What was too long to be shown"),
-        (name = "recall", description = "Find again what was said"),
-        (name = "report", description = "What happened in many sessions"),
-        (name = "events", description = "What happens, as it happens"),
-        (name = "models", description = "What is known about models"),
-    )
-)]
-pub(super) struct Top;
 
 /// The path under which all routes are.
 pub(super) const ROOT: &str = "/api/v1";
 /// Where schemas are in the document.
 const COMPONENTS: &str = "#/components/schemas";
+/// Statuses of problems that any operation may answer.
+const PROBLEMS: [u16; 11] = [400, 401, 403, 404, 405, 406, 409, 422, 429, 500, 503];
 
-/// The methods an operation may have.
-const METHODS: [&str; 4] = ["get", "post", "put", "delete"];
+/// Fields that name a session or a thread: over HTTP in full.
+const NAMES: [&str; 2] = ["session", "thread"];
+
+/// Groups of operations.
+const GROUPS: [(&str, &str); 10] = [
+    ("sessions", "Make, list, end and move sessions"),
+    ("users", "Standing sessions, what was said lately, habits"),
+    ("threads", "Windows inside the window, and forks"),
+    ("journal", "What was said, for good"),
+    ("view", "What the model sees, and what changes that"),
+    ("outputs", "What was too long to be shown"),
+    ("recall", "Find again what was said"),
+    ("report", "What happened in many sessions"),
+    ("events", "What happens, as it happens"),
+    ("models", "What is known about models"),
+];
 
 /// The document as it is served.
-pub(super) fn finish(document: &utoipa::openapi::OpenApi, rows: &[Row]) -> Value {
-    let mut document = serde_json::to_value(document).unwrap_or_default();
-    describe(&mut document, rows);
-    if let Some(paths) = document["paths"].as_object_mut() {
-        for (path, item) in paths {
-            for method in METHODS {
-                if let Some(operation) = item.get_mut(method) {
-                    operate(path, method, operation);
-                }
-            }
-        }
-    }
-    bound(&mut document);
-    document["components"]["securitySchemes"] = json!({
-        "bearer": { "type": "http", "scheme": "bearer", "description": "A key of `komado key add`" },
-        "key": { "type": "apiKey", "in": "header", "name": "x-komado-key" },
-    });
-    document["security"] = json!([{}, { "bearer": [] }, { "key": [] }]);
-    document
-}
-
-/// Adds the routes of operations, with the schemas of their types.
-fn describe(document: &mut Value, rows: &[Row]) {
+pub(super) fn document(rows: &[Row]) -> Value {
     let settings =
         SchemaSettings::draft2020_12().with(|settings| settings.definitions_path = COMPONENTS.into());
-    let mut generator = settings.into_generator();
+    let mut schemas = Schemas {
+        requests: settings.clone().into_generator(),
+        results: settings.for_serialize().into_generator(),
+    };
+    let mut paths = json!({});
     for row in rows {
         if let Some(route) = row.interfaces.http.get() {
             let path = format!("{ROOT}{}", route.path);
-            document["paths"][path][route.method.name()] = operation(row, &route, &mut generator);
+            paths[path][route.method.name()] = operation(row, &route, &mut schemas);
         }
     }
-    for (name, schema) in generator.take_definitions(true) {
-        document["components"]["schemas"][name] = schema;
+    let mut components = schemas.requests.take_definitions(true);
+    components.extend(schemas.results.take_definitions(true));
+    let groups = GROUPS.map(|(name, about)| json!({ "name": name, "description": about }));
+    let mut document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Komado",
+            "description": "The context engine for LLM agents: sessions, threads, journals and views over HTTP.",
+            "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
+            "version": env!("CARGO_PKG_VERSION"),
+        },
+        "tags": groups,
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {
+                "bearer": { "type": "http", "scheme": "bearer", "description": "A key of `komado key add`" },
+                "key": { "type": "apiKey", "in": "header", "name": "x-komado-key" },
+            },
+        },
+        "security": [{}, { "bearer": [] }, { "key": [] }],
+    });
+    bound(&mut document);
+    document
+}
+
+/// Schemas of what is read and of what is written: a field that may be left out in one need not be left out in the other.
+struct Schemas {
+    requests: SchemaGenerator,
+    results: SchemaGenerator,
+}
+
+/// Each number has an end.
+fn bound(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            let most = match fields.get("format").and_then(Value::as_str) {
+                Some("uint32") => Some(json!(u32::MAX)),
+                Some("uint64" | "uint") => Some(json!(u64::MAX)),
+                _ => None,
+            };
+            if let Some(most) = most {
+                fields.entry("maximum").or_insert(most);
+            }
+            fields.values_mut().for_each(bound);
+        }
+        Value::Array(items) => items.iter_mut().for_each(bound),
+        _ => {}
     }
 }
 
-/// An operation: names in its path, the rest of its request as parameters or as a body, and what it answers.
-fn operation(row: &Row, route: &Path, generator: &mut SchemaGenerator) -> Value {
-    let mut request = (row.request)(generator).to_value();
+/// An operation: where each field of its request stands, and what it answers.
+fn operation(row: &Row, route: &Path, schemas: &mut Schemas) -> Value {
+    let mut request = (row.request)(&mut schemas.requests).to_value();
     let about = request["description"].as_str().unwrap_or(row.title).replace('\n', " ");
-    let mut required: Vec<String> = serde_json::from_value(request["required"].take()).unwrap_or_default();
+    let required: Vec<String> = serde_json::from_value(request["required"].take()).unwrap_or_default();
     let mut fields = match request["properties"].take() {
         Value::Object(fields) => fields,
         _ => Map::new(),
     };
     if route.has_forms {
-        let shown = report::Shown::json_schema(generator).to_value();
+        let shown = report::Shown::json_schema(&mut schemas.requests).to_value();
         fields.extend(shown["properties"].as_object().cloned().unwrap_or_default());
     }
-    let names: Vec<String> = fields.keys().filter(|name| is_in_path(route, name)).cloned().collect();
-    required.retain(|name| !names.contains(name));
-    let mut parameters: Vec<Value> = Vec::new();
-    for name in &names {
-        parameters.push(parameter("path", name, true, fields.remove(name).unwrap_or_default()));
-    }
-    let mut response = json!({ "description": row.title });
-    if route.status != 204 {
-        let schema = (row.output)(generator).to_value();
-        let media = match row.form {
-            Some(Form::Bytes(media)) => media,
-            Some(Form::Object) | None => "application/json",
-        };
-        response["content"] = json!({ media: { "schema": schema } });
-        for media in report::MEDIA.iter().filter(|_| route.has_forms) {
-            response["content"][media] = json!({ "schema": { "type": "string" } });
+    let (mut parameters, mut body) = (Vec::new(), Map::new());
+    for (name, mut schema) in fields {
+        if NAMES.contains(&name.as_str()) {
+            // What may be left out elsewhere is needed in a path.
+            let about = schema["description"].as_str().and_then(|about| about.split(';').next());
+            schema["description"] =
+                json!(about.filter(|_| is_in_path(route, &name)).or(schema["description"].as_str()));
+            schema["maxLength"] = json!(128);
+            schema["pattern"] = json!("^[A-Za-z0-9][A-Za-z0-9_.:-]*$");
+        }
+        match place(route, &name) {
+            Some(place) => parameters.push(parameter(place, &name, required.contains(&name), schema)),
+            None => drop(body.insert(name, schema)),
         }
     }
-    let mut said = json!({
-        "operationId": row.name,
-        "summary": row.title,
-        "description": about,
-        "tags": [route.group],
-        "responses": { route.status.to_string(): response },
-    });
-    if route.may_be_there {
-        said["responses"]["200"] = said["responses"][route.status.to_string()].clone();
+    let mut said =
+        json!({ "operationId": row.name, "summary": row.title, "description": about, "tags": [route.group] });
+    if let Some(body) = request_body(route, body, &required, &request) {
+        said["requestBody"] = body;
     }
-    let has_body = matches!(route.method, Method::Post | Method::Put) && !fields.is_empty();
-    if has_body {
-        let is_needed = !required.is_empty();
-        let example: Map<String, Value> = required
-            .iter()
-            .filter_map(|name| Some((name.clone(), fields.get(name)?.pointer("/examples/0")?.clone())))
-            .collect();
-        let example = request.pointer("/examples/0").cloned().unwrap_or(Value::Object(example));
-        let mut body = json!({ "type": "object", "properties": fields, "additionalProperties": false });
-        if is_needed {
-            body["required"] = json!(required);
-        }
-        said["requestBody"] = json!({ "required": is_needed, "content": { "application/json": { "schema": body, "example": example } } });
-    } else {
-        let rest = fields.into_iter().map(|(name, schema)| {
-            let is_needed = required.contains(&name);
-            parameter("query", &name, is_needed, schema)
-        });
-        parameters.extend(rest);
-    }
-    let told = |about: &str| json!({ "description": about, "schema": { "type": "string" } });
-    let headers = match (route.has_tag, route.status) {
-        (true, _) => json!({ "etag": told("Which moment it is of") }),
-        (_, 201) => json!({ "location": told("What was made") }),
-        _ => Value::Null,
+    parameters.extend(headers(row, route));
+    said["parameters"] = json!(parameters);
+    said["responses"] = responses(row, route, said.get("requestBody").is_some(), &mut schemas.results);
+    said
+}
+
+/// Headers that are no field of the request.
+fn headers(row: &Row, route: &Path) -> Vec<Value> {
+    let header = |name: &str, about: &str| {
+        parameter("header", name, false, json!({ "type": "string", "description": about }))
     };
-    if !headers.is_null() {
-        said["responses"][route.status.to_string()]["headers"] = headers;
+    let mut headers = Vec::new();
+    if is_tagged(row, route) {
+        headers.push(header("if-none-match", "An ETag you have; 304 when it is still that"));
+    }
+    if route.method != Method::Get && route.path.contains("{session}") {
+        headers.push(header("if-match", "An ETag you have read; 412 when it is no longer that"));
     }
     if route.is_once {
         let mut key =
             header("idempotency-key", "Names this call, so that it is done once, also over a crash");
         key["schema"] = json!({ "type": "string", "minLength": 1, "maxLength": 255 });
-        parameters.push(key);
+        headers.push(key);
     }
-    said["parameters"] = json!(parameters);
-    said
+    headers
+}
+
+/// Where a field of a request stands; `None` for the body.
+fn place(route: &Path, name: &str) -> Option<&'static str> {
+    let has_json = route.body.is_none() && matches!(route.method, Method::Post | Method::Put);
+    if is_in_path(route, name) {
+        Some("path")
+    } else if route.header == Some(name) {
+        Some("header")
+    } else {
+        (!has_json).then_some("query")
+    }
 }
 
 /// True for a field that stands in the path.
@@ -174,59 +188,118 @@ pub(super) fn is_in_path(route: &Path, name: &str) -> bool {
         .any(|part| part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) == Some(name))
 }
 
+/// True where an answer says which moment it is of.
+fn is_tagged(row: &Row, route: &Path) -> bool {
+    route.has_tag || row.form == Some(Form::Object)
+}
+
 fn parameter(place: &str, name: &str, is_needed: bool, mut schema: Value) -> Value {
     let about = schema.as_object_mut().and_then(|schema| schema.remove("description")).unwrap_or_default();
+    let is_needed = is_needed || place == "path";
     let mut parameter =
         json!({ "name": name, "in": place, "required": is_needed, "description": about, "schema": schema });
-    if place == "path" {
-        say_once(&mut parameter);
-    }
+    say_once(&mut parameter);
     parameter
 }
 
-/// What holds for every operation.
-fn operate(path: &str, method: &str, operation: &mut Value) {
-    let is_write = method != "get";
-    let has_body = operation.get("requestBody").is_some();
-    let is_tagged = operation.pointer("/responses/200/headers/etag").is_some();
-    let mut statuses = vec![400, 401, 403, 404, 405, 406, 409, 422, 429, 500, 503];
-    if is_write {
-        statuses.push(412);
+/// The body: what the operation reads as it is, or a JSON object of fields.
+fn request_body(
+    route: &Path,
+    mut fields: Map<String, Value>,
+    required: &[String],
+    request: &Value,
+) -> Option<Value> {
+    if let Some(media) = route.body {
+        let schema = json!({ "type": "string" });
+        return Some(json!({ "required": true, "content": { media: { "schema": schema } } }));
     }
-    if has_body {
-        statuses.extend([408, 413, 415]);
+    if fields.is_empty() {
+        return None;
     }
-    for status in statuses {
-        let reason = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
-        operation["responses"][status.to_string()] = json!({
-            "description": reason.unwrap_or("Problem"),
-            "content": { PROBLEM_JSON: { "schema": { "$ref": "#/components/schemas/Problem" } } },
-        });
+    // What is null is left out.
+    for (_, schema) in fields.iter_mut().filter(|(name, _)| !required.contains(name)) {
+        if let Some(only) = schema["type"].as_str() {
+            schema["type"] = json!([only, "null"]);
+        }
+        clean(schema);
     }
-    if is_tagged {
-        operation["responses"]["304"] = json!({ "description": "Not Modified: you have it" });
+    let required: Vec<&String> = required.iter().filter(|name| fields.contains_key(*name)).collect();
+    let example = |name: &String| Some((name.clone(), fields[name].pointer("/examples/0")?.clone()));
+    let example: Map<String, Value> = required.iter().copied().filter_map(example).collect();
+    let example = request.pointer("/examples/0").cloned().unwrap_or(Value::Object(example));
+    let mut schema = json!({ "type": "object", "properties": fields, "additionalProperties": false });
+    match required.is_empty() {
+        // Nothing is to be said, and may be said so.
+        true => schema["type"] = json!(["object", "null"]),
+        false => schema["required"] = json!(required),
     }
-    let mut parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
-    if is_tagged {
-        parameters.push(header("if-none-match", "An ETag you have; 304 when it is still that"));
-    }
-    if is_write && path.contains("{session}") {
-        parameters.push(header("if-match", "An ETag you have read; 412 when it is no longer that"));
-    }
-    if path.ends_with("/events") && path.contains("{session}") {
-        parameters.push(header("last-event-id", "The id of the last event you heard"));
-    }
-    parameters.iter_mut().filter(|parameter| parameter["in"] != "path").for_each(say_once);
-    operation["parameters"] = json!(parameters);
+    let content = json!({ "application/json": { "schema": schema, "example": example } });
+    Some(json!({ "required": !required.is_empty(), "content": content }))
 }
 
-fn header(name: &str, description: &str) -> Value {
-    json!({ "name": name, "in": "header", "required": false, "description": description, "schema": { "type": "string" } })
+/// What an operation answers: a result, or a problem.
+fn responses(row: &Row, route: &Path, has_body: bool, generator: &mut SchemaGenerator) -> Value {
+    let told = |about: &str| json!({ "description": about, "schema": { "type": "string" } });
+    let mut done = json!({ "description": row.title });
+    if route.status != 204 {
+        done["content"] = content(row, route, generator);
+    }
+    if is_tagged(row, route) {
+        done["headers"] = json!({ "etag": told("Which moment it is of") });
+    } else if route.status == 201 {
+        done["headers"] = json!({ "location": told("What was made") });
+    }
+    let mut responses = json!({});
+    if route.may_be_there {
+        let Value::Object(mut there) = done.clone() else { return responses };
+        there.remove("headers");
+        responses["200"] = there.into();
+    }
+    responses[route.status.to_string()] = done;
+    if is_tagged(row, route) {
+        responses["304"] = json!({ "description": "Not Modified: you have it" });
+    }
+    let schema = generator.subschema_for::<problem::Body>();
+    let changed = (route.method != Method::Get).then_some(412);
+    let of_body = [408, 413, 415].into_iter().filter(|_| has_body);
+    for status in PROBLEMS.into_iter().chain(changed).chain(of_body) {
+        let reason = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
+        responses[status.to_string()] = json!({
+            "description": reason.unwrap_or("Problem"),
+            "content": { PROBLEM_JSON: { "schema": schema } },
+        });
+    }
+    responses
+}
+
+/// A result, in each form that it is answered in.
+fn content(row: &Row, route: &Path, generator: &mut SchemaGenerator) -> Value {
+    if row.form == Some(Form::Events) {
+        // OpenAPI 3.1 has no word for the data of an event.
+        let settings = SchemaSettings::draft2020_12().for_serialize();
+        let inline = settings.with(|settings| settings.inline_subschemas = true);
+        let data = (row.output)(&mut inline.into_generator());
+        return json!({ "text/event-stream": { "schema": { "type": "string" }, "x-event-data": data } });
+    }
+    let schema = (row.output)(generator).to_value();
+    match row.form {
+        Some(Form::Bytes(media)) => json!({ media: { "schema": schema } }),
+        _ => {
+            let mut content = json!({ "application/json": { "schema": schema } });
+            for media in report::MEDIA.iter().filter(|_| route.has_forms) {
+                content[media] = json!({ "schema": { "type": "string" } });
+            }
+            content
+        }
+    }
 }
 
 /// A parameter that is left out is left out: there is no null in a URL.
 fn say_once(parameter: &mut Value) {
     let schema = &mut parameter["schema"];
+    if let Some(listed) = schema["enum"].as_array_mut() {
+        listed.retain(|value| !value.is_null());
+    }
     if let Some(types) = schema["type"].as_array() {
         let types: Vec<Value> = types.iter().filter(|one| **one != "null").cloned().collect();
         if let [only] = &types[..] {
@@ -249,26 +322,6 @@ fn say_once(parameter: &mut Value) {
 fn clean(schema: &mut Value) {
     if let Value::Object(fields) = schema {
         fields.retain(|_, value| !value.is_null());
-    }
-}
-
-/// No number here is below zero, and each has an end.
-fn bound(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            let (format, most) = match fields.get("format").and_then(Value::as_str) {
-                Some("int32") => (json!("uint32"), json!(u32::MAX)),
-                Some("int64") => (json!("uint64"), json!(u64::MAX)),
-                _ => (Value::Null, Value::Null),
-            };
-            if !format.is_null() {
-                fields.insert("format".to_owned(), format);
-                fields.entry("maximum").or_insert(most);
-            }
-            fields.values_mut().for_each(bound);
-        }
-        Value::Array(items) => items.iter_mut().for_each(bound),
-        _ => {}
     }
 }
 
@@ -353,7 +406,7 @@ fn accepts(accept: &str, media: &str) -> bool {
     })
 }
 
-/// Refuses parameters that no route knows, and answers that nobody takes.
+/// Refuses parameters that no route knows, and answers that the caller does not take.
 pub(super) async fn known(
     axum::Extension(table): axum::Extension<Arc<Table>>,
     request: Request,

@@ -1,27 +1,25 @@
-//! Operations over HTTP: a request becomes named arguments, a result JSON with a status.
-//!
-//! Names come from the path, the query and a JSON object in the body. Which of them an operation has, of which type and within
-//! which bounds, its own schema says; nothing here knows one operation from another.
+//! Operations over HTTP: a request becomes named arguments (`request`), they are run, and the result is answered (`response`)
+//! with a status. Nothing here knows one operation from another.
 
 use super::answers::Answers;
-use super::call::{Call, Desk};
-use super::document::{ROOT, is_in_path};
-use super::problem::{Answer, Problem};
-use super::{report, stream, tag, take};
+use super::document::ROOT;
+use super::problem::Answer;
+use super::request::{self, Call};
+use super::response::{self, etag};
+use super::{events, report};
 use crate::fault::Outcome;
 use crate::server::House;
 use axum::Router;
 use axum::extract::{RawPathParams, Request};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, delete, get, post, put};
-use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION};
+use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, StatusCode};
 use komado_engine::engine::Found;
 use komado_ops::clock::days_ago;
 use komado_ops::stream::{Form, Opening};
 use komado_ops::{Arguments, Method, Planned, Reader, Route, Row};
 use komado_store::{Journal, Mode};
-use serde_json::Value;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -54,23 +52,21 @@ fn method(row: &'static Row, route: Route) -> MethodRouter<Arc<House>> {
 async fn answer(
     row: &'static Row,
     route: Route,
-    call: Call,
+    mut call: Call,
     names: RawPathParams,
     request: Request,
 ) -> Answer<Response> {
     let schema = (row.request)(&mut schemars::SchemaGenerator::default()).to_value();
     let key = call.headers.get("idempotency-key").filter(|_| route.is_once);
     let key = key.map(|key| key.as_bytes().to_vec());
-    let (mut given, digest) = arguments(&schema, &route, request).await?;
-    for (name, value) in &names {
-        given.insert(name, &typed(&schema, name, value)?);
-    }
+    let (given, digest) = request::read(&schema, &route, &mut call, &names, request).await?;
     if route.has_forms {
         return report::answer(call, given).await;
     }
     match row.form {
         Some(Form::Bytes(media)) => bytes(row, route, media, call, given).await,
         Some(Form::Object) => object(row, route, call, given).await,
+        Some(Form::Events) => events::answer(row, call, given).await,
         None => held(row, route, call, given, key.map(|key| (key, digest))).await,
     }
 }
@@ -85,11 +81,11 @@ async fn held(
 ) -> Answer<Response> {
     let headers = call.headers.clone();
     let answer = call
-        .run(move |desk| match once {
-            Some((key, digest)) => done_once(desk, row, &route, given, &key, &digest),
+        .run(move |call| match once {
+            Some((key, digest)) => done_once(call, row, &route, given, &key, &digest),
             None => {
-                let before = |found: &Found| desk.check(found, &route).map(|()| None);
-                Ok(row.call(given, &desk.context, Reader::Program, before)?)
+                let before = |found: &Found| call.check(found, &route).map(|()| None);
+                Ok(row.call(given, &call.context, Reader::Program, before)?)
             }
         })
         .await?;
@@ -97,14 +93,16 @@ async fn held(
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let mut response = match answer.moment.filter(|_| route.has_tag) {
-        Some(moment) => tag::answer(&headers, &tag::of(&moment, answer.json.as_bytes()), answer.json),
-        None => answer.json.into_response(),
+        Some(moment) => {
+            let tag = etag(&moment, &blake3::hash(answer.json.as_bytes()));
+            response::tagged(&headers, &tag, answer.json)
+        }
+        None => response::json(answer.json),
     };
     if response.status() == StatusCode::OK {
         let is_there = route.may_be_there && answer.location.is_none();
         let status = if is_there { 200 } else { route.status };
         *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
     if let Some(place) = answer.location.and_then(|path| HeaderValue::try_from(format!("{ROOT}{path}")).ok())
     {
@@ -115,7 +113,7 @@ async fn held(
 
 /// Runs an operation under the name that its caller gave it, unless it was done before.
 fn done_once(
-    desk: &Desk,
+    call: &Call,
     row: &Row,
     route: &Route,
     given: Arguments,
@@ -123,25 +121,24 @@ fn done_once(
     digest: &blake3::Hash,
 ) -> Answer<komado_ops::Answer> {
     let part = |name: &str| given.text(name).unwrap_or_default();
-    let whose = desk.guest.key.as_deref().unwrap_or_default();
+    let whose = call.context.caller.key.as_deref().unwrap_or_default();
     let name = Answers::name(&format!("{whose} {}/{}", part("session"), part("thread")), key)?;
-    let (shared, body, now) =
-        (Arc::clone(&desk.shared), digest.to_hex().to_string(), desk.context.engine.now());
-    let _running = shared.answers.begin(&name)?;
-    let (planner, planned_name, planned_body) = (Arc::clone(&shared), name.clone(), body.clone());
-    let context = desk
+    let (answers, body, now) = (&call.answers, digest.to_hex().to_string(), call.context.engine.now());
+    let _running = answers.begin(&name)?;
+    let (planner, planned_name, planned_body) = (Arc::clone(answers), name.clone(), body.clone());
+    let context = call
         .context
         .clone()
-        .planning(move |planned| planner.answers.plan(&planned_name, &planned_body, planned, &now));
+        .planning(move |planned| planner.plan(&planned_name, &planned_body, planned, &now));
     let before = |found: &Found| {
-        if let Some(planned) = shared.answers.find(&name, &body)? {
-            let journal = desk.context.engine.store().open(&found.session, &found.thread, Mode::Read)?;
+        if let Some(planned) = answers.find(&name, &body)? {
+            let journal = call.context.engine.store().open(&found.session, &found.thread, Mode::Read)?;
             if stands(&*journal, &planned)? {
                 return Ok(Some(komado_ops::Answer { json: planned.answer, ..Default::default() }));
             }
         }
-        desk.check(found, route)?;
-        shared.answers.forget(&days_ago(REMEMBERED))?;
+        call.check(found, route)?;
+        answers.forget(&days_ago(REMEMBERED))?;
         Ok(None)
     };
     Ok(row.call(given, &context, Reader::Program, before)?)
@@ -157,20 +154,19 @@ fn stands(journal: &dyn Journal, planned: &Planned) -> Outcome<bool> {
 async fn object(row: &'static Row, route: Route, call: Call, given: Arguments) -> Answer<Response> {
     let headers = call.headers.clone();
     let (tag, file) = call
-        .run(move |desk| {
+        .run(move |call| {
             let mut moment = None;
             let mut out = Digested { file: tempfile::spooled_tempfile(HELD), digest: blake3::Hasher::new() };
-            let before = |found: &Found| desk.check(found, &route).map(|()| None);
+            let before = |found: &Found| call.check(found, &route).map(|()| None);
             let mut begin = |opening: Opening| {
                 moment = opening.moment;
                 Ok(())
             };
-            row.stream(given, &desk.context, before, &mut begin, &mut out)?;
-            let place = moment.unwrap_or_default();
-            Ok((tag::from_digest(&place, &out.digest.finalize()), out.file))
+            row.stream(given, &call.context, before, &mut begin, &mut out)?;
+            Ok((etag(&moment.unwrap_or_default(), &out.digest.finalize()), out.file))
         })
         .await?;
-    Ok(tag::answer(&headers, &tag, stream::file(file)?))
+    Ok(response::tagged(&headers, &tag, response::file(file)?))
 }
 
 /// What is written, digested on the way.
@@ -199,56 +195,18 @@ async fn bytes(
     call: Call,
     given: Arguments,
 ) -> Answer<Response> {
-    let desk = call.desk();
-    let (opening, body) = stream::begun(move |begin, out| {
-        let before = |found: &Found| desk.check(found, &route).map(|()| None);
-        row.stream(given, &desk.context, before, begin, out)
+    let (opening, body) = response::begun(move |begin, out| {
+        let before = |found: &Found| call.check(found, &route).map(|()| None);
+        row.stream(given, &call.context, before, begin, out)
     })
     .await?;
     let mut response = body.into_response();
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    // What a tool printed is never to run in a browser.
+    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     let name = opening.file_name.map(|name| format!("attachment; filename=\"{name}\""));
     if let Some(name) = name.and_then(|name| HeaderValue::try_from(name).ok()) {
         response.headers_mut().insert(CONTENT_DISPOSITION, name);
     }
     Ok(response)
-}
-
-/// The arguments that stand in the query, or in the body; and a digest of the body.
-async fn arguments(schema: &Value, route: &Route, request: Request) -> Answer<(Arguments, blake3::Hash)> {
-    if !matches!(route.method, Method::Post | Method::Put) {
-        let query = request.uri().query().unwrap_or_default();
-        let mut given = Arguments::default();
-        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            given.insert(&name, &typed(schema, &name, &value)?);
-        }
-        return Ok((given, blake3::hash(b"")));
-    }
-    let (given, digest) = take::arguments(request).await?;
-    let misplaced = given.names().find(|name| is_in_path(route, name));
-    match misplaced {
-        Some(name) => {
-            Err(Problem::bad(format!("the body does not fit: {name} stands in the path; leave it out")))
-        }
-        None => Ok((given, digest)),
-    }
-}
-
-/// A text as the type that the schema asks for.
-fn typed(schema: &Value, name: &str, text: &str) -> Answer<Value> {
-    let kind = &schema["properties"][name]["type"];
-    let is = |wanted: &str| {
-        kind == wanted || kind.as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == wanted))
-    };
-    let wrong = |what: &str| Problem::bad(format!("{name} is {text:?}; give {what}"));
-    if is("integer") {
-        return text.parse::<u64>().map(Value::from).map_err(|_| wrong("a whole number"));
-    }
-    if is("number") {
-        return text.parse::<f64>().map(Value::from).map_err(|_| wrong("a number"));
-    }
-    if is("boolean") {
-        return text.parse::<bool>().map(Value::from).map_err(|_| wrong("true or false"));
-    }
-    Ok(Value::from(text))
 }

@@ -7,9 +7,9 @@ use crate::fault::{Exit, Fault};
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
-use komado_core::BadId;
 use komado_ops::Missing;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// What handlers give back.
 pub(crate) type Answer<T> = Result<T, Problem>;
@@ -26,6 +26,31 @@ pub(crate) struct Problem {
     pub(crate) detail: String,
     /// Seconds after which the same may work.
     retry: Option<u32>,
+}
+
+/// What went wrong (RFC 9457).
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Problem", example = Self::example())]
+pub(super) struct Body {
+    /// Which kind of problem.
+    r#type: String,
+    /// The status in words.
+    title: &'static str,
+    /// The status.
+    status: u16,
+    /// What went wrong, and what to do.
+    detail: String,
+}
+
+impl Body {
+    fn example() -> Self {
+        Self {
+            r#type: "urn:komado:problem:not-found".to_owned(),
+            title: "Not Found",
+            status: 404,
+            detail: Problem::no_session("x").detail,
+        }
+    }
 }
 
 impl Problem {
@@ -54,7 +79,7 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, detail)
     }
 
-    /// A session that is not there, or not for this guest.
+    /// A session that is not there, or not for this caller.
     pub(super) fn no_session(id: &str) -> Self {
         Self::missing(format!(
             "there is no session {id:?} that you may see; GET /api/v1/sessions lists yours"
@@ -64,6 +89,16 @@ impl Problem {
     /// The fault is ours.
     pub(super) fn ours(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
+    }
+
+    /// A call that ended without an answer.
+    pub(super) fn broken_off() -> Self {
+        Self::ours("the call broke off; this is a fault in komado, please report it")
+    }
+
+    /// A body that does not come.
+    pub(super) fn slow(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::REQUEST_TIMEOUT, detail)
     }
 
     /// Someone else is at it.
@@ -101,13 +136,13 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = json!({
-            "type": format!("urn:komado:problem:{}", self.kind()),
-            "title": self.status.canonical_reason().unwrap_or("Problem"),
-            "status": self.status.as_u16(),
-            "detail": self.detail,
-        });
-        let mut response = (self.status, body.to_string()).into_response();
+        let body = Body {
+            r#type: format!("urn:komado:problem:{}", self.kind()),
+            title: self.status.canonical_reason().unwrap_or("Problem"),
+            status: self.status.as_u16(),
+            detail: self.detail,
+        };
+        let mut response = (self.status, serde_json::to_string(&body).unwrap_or_default()).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         if let Some(seconds) = self.retry {
@@ -172,11 +207,5 @@ impl From<std::io::Error> for Problem {
 impl From<serde_json::Error> for Problem {
     fn from(error: serde_json::Error) -> Self {
         Self::ours(error.to_string())
-    }
-}
-
-impl From<BadId> for Problem {
-    fn from(error: BadId) -> Self {
-        Self::bad(error.to_string())
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! A report reads every session, so it ends when its reader goes away, as all do when the server stops.
 
-use super::call::Call;
 use super::problem::{Answer, Problem};
-use super::stream;
+use super::request::Call;
+use super::response::written;
 use crate::fault::{Exit, Fault};
 use crate::report::{By, Format, Lang, Look, POLICY, write};
 use axum::response::{IntoResponse, Response};
@@ -54,8 +54,8 @@ pub(super) async fn answer(call: Call, mut given: Arguments) -> Answer<Response>
     let reader = Reader::default();
     let is_gone = Arc::clone(&reader.is_gone);
     let made = call
-        .run(move |desk| {
-            let context = desk.context.clone().showing(move |_| match is_gone.load(Ordering::Relaxed) {
+        .run(move |call| {
+            let context = call.context.clone().showing(move |_| match is_gone.load(Ordering::Relaxed) {
                 true => Err(Fault::new(Exit::Failed, "the reader has gone")),
                 false => Ok(()),
             });
@@ -63,7 +63,7 @@ pub(super) async fn answer(call: Call, mut given: Arguments) -> Answer<Response>
         })
         .await?;
     drop(reader);
-    Ok(form.answer(stream::written(move |out| write(&made, look, out)).into_response()))
+    Ok(form.answer(written(move |out| write(&made, look, out)).into_response()))
 }
 
 /// Dropped with the call that waits for a report.

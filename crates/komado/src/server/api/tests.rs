@@ -1,9 +1,9 @@
 //! The API as its callers meet it: requests through the real router, answers as they would leave.
 
 mod append;
+mod callers;
 mod events;
 mod forms;
-mod guests;
 mod report;
 mod verbs;
 

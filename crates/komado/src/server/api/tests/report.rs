@@ -1,10 +1,8 @@
 //! Reports over HTTP: their forms, who sees what, and one at a time.
 
 use super::*;
-use crate::server::Caller;
-use crate::server::api::answers::Answers;
-use crate::server::api::call::{Call, Shared};
 use crate::server::api::report::answer;
+use crate::server::api::request::Call;
 
 /// Two users who ask the same; what one of them types would be a script, or a formula.
 async fn asked() -> (Place, String, String) {
@@ -125,9 +123,8 @@ async fn one_report_is_made_at_a_time() {
 #[tokio::test]
 async fn one_who_reads_slowly_keeps_nobody_waiting() {
     let place = Place::new();
-    let shared = Arc::new(Shared::new(Answers::default()));
-    let (house, headers) = (Arc::clone(&place.house), HeaderMap::new());
-    let call = Call { house, guest: Caller::owner(), shared, headers };
+    let (house, context) = (Arc::clone(&place.house), place.house.context.clone());
+    let call = Call { context, house, answers: Arc::default(), headers: HeaderMap::new() };
     // A row for each day of nine years: more than is sent ahead of a reader.
     let mut wanted = komado_ops::Arguments::default();
     wanted.insert("from", &json!("3300d"));

@@ -1,12 +1,17 @@
-//! Bodies that are sent as they are read: from a file, or from whoever writes them on a thread of their own.
+//! An answer is written: with a tag that says which moment it is of, and a body that is sent as it is read.
 //!
-//! Nothing is held but a piece: a writer waits for its reader, and ends when the reader has gone.
+//! A tag is `"root@12-4f3a…"`: the thread, its last entry, and a digest of what was sent. A reader who has it gets 304; a
+//! writer who sends it as If-Match is refused with 412 when the thread has gone on since. Of a large body nothing is held but
+//! a piece: its writer waits for the reader, and ends when the reader has gone.
 
 use super::problem::{Answer, Problem};
 use crate::fault::Outcome;
 use axum::body::Body;
+use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
+use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use komado_ops::stream::Opening;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use tokio::sync::{mpsc, oneshot};
@@ -14,25 +19,44 @@ use tokio::sync::{mpsc, oneshot};
 /// Bytes sent at a time.
 const PIECE: usize = 64 << 10;
 
+/// A strong tag: which moment it is, and a digest of what is sent.
+pub(super) fn etag(moment: &str, digest: &blake3::Hash) -> String {
+    format!("\"{moment}-{}\"", &digest.to_hex()[..16])
+}
+
+/// JSON with a tag, or that nothing has changed.
+pub(super) fn tagged(headers: &HeaderMap, tag: &str, body: impl Into<Body>) -> Response {
+    let known = headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let is_it = |one: &str| one == "*" || one.trim_start_matches("W/") == tag;
+    let mut response = match known.split(',').any(|one| is_it(one.trim())) {
+        true => StatusCode::NOT_MODIFIED.into_response(),
+        false => json(body),
+    };
+    if let Ok(tag) = HeaderValue::from_str(tag) {
+        response.headers_mut().insert(ETAG, tag);
+    }
+    response
+}
+
+/// JSON.
+pub(super) fn json(body: impl Into<Body>) -> Response {
+    let mut response = body.into().into_response();
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
 /// A body from a file, from its beginning on.
 pub(super) fn file(mut file: impl Read + Seek + Send + 'static) -> Answer<Body> {
     file.seek(SeekFrom::Start(0))?;
     Ok(written(move |out| io::copy(&mut file, out).map(|_| ())))
 }
 
-/// A body that `write` writes. What goes wrong after it has begun ends the connection, so that nobody takes a part for the whole.
+/// A body that `write` writes. What goes wrong after it has begun ends the connection, so that no part is taken for the whole.
 pub(super) fn written(write: impl FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'static) -> Body {
-    worked_out(move |out, _| write(out))
-}
-
-/// The same where much is done before the first piece: `write` is told how to look whether its reader has gone.
-pub(super) fn worked_out(
-    write: impl FnOnce(&mut dyn Write, &dyn Fn() -> bool) -> io::Result<()> + Send + 'static,
-) -> Body {
     let (sender, receiver) = mpsc::channel::<io::Result<Bytes>>(4);
     tokio::task::spawn_blocking(move || {
         let mut out = io::BufWriter::with_capacity(PIECE, Pipe(sender.clone()));
-        if let Err(error) = write(&mut out, &|| sender.is_closed()).and_then(|()| out.flush()) {
+        if let Err(error) = write(&mut out).and_then(|()| out.flush()) {
             // A reader that went away hears nothing.
             let _ = sender.blocking_send(Err(error));
         }
@@ -59,8 +83,7 @@ pub(super) async fn begun(
         let _ = tell.take().map(|tell| tell.send(Err(fault.into())));
         Err(why)
     });
-    let broken = |_| Problem::ours("the call broke off; this is a fault in komado, please report it");
-    Ok((told.await.map_err(broken)??, body))
+    Ok((told.await.map_err(|_| Problem::broken_off())??, body))
 }
 
 struct Pipe(mpsc::Sender<io::Result<Bytes>>);
@@ -83,19 +106,18 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_works_for_a_reader_that_went_away_hears_of_it() {
-        let (began, begun) = tokio::sync::oneshot::channel();
-        let (left, ended) = tokio::sync::oneshot::channel();
-        let body = worked_out(move |_, gone| {
-            let _ = began.send(());
-            while !gone() {
-                std::thread::yield_now();
-            }
-            let _ = left.send(());
+    async fn a_writer_ends_when_its_reader_has_gone() {
+        let (left, ended) = oneshot::channel();
+        let body = written(move |out| {
+            let failed = loop {
+                if let Err(error) = out.write_all(&[0; PIECE]) {
+                    break error;
+                }
+            };
+            let _ = left.send(failed.kind());
             Ok(())
         });
-        begun.await.unwrap();
         drop(body);
-        ended.await.unwrap();
+        assert_eq!(ended.await.unwrap(), io::ErrorKind::BrokenPipe);
     }
 }
