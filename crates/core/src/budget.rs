@@ -190,9 +190,8 @@ pub struct Verdict {
 
 /// Why something is done, or nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", schemars(inline))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub enum Rule {
     /// There is room.
     Fits,

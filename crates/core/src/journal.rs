@@ -217,8 +217,7 @@ pub struct Cause {
 
 /// What a provider counted, normalised so that the sum of the four is the total.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "TokenUsage"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "TokenUsage"))]
 pub struct Usage {
     /// Read and paid in full.
     #[serde(default)]

@@ -9,9 +9,8 @@ use serde::{Deserialize, Serialize};
 
 /// Who speaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", schemars(inline))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub enum Role {
     /// Instructions from whoever runs the agent.
     System,

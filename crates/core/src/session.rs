@@ -10,9 +10,8 @@ use serde::{Deserialize, Serialize};
 
 /// Where a session is in its life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", schemars(inline))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub enum State {
     /// Known, not begun.
     Queued,
@@ -151,8 +150,7 @@ pub struct Meta {
 
 /// Model and window of a session.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "SessionConfig"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SessionConfig"))]
 pub struct MetaConfig {
     /// Such as `openai`.
     pub llm_provider: Option<String>,
@@ -181,9 +179,8 @@ pub struct MetaConfig {
 
 /// What may be said for the spawned threads of a session or a persona; what is left out is as elsewhere.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "schema", schemars(rename = "ChildSettings"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ChildSettings"))]
 pub struct StelisConfig {
     /// False when none may be spawned.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -33,8 +33,7 @@ pub enum Live {
 
 /// How far a session's copying has come: what was added at the target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "CopyProgress"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "CopyProgress"))]
 pub struct Progress {
     /// Entries.
     pub entries: u64,

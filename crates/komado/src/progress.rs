@@ -21,8 +21,8 @@ impl Shown {
             Progress::Appending { entries } => ("entries", entries, None),
             Progress::Reading { sessions, .. } => ("sessions", sessions, None),
             Progress::Checking { done, total } => ("checking", done, total),
-            Progress::Importing { lines } => ("lines", lines, None),
             Progress::Migrating { done, total } => ("sessions", done, total),
+            Progress::Importing { lines } => ("lines", lines, None),
             Progress::Replaying { done, total } => ("replaying", done, Some(total)),
         };
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);

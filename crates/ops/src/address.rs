@@ -3,7 +3,8 @@
 //! On a command line it is one word, `SESSION/THREAD@SEQ`; elsewhere up to three fields. What may be left out, and whether the
 //! beginning of a name will do, depends on the interface ([`crate::Naming`]).
 
-use komado_core::{Address, Seq};
+use crate::{Exit, Fault, Outcome};
+use komado_core::{Address, Seq, ThreadId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
@@ -116,6 +117,16 @@ address! {
         None => Err(format!("name the entry: {session}@SEQ; `komado log {session}` lists them")),
     },
     |AtEntry { session, thread, seq }| Target { session, thread, seq: Some(seq) }
+}
+
+/// A thread, or a moment of it: `THREAD` or `THREAD@SEQ`.
+pub(crate) fn moment(text: &str) -> Outcome<(ThreadId, Option<Seq>)> {
+    let (thread, seq) = text.split_once('@').map_or((text, None), |(thread, seq)| (thread, Some(seq)));
+    let read = ThreadId::new(thread).ok().zip(seq.map(str::parse).transpose().ok());
+    read.ok_or_else(|| {
+        let why = format!("{text:?} is no moment; write THREAD@SEQ, such as root@12");
+        Fault::new(Exit::Malformed, why)
+    })
 }
 
 /// Why a moment in the past cannot be meant.

@@ -1,7 +1,7 @@
 //! Files and folders that only their owner may read, whatever the umask says.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
@@ -22,6 +22,16 @@ pub fn file(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
     close(&file)?;
     Ok(file)
+}
+
+/// Writes a file beside its name and moves it there in one step; durable when it returns.
+pub fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    write(&mut file)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    File::open(folder)?.sync_all()
 }
 
 /// Closes a file to others, where it is there.

@@ -29,17 +29,17 @@ pub enum Progress {
         /// All of them, where that is known.
         total: Option<u64>,
     },
-    /// An export is read.
-    Importing {
-        /// Lines so far.
-        lines: u64,
-    },
     /// Sessions are copied from one store into another.
     Migrating {
         /// Sessions so far.
         done: u64,
         /// All of them, where that is known.
         total: Option<u64>,
+    },
+    /// An export is read.
+    Importing {
+        /// Lines so far.
+        lines: u64,
     },
     /// Conversations are replayed.
     Replaying {

@@ -28,7 +28,7 @@ pub struct Search {
     pub query: String,
     /// ranked: best fit first; exact: the text as it stands; regex: a regular expression. ranked when left out
     #[arg(skip)]
-    pub mode: Option<Mode>,
+    pub mode: Option<How>,
     /// Results at most; 10 when left out
     #[arg(short = 'k', long, value_name = "N")]
     #[schemars(range(min = 1, max = 1000))]
@@ -59,28 +59,10 @@ pub struct Search {
     pub neighbours: Option<u32>,
 }
 
-/// How a query is meant.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum Mode {
-    /// As words: the best fit first.
-    #[default]
-    Ranked,
-    /// As it stands, the last entry first.
-    Exact,
-    /// As a regular expression, the last entry first.
-    Regex,
-}
-
 impl Search {
     fn ask(&self, now: &str) -> Outcome<Ask> {
         let mut ask = Ask::new(self.query.as_str());
-        ask.how = match self.mode.unwrap_or_default() {
-            Mode::Ranked => How::Ranked,
-            Mode::Exact => How::Exact,
-            Mode::Regex => How::Regex,
-        };
+        ask.how = self.mode.unwrap_or_default();
         ask.k = self.most();
         (ask.budget, ask.neighbours) = (self.budget, self.neighbours.unwrap_or(0));
         ask.filter.role = self.role;

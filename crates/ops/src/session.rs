@@ -24,6 +24,7 @@ pub use export::{Export, Exported};
 pub use fail::Fail;
 pub use import::{Import, Imported};
 pub use list::{ListSessions, newest};
+pub(crate) use new::create;
 pub use new::{Attributes, Made, New, hostname, make, meter};
 pub use one::GetSession;
 pub use pause::Pause;

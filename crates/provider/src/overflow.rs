@@ -27,8 +27,7 @@ use words::Piece;
 
 /// What an error is taken for.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Explained"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Explained"))]
 pub struct Verdict {
     /// True when the request was too large for the window, or for the server.
     pub overflow: bool,
@@ -50,8 +49,8 @@ pub struct Verdict {
 
 /// What would help.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Remedy {
     /// The conversation must become smaller.
     Shrink,

@@ -52,8 +52,8 @@ impl Model {
 
 /// A price in US dollars for a million tokens.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Price {
     /// What is sent.
     pub input: f64,

@@ -5,9 +5,8 @@ use serde::Deserialize;
 
 /// A policy with a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", schemars(inline))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub enum Preset {
     /// Soft, low and hard marks over what is usable.
     #[default]

@@ -8,7 +8,9 @@ use regex::{Regex, RegexBuilder};
 use unicode_normalization::is_nfkc;
 
 /// How the query is meant.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub enum How {
     /// As words: the entries that best fit them, best first.
     #[default]

@@ -5,9 +5,10 @@ use crate::fault::{Fault, Outcome};
 use crate::paper::say;
 use crate::render;
 use clap::Args as ClapArgs;
+use komado_engine::recall::How;
 use komado_ops::Page;
 use komado_ops::address::AtMoment;
-use komado_ops::recall::{Mode, Recall, RecallSession, Recalled, Search};
+use komado_ops::recall::{Recall, RecallSession, Recalled, Search};
 
 #[derive(ClapArgs, Debug)]
 #[command(
@@ -40,23 +41,23 @@ pub(crate) fn run(app: &mut App, mut args: Args) -> Outcome {
         return Err(Fault::usage("say where to look and what for: komado recall SESSION QUERY"));
     }
     let mode = match (args.exact, args.regex) {
-        (true, _) => Mode::Exact,
-        (_, true) => Mode::Regex,
-        _ => Mode::Ranked,
+        (true, _) => How::Exact,
+        (_, true) => How::Regex,
+        _ => How::Ranked,
     };
     let search = Search { query: args.words.join(" "), mode: Some(mode), ..args.search };
     match address {
         Some(address) => in_session(app, address.parse().map_err(Fault::input)?, search),
         None => {
             let found = app.run(Recall { search, user: args.user, ..Recall::default() })?;
-            print(app, &found, is_wide, mode == Mode::Ranked)
+            print(app, &found, is_wide, mode == How::Ranked)
         }
     }
 }
 
 /// Searches one session.
 pub(super) fn in_session(app: &mut App, at: AtMoment, search: Search) -> Outcome {
-    let is_ranked = search.mode.is_none_or(|mode| mode == Mode::Ranked);
+    let is_ranked = search.mode.is_none_or(|mode| mode == How::Ranked);
     let found = app.run(RecallSession { at, search })?;
     print(app, &found, false, is_ranked)
 }

@@ -4,7 +4,7 @@ use super::answered::Edits;
 use super::{Answered, Listener};
 use crate::address::Target;
 use crate::change;
-use crate::session::{Attributes, meter};
+use crate::session::{Attributes, create, meter};
 use crate::window::{MadeEdit, Recut};
 use crate::{Context, Exit, Fault, Outcome};
 use komado_core::journal::Setup;
@@ -148,13 +148,8 @@ fn make(context: &Context, model: &ResolvedModel, beginning: Beginning) -> Outco
     config.meter = meter(context, None, named)?.name().to_owned();
     config.compression_threshold = Some(context.config.compression_threshold);
     let attributes = Attributes { config, user: None, task: None, queued: false };
-    context.engine.create(&attributes.meta(context, &session)?)?;
     let setup = Setup { system: beginning.system, ..Setup::default() };
     let setup = if beginning.tools { Library::offered(setup) } else { setup };
-    if setup != Setup::default() {
-        let mut root = context.engine.open(&session, &ThreadId::root(), Mode::Write)?;
-        root.set_up(setup)?;
-        root.settle()?;
-    }
+    create(context, &attributes.meta(context, &session)?, setup)?;
     Ok(Found { session, thread: ThreadId::root(), seq: None })
 }

@@ -1,9 +1,7 @@
 //! Redact: take a secret out for good.
 
-use crate::address::AtSession;
+use crate::address::{self, AtSession, Target};
 use crate::{Context, Effect, Exit, Fault, Interfaces, Operation, Outcome, Route};
-use komado_core::Seq;
-use komado_core::ThreadId;
 use komado_engine::redact::What;
 use regex::Regex;
 use schemars::JsonSchema;
@@ -70,13 +68,12 @@ impl Redact {
             (Some(text), None, None) if !text.is_empty() => What::Matching(pattern(&regex::escape(&text))?),
             (None, Some(text), None) => What::Matching(pattern(&text)?),
             (None, None, Some(entry)) => {
-                let (thread, seq) = moment(&entry)?;
-                let thread = context.find(crate::address::Target {
-                    session: Some(session.to_string()),
-                    thread: Some(thread),
-                    seq: None,
-                })?;
-                What::Entry(thread.thread, seq)
+                let (thread, seq) = address::moment(&entry)?;
+                let wrong =
+                    || Fault::new(Exit::Malformed, format!("{entry:?} is no entry; write THREAD@SEQ"));
+                let seq = seq.ok_or_else(wrong)?;
+                let (session, thread) = (Some(session.to_string()), Some(thread.to_string()));
+                What::Entry(context.find(Target { session, thread, seq: None })?.thread, seq)
             }
             _ => return Err(Fault::usage("give one of text, pattern and entry")),
         };
@@ -97,16 +94,6 @@ impl Redacted {
         let why = format!("it is still in {places}, which cannot be changed; export, edit and import");
         Fault::new(Exit::Refused, why)
     }
-}
-
-/// `THREAD@SEQ`.
-fn moment(text: &str) -> Outcome<(String, Seq)> {
-    let parts = text.split_once('@').and_then(|(thread, seq)| Some((thread, seq.parse().ok()?)));
-    let wrong =
-        || Fault::new(Exit::Malformed, format!("{text:?} is no entry; write THREAD@SEQ, such as root@12"));
-    let (thread, seq) = parts.ok_or_else(wrong)?;
-    ThreadId::new(thread).map_err(|_| wrong())?;
-    Ok((thread.to_owned(), seq))
 }
 
 fn pattern(text: &str) -> Outcome<Regex> {

@@ -8,8 +8,7 @@ use crate::private;
 use crate::{Exit, Fault, Outcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -144,13 +143,8 @@ impl Keys {
     }
 
     fn write(&self, path: &Path) -> Outcome {
-        let folder = path.parent().unwrap_or(Path::new("."));
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        serde_json::to_writer_pretty(&mut file, self)?;
-        file.write_all(b"\n")?;
-        file.as_file().sync_all()?;
-        file.persist(path).map_err(|error| error.error)?;
-        Ok(File::open(folder)?.sync_all()?)
+        let text = serde_json::to_string_pretty(self)?;
+        Ok(private::replace(path, |out| writeln!(out, "{text}"))?)
     }
 }
 

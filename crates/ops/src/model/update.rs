@@ -1,13 +1,9 @@
 //! Put a newer collection of models over the one that is built in. It is checked whole before anything changes.
 
-use crate::{Context, Effect, Exit, Fault, Interfaces, Operation, Outcome};
+use crate::{Context, Effect, Exit, Fault, Interfaces, Operation, Outcome, private};
 use komado_provider::registry::{Model, Registry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fs::DirBuilder;
-use std::io::Write;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
 
 /// Put a newer collection of models over the one that is built in.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -77,7 +73,9 @@ impl Operation for UpdateModels {
         let before = context.config.models.registry().unwrap_or_else(|_| Registry::builtin());
         let path = context.config.base_dir.join("models.jsonl");
         context.claim()?;
-        write(&path, &context.config.base_dir, &new)?;
+        private::folder(&context.config.base_dir)
+            .and_then(|()| private::replace(&path, |out| out.write_all(new.write().as_bytes())))
+            .map_err(|e| Fault::new(Exit::Failed, format!("{}: {e}; nothing was changed", path.display())))?;
         let mut updated = Updated {
             path: path.display().to_string(),
             rows: new.models().len() as u64,
@@ -90,18 +88,6 @@ impl Operation for UpdateModels {
         updated.changed = updated.changes.len() as u64;
         Ok(updated)
     }
-}
-
-/// Writes the rows beside their place and moves them there in one step.
-fn write(path: &Path, folder: &Path, new: &Registry) -> Outcome {
-    let tell =
-        |e: std::io::Error| Fault::new(Exit::Failed, format!("{}: {e}; nothing was changed", path.display()));
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(tell)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(tell)?;
-    file.write_all(new.write().as_bytes()).map_err(tell)?;
-    file.as_file().sync_all().map_err(tell)?;
-    file.persist(path).map_err(|e| tell(e.error))?;
-    Ok(())
 }
 
 impl Updated {

@@ -3,7 +3,7 @@
 use super::find;
 use crate::address::AtThread;
 use crate::stream::{self, Form, Piece, Sink, Streamed};
-use crate::{Context, Effect, Interfaces, Offer, Outcome, Route};
+use crate::{Context, Effect, Interfaces, Outcome, Route};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::io;
@@ -23,11 +23,11 @@ impl Streamed for RawOutput {
     const NAME: &'static str = "output_raw";
     const TITLE: &'static str = "The bytes of a long output";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("output --raw"),
-        http: Offer::As(Route::get("outputs", "/sessions/{session}/threads/{thread}/outputs/{ref_id}/raw")),
-        mcp: Offer::Not("bytes may be no text; `tool_output_cache` reads them by lines"),
-    };
+    const INTERFACES: Interfaces = Interfaces::everywhere(
+        "output --raw",
+        Route::get("outputs", "/sessions/{session}/threads/{thread}/outputs/{ref_id}/raw"),
+    )
+    .not_mcp("bytes may be no text; `tool_output_cache` reads them by lines");
     const FORM: Form = Form::Bytes("application/octet-stream");
     type Head = ();
     type Item = Piece;

@@ -1,6 +1,6 @@
 //! Import: a session from its export.
 
-use crate::{Context, Effect, Exit, Fault, Interfaces, Offer, Operation, Outcome, Progress, Route};
+use crate::{Context, Effect, Exit, Fault, Interfaces, Operation, Outcome, Progress, Route};
 use komado_core::SessionId;
 use komado_core::session::State;
 use schemars::JsonSchema;
@@ -34,11 +34,9 @@ impl Operation for Import {
     const NAME: &'static str = "import";
     const TITLE: &'static str = "Import a session";
     const EFFECT: Effect = Effect::Add;
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("import"),
-        http: Offer::As(Route::make("sessions", "/import").reading("application/x-ndjson")),
-        mcp: Offer::Not("a whole session is more than a window holds"),
-    };
+    const INTERFACES: Interfaces =
+        Interfaces::everywhere("import", Route::make("sessions", "/import").reading("application/x-ndjson"))
+            .not_mcp("a whole session is more than a window holds");
     type Output = Imported;
 
     fn run(self, context: &Context) -> Outcome<Imported> {

@@ -104,12 +104,7 @@ impl Operation for New {
         }
         let system = self.system.take();
         let meta = self.attributes(context)?.meta(context, &id)?;
-        context.engine.create(&meta)?;
-        if let Some(system) = system {
-            let mut root = context.engine.open(&id, &ThreadId::root(), Mode::Write)?;
-            root.set_up(Setup { system: Some(system), ..Setup::default() })?;
-            root.settle()?;
-        }
+        create(context, &meta, Setup { system, ..Setup::default() })?;
         Ok(told(context, &id, meta))
     }
 
@@ -160,6 +155,17 @@ fn check_persona(context: &Context, name: &str) -> Outcome {
             None => format!("personas.{name}.stelis_config gives it some"),
         };
         context.note(format!("nothing is set for persona {name:?}; {hint}"));
+    }
+    Ok(())
+}
+
+/// Makes a session, with what stands before its conversation.
+pub(crate) fn create(context: &Context, meta: &Meta, setup: Setup) -> Outcome {
+    let id = context.engine.create(meta)?;
+    if setup != Setup::default() {
+        let mut root = context.engine.open(&id, &ThreadId::root(), Mode::Write)?;
+        root.set_up(setup)?;
+        root.settle()?;
     }
     Ok(())
 }

@@ -67,12 +67,8 @@ impl Erasures {
         if !is_old {
             return Ok(());
         }
-        let folder = self.record.parent().unwrap_or(Path::new("."));
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        lines.iter().try_for_each(|line| writeln!(file, "{line}"))?;
-        file.as_file().sync_all()?;
-        file.persist(&self.record).map_err(|error| error.error)?;
-        Ok(File::open(folder)?.sync_all()?)
+        let written = |out: &mut dyn Write| lines.iter().try_for_each(|line| writeln!(out, "{line}"));
+        Ok(private::replace(&self.record, written)?)
     }
 
     /// A line of an earlier version as it is written now; `None` for every other.

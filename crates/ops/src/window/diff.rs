@@ -1,9 +1,8 @@
 //! Diff: what the model no longer sees, and what it sees instead.
 
-use crate::address::{AtSession, Target};
-use crate::fault::Exit;
+use crate::address::{self, AtSession, Target};
 use crate::operation::Route;
-use crate::{Context, Effect, Fault, Interfaces, Operation, Outcome};
+use crate::{Context, Effect, Interfaces, Operation, Outcome};
 use komado_core::{Seq, notation};
 use komado_engine::diff::{Change, diff};
 use komado_engine::engine::Found;
@@ -92,15 +91,6 @@ impl Operation for Diff {
 
 /// A moment of a thread of the session.
 fn moment(context: &Context, session: &str, text: &str) -> Outcome<Found> {
-    let (thread, seq) = match text.split_once('@') {
-        Some((thread, seq)) => {
-            let wrong = |_| {
-                let why = format!("{text:?} is no moment; write THREAD@SEQ, such as root@12");
-                Fault::new(Exit::Malformed, why)
-            };
-            (thread, Some(seq.parse().map_err(wrong)?))
-        }
-        None => (text, None),
-    };
-    context.find(Target { session: Some(session.to_owned()), thread: Some(thread.to_owned()), seq })
+    let (thread, seq) = address::moment(text)?;
+    context.find(Target { session: Some(session.to_owned()), thread: Some(thread.to_string()), seq })
 }

@@ -58,16 +58,12 @@ impl Answer {
         }
     }
 
-    /// The same, for a program: words are not printed as they come.
-    fn for_program() -> Self {
-        let mut answer = Self::new(Undo::Shell);
-        (answer.paper.json, answer.shows_thoughts) = (true, false);
-        answer
-    }
-
-    /// Listens for the reader of `paper`.
+    /// Listens for the reader of `paper`; for a program words are not printed as they come.
     pub(crate) fn onto(paper: &Paper) -> Self {
-        if paper.json { Self::for_program() } else { Self::new(Undo::Shell) }
+        let mut answer = Self::new(Undo::Shell);
+        answer.paper.json = paper.json;
+        answer.shows_thoughts &= !paper.json;
+        answer
     }
 
     /// Listens to a conversation in `found` from now on.
