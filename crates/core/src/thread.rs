@@ -4,7 +4,7 @@
 //! the thread it left, number for number. So forking costs the same at ten entries and at ten million.
 
 use crate::head::Source;
-use crate::journal::{Ending, Entry, VERSION};
+use crate::journal::{Ending, Entry, Line, VERSION};
 use crate::raw::{BadField, Object};
 use crate::{BadId, Seq, SessionId, ThreadId, View};
 use serde::{Deserialize, Serialize};
@@ -194,22 +194,6 @@ struct MomentLine {
     seq: Seq,
 }
 
-#[derive(Serialize)]
-struct HeaderLine<'a> {
-    seq: Seq,
-    op: &'static str,
-    version: u32,
-    session: &'a SessionId,
-    thread: &'a ThreadId,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    base: Option<&'a Moment>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parent: Option<&'a Moment>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    label: Option<&'a str>,
-    timestamp: &'a str,
-}
-
 impl Header {
     /// The header of a session's first thread.
     pub fn root(session: SessionId, timestamp: impl Into<String>) -> Self {
@@ -224,20 +208,14 @@ impl Header {
 
     /// As a line, line break included.
     pub fn encode(&self) -> Vec<u8> {
-        let line = HeaderLine {
-            seq: self.base_seq(),
-            op: "journal",
-            version: VERSION,
-            session: &self.session,
-            thread: &self.thread,
-            base: self.base.as_ref(),
-            parent: self.parent.as_ref(),
-            label: self.label.as_deref(),
-            timestamp: &self.timestamp,
-        };
-        let mut bytes = serde_json::to_vec(&line).unwrap_or_default();
-        bytes.push(b'\n');
-        bytes
+        let mut line = Line::begin(self.base_seq());
+        line.op("journal")
+            .field("version", &VERSION)
+            .field("session", &self.session)
+            .field("thread", &self.thread);
+        line.maybe("base", self.base.as_ref()).maybe("parent", self.parent.as_ref());
+        line.maybe("label", self.label.as_ref()).field("timestamp", &self.timestamp);
+        line.end()
     }
 
     /// Reads a header line.

@@ -4,7 +4,7 @@
 //! over fields it does not know: a later minor version may add some, and a line is never written again.
 
 use super::{Anchor, Chronicle, Close, Edit, EditKind, Entry, Record, Reply, Sent, Setup, Share, Slice};
-use crate::message::{ImageSource, Message, Opaque, Part};
+use crate::message::{Message, Part};
 use crate::openai::{self, BadMessage};
 use crate::raw::{BadField, Object, Raw};
 use crate::{Seq, ThreadId};
@@ -59,14 +59,14 @@ pub fn encode(record: &Record) -> Vec<u8> {
 }
 
 /// A line in the making: `{"seq":N` and then fields.
-struct Line(Vec<u8>);
+pub(crate) struct Line(Vec<u8>);
 
 impl Line {
-    fn begin(seq: Seq) -> Self {
+    pub(crate) fn begin(seq: Seq) -> Self {
         Self(format!("{{\"seq\":{seq}").into_bytes())
     }
 
-    fn field<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) -> &mut Self {
+    pub(crate) fn field<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) -> &mut Self {
         self.0.extend_from_slice(b",\"");
         self.0.extend_from_slice(key.as_bytes());
         self.0.extend_from_slice(b"\":");
@@ -75,7 +75,7 @@ impl Line {
         self
     }
 
-    fn maybe<T: Serialize>(&mut self, key: &str, value: Option<&T>) -> &mut Self {
+    pub(crate) fn maybe<T: Serialize>(&mut self, key: &str, value: Option<&T>) -> &mut Self {
         match value {
             Some(value) => self.field(key, value),
             None => self,
@@ -90,7 +90,7 @@ impl Line {
         if value { self.field(key, &true) } else { self }
     }
 
-    fn op(&mut self, name: &str) -> &mut Self {
+    pub(crate) fn op(&mut self, name: &str) -> &mut Self {
         self.field("op", name)
     }
 
@@ -106,7 +106,7 @@ impl Line {
         self
     }
 
-    fn end(mut self) -> Vec<u8> {
+    pub(crate) fn end(mut self) -> Vec<u8> {
         self.0.extend_from_slice(b"}\n");
         self.0
     }
@@ -200,58 +200,33 @@ impl Line {
 
     fn part(&mut self, part: &Part) {
         match part {
-            Part::Text { text, extra: None } => self.json(&PartOut::Text { text }),
-            Part::Text { text, extra: Some(Opaque { dialect, json }) } => {
-                self.json(&PartOut::MarkedText { text, dialect, json });
+            Part::Text { text, extra: None } => self.typed("text").field("text", text),
+            Part::Text { text, extra: Some(extra) } => {
+                self.typed("marked_text").field("text", text).splice(extra)
             }
             Part::Image { source, detail } => {
-                self.json(&PartOut::Image { source, detail: detail.as_deref() })
+                self.typed("image").splice(source).maybe("detail", detail.as_ref())
             }
             Part::Reasoning { text, signature } => {
-                self.json(&PartOut::Reasoning { text, signature: signature.as_deref() });
+                self.typed("reasoning").field("text", text).maybe("signature", signature.as_ref())
             }
-            Part::Opaque(Opaque { dialect, json }) => self.json(&PartOut::Opaque { dialect, json }),
+            Part::Opaque(opaque) => self.typed("opaque").splice(opaque),
             Part::Call(_) => {
-                self.0.extend_from_slice(b"{\"type\":\"tool_call\",\"call\":");
+                self.typed("tool_call").0.extend_from_slice(b",\"call\":");
                 self.part_call(part);
-                self.0.push(b'}');
+                &mut *self
             }
             // `admit` lets a result stand only as the one part of a tool's message.
-            Part::Result(_) => self.json(&PartOut::Text { text: "" }),
-        }
+            Part::Result(_) => self.typed("text").field("text", ""),
+        };
+        self.0.push(b'}');
     }
 
-    fn json<T: Serialize>(&mut self, value: &T) {
-        let _ = serde_json::to_writer(&mut self.0, value);
+    /// Begins a part.
+    fn typed(&mut self, kind: &str) -> &mut Self {
+        self.0.extend_from_slice(format!("{{\"type\":\"{kind}\"").as_bytes());
+        self
     }
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum PartOut<'a> {
-    Text {
-        text: &'a str,
-    },
-    MarkedText {
-        text: &'a str,
-        dialect: &'a str,
-        json: &'a Raw,
-    },
-    Image {
-        #[serde(flatten)]
-        source: &'a ImageSource,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        detail: Option<&'a str>,
-    },
-    Reasoning {
-        text: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        signature: Option<&'a str>,
-    },
-    Opaque {
-        dialect: &'a str,
-        json: &'a Raw,
-    },
 }
 
 /// Reads one line, with or without its line break.
