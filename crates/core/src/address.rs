@@ -38,7 +38,7 @@ fn check(what: &'static str, value: &str) -> Result<(), BadId> {
 macro_rules! id {
     ($name:ident, $what:literal, $doc:literal) => {
         #[doc = $doc]
-        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
         pub struct $name(String);
 
         impl $name {

@@ -173,7 +173,7 @@ impl Clipper {
         // The notes fit in the room that was left for them, unless the reference is longer than any we give.
         loop {
             let (gap, last) = notes.write(&self.head, &self.tail);
-            let (head, tail) = (self.head.text(), self.tail.text());
+            let (head, tail) = (self.head.text.as_str(), self.tail.text());
             let over = (head.len() + gap.len() + tail.len() + last.len()).saturating_sub(self.limits.bytes());
             if over == 0 || (head.is_empty() && tail.is_empty()) {
                 return Some([head, &gap, tail, &last].concat());

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 mod line;
 mod share;
 
+pub(crate) use line::Line;
 pub use line::{BadLine, decode, encode};
 pub use share::{BadRatio, Ratio, Share, Slice};
 

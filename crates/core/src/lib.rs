@@ -42,8 +42,9 @@ pub use view::View;
 /// The number of an entry in its thread, counted from 1. With the thread it is the entry's identity.
 pub type Seq = u32;
 
-/// An inclusive range of entries.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+/// An inclusive range of entries, kept as the pair of its ends.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(from = "[Seq; 2]", into = "[Seq; 2]")]
 pub struct Span {
     /// First entry.
     pub from: Seq,
@@ -70,6 +71,18 @@ impl Span {
     /// True when the two share an entry.
     pub const fn meets(self, other: Self) -> bool {
         self.from <= other.to && other.from <= self.to
+    }
+}
+
+impl From<[Seq; 2]> for Span {
+    fn from([from, to]: [Seq; 2]) -> Self {
+        Self { from, to }
+    }
+}
+
+impl From<Span> for [Seq; 2] {
+    fn from(span: Span) -> Self {
+        [span.from, span.to]
     }
 }
 

@@ -124,7 +124,11 @@ fn read_part(part: &RawValue, form: Form) -> Result<Part, BadMessage> {
 fn read_own_part(part: &RawValue, object: &Object<'_>, kind: &str) -> Result<Part, BadMessage> {
     let lacks = |field: &str| BadMessage::Shape(format!("a part of type {kind:?} has no `{field}`"));
     Ok(match kind {
-        "image" => Part::Image { source: read_source(part)?, detail: object.read("detail")? },
+        "image" => {
+            let source = serde_json::from_str(part.get());
+            let source = source.map_err(|e| BadMessage::Shape(format!("an image part: {e}")))?;
+            Part::Image { source, detail: object.read("detail")? }
+        }
         "marked_text" => Part::Text {
             text: object.read("text")?.ok_or_else(|| lacks("text"))?,
             extra: Some(read_opaque(object)?),
@@ -137,10 +141,6 @@ fn read_own_part(part: &RawValue, object: &Object<'_>, kind: &str) -> Result<Par
         "opaque" => Part::Opaque(read_opaque(object)?),
         _ => return Err(BadMessage::Shape(format!("unknown part type {kind:?}"))),
     })
-}
-
-fn read_source(part: &RawValue) -> Result<ImageSource, BadMessage> {
-    serde_json::from_str(part.get()).map_err(|e| BadMessage::Shape(format!("an image part: {e}")))
 }
 
 pub(crate) fn read_opaque(object: &Object<'_>) -> Result<Opaque, BadMessage> {

@@ -11,7 +11,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 /// A JSON value as text, on one line.
-#[derive(Clone)]
+#[derive(Clone, Serialize)]
+#[serde(transparent)]
 pub struct Raw(Box<RawValue>);
 
 impl Raw {
@@ -50,12 +51,6 @@ impl Eq for Raw {}
 impl fmt::Debug for Raw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.get())
-    }
-}
-
-impl Serialize for Raw {
-    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(s)
     }
 }
 

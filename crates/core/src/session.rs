@@ -244,21 +244,22 @@ impl Counters {
     /// What came on top of `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
+        self.with(before, u64::saturating_sub)
+    }
+
+    fn with(&self, other: &Self, each: fn(u64, u64) -> u64) -> Self {
         Self {
-            llm_call_count: self.llm_call_count.saturating_sub(before.llm_call_count),
-            tool_call_count: self.tool_call_count.saturating_sub(before.tool_call_count),
-            total_tokens: self.total_tokens.saturating_sub(before.total_tokens),
-            compression_count: self.compression_count.saturating_sub(before.compression_count),
+            llm_call_count: each(self.llm_call_count, other.llm_call_count),
+            tool_call_count: each(self.tool_call_count, other.tool_call_count),
+            total_tokens: each(self.total_tokens, other.total_tokens),
+            compression_count: each(self.compression_count, other.compression_count),
         }
     }
 }
 
 impl std::ops::AddAssign for Counters {
     fn add_assign(&mut self, other: Self) {
-        self.llm_call_count += other.llm_call_count;
-        self.tool_call_count += other.tool_call_count;
-        self.total_tokens += other.total_tokens;
-        self.compression_count += other.compression_count;
+        *self = self.with(&other, |sum, more| sum + more);
     }
 }
 

@@ -4,13 +4,13 @@
 //! the thread it left, number for number. So forking costs the same at ten entries and at ten million.
 
 use crate::head::Source;
-use crate::journal::{Ending, Entry, VERSION};
-use crate::raw::Object;
+use crate::journal::{Ending, Entry, Line, VERSION};
+use crate::raw::{BadField, Object};
 use crate::{BadId, Seq, SessionId, ThreadId, View};
 use serde::{Deserialize, Serialize};
 
 /// A moment of a thread.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Moment {
     /// The thread.
     pub thread: ThreadId,
@@ -182,26 +182,16 @@ pub enum BadHeader {
     },
 }
 
-#[derive(Serialize, Deserialize)]
+impl From<BadField> for BadHeader {
+    fn from(bad: BadField) -> Self {
+        Self::Shape(bad.to_string())
+    }
+}
+
+#[derive(Deserialize)]
 struct MomentLine {
     thread: String,
     seq: Seq,
-}
-
-#[derive(Serialize)]
-struct HeaderLine<'a> {
-    seq: Seq,
-    op: &'static str,
-    version: u32,
-    session: &'a str,
-    thread: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    base: Option<MomentLine>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parent: Option<MomentLine>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    label: Option<&'a str>,
-    timestamp: &'a str,
 }
 
 impl Header {
@@ -218,42 +208,32 @@ impl Header {
 
     /// As a line, line break included.
     pub fn encode(&self) -> Vec<u8> {
-        let moment = |m: &Moment| MomentLine { thread: m.thread.to_string(), seq: m.seq };
-        let line = HeaderLine {
-            seq: self.base_seq(),
-            op: "journal",
-            version: VERSION,
-            session: self.session.as_str(),
-            thread: self.thread.as_str(),
-            base: self.base.as_ref().map(moment),
-            parent: self.parent.as_ref().map(moment),
-            label: self.label.as_deref(),
-            timestamp: &self.timestamp,
-        };
-        let mut bytes = serde_json::to_vec(&line).unwrap_or_default();
-        bytes.push(b'\n');
-        bytes
+        let mut line = Line::begin(self.base_seq());
+        line.op("journal")
+            .field("version", &VERSION)
+            .field("session", &self.session)
+            .field("thread", &self.thread);
+        line.maybe("base", self.base.as_ref()).maybe("parent", self.parent.as_ref());
+        line.maybe("label", self.label.as_ref()).field("timestamp", &self.timestamp);
+        line.end()
     }
 
     /// Reads a header line.
     pub fn decode(line: &str) -> Result<Self, BadHeader> {
-        let shape = |e: String| BadHeader::Shape(e);
+        let shape = BadHeader::Shape;
         let object = Object::parse(line).map_err(|e| shape(e.to_string()))?;
         let text = |key: &str| -> Result<String, BadHeader> {
-            object
-                .read(key)
-                .map_err(|e| shape(e.to_string()))?
-                .ok_or_else(|| shape(format!("field `{key}` is missing")))
+            object.read(key)?.ok_or_else(|| shape(format!("field `{key}` is missing")))
         };
         if text("op")? != "journal" {
             return Err(shape("field `op` is not \"journal\"".into()));
         }
-        let found: u32 = object.read("version").map_err(|e| shape(e.to_string()))?.unwrap_or(0);
+        let found: u32 = object.read("version")?.unwrap_or(0);
         if found > VERSION {
             return Err(BadHeader::Newer { found, known: VERSION });
         }
         let moment = |key: &str| -> Result<Option<Moment>, BadHeader> {
-            let line: Option<MomentLine> = object.read(key).map_err(|e| shape(e.to_string()))?;
+            let line: Option<MomentLine> = object.read(key)?;
             line.map(|m| Ok(Moment { thread: ThreadId::new(m.thread)?, seq: m.seq })).transpose()
         };
         Ok(Self {
@@ -261,7 +241,7 @@ impl Header {
             thread: ThreadId::new(text("thread")?)?,
             base: moment("base")?,
             parent: moment("parent")?,
-            label: object.read("label").map_err(|e| shape(e.to_string()))?,
+            label: object.read("label")?,
             timestamp: text("timestamp")?,
         })
     }

@@ -28,7 +28,7 @@ mod render;
 mod swaps;
 
 pub use layout::{Item, Piece, What, subtract};
-pub use render::{Pour, shown_message};
+pub use render::shown_message;
 pub use swaps::Swaps;
 
 /// What the model sees at a moment, as an index.

@@ -196,10 +196,8 @@ impl Client {
                 headers.insert(CONTENT_LENGTH, source.len().into());
             }
             let sent = self.core.routes.request(request.method, request.url)?.headers(headers);
-            match self.sent(sent, request.url, &source, Pace::Even, cancel).await {
-                Ok(incoming) => Ok(incoming),
-                Err(Fault::Passing { error, .. } | Fault::Lasting(error)) => Err(error),
-            }
+            let answer = self.sent(sent, request.url, &source, Pace::Even, cancel).await;
+            answer.map_err(|(Fault::Passing { error, .. } | Fault::Lasting(error))| error)
         };
         block::on(&self.core.handle, unless(cancel, sending))
     }
@@ -365,12 +363,8 @@ impl Client {
                 Ok(answer) => return Ok(answer),
                 Err(_) if feed.moved() + self.patience.first > Instant::now() => {}
                 Err(_) => {
-                    let after = self.patience.first;
-                    return Err(Fault::Lasting(SendError::TimedOut {
-                        url: shown(url),
-                        step: Step::Answer,
-                        after,
-                    }));
+                    let (url, after) = (shown(url), self.patience.first);
+                    return Err(Fault::Lasting(SendError::TimedOut { url, step: Step::Answer, after }));
                 }
             }
         }

@@ -7,6 +7,10 @@
 use crate::dialect::Dialect;
 use serde_json::{Value, json};
 
+/// What OpenAI says of an overflow without numbers.
+const EXCEEDS: &str =
+    "Your input exceeds the context window of this model. Please adjust your input and try again.";
+
 /// Why a request is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -96,11 +100,7 @@ impl Refusal {
                 "This model's maximum context length is {limit} tokens, and your input exceeds it. Please reduce the \
                  length of the messages."
             ),
-            (RefusalKind::Overflow, ..) => {
-                "Your input exceeds the context window of this model. Please adjust your \
-                                            input and try again."
-                    .into()
-            }
+            (RefusalKind::Overflow, ..) => EXCEEDS.into(),
             _ => self.message.clone(),
         }
     }

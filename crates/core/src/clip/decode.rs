@@ -9,13 +9,18 @@ use std::str::from_utf8;
 const WRONG: &str = "\u{fffd}";
 
 /// Decodes, and holds back the beginning of a character until the rest has come.
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Decoder {
     /// At most three bytes.
     begun: Vec<u8>,
 }
 
 impl Decoder {
+    /// True when a character has begun, and not ended.
+    pub fn is_amid(&self) -> bool {
+        !self.begun.is_empty()
+    }
+
     /// Gives the text of `bytes` to `each`, in pieces.
     pub fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(&str)) {
         let mut bytes = self.end_begun(bytes, each);

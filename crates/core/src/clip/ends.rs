@@ -12,27 +12,15 @@ pub(super) type CutLine = (u64, u64);
 pub(super) struct Head {
     room: usize,
     full: bool,
-    text: String,
-    lines: u64,
-    cuts: Vec<CutLine>,
+    /// The lines, each with its break.
+    pub(super) text: String,
+    pub(super) lines: u64,
+    pub(super) cuts: Vec<CutLine>,
 }
 
 impl Head {
     pub(super) fn new(room: usize) -> Self {
         Self { room, full: false, text: String::new(), lines: 0, cuts: Vec::new() }
-    }
-
-    /// The lines, each with its break.
-    pub(super) fn text(&self) -> &str {
-        &self.text
-    }
-
-    pub(super) fn lines(&self) -> u64 {
-        self.lines
-    }
-
-    pub(super) fn cuts(&self) -> &[CutLine] {
-        &self.cuts
     }
 
     /// Takes a line in; false when it, or one before it, does not fit.
@@ -66,10 +54,10 @@ pub(super) struct Tail {
     buffer: String,
     /// Where in the buffer the first line that is kept begins.
     start: usize,
-    lines: u64,
+    pub(super) lines: u64,
     /// Number of the last line.
     last: u64,
-    cuts: VecDeque<CutLine>,
+    pub(super) cuts: VecDeque<CutLine>,
 }
 
 impl Tail {
@@ -80,14 +68,6 @@ impl Tail {
     /// The lines, each with its break.
     pub(super) fn text(&self) -> &str {
         &self.buffer[self.start..]
-    }
-
-    pub(super) fn lines(&self) -> u64 {
-        self.lines
-    }
-
-    pub(super) fn cuts(&self) -> &VecDeque<CutLine> {
-        &self.cuts
     }
 
     /// Bytes in memory.

@@ -15,16 +15,16 @@ pub(super) struct Notes<'a> {
 impl Notes<'_> {
     /// The mark between head and tail, with its line break, and the last line.
     pub(super) fn write(&self, head: &Head, tail: &Tail) -> (String, String) {
-        let shown = head.lines() + tail.lines();
-        let cuts = head.cuts().len() + tail.cuts().len();
-        let first_cut = head.cuts().first().or_else(|| tail.cuts().front());
+        let shown = head.lines + tail.lines;
+        let cuts = head.cuts.len() + tail.cuts.len();
+        let first_cut = head.cuts.first().or_else(|| tail.cuts.front());
         let cut = first_cut.map(|(line, at)| (*line, line_call(self.reference, *line, *at, CHARS)));
         if shown == self.lines {
             // Nothing is left out but what lies inside of lines, so there is one.
             let call = cut.map(|(_, call)| call).unwrap_or_else(|| read_call(self.reference, 1, LINES));
             return (String::new(), self.last(shown, cuts, None, &call));
         }
-        let (from, to) = (head.lines() + 1, self.lines - tail.lines());
+        let (from, to) = (head.lines + 1, self.lines - tail.lines);
         let gap = if from == to {
             format!("[…line {from} left out…]\n")
         } else {

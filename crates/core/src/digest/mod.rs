@@ -49,7 +49,7 @@ pub struct Digest {
 impl Digest {
     /// An empty digest whose text will be counted by `meter`.
     pub fn new(meter: Meter) -> Self {
-        Self { meter, gathered: Gathered::new(), earlier: Vec::new(), span: None, messages: 0 }
+        Self { meter, gathered: Gathered::default(), earlier: Vec::new(), span: None, messages: 0 }
     }
 
     /// A text that stood in the view for entries before these: a summary, a retained text, a marker. A digest or a
@@ -140,34 +140,33 @@ impl Digest {
     fn sections(&self) -> Vec<(Section, Vec<Fact>)> {
         let last = self.last();
         let found = &self.gathered;
-        let ranked = |shelf: &shelf::Shelf| shelf.ranked(last).into_iter().cloned().collect::<Vec<_>>();
-        let paths = gather::paths::joined(found.paths.ranked(last));
+        let paths = gather::paths::joined(&found.paths.ranked(last));
         let touched = |touch| paths.iter().filter(|path| path.touch == touch).cloned().collect::<Vec<_>>();
         let open_call = |w: &gather::calls::Waiting| Fact::new(FactKind::OpenCall, w.text.clone(), w.seq);
         let mut open = found.todos.open(last);
         open.extend(found.open.values().map(open_call));
-        let mut ids = soft_last(ranked(&found.ids), 200);
+        let mut ids = soft_last(found.ids.ranked(last), 200);
         // A figure that a command printed once is noise.
         ids.retain(|fact| fact.kind != FactKind::Number || !fact.soft || fact.weight >= 150);
-        let symbols = soft_last(ranked(&found.symbols), 300);
+        let symbols = soft_last(found.symbols.ranked(last), 300);
         let seen = soft_last(touched(Touch::Seen), 200);
         let mut sections = vec![
             (Section::Newest, found.requests.newest.iter().cloned().collect()),
             (Section::First, found.requests.first.iter().cloned().collect()),
-            (Section::Rules, ranked(&found.rules)),
+            (Section::Rules, found.rules.ranked(last)),
             (Section::Open, open),
             (Section::Earlier, self.earlier.clone()),
-            (Section::Errors, ranked(&found.errors)),
+            (Section::Errors, found.errors.ranked(last)),
             (Section::Changed, touched(Touch::Changed)),
-            (Section::Decisions, ranked(&found.decisions)),
-            (Section::Commands, ranked(&found.commands)),
-            (Section::Results, ranked(&found.results)),
+            (Section::Decisions, found.decisions.ranked(last)),
+            (Section::Commands, found.commands.ranked(last)),
+            (Section::Results, found.results.ranked(last)),
             (Section::Read, touched(Touch::Read)),
             (Section::Ids, ids),
             (Section::Symbols, symbols),
-            (Section::Outputs, ranked(&found.outputs)),
+            (Section::Outputs, found.outputs.ranked(last)),
             (Section::Seen, seen),
-            (Section::Requests, ranked(&found.requests.others)),
+            (Section::Requests, found.requests.others.ranked(last)),
         ];
         sections.retain(|(_, facts)| !facts.is_empty());
         for fact in sections.iter_mut().flat_map(|(_, facts)| facts) {

@@ -7,19 +7,14 @@ use super::fact::Fact;
 use crate::Seq;
 use std::collections::BTreeMap;
 
-#[derive(Clone, Debug)]
-pub(super) struct Shelf {
-    room: usize,
+/// A shelf for `ROOM` findings; it may hold twice as many between two clearings.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shelf<const ROOM: usize> {
     facts: BTreeMap<String, Fact>,
     last: Seq,
 }
 
-impl Shelf {
-    /// A shelf for `room` findings; it may hold twice as many between two clearings.
-    pub(super) fn new(room: usize) -> Self {
-        Self { room, facts: BTreeMap::new(), last: 0 }
-    }
-
+impl<const ROOM: usize> Shelf<ROOM> {
     /// Puts a finding on; one that is there under the same key is joined with it.
     pub(super) fn put(&mut self, key: String, fact: Fact) {
         self.last = self.last.max(fact.at);
@@ -27,7 +22,7 @@ impl Shelf {
             Some(known) => known.join(fact),
             None => {
                 self.facts.insert(key, fact);
-                if self.facts.len() > 2 * self.room {
+                if self.facts.len() > 2 * ROOM {
                     self.clear_out();
                 }
             }
@@ -47,12 +42,12 @@ impl Shelf {
     }
 
     /// The findings, most important first.
-    pub(super) fn ranked(&self, last: Seq) -> Vec<&Fact> {
+    pub(super) fn ranked(&self, last: Seq) -> Vec<Fact> {
         let mut facts: Vec<(&String, &Fact)> = self.facts.iter().collect();
         facts.sort_by(|(a_key, a), (b_key, b)| {
             (b.score(last), b.at, *a_key).cmp(&(a.score(last), a.at, *b_key))
         });
-        facts.into_iter().map(|(_, fact)| fact).take(self.room).collect()
+        facts.into_iter().map(|(_, fact)| fact.clone()).take(ROOM).collect()
     }
 
     fn clear_out(&mut self) {
@@ -60,7 +55,7 @@ impl Shelf {
             self.facts.iter().map(|(key, fact)| (fact.score(self.last), fact.at, key)).collect();
         keys.sort_unstable();
         let out: Vec<String> =
-            keys.iter().take(self.facts.len() - self.room).map(|(_, _, key)| (*key).clone()).collect();
+            keys.iter().take(self.facts.len() - ROOM).map(|(_, _, key)| (*key).clone()).collect();
         for key in out {
             self.facts.remove(&key);
         }
@@ -74,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_full_shelf_lets_the_oldest_and_rarest_go() {
-        let mut shelf = Shelf::new(10);
+        let mut shelf = Shelf::<10>::default();
         for seq in 1..=1000 {
             shelf.put("often".into(), Fact::new(FactKind::Id, "often", seq));
             shelf.put(format!("once {seq}"), Fact::new(FactKind::Id, format!("once {seq}"), seq));

@@ -3,14 +3,11 @@
 //! Fields come in a fixed order, so that the same entry is always the same bytes. Reading takes any order and passes
 //! over fields it does not know: a later minor version may add some, and a line is never written again.
 
-use super::{
-    Anchor, Cause, Chronicle, Close, Edit, EditKind, Entry, Ratio, Record, Replace, Reply, Sent, Setup,
-    Share, Show, Slice,
-};
-use crate::message::{ImageSource, Message, Opaque, Part};
+use super::{Anchor, Chronicle, Close, Edit, EditKind, Entry, Record, Reply, Sent, Setup, Share, Slice};
+use crate::message::{Message, Part};
 use crate::openai::{self, BadMessage};
 use crate::raw::{BadField, Object, Raw};
-use crate::{Seq, Span, ThreadId};
+use crate::{Seq, ThreadId};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -44,16 +41,16 @@ pub fn encode(record: &Record) -> Vec<u8> {
         Entry::Edit(edit) => line.edit(edit),
         Entry::Revert { target } => line.op("revert").field("target", target),
         Entry::Rewind { to } => line.op("rewind").field("to", to),
-        Entry::Pin { span } => line.op("pin").field("span", &[span.from, span.to]),
-        Entry::Unpin { span } => line.op("unpin").field("span", &[span.from, span.to]),
+        Entry::Pin { span } => line.op("pin").field("span", span),
+        Entry::Unpin { span } => line.op("unpin").field("span", span),
         Entry::Anchor(anchor) => line.anchor(anchor),
         Entry::Sent(sent) => line.op("sent").splice(sent),
         Entry::Lost(reply) => line.op("reply").splice(reply),
         Entry::Close(close) => line.op("close").splice(close),
         Entry::Share(share) => line.share(share),
         Entry::Chronicle(chronicle) => line.op("chronicle").splice(chronicle),
-        Entry::Tell { to, text } => line.op("tell").field("to", to.as_str()).field("text", text),
-        Entry::Heard { from, upto } => line.op("heard").field("from", from.as_str()).field("upto", upto),
+        Entry::Tell { to, text } => line.op("tell").field("to", to).field("text", text),
+        Entry::Heard { from, upto } => line.op("heard").field("from", from).field("upto", upto),
         Entry::Note { about, value } => line.op("note").field("about", about).field("value", value),
     };
     line.field("timestamp", &record.timestamp);
@@ -62,14 +59,14 @@ pub fn encode(record: &Record) -> Vec<u8> {
 }
 
 /// A line in the making: `{"seq":N` and then fields.
-struct Line(Vec<u8>);
+pub(crate) struct Line(Vec<u8>);
 
 impl Line {
-    fn begin(seq: Seq) -> Self {
+    pub(crate) fn begin(seq: Seq) -> Self {
         Self(format!("{{\"seq\":{seq}").into_bytes())
     }
 
-    fn field<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) -> &mut Self {
+    pub(crate) fn field<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) -> &mut Self {
         self.0.extend_from_slice(b",\"");
         self.0.extend_from_slice(key.as_bytes());
         self.0.extend_from_slice(b"\":");
@@ -78,18 +75,22 @@ impl Line {
         self
     }
 
-    fn maybe<T: Serialize>(&mut self, key: &str, value: Option<&T>) -> &mut Self {
+    pub(crate) fn maybe<T: Serialize>(&mut self, key: &str, value: Option<&T>) -> &mut Self {
         match value {
             Some(value) => self.field(key, value),
             None => self,
         }
     }
 
+    fn list<T: Serialize>(&mut self, key: &str, values: &[T]) -> &mut Self {
+        if values.is_empty() { self } else { self.field(key, values) }
+    }
+
     fn flag(&mut self, key: &str, value: bool) -> &mut Self {
         if value { self.field(key, &true) } else { self }
     }
 
-    fn op(&mut self, name: &str) -> &mut Self {
+    pub(crate) fn op(&mut self, name: &str) -> &mut Self {
         self.field("op", name)
     }
 
@@ -105,7 +106,7 @@ impl Line {
         self
     }
 
-    fn end(mut self) -> Vec<u8> {
+    pub(crate) fn end(mut self) -> Vec<u8> {
         self.0.extend_from_slice(b"}\n");
         self.0
     }
@@ -117,16 +118,7 @@ impl Line {
 
     fn edit(&mut self, edit: &Edit) -> &mut Self {
         self.op(edit.kind.name());
-        if !edit.hide.is_empty() {
-            let spans: Vec<[Seq; 2]> = edit.hide.iter().map(|s| [s.from, s.to]).collect();
-            self.field("hide", &spans);
-        }
-        if !edit.show.is_empty() {
-            self.field("show", &edit.show);
-        }
-        if !edit.replace.is_empty() {
-            self.field("replace", &edit.replace);
-        }
+        self.list("hide", &edit.hide).list("show", &edit.show).list("replace", &edit.replace);
         self.field("cause", &edit.cause)
     }
 
@@ -139,9 +131,8 @@ impl Line {
     }
 
     fn share(&mut self, share: &Share) -> &mut Self {
-        let slices: Vec<SliceOut<'_>> = share.slices.iter().map(SliceOut::of).collect();
-        self.op("share").field("thread", share.thread.as_str()).field("window", &share.window);
-        self.field("slices", &slices).flag("lends", share.lends);
+        self.op("share").field("thread", &share.thread).field("window", &share.window);
+        self.field("slices", &share.slices).flag("lends", share.lends);
         self.maybe("chronicle_prompt", share.chronicle_prompt.as_ref())
             .maybe("anchor_tokens", share.anchor_tokens.as_ref())
             .maybe("held_by", share.held_by.as_ref())
@@ -209,85 +200,33 @@ impl Line {
 
     fn part(&mut self, part: &Part) {
         match part {
-            Part::Text { text, extra: None } => self.json(&PartOut::Text { text }),
-            Part::Text { text, extra: Some(Opaque { dialect, json }) } => {
-                self.json(&PartOut::MarkedText { text, dialect, json });
+            Part::Text { text, extra: None } => self.typed("text").field("text", text),
+            Part::Text { text, extra: Some(extra) } => {
+                self.typed("marked_text").field("text", text).splice(extra)
             }
             Part::Image { source, detail } => {
-                self.json(&PartOut::Image { source, detail: detail.as_deref() })
+                self.typed("image").splice(source).maybe("detail", detail.as_ref())
             }
             Part::Reasoning { text, signature } => {
-                self.json(&PartOut::Reasoning { text, signature: signature.as_deref() });
+                self.typed("reasoning").field("text", text).maybe("signature", signature.as_ref())
             }
-            Part::Opaque(Opaque { dialect, json }) => self.json(&PartOut::Opaque { dialect, json }),
+            Part::Opaque(opaque) => self.typed("opaque").splice(opaque),
             Part::Call(_) => {
-                self.0.extend_from_slice(b"{\"type\":\"tool_call\",\"call\":");
+                self.typed("tool_call").0.extend_from_slice(b",\"call\":");
                 self.part_call(part);
-                self.0.push(b'}');
+                &mut *self
             }
             // `admit` lets a result stand only as the one part of a tool's message.
-            Part::Result(_) => self.json(&PartOut::Text { text: "" }),
-        }
+            Part::Result(_) => self.typed("text").field("text", ""),
+        };
+        self.0.push(b'}');
     }
 
-    fn json<T: Serialize>(&mut self, value: &T) {
-        let _ = serde_json::to_writer(&mut self.0, value);
+    /// Begins a part.
+    fn typed(&mut self, kind: &str) -> &mut Self {
+        self.0.extend_from_slice(format!("{{\"type\":\"{kind}\"").as_bytes());
+        self
     }
-}
-
-/// A slice as it stands in a line.
-#[derive(Serialize)]
-struct SliceOut<'a> {
-    thread: &'a str,
-    at: Seq,
-    ratio: Ratio,
-    keep: Vec<[Seq; 2]>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    replace: &'a [Replace],
-    head: &'a str,
-    tokens: u32,
-}
-
-impl<'a> SliceOut<'a> {
-    fn of(slice: &'a Slice) -> Self {
-        Self {
-            thread: slice.thread.as_str(),
-            at: slice.at,
-            ratio: slice.ratio,
-            keep: slice.keep.iter().map(|span| [span.from, span.to]).collect(),
-            replace: &slice.replace,
-            head: &slice.head,
-            tokens: slice.tokens,
-        }
-    }
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum PartOut<'a> {
-    Text {
-        text: &'a str,
-    },
-    MarkedText {
-        text: &'a str,
-        dialect: &'a str,
-        json: &'a Raw,
-    },
-    Image {
-        #[serde(flatten)]
-        source: &'a ImageSource,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        detail: Option<&'a str>,
-    },
-    Reasoning {
-        text: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        signature: Option<&'a str>,
-    },
-    Opaque {
-        dialect: &'a str,
-        json: &'a Raw,
-    },
 }
 
 /// Reads one line, with or without its line break.
@@ -310,11 +249,6 @@ fn whole<'a, T: serde::Deserialize<'a>>(line: &'a str) -> Result<T, BadLine> {
     serde_json::from_str(line).map_err(|e| BadLine::Json(e.to_string()))
 }
 
-fn span(object: &Object<'_>) -> Result<Span, BadLine> {
-    let [from, to] = need::<[Seq; 2]>(object, "span")?;
-    Ok(Span { from, to })
-}
-
 fn decode_entry(object: &Object<'_>, line: &str) -> Result<Entry, BadLine> {
     if object.get("role").is_some() {
         return decode_message(object);
@@ -329,8 +263,8 @@ fn decode_entry(object: &Object<'_>, line: &str) -> Result<Entry, BadLine> {
         }),
         "revert" => Entry::Revert { target: need(object, "target")? },
         "rewind" => Entry::Rewind { to: need(object, "to")? },
-        "pin" => Entry::Pin { span: span(object)? },
-        "unpin" => Entry::Unpin { span: span(object)? },
+        "pin" => Entry::Pin { span: need(object, "span")? },
+        "unpin" => Entry::Unpin { span: need(object, "span")? },
         "anchor" => Entry::Anchor(Anchor {
             thread: thread(object, "thread")?,
             label: object.read("label")?,
@@ -356,7 +290,7 @@ fn decode_entry(object: &Object<'_>, line: &str) -> Result<Entry, BadLine> {
             about: need(object, "about")?,
             value: object.get("value").map(Raw::from_value).ok_or(BadLine::Missing("value"))?,
         },
-        other => match EditKind::ALL.into_iter().find(|kind| kind.name() == other) {
+        other => match EditKind::named(other) {
             Some(kind) => Entry::Edit(decode_edit(object, kind)?),
             None => return Err(BadLine::Op(op)),
         },
@@ -391,8 +325,8 @@ fn decode_slice(i: usize, json: &RawValue) -> Result<Slice, BadLine> {
             thread: thread(&object, "thread")?,
             at: need(&object, "at")?,
             ratio: need(&object, "ratio")?,
-            keep: spans(need(&object, "keep")?),
-            replace: object.read::<Vec<Replace>>("replace")?.unwrap_or_default(),
+            keep: need(&object, "keep")?,
+            replace: object.read("replace")?.unwrap_or_default(),
             head: need(&object, "head")?,
             tokens: need(&object, "tokens")?,
         })
@@ -404,17 +338,13 @@ fn decode_slice(i: usize, json: &RawValue) -> Result<Slice, BadLine> {
     })
 }
 
-fn spans(pairs: Vec<[Seq; 2]>) -> Vec<Span> {
-    pairs.into_iter().map(|[from, to]| Span { from, to }).collect()
-}
-
 fn decode_edit(object: &Object<'_>, kind: EditKind) -> Result<Edit, BadLine> {
     Ok(Edit {
         kind,
-        hide: spans(object.read("hide")?.unwrap_or_default()),
-        show: object.read::<Vec<Show>>("show")?.unwrap_or_default(),
-        replace: object.read::<Vec<Replace>>("replace")?.unwrap_or_default(),
-        cause: object.read::<Cause>("cause")?.unwrap_or_default(),
+        hide: object.read("hide")?.unwrap_or_default(),
+        show: object.read("show")?.unwrap_or_default(),
+        replace: object.read("replace")?.unwrap_or_default(),
+        cause: object.read("cause")?.unwrap_or_default(),
     })
 }
 

@@ -88,7 +88,7 @@ pub struct Share {
 }
 
 /// What is seen of one thread above.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Slice {
     /// The thread.
     pub thread: ThreadId,
@@ -99,6 +99,7 @@ pub struct Slice {
     /// The items of its view at that moment that are shown: messages by their own number, a summary by its edit's.
     pub keep: Vec<Span>,
     /// Of those, the ones that are shown with other content, because they were too large.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub replace: Vec<Replace>,
     /// Says, before them, whose they are.
     pub head: String,

@@ -9,6 +9,7 @@
 //! open end is split again only when it has doubled.
 
 use super::Meter;
+use crate::clip::Decoder;
 use std::borrow::Cow;
 use std::mem;
 
@@ -25,8 +26,7 @@ pub struct Counter {
     open: String,
     /// How long `open` was after it was last split.
     mark: usize,
-    /// The beginning of a character whose other bytes have not arrived.
-    cut: Vec<u8>,
+    decoder: Decoder,
     /// How many bytes were split so far, some of them again and again.
     #[cfg(test)]
     pub(super) work: usize,
@@ -39,7 +39,7 @@ impl Counter {
             settled: 0,
             open: String::new(),
             mark: 0,
-            cut: Vec::new(),
+            decoder: Decoder::default(),
             #[cfg(test)]
             work: 0,
         }
@@ -47,25 +47,22 @@ impl Counter {
 
     /// Takes the next piece.
     pub fn push(&mut self, text: &str) {
-        if self.cut.is_empty() { self.take(text) } else { self.push_bytes(text.as_bytes()) }
+        if self.decoder.is_amid() { self.push_bytes(text.as_bytes()) } else { self.take(text) }
     }
 
     /// Takes the next piece of a stream of UTF-8, cut anywhere, also inside a character.
     ///
     /// Bytes that are no UTF-8 count as U+FFFD, as [`String::from_utf8_lossy`] reads them.
     pub fn push_bytes(&mut self, bytes: &[u8]) {
-        if self.cut.is_empty() {
-            return self.decode(bytes);
-        }
-        let mut whole = mem::take(&mut self.cut);
-        whole.extend_from_slice(bytes);
-        self.decode(&whole);
+        let mut decoder = mem::take(&mut self.decoder);
+        decoder.push(bytes, &mut |text| self.take(text));
+        self.decoder = decoder;
     }
 
     /// Tokens if the text ended here. Costs as much as the open end is long, most often less than a kilobyte.
     pub fn count(&self) -> u64 {
         let mut open = Cow::Borrowed(self.open.as_str());
-        if !self.cut.is_empty() {
+        if self.decoder.is_amid() {
             open.to_mut().push(char::REPLACEMENT_CHARACTER);
         }
         self.meter.close(self.settled + self.meter.units(&open))
@@ -74,19 +71,6 @@ impl Counter {
     /// Tokens of the whole text.
     pub fn finish(self) -> u64 {
         self.count()
-    }
-
-    fn decode(&mut self, bytes: &[u8]) {
-        let mut chunks = bytes.utf8_chunks().peekable();
-        while let Some(chunk) = chunks.next() {
-            self.take(chunk.valid());
-            let broken = chunk.invalid();
-            if chunks.peek().is_none() && is_beginning(broken) {
-                self.cut = broken.to_vec();
-            } else if !broken.is_empty() {
-                self.take("\u{FFFD}");
-            }
-        }
     }
 
     fn take(&mut self, text: &str) {
@@ -116,9 +100,4 @@ impl Counter {
         self.open.drain(..done);
         self.mark = self.open.len();
     }
-}
-
-/// True when more bytes could make a character of these.
-fn is_beginning(bytes: &[u8]) -> bool {
-    std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }

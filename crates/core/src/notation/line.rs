@@ -59,29 +59,30 @@ impl<'a> Line<'a> {
         self.push("", Some(Body::List(json)))
     }
 
-    /// A word, when there is one.
-    pub(super) fn maybe_word(&mut self, word: Option<String>) -> &mut Self {
-        match word {
-            Some(word) => self.word(word),
+    /// What `write` adds for a value, when there is one.
+    pub(super) fn maybe<T>(
+        &mut self,
+        value: Option<T>,
+        write: impl for<'s> FnOnce(&'s mut Self, T) -> &'s mut Self,
+    ) -> &mut Self {
+        match value {
+            Some(value) => write(self, value),
             None => self,
         }
+    }
+
+    /// A word, when there is one.
+    pub(super) fn maybe_word(&mut self, word: Option<String>) -> &mut Self {
+        self.maybe(word, Self::word)
     }
 
     /// Words in quotes, when there are any.
     pub(super) fn maybe_text(&mut self, text: Option<&'a str>) -> &mut Self {
-        match text {
-            Some(text) => self.text(text),
-            None => self,
-        }
+        self.maybe(text, Self::text)
     }
 
     /// `key="value"`, whatever the value is.
-    pub(super) fn quoted_attr(&mut self, key: &str, value: &'a str) -> &mut Self {
-        self.push(format!("{key}="), Some(Body::Text(value.into())))
-    }
-
-    /// `key="value"`, for a value that is made on the way.
-    pub(super) fn owned_attr(&mut self, key: &str, value: String) -> &mut Self {
+    pub(super) fn quoted_attr(&mut self, key: &str, value: impl Into<Cow<'a, str>>) -> &mut Self {
         self.push(format!("{key}="), Some(Body::Text(value.into())))
     }
 

@@ -33,11 +33,7 @@ fn entry<'a>(record: &'a Record, reply: Option<&'a Reply>, brief: Option<&'a str
     match &record.entry {
         Entry::Setup(setup) => line.setup(setup),
         Entry::Message(message, _) => {
-            line.message(message, None);
-            match reply {
-                Some(reply) => line.word("reply").reply(reply),
-                None => &mut line,
-            }
+            line.message(message, None).maybe(reply, |line, reply| line.word("reply").reply(reply))
         }
         Entry::Edit(edit) => {
             line.edit(edit, record.tokens);
@@ -48,11 +44,7 @@ fn entry<'a>(record: &'a Record, reply: Option<&'a Reply>, brief: Option<&'a str
         Entry::Pin { span } => line.word("pin").word(span.to_string()),
         Entry::Unpin { span } => line.word("unpin").word(span.to_string()),
         Entry::Anchor(anchor) => {
-            line.anchor(anchor, None);
-            match brief {
-                Some(brief) => line.quoted_attr("brief", brief),
-                None => &mut line,
-            }
+            line.anchor(anchor, None).maybe(brief, |line, brief| line.quoted_attr("brief", brief))
         }
         Entry::Sent(sent) => line.sent(sent),
         Entry::Lost(reply) => line.word("lost").reply(reply),
@@ -109,12 +101,8 @@ fn spans(spans: &[Span]) -> String {
 impl<'a> Line<'a> {
     fn setup(&mut self, setup: &'a Setup) -> &mut Self {
         self.word("setup").maybe_text(setup.system.as_deref());
-        if let Some(tools) = &setup.tools {
-            self.word("tools").list(tools.get());
-        }
-        if let Some(params) = &setup.params {
-            self.word("params").json(params.get());
-        }
+        self.maybe(setup.tools.as_ref(), |line, tools| line.word("tools").list(tools.get()));
+        self.maybe(setup.params.as_ref(), |line, params| line.word("params").json(params.get()));
         self.attr("dialect", setup.dialect.as_deref())
     }
 
@@ -124,14 +112,14 @@ impl<'a> Line<'a> {
             self.outcome(message, outcome, mark);
         } else {
             self.attr("name", message.name.as_deref()).maybe_word(mark);
-            message.parts.iter().for_each(|part| {
-                self.part(part);
-            });
+            message.parts.iter().fold(&mut *self, |line, part| line.part(part));
         }
-        if let Some(Opaque { dialect, json }) = &message.extra {
-            self.word("extra").name(dialect).json(json.get());
-        }
-        self
+        self.maybe(message.extra.as_ref(), |line, extra| line.opaque("extra", extra))
+    }
+
+    /// What only one dialect knows, under a word of ours.
+    fn opaque(&mut self, word: &'static str, opaque: &'a Opaque) -> &mut Self {
+        self.word(word).name(&opaque.dialect).json(opaque.json.get())
     }
 
     fn outcome(&mut self, message: &'a Message, outcome: &'a Outcome, mark: Option<String>) -> &mut Self {
@@ -152,12 +140,8 @@ impl<'a> Line<'a> {
             }
         }
         self.maybe_word(mark);
-        for part in &outcome.content {
-            self.part(part);
-        }
-        if let Some(output) = &outcome.output_ref {
-            self.output_ref(output);
-        }
+        outcome.content.iter().fold(&mut *self, |line, part| line.part(part));
+        self.maybe(outcome.output_ref.as_ref(), Self::output_ref);
         self.maybe_word(outcome.duration_ms.map(|ms| format!("took={ms}ms")))
     }
 
@@ -167,23 +151,14 @@ impl<'a> Line<'a> {
         } else {
             self.quoted_attr("ref", &output.id);
         }
-        if let Some(bytes) = output.byte_size {
-            self.tail(&format!("/{bytes}b"));
-        }
-        match output.line_count {
-            Some(lines) => self.tail(&format!("/{lines}l")),
-            None => self,
-        }
+        self.maybe(output.byte_size, |line, bytes| line.tail(&format!("/{bytes}b")));
+        self.maybe(output.line_count, |line, lines| line.tail(&format!("/{lines}l")))
     }
 
     fn part(&mut self, part: &'a Part) -> &mut Self {
         match part {
             Part::Text { text, extra } => {
-                self.text(text);
-                match extra {
-                    Some(Opaque { dialect, json }) => self.word("marked").name(dialect).json(json.get()),
-                    None => self,
-                }
+                self.text(text).maybe(extra.as_ref(), |line, extra| line.opaque("marked", extra))
             }
             Part::Image { source, detail } => {
                 self.word("image");
@@ -202,7 +177,7 @@ impl<'a> Line<'a> {
             Part::Reasoning { text, signature } => {
                 self.word("reasoning").text(text).attr("signature", signature.as_deref())
             }
-            Part::Opaque(Opaque { dialect, json }) => self.word("opaque").name(dialect).json(json.get()),
+            Part::Opaque(opaque) => self.opaque("opaque", opaque),
         }
     }
 
@@ -215,10 +190,7 @@ impl<'a> Line<'a> {
         } else {
             self.text(&call.arguments);
         }
-        match &call.extra {
-            Some(extra) => self.word("plus").json(extra.get()),
-            None => self,
-        }
+        self.maybe(call.extra.as_ref(), |line, extra| line.word("plus").json(extra.get()))
     }
 
     fn edit(&mut self, edit: &'a Edit, tokens: u32) -> &mut Self {
@@ -267,12 +239,8 @@ impl<'a> Line<'a> {
         if share.lends {
             self.word("lends");
         }
-        share.slices.iter().for_each(|slice| {
-            self.slice(slice);
-        });
-        if let Some(prompt) = &share.chronicle_prompt {
-            self.quoted_attr("prompt", prompt);
-        }
+        share.slices.iter().fold(&mut *self, |line, slice| line.slice(slice));
+        self.maybe(share.chronicle_prompt.as_ref(), |line, prompt| line.quoted_attr("prompt", prompt));
         self.maybe_word(share.anchor_tokens.map(|tokens| format!("anchor={tokens}")));
         self.attr("held", share.held_by.as_deref());
         if tokens == share.tokens() { self } else { self.word("total").word(format!("~{tokens}")) }
@@ -307,10 +275,7 @@ impl<'a> Line<'a> {
         self.word("sent").name(&sent.model).attr("digest", Some(&sent.digest));
         self.maybe_word((sent.context_tokens > 0).then(|| sent.context_tokens.to_string()));
         self.attr("for", sent.purpose.as_deref());
-        match &sent.mark {
-            Some(mark) => self.mark(mark),
-            None => self,
-        }
+        self.maybe(sent.mark.as_ref(), Self::mark)
     }
 
     fn mark(&mut self, mark: &Mark) -> &mut Self {
@@ -329,7 +294,7 @@ impl<'a> Line<'a> {
         }
         text.push('@');
         text.push_str(&mark.digest);
-        if is_bare(&text) { self.word(format!("mark={text}")) } else { self.owned_attr("mark", text) }
+        if is_bare(&text) { self.word(format!("mark={text}")) } else { self.quoted_attr("mark", text) }
     }
 
     fn reply(&mut self, reply: &'a Reply) -> &mut Self {
@@ -341,9 +306,7 @@ impl<'a> Line<'a> {
         self.maybe_word(reply.to.map(|to| format!("to={to}")));
         self.attr("model", reply.model.as_deref()).used(reply.usage.as_ref());
         self.attr("id", reply.id.as_deref());
-        if let Some(heard) = &reply.heard {
-            self.quoted_attr("heard", heard);
-        }
+        self.maybe(reply.heard.as_ref(), |line, heard| line.quoted_attr("heard", heard));
         self.maybe_text(reply.error.as_deref())
     }
 

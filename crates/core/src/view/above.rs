@@ -4,7 +4,7 @@
 //! go on. System prompts are joined, the root's first; of the tools those of the nearest thread that has any are offered.
 
 use super::View;
-use super::render::{Pour, pour_item};
+use super::render::pour_item;
 use super::swaps::Swaps;
 use crate::head::Source;
 use crate::journal::{Entry, Setup, Share};
@@ -48,17 +48,17 @@ impl View {
     pub fn pour_above<S: Source + ?Sized, E: From<S::Error>>(
         &self,
         source: &S,
-        pour: &mut impl Pour<E>,
+        pour: &mut impl FnMut(Seq, &Message) -> Result<(), E>,
     ) -> Result<(), E> {
         let (Some(seq), Some(share)) = (self.share(), self.share_in(source)?) else { return Ok(()) };
         for slice in &share.slices {
-            pour.message(seq, &Message::text(Role::User, &slice.head))?;
+            pour(seq, &Message::text(Role::User, &slice.head))?;
             let above = source.above(&slice.thread)?;
             let view = Self::fold(&*above, slice.at)?;
             let (mut found, mut swaps) = (Ok(()), Swaps::default());
             let mut onto = |item: Seq, message: &Message| match slice.replaced(item) {
-                Some(swap) => pour.message(seq, &message.saying(&swap.text)),
-                None => pour.message(seq, message),
+                Some(swap) => pour(seq, &message.saying(&swap.text)),
+                None => pour(seq, message),
             };
             view.each_item(&*above, |item| {
                 if found.is_ok() && slice.keeps(item.seq) {

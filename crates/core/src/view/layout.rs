@@ -97,8 +97,7 @@ impl View {
             match piece {
                 Piece::Run(span) => {
                     let (before, after) = (source.head(span.from - 1)?, source.head(span.to)?);
-                    for (sum, class) in weight.said.iter_mut().zip(0..) {
-                        let class: usize = class;
+                    for (class, sum) in weight.said.iter_mut().enumerate() {
                         *sum += after.sums[class] - before.sums[class];
                     }
                     weight.items += u64::from(after.items - before.items);

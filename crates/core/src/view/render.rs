@@ -10,18 +10,6 @@ use crate::journal::{Anchor, Entry, Show};
 use crate::message::{Message, Role};
 use crate::{Seq, ThreadId};
 
-/// Takes the messages of a view, one by one, with the entry each comes from.
-pub trait Pour<E> {
-    /// Takes one message.
-    fn message(&mut self, seq: Seq, message: &Message) -> Result<(), E>;
-}
-
-impl<E, F: FnMut(Seq, &Message) -> Result<(), E>> Pour<E> for F {
-    fn message(&mut self, seq: Seq, message: &Message) -> Result<(), E> {
-        self(seq, message)
-    }
-}
-
 /// A summary or marker as the model sees it: a user's message, word for word.
 pub fn shown_message(show: &Show) -> Message {
     Message::text(Role::User, &show.text)
@@ -32,12 +20,12 @@ impl View {
     pub fn pour<S: Source + ?Sized, E: From<S::Error>>(
         &self,
         source: &S,
-        pour: &mut impl Pour<E>,
+        pour: &mut impl FnMut(Seq, &Message) -> Result<(), E>,
     ) -> Result<(), E> {
         if let Some(seq) = self.setup().or(self.share())
             && let Some(system) = &self.setup_in(source)?.system
         {
-            pour.message(seq, &Message::text(Role::System, system))?;
+            pour(seq, &Message::text(Role::System, system))?;
         }
         self.pour_said(source, pour)
     }
@@ -46,7 +34,7 @@ impl View {
     pub fn pour_said<S: Source + ?Sized, E: From<S::Error>>(
         &self,
         source: &S,
-        pour: &mut impl Pour<E>,
+        pour: &mut impl FnMut(Seq, &Message) -> Result<(), E>,
     ) -> Result<(), E> {
         self.pour_above(source, pour)?;
         let (mut found, mut swaps) = (Ok(()), Swaps::default());
@@ -63,7 +51,7 @@ impl View {
         &self,
         source: &S,
         item: Item,
-        pour: &mut impl Pour<E>,
+        pour: &mut impl FnMut(Seq, &Message) -> Result<(), E>,
     ) -> Result<(), E> {
         pour_item(source, item, &mut Swaps::default(), None, pour)
     }
@@ -74,7 +62,7 @@ impl View {
         &self,
         source: &S,
         after: Seq,
-        pour: &mut impl Pour<E>,
+        pour: &mut impl FnMut(Seq, &Message) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut swaps = Swaps::default();
         for seq in after + 1..=self.last() {
@@ -94,27 +82,25 @@ pub(super) fn pour_item<S: Source + ?Sized, E: From<S::Error>>(
     item: Item,
     swaps: &mut Swaps,
     within: Option<&dyn Fn(&ThreadId) -> bool>,
-    pour: &mut impl Pour<E>,
+    pour: &mut impl FnMut(Seq, &Message) -> Result<(), E>,
 ) -> Result<(), E> {
     match (item.what, source.record(item.seq)?.entry) {
-        (What::Said(_), Entry::Message(message, _)) => pour.message(item.seq, &message),
+        (What::Said(_), Entry::Message(message, _)) => pour(item.seq, &message),
         (_, Entry::Anchor(Anchor { thread, brief: Some(brief), .. }))
             if within.is_some_and(|within| within(&thread)) =>
         {
-            pour.message(item.seq, &Message::text(Role::System, brief))
+            pour(item.seq, &Message::text(Role::System, brief))
         }
-        (What::Said(_), Entry::Anchor(anchor)) => {
-            pour.message(item.seq, &Message::text(Role::System, anchor.text))
-        }
+        (What::Said(_), Entry::Anchor(anchor)) => pour(item.seq, &Message::text(Role::System, anchor.text)),
         (What::Shown, Entry::Edit(edit)) => {
-            edit.show.iter().try_for_each(|show| pour.message(item.seq, &shown_message(show)))
+            edit.show.iter().try_for_each(|show| pour(item.seq, &shown_message(show)))
         }
         (What::Replaced(by), Entry::Anchor(_)) => match source.record(by)?.entry {
-            Entry::Anchor(now) => pour.message(item.seq, &Message::text(Role::System, now.text)),
+            Entry::Anchor(now) => pour(item.seq, &Message::text(Role::System, now.text)),
             _ => Ok(()),
         },
         (What::Replaced(by), Entry::Message(message, _)) => {
-            pour.message(item.seq, &message.saying(swaps.text(source, item.seq, by)?))
+            pour(item.seq, &message.saying(swaps.text(source, item.seq, by)?))
         }
         _ => Ok(()),
     }

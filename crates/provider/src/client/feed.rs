@@ -63,34 +63,40 @@ impl Source {
     /// Begins to read. Must be called inside a runtime.
     pub(super) fn open(&self, pace: Pace) -> Result<(reqwest::Body, Feed), SendError> {
         let len = self.len();
-        let (path, reader) = match self {
-            Self::Bytes(bytes) => (PathBuf::new(), Reader::Bytes(bytes.clone())),
-            Self::Spliced(splice) => {
-                let path = PathBuf::from("the request");
-                let mut reader = Reader::Spliced { splice: splice.clone(), at: 0 };
-                // One piece is read here and now: a thread that waits for it would take more memory than it does.
-                if len <= PIECE as u64 {
-                    let piece = reader.piece(len);
-                    let fault =
-                        |error: io::Error| SendError::Body { path: path.clone(), why: error.to_string() };
-                    reader = Reader::Bytes(piece.map_err(fault)?);
-                }
-                (path, reader)
-            }
-            Self::File { path, .. } => {
-                let fault = |error: io::Error| SendError::Body { path: path.clone(), why: error.to_string() };
-                let file = File::open(path).map_err(fault)?;
-                same_size(&file, len).map_err(fault)?;
-                (path.clone(), Reader::File { file, len })
-            }
+        let path = match self {
+            Self::Bytes(_) => PathBuf::new(),
+            Self::Spliced(_) => PathBuf::from("the request"),
+            Self::File { path, .. } => path.clone(),
         };
+        let fault = |error: io::Error| SendError::Body { path: path.clone(), why: error.to_string() };
+        let reader = self.reader().map_err(fault)?;
         let (pieces, taken) = mpsc::channel(1);
         let (hold, held) = watch::channel(false);
-        let state = Arc::new(State { begun: Instant::now(), ..State::default() });
+        let state = State { begun: Instant::now(), moved: 0.into(), sent: 0.into(), fault: OnceLock::new() };
+        let state = Arc::new(state);
         let feeder = Feeder { reader, left: len, pieces, held, state: Arc::clone(&state) };
         let task = tokio::spawn(feeder.run(pace)).abort_handle();
         let body = reqwest::Body::wrap(Pieces { left: len, taken });
         Ok((body, Feed { path, len, hold, state, task }))
+    }
+}
+
+impl Source {
+    fn reader(&self) -> io::Result<Reader> {
+        let len = self.len();
+        match self {
+            Self::Bytes(bytes) => Ok(Reader::Bytes(bytes.clone())),
+            Self::Spliced(splice) => {
+                let mut reader = Reader::Spliced { splice: splice.clone(), at: 0 };
+                // One piece is read here and now: a thread that waits for it would take more memory than it does.
+                if len <= PIECE as u64 { reader.piece(len).map(Reader::Bytes) } else { Ok(reader) }
+            }
+            Self::File { path, .. } => {
+                let file = File::open(path)?;
+                same_size(&file, len)?;
+                Ok(Reader::File { file, len })
+            }
+        }
     }
 }
 
@@ -138,12 +144,6 @@ struct State {
     moved: AtomicU64,
     sent: AtomicU64,
     fault: OnceLock<String>,
-}
-
-impl Default for State {
-    fn default() -> Self {
-        Self { begun: Instant::now(), moved: 0.into(), sent: 0.into(), fault: OnceLock::new() }
-    }
 }
 
 /// The reader's end. It reads on threads that may wait for a disk, so that no other connection does.

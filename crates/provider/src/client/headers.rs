@@ -10,7 +10,7 @@ const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// These are about the form of the body, which is ours beside what belongs to the connection: when a gateway hands on what
 /// its client said about another request, they are left out.
-const OF_FORM: &[&str] = &["accept-encoding", "content-encoding"];
+const OF_FORM: &str = "accept-encoding content-encoding";
 
 /// The headers of a request to `provider`.
 pub(super) fn of(provider: &Provider) -> Result<HeaderMap, SendError> {
@@ -32,24 +32,14 @@ pub(super) fn of(provider: &Provider) -> Result<HeaderMap, SendError> {
 }
 
 /// These belong to the connection alone: what a client said of its own means nothing on ours.
-const OF_CONNECTION: &[&str] = &[
-    "connection",
-    "content-length",
-    "expect",
-    "host",
-    "keep-alive",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
+const OF_CONNECTION: &str = "connection content-length expect host keep-alive proxy-connection te trailer \
+                             transfer-encoding upgrade";
 
 /// The headers of a request that is sent on, in their order; a name given twice stands twice.
 pub(super) fn forwarded(given: &[(String, String)]) -> Result<HeaderMap, SendError> {
     let mut headers = HeaderMap::with_capacity(given.len() + 1);
     for (name, value) in given {
-        if !OF_CONNECTION.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+        if !listed(OF_CONNECTION, name) {
             put(&mut headers, name, value, Given::Again)?;
         }
     }
@@ -59,13 +49,17 @@ pub(super) fn forwarded(given: &[(String, String)]) -> Result<HeaderMap, SendErr
 /// Adds what the owner wants said: a name takes the place of what stands there, and given twice it stands twice.
 fn own(headers: &mut HeaderMap, given: &[(String, String)]) -> Result<(), SendError> {
     for (at, (name, value)) in given.iter().enumerate() {
-        if OF_FORM.iter().chain(OF_CONNECTION).any(|ours| name.eq_ignore_ascii_case(ours)) {
+        if listed(OF_FORM, name) || listed(OF_CONNECTION, name) {
             continue;
         }
         let before = given[..at].iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
         put(headers, name, value, if before { Given::Again } else { Given::First })?;
     }
     Ok(())
+}
+
+fn listed(names: &str, name: &str) -> bool {
+    names.split(' ').any(|known| known.eq_ignore_ascii_case(name))
 }
 
 enum Given {

@@ -115,14 +115,11 @@ impl Incoming {
     async fn gather_what_comes(&mut self, most: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         while bytes.len() < most {
-            match self.next().await {
-                Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
-                Ok(None) => break,
-                Err(_) => {
-                    self.rest = None;
-                    break;
-                }
-            }
+            let Ok(Some(chunk)) = self.next().await else {
+                self.rest = None;
+                break;
+            };
+            bytes.extend_from_slice(&chunk);
         }
         bytes
     }

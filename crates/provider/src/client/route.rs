@@ -16,33 +16,21 @@ const KEPT: Duration = Duration::from_secs(30);
 /// Every way out, as far as it was taken.
 pub(super) struct Routes {
     connect: Duration,
-    /// To this machine, in the open: no proxy, no certificates.
-    near: OnceLock<reqwest::Client>,
-    /// To this machine, secured.
-    near_secure: OnceLock<reqwest::Client>,
-    /// Anywhere else, in the open.
-    far: OnceLock<reqwest::Client>,
-    /// Anywhere else, secured.
-    far_secure: OnceLock<reqwest::Client>,
+    /// Anywhere and to this machine, each in the open and secured. To this machine there is no proxy, and in the open
+    /// there are no certificates.
+    ways: [[OnceLock<reqwest::Client>; 2]; 2],
 }
 
 impl Routes {
     pub(super) fn new(connect: Duration) -> Self {
-        let [near, near_secure, far, far_secure] = [const { OnceLock::new() }; 4];
-        Self { connect, near, near_secure, far, far_secure }
+        Self { connect, ways: Default::default() }
     }
 
     /// A request to `url`, on the way that leads there.
     pub(super) fn request(&self, method: Method, url: &str) -> Result<RequestBuilder, SendError> {
         let fault = |why: String| SendError::Broken { why: format!("{}: {why}", shown(url)) };
         let url = Url::parse(url).map_err(|why| fault(why.to_string()))?;
-        let is_secure = url.scheme() == "https";
-        let route = match (is_loopback(&url), is_secure) {
-            (true, false) => &self.near,
-            (true, true) => &self.near_secure,
-            (false, false) => &self.far,
-            (false, true) => &self.far_secure,
-        };
+        let route = &self.ways[usize::from(is_loopback(&url))][usize::from(url.scheme() == "https")];
         let client = match route.get() {
             Some(client) => client,
             None => {

@@ -3,76 +3,19 @@
 use super::{Model, Source};
 
 /// Who makes models and serves them; their rows are the ones meant when only a name is given.
-const MAKERS: &[&str] = &[
-    "openai",
-    "anthropic",
-    "google",
-    "mistral",
-    "xai",
-    "deepseek",
-    "cohere",
-    "moonshotai",
-    "minimax",
-    "zai",
-    "alibaba",
-    "perplexity",
-    "llama",
-    "upstage",
-    "stepfun",
-    "xiaomi",
-    "inception",
-    "sarvam",
-    "morph",
-    "nova",
-];
+const MAKERS: &str = "openai anthropic google mistral xai deepseek cohere moonshotai minimax zai alibaba \
+                      perplexity llama upstage stepfun xiaomi inception sarvam morph nova";
 
 /// Tags that routers hang on names; the model stays the same.
-const TAGS: &[&str] = &[
-    "free", "beta", "thinking", "extended", "online", "nitro", "floor", "exacto", "preview", "default",
-    "paid",
-];
+const TAGS: &str = "free beta thinking extended online nitro floor exacto preview default paid";
 
 /// Regions before the names of Bedrock's profiles.
-const REGIONS: &[&str] = &["us.", "eu.", "global.", "apac.", "jp.", "au.", "us-gov.", "ca."];
+const REGIONS: &str = "us. eu. global. apac. jp. au. us-gov. ca.";
 
 /// Words that make another model out of a name, with a window of its own.
-const VARIANTS: &[&str] = &[
-    "mini",
-    "nano",
-    "micro",
-    "lite",
-    "small",
-    "large",
-    "pro",
-    "max",
-    "plus",
-    "turbo",
-    "image",
-    "audio",
-    "tts",
-    "realtime",
-    "live",
-    "vision",
-    "vl",
-    "embedding",
-    "embeddings",
-    "search",
-    "transcribe",
-    "coder",
-    "code",
-    "codex",
-    "long",
-    "distill",
-    "flash",
-    "fast",
-    "air",
-    "deep",
-    "research",
-    "omni",
-    "math",
-    "guard",
-    "base",
-];
+const VARIANTS: &str = "mini nano micro lite small large pro max plus turbo image audio tts realtime live \
+                        vision vl embedding embeddings search transcribe coder code codex long distill \
+                        flash fast air deep research omni math guard base";
 
 pub(super) fn find<'a>(models: &'a [Model], name: &str) -> Option<&'a Model> {
     let name = name.trim();
@@ -108,7 +51,9 @@ fn is_release(rest: &str) -> bool {
     let Some(words) = rest.strip_prefix('-') else { return false };
     let digits = |word: &str| word.bytes().take_while(u8::is_ascii_digit).count();
     // 32k is a window and 8b a size, wherever they stand.
-    let other = |word: &str| VARIANTS.contains(&word) || (digits(word) > 0 && digits(word) < word.len());
+    let other = |word: &str| {
+        VARIANTS.split(' ').any(|variant| variant == word) || (digits(word) > 0 && digits(word) < word.len())
+    };
     // -5 right behind the name is a version; 0613, or -05-06 after another word, is a date.
     let version = |word: &str| (1..=2).contains(&digits(word));
     !words.split('-').any(other) && !words.split('-').next().is_some_and(version)
@@ -117,7 +62,7 @@ fn is_release(rest: &str) -> bool {
 /// The user's own first, then the maker's, then the smallest window.
 fn best<'a>(models: impl Iterator<Item = &'a Model>) -> Option<&'a Model> {
     let maker =
-        |model: &Model| MAKERS.iter().position(|name| *name == model.provider).unwrap_or(MAKERS.len());
+        |model: &Model| MAKERS.split(' ').position(|name| name == model.provider).unwrap_or(usize::MAX);
     models.min_by_key(|model| (model.source != Source::File, maker(model), model.context))
 }
 
@@ -130,7 +75,7 @@ fn plain(name: &str) -> Option<String> {
     let last = name.rsplit('/').next()?;
     let (last, tag) = last.split_once(':').unwrap_or((last, ""));
     let dotted =
-        REGIONS.iter().find_map(|region| last.strip_prefix(&region.replace('.', "-"))).unwrap_or(last);
+        REGIONS.split(' ').find_map(|region| last.strip_prefix(&region.replace('.', "-"))).unwrap_or(last);
     let vendor =
         ["anthropic-", "amazon-", "meta-", "mistral-", "cohere-", "deepseek-", "ai21-", "openai-", "qwen-"];
     let bare = if tag.bytes().all(|b| b.is_ascii_digit()) && !tag.is_empty() {
@@ -168,8 +113,10 @@ fn undated(name: &str) -> &str {
 fn is_local(name: &str) -> bool {
     let name = name.to_lowercase();
     let tag = name.rsplit('/').next().and_then(|last| last.split_once(':')).map(|(_, tag)| tag);
-    let release =
-        |tag: &str| TAGS.contains(&tag) || (!tag.is_empty() && tag.bytes().all(|b| b.is_ascii_digit()));
+    let release = |tag: &str| {
+        TAGS.split(' ').any(|known| known == tag)
+            || (!tag.is_empty() && tag.bytes().all(|b| b.is_ascii_digit()))
+    };
     let tagged = !name.starts_with("ft:") && tag.is_some_and(|tag| !release(tag));
     let quantised = name.split(['-', '.', '_', ':', '/', '@']).any(is_quantised);
     tagged || quantised || name.ends_with(".bin") || name.starts_with('/') || name.contains('\\')

@@ -49,36 +49,40 @@ pub(super) fn page(page: Page, words: Words, window: Option<u64>, anthropic: boo
     }
 }
 
-fn models(words: Words, window: Option<u64>) -> Value {
-    let mut model = json!({ "id": MODEL, "object": "model", "created": 1_700_000_000, "owned_by": "komado" });
-    if let Some(window) = window {
-        match words {
-            Words::Vllm => model["max_model_len"] = json!(window),
-            Words::LlamaCpp => model["meta"] = json!({ "n_ctx": window, "n_ctx_train": window }),
-            Words::OpenRouter => model["context_length"] = json!(window),
-            _ => {}
-        }
+/// `about` with the window under these names, where there is one.
+fn sized(mut about: Value, names: &[&str], window: Option<u64>) -> Value {
+    for (name, window) in names.iter().zip(window.into_iter().cycle()) {
+        about[name] = json!(window);
     }
+    about
+}
+
+fn models(words: Words, window: Option<u64>) -> Value {
+    let model = json!({ "id": MODEL, "object": "model", "created": 1_700_000_000, "owned_by": "komado" });
+    let model = match (words, window) {
+        (Words::Vllm, _) => sized(model, &["max_model_len"], window),
+        (Words::OpenRouter, _) => sized(model, &["context_length"], window),
+        (Words::LlamaCpp, Some(_)) => {
+            let mut model = model;
+            model["meta"] = sized(json!({}), &["n_ctx", "n_ctx_train"], window);
+            model
+        }
+        _ => model,
+    };
     json!({ "object": "list", "data": [model] })
 }
 
 fn anthropic_models(window: Option<u64>) -> Value {
-    let mut model = json!({
+    let model = json!({
         "type": "model", "id": MODEL, "display_name": "Scripted", "created_at": "2023-11-14T22:13:20Z"
     });
-    if let Some(window) = window {
-        model["max_input_tokens"] = json!(window);
-    }
+    let model = sized(model, &["max_input_tokens"], window);
     json!({ "data": [model], "has_more": false, "first_id": MODEL, "last_id": MODEL })
 }
 
 fn props(window: Option<u64>) -> Value {
-    let mut settings = json!({ "id": 0 });
-    if let Some(window) = window {
-        settings["n_ctx"] = json!(window);
-    }
     json!({
-        "default_generation_settings": settings, "total_slots": 1, "model_path": MODEL, "model_alias": MODEL,
+        "default_generation_settings": sized(json!({ "id": 0 }), &["n_ctx"], window), "total_slots": 1, "model_path": MODEL, "model_alias": MODEL,
         "chat_template": "", "build_info": "scripted"
     })
 }
@@ -110,24 +114,18 @@ fn installed() -> Value {
 }
 
 fn loaded(window: Option<u64>) -> Value {
-    let mut model = json!({
+    let model = json!({
         "name": MODEL, "model": MODEL, "size": 0, "digest": "0", "details": details(),
         "expires_at": "2318-11-14T22:13:20Z", "size_vram": 0
     });
-    if let Some(window) = window {
-        model["context_length"] = json!(window);
-    }
-    model
+    sized(model, &["context_length"], window)
 }
 
 fn lm_models(window: Option<u64>) -> Value {
-    let mut model = json!({
+    let model = json!({
         "id": MODEL, "object": "model", "type": "llm", "publisher": "komado", "arch": "scripted",
         "compatibility_type": "gguf", "quantization": "none", "state": "loaded"
     });
-    if let Some(window) = window {
-        model["max_context_length"] = json!(window);
-        model["loaded_context_length"] = json!(window);
-    }
+    let model = sized(model, &["max_context_length", "loaded_context_length"], window);
     json!({ "object": "list", "data": [model] })
 }

@@ -3,7 +3,7 @@
 use super::count::Count;
 use super::ledger::{Fnv, Seen};
 use super::script::{Fail, News, Step};
-use super::speech::{self, Begun, Speech};
+use super::speech::{self, Speech};
 use super::words::{Overflow, Refusal};
 use super::{Host, OnOverflow, check, material, mimic};
 use crate::ask::Asked;
@@ -163,7 +163,7 @@ impl Turn<'_> {
         let most = [asked.max_tokens, room].into_iter().flatten().min();
         let speech = Speech::new(meter, reply, most, step.as_ref().and_then(|step| step.finish.clone()));
         let usage = self.usage(text, prompt, speech.tokens);
-        let begun = Begun::new(self.dialect, &asked.model, self.digest);
+        let begun = speech::begun(self.dialect, &asked.model, self.digest);
         let events = speech.events(begun, usage, step.as_ref().and_then(|step| step.chunk));
         let form = if asked.stream { Form::Stream } else { Form::Whole };
         (Answer::Said { form, events, stamp: stamp(asked) }, step)
@@ -186,27 +186,23 @@ impl Turn<'_> {
         refusal.retry_after = fail.retry_after;
         let in_stream =
             fail.in_stream || (fail.overflow && self.host.options.overflow == OnOverflow::RefuseInStream);
-        if in_stream { self.in_stream(asked, refusal) } else { Answer::Refused(refusal) }
+        self.refused(asked, refusal, in_stream)
     }
 
     fn overflow(&self, asked: &Asked, over: &Overflow) -> Answer {
         let refusal = self.host.options.words.overflow(self.dialect, over);
-        match self.host.options.overflow {
-            OnOverflow::RefuseInStream => self.in_stream(asked, refusal),
-            OnOverflow::Refuse | OnOverflow::Truncate => Answer::Refused(refusal),
-        }
+        self.refused(asked, refusal, self.host.options.overflow == OnOverflow::RefuseInStream)
     }
 
     /// Responses and Anthropic begin before they fail; the others fail at once.
-    fn in_stream(&self, asked: &Asked, refusal: Refusal) -> Answer {
-        if !asked.stream {
+    fn refused(&self, asked: &Asked, refusal: Refusal, in_stream: bool) -> Answer {
+        if !(in_stream && asked.stream) {
             return Answer::Refused(refusal);
         }
-        let Begun { id, model } = Begun::new(self.dialect, &asked.model, self.digest);
         let begun = match self.dialect {
             Dialect::Responses | Dialect::Messages => {
                 let usage = Usage { input_tokens: self.tokens, ..Usage::default() };
-                vec![Event::Begun { id, model: Some(model) }, Event::Usage(usage)]
+                vec![speech::begun(self.dialect, &asked.model, self.digest), Event::Usage(usage)]
             }
             Dialect::Chat | Dialect::Ollama => Vec::new(),
         };
@@ -282,17 +278,18 @@ fn drop_oldest(asked: &mut Asked, count: &mut Count, window: u64) {
     }
 }
 
+/// The parameter `key`, as JSON.
+fn param<'a>(asked: &'a Asked, key: &str) -> Option<&'a str> {
+    Some(Object::parse(asked.setup.params.as_ref()?.get()).ok()?.get(key)?.get())
+}
+
 fn num_ctx(asked: &Asked) -> Option<u64> {
-    let params = Object::parse(asked.setup.params.as_ref()?.get()).ok()?;
-    Object::parse(params.get("options")?.get()).ok()?.read("num_ctx").ok()?
+    Object::parse(param(asked, "options")?).ok()?.read("num_ctx").ok()?
 }
 
 fn stamp(asked: &Asked) -> Stamp {
-    let params = asked.setup.params.as_ref().and_then(|params| Object::parse(params.get()).ok());
-    let options = params.as_ref().and_then(|params| params.get("stream_options"));
-    let options = options.and_then(|options| Object::parse(options.get()).ok());
-    let usage = options.and_then(|options| options.read("include_usage").ok()?).unwrap_or(false);
-    fixed_stamp(usage)
+    let options = param(asked, "stream_options").and_then(|options| Object::parse(options).ok());
+    fixed_stamp(options.and_then(|options| options.read("include_usage").ok()?).unwrap_or(false))
 }
 
 /// The stamp of an answer; only whether usage is told in a stream differs.
@@ -302,7 +299,5 @@ pub(super) fn fixed_stamp(usage: bool) -> Stamp {
 
 /// True when the request says that no tool may be called, as every model then does.
 fn forbids_calls(asked: &Asked) -> bool {
-    let params = asked.setup.params.as_ref().and_then(|params| Object::parse(params.get()).ok());
-    let choice = params.as_ref().and_then(|params| params.get("tool_choice"));
-    choice.is_some_and(|choice| choice.get().contains("\"none\""))
+    param(asked, "tool_choice").is_some_and(|choice| choice.contains("\"none\""))
 }

@@ -7,7 +7,7 @@ use super::Host;
 use super::decide::{Answer, Decision, fixed_stamp};
 use super::ledger::{Fnv, Seen};
 use super::script::{News, Reply};
-use super::speech::{self, Begun, Speech};
+use super::speech::{self, Speech};
 use crate::dialect::{Dialect, Form};
 use axum::body::Body;
 use http_body_util::BodyExt;
@@ -57,7 +57,7 @@ pub(super) async fn take(
     let speech = said(host, dialect, sum.0);
     // A guess, so that nobody takes the answer for one to a shortened request.
     let usage = Usage { input_tokens: bytes / 4, output_tokens: speech.tokens, ..Usage::default() };
-    let events = speech.events(Begun::new(dialect, "scripted", sum.0), usage, None);
+    let events = speech.events(speech::begun(dialect, "scripted", sum.0), usage, None);
     let form = if stream { Form::Stream } else { Form::Whole };
     let answer = Answer::Said { form, events, stamp: fixed_stamp(true) };
     Some(Decision { answer, delay: Duration::ZERO, pause: Duration::ZERO, break_after: None })

@@ -59,12 +59,9 @@ impl Speech {
     }
 
     /// The answer as events, in pieces of `piece` characters.
-    pub(super) fn events(&self, begun: Begun, usage: Usage, piece: Option<usize>) -> Vec<Event> {
+    pub(super) fn events(&self, begun: Event, usage: Usage, piece: Option<usize>) -> Vec<Event> {
         let size = piece.unwrap_or(PIECE).max(1);
-        let mut events = vec![
-            Event::Begun { id: begun.id, model: Some(begun.model) },
-            Event::Usage(Usage { output_tokens: 0, ..usage }),
-        ];
+        let mut events = vec![begun, Event::Usage(Usage { output_tokens: 0, ..usage })];
         if let Some(reasoning) = &self.reply.reasoning {
             events.extend(pieces(reasoning, size).map(|text| Event::Reasoning(text.into())));
             events.extend(self.reply.signature.clone().map(Event::Signature));
@@ -87,24 +84,15 @@ impl Speech {
     }
 }
 
-/// How an answer introduces itself.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Begun {
-    pub(super) id: Option<String>,
-    pub(super) model: String,
-}
-
-impl Begun {
-    /// The id is made from the request: the same request has the same answer.
-    pub(super) fn new(dialect: Dialect, model: &str, digest: u64) -> Self {
-        let id = match dialect {
-            Dialect::Chat => Some(format!("chatcmpl-{digest:016x}")),
-            Dialect::Responses => Some(format!("resp_{digest:016x}")),
-            Dialect::Messages => Some(format!("msg_{digest:016x}")),
-            Dialect::Ollama => None,
-        };
-        Self { id, model: model.to_owned() }
-    }
+/// How an answer introduces itself. The id is made from the request: the same request has the same answer.
+pub(super) fn begun(dialect: Dialect, model: &str, digest: u64) -> Event {
+    let id = match dialect {
+        Dialect::Chat => Some(format!("chatcmpl-{digest:016x}")),
+        Dialect::Responses => Some(format!("resp_{digest:016x}")),
+        Dialect::Messages => Some(format!("msg_{digest:016x}")),
+        Dialect::Ollama => None,
+    };
+    Event::Begun { id, model: Some(model.to_owned()) }
 }
 
 /// Gives each call an id that no other call of the conversation has.

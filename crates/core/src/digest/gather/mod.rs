@@ -65,43 +65,25 @@ impl Voice {
 }
 
 /// All shelves.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Gathered {
     pub(super) speech: Speech,
     pub(super) requests: Requests,
-    pub(super) rules: Shelf,
-    pub(super) decisions: Shelf,
-    pub(super) errors: Shelf,
-    pub(super) commands: Shelf,
-    pub(super) results: Shelf,
-    pub(super) paths: Shelf,
-    pub(super) ids: Shelf,
-    pub(super) symbols: Shelf,
-    pub(super) outputs: Shelf,
+    pub(super) rules: Shelf<192>,
+    pub(super) decisions: Shelf<96>,
+    pub(super) errors: Shelf<128>,
+    pub(super) commands: Shelf<256>,
+    pub(super) results: Shelf<48>,
+    pub(super) paths: Shelf<768>,
+    pub(super) ids: Shelf<768>,
+    pub(super) symbols: Shelf<384>,
+    pub(super) outputs: Shelf<64>,
     pub(super) todos: ToDos,
     /// Calls without a result, by id.
     pub(super) open: BTreeMap<String, Waiting>,
 }
 
 impl Gathered {
-    pub(super) fn new() -> Self {
-        Self {
-            speech: Speech::default(),
-            requests: Requests::new(),
-            rules: Shelf::new(192),
-            decisions: Shelf::new(96),
-            errors: Shelf::new(128),
-            commands: Shelf::new(256),
-            results: Shelf::new(48),
-            paths: Shelf::new(768),
-            ids: Shelf::new(768),
-            symbols: Shelf::new(384),
-            outputs: Shelf::new(64),
-            todos: ToDos::new(),
-            open: BTreeMap::new(),
-        }
-    }
-
     pub(super) fn take(&mut self, seq: Seq, message: &Message) {
         // Once somebody speaks again nobody waits for an answer any more.
         if message.outcome().is_none() && message.role != Role::Tool {

@@ -141,7 +141,7 @@ pub(in crate::digest) fn patched(text: &str, found: &mut Vec<(String, Touch)>) {
 }
 
 /// Joins a short form with the one long form it ends, so that no file is told twice.
-pub(in crate::digest) fn joined(facts: Vec<&Fact>) -> Vec<Fact> {
+pub(in crate::digest) fn joined(facts: &[Fact]) -> Vec<Fact> {
     let mut longest: Vec<Fact> = Vec::new();
     let mut order: Vec<usize> = (0..facts.len()).collect();
     order.sort_by_key(|i| (std::cmp::Reverse(facts[*i].text.len()), *i));
@@ -149,7 +149,7 @@ pub(in crate::digest) fn joined(facts: Vec<&Fact>) -> Vec<Fact> {
     let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     let mut ranks = Vec::new();
     for i in order {
-        let fact = facts[i];
+        let fact = &facts[i];
         let homes = by_name.entry(last_name(&fact.text)).or_default();
         let mut fits = homes.iter().filter(|home| ends_with(&longest[**home].text, &fact.text));
         match (fits.next(), fits.next()) {
@@ -210,7 +210,7 @@ mod tests {
     fn a_short_form_joins_the_long_form_it_ends() {
         let fact = |text: &str, at| Fact::new(FactKind::Path, text, at);
         let (long, short, other) = (fact("/w/src/a.rs", 3), fact("src/a.rs", 9), fact("lib/a.rs", 4));
-        let joined = joined(vec![&short, &other, &long]);
+        let joined = joined(&[short, other, long]);
         let told: Vec<_> = joined.iter().map(|f| (f.text.as_str(), f.at, f.count)).collect();
         assert_eq!(told, [("/w/src/a.rs", 9, 2), ("lib/a.rs", 4, 1)]);
     }

@@ -17,7 +17,7 @@ const ITEMS: usize = 64;
 /// Entries after which an announced step is no longer told.
 const STALE: Seq = 60;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(in crate::digest) struct ToDos {
     /// The latest whole list.
     list: Vec<Fact>,
@@ -26,22 +26,12 @@ pub(in crate::digest) struct ToDos {
     /// Tasks whose number the result will tell, by call.
     made: BTreeMap<String, Fact>,
     /// Boxes that are not ticked.
-    boxes: Shelf,
+    boxes: Shelf<32>,
     /// The latest announced steps.
     next: Vec<Fact>,
 }
 
 impl ToDos {
-    pub(in crate::digest) fn new() -> Self {
-        Self {
-            list: Vec::new(),
-            tasks: BTreeMap::new(),
-            made: BTreeMap::new(),
-            boxes: Shelf::new(32),
-            next: Vec::new(),
-        }
-    }
-
     /// Looks at a call; true when it was about to-dos.
     pub(in crate::digest) fn call(&mut self, seq: Seq, id: &str, name: &str, arguments: &Value) -> bool {
         let name = name.to_ascii_lowercase();
@@ -141,7 +131,7 @@ impl ToDos {
     pub(in crate::digest) fn open(&self, last: Seq) -> Vec<Fact> {
         let mut open: Vec<Fact> =
             self.list.iter().chain(self.tasks.values()).chain(self.made.values()).cloned().collect();
-        open.extend(self.boxes.ranked(last).into_iter().cloned());
+        open.extend(self.boxes.ranked(last));
         // What was announced long ago is done or dropped.
         open.extend(self.next.iter().filter(|fact| fact.at.saturating_add(STALE) >= last).cloned());
         let mut seen = std::collections::BTreeSet::new();
@@ -198,7 +188,7 @@ mod tests {
 
     #[test]
     fn the_latest_list_wins_and_done_items_are_gone() {
-        let mut todos = ToDos::new();
+        let mut todos = ToDos::default();
         todos.call(1, "a", "TodoWrite", &json!({"todos": [{"content": "old", "status": "pending"}]}));
         let list = json!({"todos": [{"content": "write", "status": "completed"}, {"content": "test", "status": "pending"}]});
         assert!(todos.call(5, "b", "TodoWrite", &list));
@@ -207,7 +197,7 @@ mod tests {
 
     #[test]
     fn single_tasks_are_followed_by_number() {
-        let mut todos = ToDos::new();
+        let mut todos = ToDos::default();
         for (call, number, subject) in [("a", 1, "read"), ("b", 2, "write")] {
             todos.call(1, call, "TaskCreate", &json!({"subject": subject}));
             todos.result(call, &format!("Task #{number} created successfully: {subject}"));
@@ -218,7 +208,7 @@ mod tests {
 
     #[test]
     fn boxes_are_ticked_and_next_steps_replaced() {
-        let mut todos = ToDos::new();
+        let mut todos = ToDos::default();
         todos.prose(1, "- [ ] 文書を書く\n- [ ] ship\nNext steps: run the tests.");
         todos.prose(2, "- [x] ship\n残りは文書だけです。");
         assert_eq!(texts(&todos), ["文書を書く", "残りは文書だけです。"]);

@@ -15,19 +15,15 @@ const VERBATIM: usize = 12_000;
 /// Characters kept of every other one.
 const SHORT: usize = 240;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(in crate::digest) struct Requests {
     pub(in crate::digest) first: Option<Fact>,
     pub(in crate::digest) newest: Option<Fact>,
     /// Those between.
-    pub(in crate::digest) others: Shelf,
+    pub(in crate::digest) others: Shelf<96>,
 }
 
 impl Requests {
-    pub(in crate::digest) fn new() -> Self {
-        Self { first: None, newest: None, others: Shelf::new(96) }
-    }
-
     /// The user said `text`.
     pub(in crate::digest) fn take(&mut self, seq: Seq, text: &str) {
         let text = verbatim(text);
@@ -115,7 +111,7 @@ mod tests {
 
     #[test]
     fn first_and_newest_stay_whole_and_the_rest_is_shortened() {
-        let mut requests = Requests::new();
+        let mut requests = Requests::default();
         for (seq, text) in [(1, "One. More of one."), (2, "Two words. More of two."), (3, "Three.\n\nMore.")]
         {
             requests.take(seq, text);

@@ -60,11 +60,8 @@ pub(super) fn write_text(text: &str, extra: Option<&Opaque>, out: &mut dyn Write
 
 /// Writes a thought. It may be signed, so it is written exactly as it was heard.
 pub(super) fn write_thinking(text: &str, seal: &str, out: &mut dyn Write) -> io::Result<()> {
-    out.write_all(b"{\"type\":\"thinking\",\"thinking\":")?;
-    write_string(text, out)?;
-    out.write_all(b",\"signature\":")?;
-    write_string(seal, out)?;
-    out.write_all(b"}")
+    let (text, seal) = (quoted(text), quoted(seal));
+    write!(out, "{{\"type\":\"thinking\",\"thinking\":{text},\"signature\":{seal}}}")
 }
 
 /// An id in letters that this API takes. Another provider's may have others (`functions.read:0`); each of those becomes
@@ -80,11 +77,8 @@ fn plain_id(id: &str) -> Cow<'_, str> {
 
 /// Writes a call.
 pub(super) fn write_call(call: &Call, out: &mut dyn Write) -> io::Result<()> {
-    out.write_all(b"{\"type\":\"tool_use\",\"id\":")?;
-    write_string(&plain_id(&call.id), out)?;
-    out.write_all(b",\"name\":")?;
-    write_string(&call.name, out)?;
-    write!(out, ",\"input\":{}", input(&call.arguments))?;
+    let (id, name, input) = (quoted(&plain_id(&call.id)), quoted(&call.name), input(&call.arguments));
+    write!(out, "{{\"type\":\"tool_use\",\"id\":{id},\"name\":{name},\"input\":{input}")?;
     splice(call_fields(call.extra.as_ref(), NAME).as_deref(), out)?;
     out.write_all(b"}")
 }

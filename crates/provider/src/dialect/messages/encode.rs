@@ -6,7 +6,7 @@
 
 use super::NAME;
 use super::block::{self, input};
-use crate::dialect::json::{call_fields, complaint, frame, inner, of};
+use crate::dialect::json::{call_fields, complaint, frame, inner, list, object, of, text};
 use crate::dialect::tools::fields::quoted;
 use crate::dialect::{Encode, Form, Stamp};
 use crate::event::{Event, Failed};
@@ -110,11 +110,8 @@ impl Encoder {
             Open::Text(index) => stop(index, out),
             Open::Thinking(index, seal) => {
                 if !seal.is_empty() {
-                    delta(
-                        index,
-                        &format!("{{\"type\":\"signature_delta\",\"signature\":{}}}", quoted(&seal)),
-                        out,
-                    );
+                    let json = format!(r#"{{"type":"signature_delta","signature":{}}}"#, quoted(&seal));
+                    delta(index, &json, out);
                 }
                 stop(index, out);
             }
@@ -343,23 +340,19 @@ fn whole_block(part: &Part) -> Option<String> {
 }
 
 fn citations(extra: &str) -> Vec<&str> {
-    Object::parse(extra).map(|extra| crate::dialect::json::list(&extra, "citations")).unwrap_or_default()
+    Object::parse(extra).map(|extra| list(&extra, "citations")).unwrap_or_default()
 }
 
 /// An error as this API words it; its own are handed on as they came.
 fn error(failed: &Failed) -> String {
     let own = Object::parse(&failed.body).is_ok_and(|body| {
-        crate::dialect::json::text(&body, "type").as_deref() == Some("error")
-            && crate::dialect::json::object(&body, "error").is_some()
+        text(&body, "type").as_deref() == Some("error") && object(&body, "error").is_some()
     });
     match Raw::parse(failed.body.as_str()) {
         Ok(body) if own => body.get().to_owned(),
         _ => {
-            let (_, words) = complaint(&failed.body);
-            format!(
-                "{{\"type\":\"error\",\"error\":{{\"type\":\"api_error\",\"message\":{}}}}}",
-                quoted(&words)
-            )
+            let words = quoted(&complaint(&failed.body).1);
+            format!(r#"{{"type":"error","error":{{"type":"api_error","message":{words}}}}}"#)
         }
     }
 }

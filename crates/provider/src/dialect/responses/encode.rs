@@ -22,7 +22,7 @@ pub struct Encoder {
     sequence: u64,
     /// Every item so far: `None` while it is not whole.
     items: Vec<Option<String>>,
-    open: Open,
+    open: Option<OpenPart>,
     calls: Vec<OpenCall>,
     /// True when an answer has said that it begins: another one goes on with it.
     told: bool,
@@ -30,11 +30,12 @@ pub struct Encoder {
     made: usize,
 }
 
+/// A text or a thought that is not whole.
 #[derive(Debug)]
-enum Open {
-    Nothing,
-    Text { place: usize, said: String },
-    Thought { place: usize, said: String },
+struct OpenPart {
+    is_thought: bool,
+    place: usize,
+    said: String,
 }
 
 #[derive(Debug)]
@@ -53,7 +54,7 @@ impl Encoder {
             begun: false,
             sequence: 0,
             items: Vec::new(),
-            open: Open::Nothing,
+            open: None,
             calls: Vec::new(),
             told: false,
             made: 0,
@@ -115,35 +116,41 @@ impl Encoder {
         self.items[place] = Some(item);
     }
 
-    fn text(&mut self, text: &str, out: &mut Vec<u8>) {
-        if text.is_empty() {
-            return;
-        }
-        if !matches!(self.open, Open::Text { .. }) {
+    /// The id of the text or thought at `place`, and the fields by which events name it.
+    fn part_at(&self, is_thought: bool, place: usize) -> (String, String) {
+        let (kind, index) = if is_thought { ("rs", "summary_index") } else { ("msg", "content_index") };
+        let id = self.item_id(kind, place);
+        let at = format!("\"item_id\":{id},\"output_index\":{place},\"{index}\":0");
+        (id, at)
+    }
+
+    /// Says more of a text or of a thought.
+    fn say(&mut self, is_thought: bool, text: &str, out: &mut Vec<u8>) {
+        if self.open.as_ref().is_none_or(|open| open.is_thought != is_thought) {
             self.settle(None, out);
-            let id = self.item_id("msg", self.items.len());
-            let item = message_item(&id, "in_progress", "", "");
-            let place = self.add(&item, out);
-            let part = text_part("", "");
-            let fields =
-                format!("\"item_id\":{id},\"output_index\":{place},\"content_index\":0,\"part\":{part}");
-            self.send("response.content_part.added", &fields, out);
-            self.open = Open::Text { place, said: String::new() };
+            let place = self.items.len();
+            let (id, at) = self.part_at(is_thought, place);
+            let (item, kind, part) = if is_thought {
+                (thought_item(&id, ""), "reasoning_summary_part", summary_part(""))
+            } else {
+                (message_item(&id, "in_progress", "", ""), "content_part", text_part("", ""))
+            };
+            self.add(&item, out);
+            self.send(&format!("response.{kind}.added"), &format!("{at},\"part\":{part}"), out);
+            self.open = Some(OpenPart { is_thought, place, said: String::new() });
         }
-        let Open::Text { place, said } = &mut self.open else { return };
-        said.push_str(text);
-        let place = *place;
-        let (id, delta) = (self.item_id("msg", place), quoted(text));
-        let fields = format!(
-            "\"item_id\":{id},\"output_index\":{place},\"content_index\":0,\"delta\":{delta},\"logprobs\":[]"
-        );
-        self.send("response.output_text.delta", &fields, out);
+        let Some(open) = &mut self.open else { return };
+        open.said.push_str(text);
+        let place = open.place;
+        let ((_, at), delta) = (self.part_at(is_thought, place), quoted(text));
+        let (kind, more) =
+            if is_thought { ("reasoning_summary_text", "") } else { ("output_text", ",\"logprobs\":[]") };
+        self.send(&format!("response.{kind}.delta"), &format!("{at},\"delta\":{delta}{more}"), out);
     }
 
     fn close_text(&mut self, place: usize, said: &str, extra: Option<&Opaque>, out: &mut Vec<u8>) {
         let beside = apart(extra);
-        let (id, words) = (self.item_id("msg", place), quoted(said));
-        let at = format!("\"item_id\":{id},\"output_index\":{place},\"content_index\":0");
+        let ((id, at), words) = (self.part_at(false, place), quoted(said));
         self.send("response.output_text.done", &format!("{at},\"text\":{words},\"logprobs\":[]"), out);
         let part = text_part(said, &beside.part.inner());
         self.send("response.content_part.done", &format!("{at},\"part\":{part}"), out);
@@ -156,31 +163,9 @@ impl Encoder {
         self.done(place, message_item(&id, "completed", &part, &beside.item.inner()), out);
     }
 
-    fn thought(&mut self, text: &str, out: &mut Vec<u8>) {
-        if !matches!(self.open, Open::Thought { .. }) {
-            self.settle(None, out);
-            let id = self.item_id("rs", self.items.len());
-            let place = self.add(&thought_item(&id, ""), out);
-            let at = format!("\"item_id\":{id},\"output_index\":{place},\"summary_index\":0");
-            let part = summary_part("");
-            self.send("response.reasoning_summary_part.added", &format!("{at},\"part\":{part}"), out);
-            self.open = Open::Thought { place, said: String::new() };
-        }
-        let Open::Thought { place, said } = &mut self.open else { return };
-        said.push_str(text);
-        let place = *place;
-        let (id, delta) = (self.item_id("rs", place), quoted(text));
-        let fields =
-            format!("\"item_id\":{id},\"output_index\":{place},\"summary_index\":0,\"delta\":{delta}");
-        self.send("response.reasoning_summary_text.delta", &fields, out);
-    }
-
     fn close_thought(&mut self, place: usize, said: &str, out: &mut Vec<u8>) {
-        let id = self.item_id("rs", place);
-        let at = format!("\"item_id\":{id},\"output_index\":{place},\"summary_index\":0");
-        let text = quoted(said);
+        let ((id, at), text, part) = (self.part_at(true, place), quoted(said), summary_part(said));
         self.send("response.reasoning_summary_text.done", &format!("{at},\"text\":{text}"), out);
-        let part = summary_part(said);
         self.send("response.reasoning_summary_part.done", &format!("{at},\"part\":{part}"), out);
         self.done(place, thought_item(&id, &part), out);
     }
@@ -218,10 +203,10 @@ impl Encoder {
     /// Closes the text or thought that is open. Calls stay open to the end: some providers write several at once, and
     /// each piece names its item.
     fn settle(&mut self, extra: Option<&Opaque>, out: &mut Vec<u8>) {
-        match std::mem::replace(&mut self.open, Open::Nothing) {
-            Open::Nothing => {}
-            Open::Text { place, said } => self.close_text(place, &said, extra, out),
-            Open::Thought { place, said } => self.close_thought(place, &said, out),
+        match self.open.take() {
+            Some(OpenPart { is_thought: false, place, said }) => self.close_text(place, &said, extra, out),
+            Some(OpenPart { place, said, .. }) => self.close_thought(place, &said, out),
+            None => {}
         }
     }
 
@@ -278,8 +263,9 @@ impl Encode for Encoder {
         }
         self.begin(out);
         match event {
-            Event::Text(text) => self.text(text, out),
-            Event::Reasoning(text) => self.thought(text, out),
+            Event::Text(text) if text.is_empty() => {}
+            Event::Text(text) => self.say(false, text, out),
+            Event::Reasoning(text) => self.say(true, text, out),
             Event::Call { index, id, name, kind } => self.call(*index, (id, name), *kind, out),
             Event::Arguments { index, text } => self.arguments(*index, text, out),
             Event::CallExtra { index, json } => {

@@ -55,38 +55,35 @@ struct Joined<'a> {
 }
 
 pub(super) fn check(body: &str, asked: &Asked) -> Result<(), Bad> {
-    let other = |message: String| Err(Bad::Other(Trouble::bad(message)));
-    let body: Body = match serde_json::from_str(body) {
-        Ok(body) => body,
-        Err(why) => return other(format!("messages: {why}")),
-    };
-    if asked.max_tokens.is_none() {
-        return other("max_tokens: Field required".into());
+    let body: Body = serde_json::from_str(body).map_err(|why| other(format!("messages: {why}")))?;
+    match asked.max_tokens {
+        None => return Err(other("max_tokens: Field required")),
+        Some(0) => return Err(other("max_tokens: Input should be greater than or equal to 1")),
+        Some(_) => empty(&body)?,
     }
-    if asked.max_tokens == Some(0) {
-        return other("max_tokens: Input should be greater than or equal to 1".into());
+    match body.messages.iter().find(|turn| turn.role != "system") {
+        None => Err(other("messages: at least one message is required")),
+        Some(turn) if turn.role != "user" => Err(other("messages: first message must use the \"user\" role")),
+        Some(_) => pairs(&joined(&body.messages)),
     }
-    empty(&body)?;
-    let spoken = body.messages.iter().find(|turn| turn.role != "system");
-    match spoken {
-        None => return other("messages: at least one message is required".into()),
-        Some(turn) if turn.role != "user" => {
-            return other("messages: first message must use the \"user\" role".into());
-        }
-        Some(_) => {}
-    }
-    pairs(&joined(&body.messages))
+}
+
+fn other(message: impl Into<String>) -> Bad {
+    Bad::Other(Trouble::bad(message))
+}
+
+fn unpaired(message: impl Into<String>) -> Bad {
+    Bad::Pairing(Trouble::bad(message))
 }
 
 /// Nothing may be empty, and not everything may be marked.
 fn empty(body: &Body) -> Result<(), Bad> {
-    let other = |message: String| Err(Bad::Other(Trouble::bad(message)));
     let mut marks = body.tools.iter().filter(|tool| tool.cache_control.is_some()).count();
     marks += usize::from(body.cache_control.is_some());
     if let Some(Content::Blocks(blocks)) = &body.system {
         marks += marked(blocks);
         if blocks.iter().any(is_empty) {
-            return other("system: text content blocks must be non-empty".into());
+            return Err(other("system: text content blocks must be non-empty"));
         }
     }
     let last = body.messages.len().saturating_sub(1);
@@ -96,24 +93,20 @@ fn empty(body: &Body) -> Result<(), Bad> {
             Content::Blocks(blocks) => {
                 marks += marked(blocks);
                 if blocks.iter().any(is_empty) {
-                    return other("messages: text content blocks must be non-empty".into());
+                    return Err(other("messages: text content blocks must be non-empty"));
                 }
                 blocks.is_empty()
             }
         };
         if hollow && !(at == last && turn.role == "assistant") {
-            return other(format!(
+            return Err(other(format!(
                 "messages.{at}: all messages must have non-empty content except for the optional final assistant \
                  message"
-            ));
+            )));
         }
     }
-    if marks > MARKS {
-        return other(format!(
-            "A maximum of {MARKS} blocks with cache_control may be provided. Found {marks}."
-        ));
-    }
-    Ok(())
+    let many = || format!("A maximum of {MARKS} blocks with cache_control may be provided. Found {marks}.");
+    if marks > MARKS { Err(other(many())) } else { Ok(()) }
 }
 
 fn marked(blocks: &[Block]) -> usize {
@@ -149,26 +142,23 @@ fn pairs(turns: &[Joined<'_>]) -> Result<(), Bad> {
         if turn.is_user {
             open = results(turn, open)?;
         }
-        if let Some(problem) = left_open(asked_at, &open) {
-            return Err(problem);
-        }
+        left_open(asked_at, &open)?;
         if !turn.is_user {
             (open, asked_at) = (calls(turn, &mut known)?, turn.at);
         }
     }
-    match left_open(asked_at, &open) {
-        Some(problem) => Err(problem),
-        None => Ok(()),
-    }
+    left_open(asked_at, &open)
 }
 
-fn left_open(at: usize, open: &[&str]) -> Option<Bad> {
-    let message = format!(
+fn left_open(at: usize, open: &[&str]) -> Result<(), Bad> {
+    if open.is_empty() {
+        return Ok(());
+    }
+    Err(unpaired(format!(
         "messages.{at}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. Each `tool_use` \
          block must have a corresponding `tool_result` block in the next message.",
         open.join(", ")
-    );
-    (!open.is_empty()).then(|| Bad::Pairing(Trouble::bad(message)))
+    )))
 }
 
 /// The calls that a turn of the model makes.
@@ -177,8 +167,7 @@ fn calls<'a>(turn: &Joined<'a>, known: &mut HashSet<&'a str>) -> Result<Vec<&'a 
     for (at, i, block) in turn.blocks.iter().filter(|(_, _, block)| block.r#type == "tool_use") {
         let id = block.id.as_deref().unwrap_or_default();
         if !known.insert(id) {
-            let message = format!("messages.{at}.content.{i}: `tool_use` ids must be unique");
-            return Err(Bad::Pairing(Trouble::bad(message)));
+            return Err(unpaired(format!("messages.{at}.content.{i}: `tool_use` ids must be unique")));
         }
         open.push(id);
     }
@@ -188,7 +177,6 @@ fn calls<'a>(turn: &Joined<'a>, known: &mut HashSet<&'a str>) -> Result<Vec<&'a 
 /// The calls that a turn of the user leaves without a result. Results stand first; one behind other words answers
 /// nothing.
 fn results<'a>(turn: &Joined<'a>, mut open: Vec<&'a str>) -> Result<Vec<&'a str>, Bad> {
-    let bad = |message: String| Err(Bad::Pairing(Trouble::bad(message)));
     let (mut done, mut words_came): (Vec<&str>, bool) = (Vec::new(), false);
     for (at, i, block) in &turn.blocks {
         if block.r#type != "tool_result" {
@@ -197,16 +185,16 @@ fn results<'a>(turn: &Joined<'a>, mut open: Vec<&'a str>) -> Result<Vec<&'a str>
         }
         let id = block.tool_use_id.as_deref().unwrap_or_default();
         if done.contains(&id) {
-            return bad(format!(
+            return Err(unpaired(format!(
                 "messages.{at}.content.{i}: each tool_use must have a single result. Found multiple `tool_result` \
                  blocks with id: {id}"
-            ));
+            )));
         }
         let Some(place) = open.iter().position(|call| *call == id) else {
-            return bad(format!(
+            return Err(unpaired(format!(
                 "messages.{at}.content.{i}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each \
                  `tool_result` block must have a corresponding `tool_use` block in the previous message."
-            ));
+            )));
         };
         if words_came {
             return Ok(open);

@@ -33,28 +33,19 @@ pub(super) fn step(line: usize, text: &str) -> Result<Step, BadScript> {
     const KNOWN: &[&str] =
         &["when", "reply", "repeat", "delay_ms", "chunk", "chunk_delay_ms", "fail", "break_after", "finish"];
     let fields = Fields::parse(line, "", text, KNOWN)?;
-    let mut step = Step {
+    let step = Step {
         delay_ms: fields.read("delay_ms")?.unwrap_or(0),
         chunk: fields.read("chunk")?,
         chunk_delay_ms: fields.read("chunk_delay_ms")?.unwrap_or(0),
         break_after: fields.read("break_after")?,
         finish: fields.read("finish")?,
-        ..Step::default()
+        when: fields.get("when").map(|value| when(line, value)).transpose()?.unwrap_or_default(),
+        repeat: fields.get("repeat").map(|value| repeat(&fields, value)).transpose()?.unwrap_or_default(),
+        reply: fields.get("reply").map(|value| reply(line, value)).transpose()?.unwrap_or_default(),
+        fail: fields.get("fail").map(|value| fail(line, value)).transpose()?,
     };
     if step.chunk == Some(0) {
         return Err(fields.bad("chunk", "0; at least one character"));
-    }
-    if let Some(value) = fields.get("when") {
-        step.when = when(line, value)?;
-    }
-    if let Some(value) = fields.get("repeat") {
-        step.repeat = repeat(&fields, value)?;
-    }
-    if let Some(value) = fields.get("reply") {
-        step.reply = reply(line, value)?;
-    }
-    if let Some(value) = fields.get("fail") {
-        step.fail = Some(fail(line, value)?);
     }
     match (fields.get("reply"), &step.fail) {
         (Some(_), Some(_)) => Err(fields.bad("fail", "a step has either `reply` or `fail`, not both")),
@@ -68,10 +59,8 @@ pub(super) fn step(line: usize, text: &str) -> Result<Step, BadScript> {
 fn when(line: usize, value: &RawValue) -> Result<When, BadScript> {
     const KNOWN: &[&str] = &["anywhere", "contains", "regex", "turn", "has_tool_result", "is_summary"];
     let fields = Fields::parse(line, "when", value.get(), KNOWN)?;
-    let regex = match fields.read::<String>("regex")? {
-        Some(text) => Some(Regex::new(&text).map_err(|e| fields.bad("regex", one_line(&e.to_string())))?),
-        None => None,
-    };
+    let regex = fields.read::<String>("regex")?.map(|text| Regex::new(&text)).transpose();
+    let regex = regex.map_err(|e| fields.bad("regex", one_line(&e.to_string())))?;
     Ok(When {
         anywhere: fields.read("anywhere")?,
         contains: fields.read("contains")?,

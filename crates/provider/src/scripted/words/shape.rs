@@ -37,93 +37,71 @@ impl Words {
 
     fn shape(self, dialect: Dialect, trouble: &Trouble) -> Value {
         let Trouble { status, message, param, code } = trouble;
-        match self.to(dialect) {
+        let who = self.to(dialect);
+        match who {
             Self::OpenAi | Self::Groq | Self::ByDialect => json!({
-                "error": { "message": message, "type": openai_type(*status), "param": param, "code": code }
+                "error": { "message": message, "type": kind(who, *status), "param": param, "code": code }
             }),
             Self::Anthropic => json!({
                 "type": "error",
-                "error": { "type": anthropic_type(*status), "message": message },
+                "error": { "type": kind(who, *status), "message": message },
                 "request_id": "req_scripted"
             }),
             Self::Ollama | Self::LmStudio => json!({ "error": message }),
             Self::LlamaCpp => json!({
-                "error": { "code": status, "message": message, "type": llama_type(*status) }
+                "error": { "code": status, "message": message, "type": kind(who, *status) }
             }),
             Self::Vllm => json!({
-                "error": { "message": message, "type": vllm_type(*status), "param": param, "code": status }
+                "error": { "message": message, "type": kind(who, *status), "param": param, "code": status }
             }),
             Self::OpenRouter => json!({ "error": { "message": message, "code": status } }),
             Self::Gemini => json!([{
-                "error": { "code": status, "message": message, "status": gemini_status(*status) }
+                "error": { "code": status, "message": message, "status": kind(who, *status) }
             }]),
             Self::Mistral => json!({
-                "object": "error", "message": message, "type": mistral_type(*status), "param": param, "code": code
+                "object": "error", "message": message, "type": kind(who, *status), "param": param, "code": code
             }),
             Self::Bedrock => json!({ "message": message }),
         }
     }
 }
 
-fn openai_type(status: u16) -> &'static str {
-    match status {
-        401 | 403 => "authentication_error",
-        429 => "requests",
-        400..=499 => "invalid_request_error",
-        _ => "server_error",
-    }
-}
-
-fn anthropic_type(status: u16) -> &'static str {
-    match status {
-        401 => "authentication_error",
-        403 => "permission_error",
-        404 => "not_found_error",
-        413 => "request_too_large",
-        429 => "rate_limit_error",
-        400..=499 => "invalid_request_error",
-        529 => "overloaded_error",
-        _ => "api_error",
-    }
-}
-
-fn llama_type(status: u16) -> &'static str {
-    match status {
-        401 => "authentication_error",
-        403 => "permission_error",
-        404 => "not_found_error",
-        400..=499 => "invalid_request_error",
-        503 => "unavailable_error",
-        _ => "server_error",
-    }
-}
-
-fn vllm_type(status: u16) -> &'static str {
-    match status {
-        401 => "AuthenticationError",
-        404 => "NotFoundError",
-        400..=499 => "BadRequestError",
-        _ => "InternalServerError",
-    }
-}
-
-fn gemini_status(status: u16) -> &'static str {
-    match status {
-        401 => "UNAUTHENTICATED",
-        403 => "PERMISSION_DENIED",
-        404 => "NOT_FOUND",
-        429 => "RESOURCE_EXHAUSTED",
-        400..=499 => "INVALID_ARGUMENT",
-        503 => "UNAVAILABLE",
-        _ => "INTERNAL",
-    }
-}
-
-fn mistral_type(status: u16) -> &'static str {
-    match status {
-        401 | 403 => "unauthorized",
-        429 => "rate_limited",
-        400..=499 => "invalid_request_error",
-        _ => "internal_server_error",
+/// The word for a status, as `who` says it to programs.
+fn kind(who: Words, status: u16) -> &'static str {
+    match (who, status) {
+        (Words::OpenAi | Words::Groq | Words::ByDialect, 401 | 403) => "authentication_error",
+        (Words::OpenAi | Words::Groq | Words::ByDialect, 429) => "requests",
+        (Words::OpenAi | Words::Groq | Words::ByDialect, 400..=499) => "invalid_request_error",
+        (Words::OpenAi | Words::Groq | Words::ByDialect, _) => "server_error",
+        (Words::Anthropic, 401) => "authentication_error",
+        (Words::Anthropic, 403) => "permission_error",
+        (Words::Anthropic, 404) => "not_found_error",
+        (Words::Anthropic, 413) => "request_too_large",
+        (Words::Anthropic, 429) => "rate_limit_error",
+        (Words::Anthropic, 400..=499) => "invalid_request_error",
+        (Words::Anthropic, 529) => "overloaded_error",
+        (Words::Anthropic, _) => "api_error",
+        (Words::LlamaCpp, 401) => "authentication_error",
+        (Words::LlamaCpp, 403) => "permission_error",
+        (Words::LlamaCpp, 404) => "not_found_error",
+        (Words::LlamaCpp, 400..=499) => "invalid_request_error",
+        (Words::LlamaCpp, 503) => "unavailable_error",
+        (Words::LlamaCpp, _) => "server_error",
+        (Words::Vllm, 401) => "AuthenticationError",
+        (Words::Vllm, 404) => "NotFoundError",
+        (Words::Vllm, 400..=499) => "BadRequestError",
+        (Words::Vllm, _) => "InternalServerError",
+        (Words::Gemini, 401) => "UNAUTHENTICATED",
+        (Words::Gemini, 403) => "PERMISSION_DENIED",
+        (Words::Gemini, 404) => "NOT_FOUND",
+        (Words::Gemini, 429) => "RESOURCE_EXHAUSTED",
+        (Words::Gemini, 400..=499) => "INVALID_ARGUMENT",
+        (Words::Gemini, 503) => "UNAVAILABLE",
+        (Words::Gemini, _) => "INTERNAL",
+        (Words::Mistral, 401 | 403) => "unauthorized",
+        (Words::Mistral, 429) => "rate_limited",
+        (Words::Mistral, 400..=499) => "invalid_request_error",
+        (Words::Mistral, _) => "internal_server_error",
+        _ => "",
     }
 }
