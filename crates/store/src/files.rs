@@ -34,10 +34,7 @@ pub(crate) use tasks::file_at;
 use crate::error::{Holder, Tried};
 use crate::queue::{HasJobs, Jobs};
 use crate::shelf::{Shelf, SqlShelf};
-use crate::{
-    BlobRef, Blobs, Change, Error, Journal, Mode, Query, ReadSeek, Result, Store, Swept, by_age, id_of,
-    locked,
-};
+use crate::{BlobRef, Change, Error, Journal, Mode, Query, Result, Store, by_age, id_of, locked};
 use index::Index;
 use komado_core::session::{Meta, Session};
 use komado_core::thread::Header;
@@ -287,20 +284,6 @@ pub(crate) fn copy_blob(from: &mut dyn Read, to: &mut dyn Write) -> Result<BlobR
 impl HasJobs for FileStore {
     fn line(&self) -> &Jobs {
         &self.queue
-    }
-}
-
-impl Blobs for FileStore {
-    fn put_blob(&self, id: &SessionId, bytes: &mut dyn Read) -> Result<BlobRef> {
-        blobs::put(&self.base().session(id)?.join("outputs"), bytes)
-    }
-
-    fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>> {
-        self.opener.while_moving(id, || blobs::get(id, &self.base().session(id)?.join("outputs"), blob))
-    }
-
-    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
-        blobs::sweep(&self.base().session(id)?.join("outputs"), keep)
     }
 }
 
