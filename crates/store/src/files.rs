@@ -157,7 +157,7 @@ impl FileStore {
         };
         let done = run(&tasks);
         table.waited(begun, &done);
-        if !tasks.is_copy() {
+        if !tasks.is_copy {
             table.open = Some(tasks);
         }
         done
@@ -216,7 +216,7 @@ impl FileStore {
         if !from.is_dir() {
             return Ok(());
         }
-        let _lock = self.opener.lock_whole(id, &from)?;
+        let _lock = self.opener.leases.take_whole(id, &from)?;
         for path in [&from, &to] {
             make_folder(path.parent().unwrap_or(path))?;
         }
@@ -229,7 +229,7 @@ impl FileStore {
 
     /// Takes a session's folder out of sight, in one step; gives the name under which it waits to be removed.
     fn take_away(&self, id: &SessionId, path: &Path) -> Result<PathBuf> {
-        let lock = self.opener.lock_whole(id, path)?;
+        let lock = self.opener.leases.take_whole(id, path)?;
         let parent = path.parent().unwrap_or(path);
         let gone = (1..).map(|n| parent.join(format!("{}{id}.{n}", place::GONE))).find(|path| !path.exists());
         let gone = gone.unwrap_or_else(|| parent.join(place::GONE));
