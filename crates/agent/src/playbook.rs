@@ -183,15 +183,6 @@ impl Playbook {
 /// The built-in playbook, as anybody could have written it.
 pub const BUILT_IN: &str = include_str!("playbook/default.json");
 
-/// What an `llm` node wants beside its prompt.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Wanted {
-    /// The node.
-    pub node: String,
-    /// What people call it.
-    pub label: Option<String>,
-}
-
 /// Whoever carries nodes out.
 pub trait Hands<'e> {
     /// Who asks the model.
@@ -221,7 +212,7 @@ pub trait Hands<'e> {
     fn entered(&mut self, node: &str, label: Option<&str>, thread: &ThreadId);
 
     /// One turn with the model.
-    fn turn(&mut self, thread: &mut Thread<'_>, wanted: &Wanted) -> Result<Turned>;
+    fn turn(&mut self, thread: &mut Thread<'_>) -> Result<Turned>;
 
     /// Carries out one call, of the model or of a `tool` node. `thread` is where it was made: the tools that lead back to
     /// what left the view read there.

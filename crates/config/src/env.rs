@@ -19,13 +19,16 @@ const REDIS_DEFAULT: &str = "redis://localhost:6379";
 
 const BACKENDS: Kind = Kind::Choice(&["inmemory", "redis", "postgres", "file"]);
 
-/// The settings that variables give.
-pub(super) fn layer(sources: &Sources<'_>, named: &Named) -> Result<Values, ConfigError> {
-    let mut layer = Values::new();
+/// The settings that variables give, and what a person should know of those that were passed over.
+pub(super) fn layer(sources: &Sources<'_>, named: &Named) -> Result<(Values, Vec<String>), ConfigError> {
+    let (mut layer, mut notes) = (Values::new(), Vec::new());
     for setting in SETTINGS.iter().filter(|setting| !setting.is_family()) {
         if let Some((name, text)) = said(setting, sources)? {
             match check(setting, setting.path, &text, Place::Env(name.clone()), sources) {
-                Err(_) if is_shared(&name) => {}
+                Err(why) if is_shared(&name) => {
+                    notes
+                        .push(format!("{name} is passed over, since it speaks to other programs too: {why}"));
+                }
                 given => drop(layer.insert(setting.path.to_owned(), given?)),
             }
         }
@@ -35,7 +38,7 @@ pub(super) fn layer(sources: &Sources<'_>, named: &Named) -> Result<Values, Conf
             layer.extend(family(name, sources, named)?);
         }
     }
-    Ok(layer)
+    Ok((layer, notes))
 }
 
 /// What a person should know of variables of ours that set nothing.
@@ -75,20 +78,6 @@ fn is_of_service(name: &str, text: &str) -> bool {
 /// What is said for every program at once, and may say what only others can do: traces go to a collector over gRPC too.
 fn is_shared(name: &str) -> bool {
     name.starts_with("OTEL_")
-}
-
-/// What a person should know of variables that were passed over.
-pub(super) fn passed_over(sources: &Sources<'_>) -> Vec<String> {
-    let mut notes = Vec::new();
-    for setting in SETTINGS.iter().filter(|setting| !setting.is_family()) {
-        let Ok(Some((name, text))) = said(setting, sources) else { continue };
-        if is_shared(&name)
-            && let Err(why) = check(setting, setting.path, &text, Place::Env(name.clone()), sources)
-        {
-            notes.push(format!("{name} is passed over, since it speaks to other programs too: {why}"));
-        }
-    }
-    notes
 }
 
 /// The variable that speaks for a setting, and its text.

@@ -133,12 +133,13 @@ impl Config {
         given.extend(layer.given);
         let flags = flags::layer(sources)?;
         let named = table::named(given.keys().chain(flags.keys()));
-        given.extend(env::layer(sources, &named)?);
+        let (variables, passed_over) = env::layer(sources, &named)?;
+        given.extend(variables);
         given.extend(flags);
         let servers = mcp::servers(&given, &layer.servers)?;
         let mut config = Self::build(given, servers, found.map(|found| found.path));
         config.notes.extend(env::unknown(sources, &named));
-        config.notes.extend(env::passed_over(sources));
+        config.notes.extend(passed_over);
         config.unconsented = unconsented;
         config.complete_models(sources);
         Ok(config)

@@ -34,10 +34,7 @@ pub(crate) use tasks::file_at;
 use crate::error::{Holder, Tried};
 use crate::queue::{HasJobs, Jobs};
 use crate::shelf::{Shelf, SqlShelf};
-use crate::{
-    BlobRef, Blobs, Change, Error, Journal, Mode, Query, ReadSeek, Result, Store, Swept, by_age, id_of,
-    locked,
-};
+use crate::{BlobRef, Change, Error, Journal, Mode, Query, Result, Store, by_age, id_of, locked};
 use index::Index;
 use komado_core::session::{Meta, Session};
 use komado_core::thread::Header;
@@ -160,7 +157,7 @@ impl FileStore {
         };
         let done = run(&tasks);
         table.waited(begun, &done);
-        if !tasks.is_copy() {
+        if !tasks.is_copy {
             table.open = Some(tasks);
         }
         done
@@ -219,7 +216,7 @@ impl FileStore {
         if !from.is_dir() {
             return Ok(());
         }
-        let _lock = self.opener.lock_whole(id, &from)?;
+        let _lock = self.opener.leases.take_whole(id, &from)?;
         for path in [&from, &to] {
             make_folder(path.parent().unwrap_or(path))?;
         }
@@ -232,7 +229,7 @@ impl FileStore {
 
     /// Takes a session's folder out of sight, in one step; gives the name under which it waits to be removed.
     fn take_away(&self, id: &SessionId, path: &Path) -> Result<PathBuf> {
-        let lock = self.opener.lock_whole(id, path)?;
+        let lock = self.opener.leases.take_whole(id, path)?;
         let parent = path.parent().unwrap_or(path);
         let gone = (1..).map(|n| parent.join(format!("{}{id}.{n}", place::GONE))).find(|path| !path.exists());
         let gone = gone.unwrap_or_else(|| parent.join(place::GONE));
@@ -287,20 +284,6 @@ pub(crate) fn copy_blob(from: &mut dyn Read, to: &mut dyn Write) -> Result<BlobR
 impl HasJobs for FileStore {
     fn line(&self) -> &Jobs {
         &self.queue
-    }
-}
-
-impl Blobs for FileStore {
-    fn put_blob(&self, id: &SessionId, bytes: &mut dyn Read) -> Result<BlobRef> {
-        blobs::put(&self.base().session(id)?.join("outputs"), bytes)
-    }
-
-    fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>> {
-        self.opener.while_moving(id, || blobs::get(id, &self.base().session(id)?.join("outputs"), blob))
-    }
-
-    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
-        blobs::sweep(&self.base().session(id)?.join("outputs"), keep)
     }
 }
 

@@ -58,13 +58,8 @@ impl Letter {
 
     /// Ends the writing; gives its length.
     pub fn seal(&mut self) -> Result<u64> {
-        self.file.flush().tried(
-            "write",
-            match &self.place {
-                Place::Kept(path) => path,
-                Place::Passing(path) => path,
-            },
-        )?;
+        let flushed = self.file.flush();
+        flushed.tried("write", self.path())?;
         Ok(self.bytes)
     }
 

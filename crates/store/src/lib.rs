@@ -265,7 +265,9 @@ pub trait Journal: Send {
     fn letter(&self) -> Result<Letter>;
 
     /// Brings what is derived (views and lists for people) in line with `view`. Losing it loses nothing.
-    fn settle(&mut self, view: &View) -> Result<()>;
+    fn settle(&mut self, _view: &View) -> Result<()> {
+        Ok(())
+    }
 
     /// Replaces lines for which `change` gives another text, all or none; the one way to take a secret out. The new
     /// line must have the same number, kind, operands and tokens. Gives the number of lines changed.
@@ -278,7 +280,9 @@ pub trait Journal: Send {
     fn above(&self, thread: &ThreadId) -> Result<Box<dyn Journal>>;
 
     /// What was put right at opening.
-    fn notes(&self) -> &[Note];
+    fn notes(&self) -> &[Note] {
+        &[]
+    }
 }
 
 impl Source for dyn Journal + '_ {

@@ -13,12 +13,12 @@ use crate::tree::{Grove, Mail, Tree, Which};
 use crate::vitals::{Pulse, Vitals};
 use crate::watch::{Bell, News, Watch, Watcher};
 use crate::{
-    BlobRef, Blobs, Change, Error, Journal, Mode, Note, Query, ReadSeek, Result, Row, Store, Swept, by_age,
+    BlobRef, Blobs, Change, Error, Journal, Mode, Query, ReadSeek, Result, Row, Store, Swept, by_age,
     check_rewritten, check_rows, id_of, locked,
 };
 use komado_core::session::{Meta, Session};
 use komado_core::thread::{Branch, Header};
-use komado_core::{Head, Seq, SessionId, ThreadId, View};
+use komado_core::{Head, Seq, SessionId, ThreadId};
 use std::collections::{BTreeMap, HashSet};
 use std::io::{Cursor, Read};
 use std::sync::{Arc, Mutex};
@@ -51,6 +51,10 @@ impl MemoryStore {
     fn with<T>(&self, id: &SessionId, run: impl FnOnce(&mut Room) -> Result<T>) -> Result<T> {
         let mut rooms = locked(&self.rooms);
         run(rooms.get_mut(id).ok_or_else(|| Error::NoSession(id.clone()))?)
+    }
+
+    fn with_tree<T>(&self, id: &SessionId, run: impl FnOnce(&mut Grove) -> T) -> Result<T> {
+        self.with(id, |room| Ok(run(&mut room.grove)))
     }
 
     fn tell(&self, session: &SessionId, thread: &ThreadId, last: Seq) {
@@ -166,46 +170,31 @@ impl Places for MemoryStore {
 
 impl Tree for MemoryStore {
     fn put_branch(&self, branch: &Branch) -> Result<()> {
-        self.with(&branch.session, |room| {
-            room.grove.put(branch);
-            Ok(())
-        })
+        self.with_tree(&branch.session, |tree| tree.put(branch))
     }
 
     fn branches(&self, id: &SessionId, which: Which) -> Result<Vec<Branch>> {
-        self.with(id, |room| Ok(room.grove.list(&which)))
+        self.with_tree(id, |tree| tree.list(&which))
     }
 
     fn unsettle(&self, id: &SessionId, parent: &ThreadId) -> Result<()> {
-        self.with(id, |room| {
-            room.grove.unsettle(parent);
-            Ok(())
-        })
+        self.with_tree(id, |tree| tree.unsettle(parent))
     }
 
     fn drop_branch(&self, id: &SessionId, thread: &ThreadId) -> Result<()> {
-        self.with(id, |room| {
-            room.grove.forget(thread);
-            Ok(())
-        })
+        self.with_tree(id, |tree| tree.forget(thread))
     }
 
     fn post(&self, id: &SessionId, to: &ThreadId, mail: &Mail) -> Result<()> {
-        self.with(id, |room| {
-            room.grove.post(to, mail);
-            Ok(())
-        })
+        self.with_tree(id, |tree| tree.post(to, mail))
     }
 
     fn mail(&self, id: &SessionId, to: &ThreadId) -> Result<Vec<Mail>> {
-        self.with(id, |room| Ok(room.grove.mail(to)))
+        self.with_tree(id, |tree| tree.mail(to))
     }
 
     fn taken(&self, id: &SessionId, to: &ThreadId, from: &ThreadId, upto: Seq) -> Result<()> {
-        self.with(id, |room| {
-            room.grove.taken(to, from, upto);
-            Ok(())
-        })
+        self.with_tree(id, |tree| tree.taken(to, from, upto))
     }
 }
 
@@ -432,10 +421,6 @@ impl Journal for MemoryJournal {
         Letter::passing()
     }
 
-    fn settle(&mut self, _: &View) -> Result<()> {
-        Ok(())
-    }
-
     fn rewrite(&mut self, change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>) -> Result<u64> {
         if self.writers.is_none() {
             return Err(Error::ReadOnly);
@@ -473,9 +458,5 @@ impl Journal for MemoryJournal {
 
     fn above(&self, thread: &ThreadId) -> Result<Box<dyn Journal>> {
         self.store.open(&self.header.session, thread, Mode::Read)
-    }
-
-    fn notes(&self) -> &[Note] {
-        &[]
     }
 }

@@ -7,7 +7,7 @@ use super::{Kit, comments};
 use crate::error::{Error, Result};
 use crate::limits::{Toll, count};
 use crate::mind::Mind;
-use crate::playbook::{Ended, Hands, Next, Wanted};
+use crate::playbook::{Ended, Hands, Next};
 use crate::progress::Progress;
 use crate::source::Comment;
 use crate::tools::Answer;
@@ -171,7 +171,7 @@ impl<'e> Hands<'e> for AtWork<'_, '_, 'e> {
         self.tell(Progress::Node { id, label, thread: thread.to_string() });
     }
 
-    fn turn(&mut self, thread: &mut Thread<'_>, _wanted: &Wanted) -> Result<Turned> {
+    fn turn(&mut self, thread: &mut Thread<'_>) -> Result<Turned> {
         let mut tokens = 0;
         let (tell, cancel) = (self.kit.tell, self.kit.orders.cancel().clone());
         let turned = self.mind.turn(thread, &cancel, &mut |news| match news {

@@ -3,10 +3,9 @@
 //! They are noted before the session is closed and the job goes, so that nothing is lost to whoever is killed in between.
 //! One note is enough: a task never changes.
 
-use super::mark::Mark;
+use super::mark::{Mark, note, noted};
 use crate::error::Result;
 use crate::task::Task;
-use komado_core::raw::Raw;
 use komado_core::{SessionId, ThreadId};
 use komado_engine::{Engine, Thread};
 use komado_store::Mode;
@@ -24,14 +23,12 @@ pub fn keep(engine: &Engine, session: &SessionId, task: &Task) -> Result<bool> {
     if root.view().closed().is_some() {
         return Ok(Mark::of(&root)?.is_some());
     }
-    let text = serde_json::to_string(task).and_then(Raw::parse);
-    root.note(ABOUT, text.map_err(std::io::Error::from)?)?;
+    root.note(ABOUT, note(task)?)?;
     root.settle()?;
     Ok(true)
 }
 
 /// What was noted.
 pub fn kept(root: &Thread<'_>) -> Result<Option<Task>> {
-    let noted = root.noted(ABOUT)?;
-    Ok(noted.and_then(|(_, value)| serde_json::from_str(value.get()).ok()))
+    noted(root, ABOUT)
 }

@@ -10,6 +10,7 @@ use komado_core::SessionId;
 use komado_core::raw::Raw;
 use komado_engine::{Engine, Thread};
 use komado_store::Mode;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::path::PathBuf;
@@ -65,14 +66,12 @@ impl Mark {
 
     /// As a note.
     pub fn raw(&self) -> Result<Raw> {
-        let text = serde_json::to_string(self).map_err(std::io::Error::from)?;
-        Ok(Raw::parse(text).map_err(std::io::Error::from)?)
+        note(self)
     }
 
     /// The last one of a thread.
     pub fn of(thread: &Thread<'_>) -> Result<Option<Self>> {
-        let noted = thread.noted(ABOUT)?;
-        Ok(noted.and_then(|(_, value)| serde_json::from_str(value.get()).ok()))
+        noted(thread, ABOUT)
     }
 
     /// What the notes of every thread say together; `None` when the task was never told in its session.
@@ -108,6 +107,17 @@ impl Mark {
             tokens_from: self.tokens_from.max(other.tokens_from),
         }
     }
+}
+
+/// A value as it is noted.
+pub(super) fn note(value: &impl Serialize) -> Result<Raw> {
+    let text = serde_json::to_string(value).and_then(Raw::parse);
+    Ok(text.map_err(std::io::Error::from)?)
+}
+
+/// What was last noted in a thread, where it can be read.
+pub(super) fn noted<T: DeserializeOwned>(thread: &Thread<'_>, about: &str) -> Result<Option<T>> {
+    Ok(thread.noted(about)?.and_then(|(_, value)| serde_json::from_str(value.get()).ok()))
 }
 
 /// The later of two comments; ids are the source's: a later one is longer, or as long and sorts behind.

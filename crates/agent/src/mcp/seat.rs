@@ -43,31 +43,21 @@ impl Seat {
         arguments: JsonObject,
         cancel: &Cancel,
     ) -> Result<CallToolResult, String> {
-        let heard = self.ask(tool, arguments, cancel).await;
-        heard.map_err(|why| self.server.hide(&format!("the MCP server {}: {why}", self.server.name)))
-    }
-
-    async fn ask(
-        &mut self,
-        tool: String,
-        arguments: JsonObject,
-        cancel: &Cancel,
-    ) -> Result<CallToolResult, String> {
         let link = match self.link.take() {
             Some(link) if !link.is_closed() => link,
-            gone => self.open_again(gone, cancel).await?,
+            gone => self.open_again(gone, cancel).await.map_err(|why| self.told(&why))?,
         };
-        match link.call(tool, arguments, self.server.call, cancel).await {
-            Ok(result) => {
-                self.link = Some(link);
-                Ok(result)
-            }
-            Err(Miss::Told(why)) => {
-                self.link = Some(link);
-                Err(why)
-            }
-            Err(Miss::Lost(why)) => Err(link.fate(why).await),
-        }
+        let heard = match link.call(tool, arguments, self.server.call, cancel).await {
+            Err(Miss::Lost(why)) => return Err(self.told(&link.fate(why).await)),
+            Err(Miss::Told(why)) => Err(self.told(&why)),
+            Ok(result) => Ok(result),
+        };
+        self.link = Some(link);
+        heard
+    }
+
+    fn told(&self, why: &str) -> String {
+        self.server.hide(&format!("the MCP server {}: {why}", self.server.name))
     }
 
     async fn open_again(&mut self, gone: Option<Link>, cancel: &Cancel) -> Result<Link, String> {

@@ -2,6 +2,7 @@
 
 use super::Playbook;
 use super::node::{Does, Node};
+use komado_core::notation::width as long;
 use std::collections::BTreeMap;
 
 /// A node in the order of a drawing.
@@ -104,26 +105,7 @@ pub(super) fn clipped(text: &str, width: usize) -> String {
     if long(&text) <= width {
         return text;
     }
-    let mut room = width.saturating_sub(1);
-    let mut kept = String::new();
-    for c in text.chars() {
-        if columns(c) > room {
-            break;
-        }
-        room -= columns(c);
-        kept.push(c);
-    }
-    kept + "…"
-}
-
-/// The columns that a text takes in a terminal.
-pub(super) fn long(text: &str) -> usize {
-    text.chars().map(columns).sum()
-}
-
-/// The columns that a character takes in a terminal.
-fn columns(c: char) -> usize {
-    let wide = matches!(u32::from(c), 0x1100..=0x115F | 0x2E80..=0xA4CF | 0xAC00..=0xD7A3 | 0xF900..=0xFAFF
-        | 0xFE30..=0xFE6F | 0xFF00..=0xFF60 | 0xFFE0..=0xFFE6 | 0x1F300..=0x1FAFF | 0x20000..=0x3FFFD);
-    if wide { 2 } else { 1 }
+    let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
+    let end = ends.take_while(|end| long(&text[..*end]) < width).last().unwrap_or(0);
+    format!("{}…", &text[..end])
 }

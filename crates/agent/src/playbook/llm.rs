@@ -1,8 +1,8 @@
 //! The `llm` node: something is said, if need be, and the model answers.
 
+use super::Next;
 use super::course::{Course, user};
 use super::node::Llm;
-use super::{Next, Wanted};
 use crate::error::Result;
 use komado_core::journal::{Entry, Reply};
 use komado_core::message::Message;
@@ -44,9 +44,8 @@ impl<'p> Course<'p, '_, '_> {
     }
 
     fn turn(&mut self, llm: &Llm) -> Result<()> {
-        let wanted = Wanted { node: self.node.id.clone(), label: self.node.label.clone() };
         let thread = self.children.last_mut().unwrap_or(&mut self.root);
-        let turned = self.hands.turn(thread, &wanted)?;
+        let turned = self.hands.turn(thread)?;
         self.turned();
         if turned.is_ours {
             return Err(self.wrong(format!("the model could not be asked: {}", turned.message.words())));

@@ -1,12 +1,10 @@
 //! What may have been meant: the nearest of some names, or all of them.
 
-use strsim::damerau_levenshtein;
+use komado_core::suggest::nearest_name;
 
 /// The end of a sentence about an unknown name: the nearest known one, or all.
 pub(super) fn among<'a>(name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
-    let far = |other: &&str| damerau_levenshtein(&name.to_lowercase(), &other.to_lowercase());
-    let most = (name.chars().count() / 3).max(1);
-    match known.clone().into_iter().min_by_key(far).filter(|other| far(other) <= most) {
+    match nearest_name(name, known.clone().into_iter()) {
         Some(near) => format!(": did you mean {near:?}?"),
         None => {
             let all: Vec<&str> = known.into_iter().take(MOST).collect();

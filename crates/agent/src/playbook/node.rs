@@ -131,7 +131,10 @@ impl Node {
     /// Where it may lead, with the field that says so. Each way once, in the order it is written.
     pub(super) fn ways(&self) -> Vec<(&'static str, &str)> {
         match &self.does {
-            Does::Llm(llm) => vec![("next", llm.next.as_str())],
+            Does::Llm(Llm { next, .. })
+            | Does::Set(Set { next, .. })
+            | Does::Start(Start { next, .. })
+            | Does::Stop(Stop { next, .. }) => vec![("next", next.as_str())],
             Does::Calls(after) | Does::Tool(Tool { after, .. }) => {
                 let wrong = after.on_error.iter().map(|id| ("on_error", id.as_str()));
                 std::iter::once(("next", after.next.as_str())).chain(wrong).collect()
@@ -140,9 +143,6 @@ impl Node {
                 let cases = branch.cases.iter().map(|(_, id)| ("cases", id.as_str()));
                 cases.chain([("else", branch.other.as_str())]).collect()
             }
-            Does::Set(set) => vec![("next", set.next.as_str())],
-            Does::Start(start) => vec![("next", start.next.as_str())],
-            Does::Stop(stop) => vec![("next", stop.next.as_str())],
             Does::End(_) => Vec::new(),
         }
     }

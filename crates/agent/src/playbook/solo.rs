@@ -1,6 +1,6 @@
 //! Hands for a playbook that somebody runs in their own process: a mind, tools, limits, and Ctrl-C.
 
-use super::{Hands, Next, Wanted};
+use super::{Hands, Next};
 use crate::error::{Error, Result};
 use crate::limits::{Limits, Toll};
 use crate::mind::Mind;
@@ -72,7 +72,7 @@ impl<'e> Hands<'e> for Solo<'_, 'e> {
         self.audience.node(node, label, thread);
     }
 
-    fn turn(&mut self, thread: &mut Thread<'_>, _wanted: &Wanted) -> Result<Turned> {
+    fn turn(&mut self, thread: &mut Thread<'_>) -> Result<Turned> {
         let audience = &mut *self.audience;
         let turned = self.mind.turn(thread, &self.cancel, &mut |news| audience.news(news))?;
         self.toll.turn(turned.reply.usage.map_or(0, |usage| usage.total()));

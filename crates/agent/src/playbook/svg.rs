@@ -8,8 +8,9 @@
 mod card;
 
 use super::Playbook;
-use super::draw::{Row, Way, long, rows, ways};
+use super::draw::{Row, Way, rows, ways};
 use card::{Card, Goes};
+use komado_core::notation::width as long;
 use std::collections::BTreeMap;
 
 /// Between two boxes.

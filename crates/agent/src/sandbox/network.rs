@@ -93,11 +93,14 @@ impl Host {
         Ok(Self { name, port })
     }
 
+    fn has_port(&self, port: u16) -> bool {
+        self.port.map_or(WEB.contains(&port), |own| own == port)
+    }
+
     /// True when a client may ask for this name and port.
     pub(super) fn admits(&self, name: &str, port: u16) -> bool {
-        let has_port = self.port.map_or(WEB.contains(&port), |own| own == port);
         let asked = name.trim_end_matches('.').to_ascii_lowercase();
-        has_port
+        self.has_port(port)
             && match &self.name {
                 Name::Address(address) => asked.parse().is_ok_and(|ip| canonical(ip) == *address),
                 Name::Exact(own) => asked == *own,
@@ -110,8 +113,7 @@ impl Host {
     /// True when an address that is not public may be reached, because it is listed itself: what a listed *name* resolves
     /// to is its owner's choice.
     pub(super) fn lists(&self, ip: IpAddr, port: u16) -> bool {
-        let has_port = self.port.map_or(WEB.contains(&port), |own| own == port);
-        has_port
+        self.has_port(port)
             && match &self.name {
                 Name::Address(address) => *address == canonical(ip),
                 Name::Exact(name) => name == "localhost" && canonical(ip).is_loopback(),

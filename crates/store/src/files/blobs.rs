@@ -3,13 +3,13 @@
 //! A blob is written under another name while it streams in and gets its own by rename, so a name always means the
 //! whole of it.
 
-use super::place;
+use super::{FileStore, place};
 use crate::error::Tried;
-use crate::{BlobRef, Error, ReadSeek, Result, Swept};
+use crate::{BlobRef, Blobs, Error, ReadSeek, Result, Swept};
 use komado_core::SessionId;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Hex digits of a blob's id: 128 bits of its BLAKE3 digest.
 const DIGITS: usize = 32;
@@ -19,23 +19,60 @@ pub(crate) fn is_id(id: &str) -> bool {
     id.len() == DIGITS && id.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }
 
-pub(super) fn put(outputs: &Path, bytes: &mut dyn Read) -> Result<BlobRef> {
-    place::make_inside(outputs)?;
-    // Held open: it may be moved, and is to be synced wherever it is then.
-    let held = File::open(outputs).tried("open", outputs)?;
-    let mut builder = tempfile::Builder::new();
-    let mut temp = builder.prefix(place::NEW).tempfile_in(outputs).tried("make a file in", outputs)?;
-    // Locked while it is being filled: one that is not was left behind.
-    let _ = temp.as_file().try_lock();
-    let blob = copy(bytes, temp.as_file_mut()).tried("write a blob to", outputs)?;
-    let path = outputs.join(&blob.id);
-    if !path.exists() {
-        temp.as_file().sync_all().tried("sync a blob in", outputs)?;
-        temp.persist(&path).map_err(|e| e.error).tried("name", &path)?;
+impl FileStore {
+    fn outputs(&self, id: &SessionId) -> Result<PathBuf> {
+        Ok(self.base().session(id)?.join("outputs"))
     }
-    // Also where another was faster: its name may not be durable yet.
-    held.sync_all().tried("sync the folder", outputs)?;
-    Ok(blob)
+}
+
+impl Blobs for FileStore {
+    fn put_blob(&self, id: &SessionId, bytes: &mut dyn Read) -> Result<BlobRef> {
+        let outputs = &self.outputs(id)?;
+        place::make_inside(outputs)?;
+        // Held open: it may be moved, and is to be synced wherever it is then.
+        let held = File::open(outputs).tried("open", outputs)?;
+        let mut builder = tempfile::Builder::new();
+        let mut temp = builder.prefix(place::NEW).tempfile_in(outputs).tried("make a file in", outputs)?;
+        // Locked while it is being filled: one that is not was left behind.
+        let _ = temp.as_file().try_lock();
+        let blob = copy(bytes, temp.as_file_mut()).tried("write a blob to", outputs)?;
+        let path = outputs.join(&blob.id);
+        if !path.exists() {
+            temp.as_file().sync_all().tried("sync a blob in", outputs)?;
+            temp.persist(&path).map_err(|e| e.error).tried("name", &path)?;
+        }
+        // Also where another was faster: its name may not be durable yet.
+        held.sync_all().tried("sync the folder", outputs)?;
+        Ok(blob)
+    }
+
+    fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>> {
+        let missing = || Error::no_blob(id, blob);
+        self.opener.while_moving(id, || {
+            if !is_id(blob) {
+                return Err(missing());
+            }
+            let path = self.outputs(id)?.join(blob);
+            let file = File::open(&path).tried_if_there("open", &path)?.ok_or_else(missing)?;
+            Ok(Box::new(file) as Box<dyn ReadSeek>)
+        })
+    }
+
+    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
+        let mut swept = Swept::default();
+        for path in place::list(&self.outputs(id)?)? {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if place::is_left_behind(&path) {
+                place::remove(&path)?;
+            } else if is_id(name) && !keep(name) {
+                let size = std::fs::metadata(&path).map(|m| m.len()).unwrap_or(0);
+                place::remove(&path)?;
+                swept.blobs += 1;
+                swept.bytes += size;
+            }
+        }
+        Ok(swept)
+    }
 }
 
 /// One pass: bytes to disk, digest, size and lines.
@@ -59,31 +96,6 @@ pub(crate) fn copy(from: &mut dyn Read, to: &mut dyn Write) -> io::Result<BlobRe
     }
     let id = hasher.finalize().to_hex()[..DIGITS].to_owned();
     Ok(BlobRef { id, byte_size: size, line_count: lines + u64::from(!ended) })
-}
-
-pub(super) fn get(id: &SessionId, outputs: &Path, blob: &str) -> Result<Box<dyn ReadSeek>> {
-    let missing = || Error::no_blob(id, blob);
-    if !is_id(blob) {
-        return Err(missing());
-    }
-    let path = outputs.join(blob);
-    Ok(Box::new(File::open(&path).tried_if_there("open", &path)?.ok_or_else(missing)?))
-}
-
-pub(super) fn sweep(outputs: &Path, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
-    let mut swept = Swept::default();
-    for path in place::list(outputs)? {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if place::is_left_behind(&path) {
-            place::remove(&path)?;
-        } else if is_id(name) && !keep(name) {
-            let size = std::fs::metadata(&path).map(|m| m.len()).unwrap_or(0);
-            place::remove(&path)?;
-            swept.blobs += 1;
-            swept.bytes += size;
-        }
-    }
-    Ok(swept)
 }
 
 /// Writes a blob as base64, a little at a time. What is no blob's id names nothing, least of all a file elsewhere.

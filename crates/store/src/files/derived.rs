@@ -31,7 +31,7 @@ pub(super) fn settle(journal: &mut FileJournal, view: &View) -> Result<()> {
 /// Removes what was made from lines of `journal` that are no longer there, the first of them `first`: in the thread, in
 /// its forks, and in the threads spawned from these, which see a part of them.
 pub(super) fn forget(journal: &FileJournal, first: Seq) -> Result<()> {
-    let family = header::family(journal.folder())?;
+    let family = header::family(&journal.folder)?;
     let mut stale = vec![(crate::Journal::header(journal).thread.clone(), first)];
     let mut next = 0;
     while let Some((thread, first)) = stale.get(next).cloned() {
@@ -92,8 +92,8 @@ fn has_lines(path: &Path, bytes: u64) -> bool {
 }
 
 fn settle_current(journal: &mut FileJournal, view: &View) -> Result<()> {
-    let path = journal.folder().current();
-    let [upto, op, bytes] = journal.index().marks().current;
+    let path = journal.folder.current();
+    let [upto, op, bytes] = journal.index.marks().current;
     let (last, now) = (u64::from(view.last()), last_op(journal, view.last())?);
     let size = std::fs::metadata(&path).map(|m| m.len()).ok();
     let whole = size == Some(bytes) && has_lines(&path, bytes);
@@ -107,7 +107,7 @@ fn settle_current(journal: &mut FileJournal, view: &View) -> Result<()> {
         view.pour_since(journal, upto as Seq, &mut |_, m: &Message| lines.put(m))?;
         bytes + lines.finish()?
     } else {
-        let temp = journal.folder().unfinished_current();
+        let temp = journal.folder.unfinished_current();
         let mut lines =
             Lines::new(journal, private().truncate(true).open(&temp).tried("make", &temp)?, &temp);
         view.pour(journal, &mut |_, m: &Message| lines.put(m))?;
@@ -115,7 +115,7 @@ fn settle_current(journal: &mut FileJournal, view: &View) -> Result<()> {
         std::fs::rename(&temp, &path).tried("replace", &path)?;
         written
     };
-    journal.index_mut().mark(|marks| marks.current = [last, u64::from(now), written]);
+    journal.index.mark(|marks| marks.current = [last, u64::from(now), written]);
     Ok(())
 }
 
@@ -143,7 +143,7 @@ impl Write for Counted {
 impl Lines {
     fn new(journal: &FileJournal, file: File, path: &Path) -> Self {
         let out = BufWriter::with_capacity(1 << 16, Counted(file, 0));
-        Self { out, blobs: Inline(journal.folder().outputs()), path: path.to_owned() }
+        Self { out, blobs: Inline(journal.folder.outputs()), path: path.to_owned() }
     }
 
     fn put(&mut self, message: &Message) -> Result<()> {
@@ -174,14 +174,14 @@ struct List {
 }
 
 const TOOLS: List = List {
-    path: |journal| journal.folder().tools(),
+    path: |journal| journal.folder.tools(),
     marks: |marks| &mut marks.tools,
     wants: |kind| kind == Kind::Tool,
     row: tool_row,
 };
 
 const SUMMARIES: List = List {
-    path: |journal| journal.folder().summaries(),
+    path: |journal| journal.folder.summaries(),
     marks: |marks| &mut marks.summaries,
     wants: |kind| kind == Kind::Condense,
     row: summary_row,
@@ -189,7 +189,7 @@ const SUMMARIES: List = List {
 
 fn settle_list(journal: &mut FileJournal, list: &List) -> Result<()> {
     let path = (list.path)(journal);
-    let mut marks = *journal.index().marks();
+    let mut marks = *journal.index.marks();
     let [mut upto, mut rows, mut bytes] = *(list.marks)(&mut marks);
     let size = std::fs::metadata(&path).map(|m| m.len()).ok();
     if size.is_none_or(|size| size < bytes) || !has_lines(&path, bytes) {
@@ -217,7 +217,7 @@ fn settle_list(journal: &mut FileJournal, list: &List) -> Result<()> {
         }
     }
     out.flush().tried("write", &path)?;
-    journal.index_mut().mark(|marks| *(list.marks)(marks) = [u64::from(last), rows, bytes]);
+    journal.index.mark(|marks| *(list.marks)(marks) = [u64::from(last), rows, bytes]);
     Ok(())
 }
 

@@ -49,11 +49,11 @@ impl Tally {
 
 /// A thread on disk, open.
 pub struct FileJournal {
-    folder: Folder,
+    pub(super) folder: Folder,
     header: Header,
     base: Option<Box<FileJournal>>,
     file: File,
-    index: Index,
+    pub(super) index: Index,
     tail: (Seq, Head),
     end: u64,
     lease: Option<Ticket>,
@@ -299,18 +299,6 @@ impl FileJournal {
         let Err(error) = done else { return Ok(()) };
         self.poisoned = self.file.set_len(self.end).and_then(|()| self.file.sync_data()).is_err();
         Err(error).tried("append to", &path)
-    }
-
-    pub(super) fn folder(&self) -> &Folder {
-        &self.folder
-    }
-
-    pub(super) fn index_mut(&mut self) -> &mut Index {
-        &mut self.index
-    }
-
-    pub(super) fn index(&self) -> &Index {
-        &self.index
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::header;
 use super::journal::{self, Access, FileJournal, Progress, Tally};
-use super::lease::{Leases, Lock, Purpose, Ticket};
+use super::lease::{Leases, Purpose, Ticket};
 use super::place::{Base, Folder};
 use super::rebuild::Finding;
 use super::watch::Chime;
@@ -25,7 +25,7 @@ pub(super) struct Opener {
     pub(super) progress: Option<Arc<Progress>>,
     pub(super) tally: Arc<Tally>,
     pub(super) chime: Arc<Chime>,
-    leases: Arc<Leases>,
+    pub(super) leases: Arc<Leases>,
     findings: Arc<Mutex<Vec<Finding>>>,
 }
 
@@ -151,15 +151,5 @@ impl Opener {
 
     pub(super) fn ticket(&self, id: &SessionId, thread: &ThreadId, purpose: Purpose) -> Result<Ticket> {
         self.leases.take(id, thread, &self.base.session(id)?, purpose)
-    }
-
-    /// Sessions that this process holds.
-    pub(super) fn leases_held(&self) -> u64 {
-        self.leases.held()
-    }
-
-    /// Takes the whole session in `folder`; refused while anyone writes any of its threads.
-    pub(super) fn lock_whole(&self, id: &SessionId, folder: &Path) -> Result<Lock> {
-        self.leases.take_whole(id, folder)
     }
 }

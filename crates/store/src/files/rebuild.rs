@@ -190,7 +190,7 @@ impl FileStore {
     pub fn check(&self, id: &SessionId) -> Result<()> {
         let folder = self.base().session(id)?;
         // While someone writes, what looks left behind may be in use.
-        if let Ok(lock) = self.opener.lock_whole(id, &folder) {
+        if let Ok(lock) = self.opener.leases.take_whole(id, &folder) {
             self.remove_left_behind(&[folder.join("threads"), folder.join("outputs")])?;
             for folder in self.base().thread(id, &ThreadId::root())?.family()? {
                 for path in [folder.unfinished_journal(), folder.unfinished_current()] {
@@ -271,9 +271,7 @@ impl FileStore {
         let mut journal = open(Access::Write(ticket))?;
         self.opener.note_repairs(id, thread, &journal);
         // What is derived may hold anything by now; whoever settles next makes it again.
-        journal
-            .index_mut()
-            .mark(|marks| (marks.current, marks.tools, marks.summaries) = ([0; 3], [0; 3], [0; 3]));
+        journal.index.mark(|marks| (marks.current, marks.tools, marks.summaries) = ([0; 3], [0; 3], [0; 3]));
         Ok(())
     }
 
@@ -331,7 +329,8 @@ impl FileStore {
     /// True while someone writes a thread of the session.
     fn is_held(&self, id: &SessionId) -> bool {
         let folder = self.base().session(id);
-        folder.is_ok_and(|folder| matches!(self.opener.lock_whole(id, &folder), Err(Error::Busy { .. })))
+        folder
+            .is_ok_and(|folder| matches!(self.opener.leases.take_whole(id, &folder), Err(Error::Busy { .. })))
     }
 
     fn check_spots(&self, id: &SessionId) -> Result<()> {

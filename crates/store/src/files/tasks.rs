@@ -84,7 +84,8 @@ pub(super) struct Tasks {
     path: PathBuf,
     /// Which file it is, on which device.
     file: Option<(u64, u64)>,
-    copy: bool,
+    /// True for one in memory, which takes no changes.
+    pub(super) is_copy: bool,
 }
 
 impl Tasks {
@@ -109,7 +110,7 @@ impl Tasks {
                 "it has version {newer}, this komado reads up to version {VERSION}; use a newer komado"
             ))),
             Ok((db, version)) => {
-                let tasks = Self { db, path: path.to_owned(), file: file_at(path)?, copy: false };
+                let tasks = Self { db, path: path.to_owned(), file: file_at(path)?, is_copy: false };
                 Ok(if version == 0 { Opened::Unfilled(tasks) } else { Opened::Ready(tasks) })
             }
             Err(error) => match error.sqlite_error_code() {
@@ -127,7 +128,7 @@ impl Tasks {
         let db = Connection::open_in_memory().map_err(|e| refused(path, &e, 1))?;
         let made = db.execute_batch(SCHEMA).and_then(|()| branches::prepare(&db));
         made.and_then(|()| spots::prepare(&db)).map_err(|e| refused(path, &e, 1))?;
-        Ok(Self { db, path: path.to_owned(), file: None, copy: true })
+        Ok(Self { db, path: path.to_owned(), file: None, is_copy: true })
     }
 
     /// How long it is waited for from now on, all tries together.
@@ -149,10 +150,6 @@ impl Tasks {
         }
     }
 
-    pub(super) fn is_copy(&self) -> bool {
-        self.copy
-    }
-
     /// Notes that every session has its row.
     pub(super) fn filled(&self) -> Result<()> {
         self.retry(|| self.db.pragma_update(None, "user_version", VERSION))
@@ -167,7 +164,7 @@ impl Tasks {
     /// Refuses what would change a copy.
     pub(super) fn may_change(&self) -> Result<()> {
         let denied = || std::io::Error::from(std::io::ErrorKind::PermissionDenied);
-        if self.copy { Err(denied()).tried("write", &self.path) } else { Ok(()) }
+        if self.is_copy { Err(denied()).tried("write", &self.path) } else { Ok(()) }
     }
 
     pub(super) fn retry<T>(&self, run: impl FnMut() -> rusqlite::Result<T>) -> Result<T> {

@@ -18,7 +18,7 @@ impl Pulse for FileStore {
             durability: "is synced to this disk: it outlives the process and a power cut".into(),
             may_lose: false,
             sessions: Some(sessions),
-            leases: Some(self.opener.leases_held()),
+            leases: Some(self.opener.leases.held()),
             ..Vitals::default()
         })
     }

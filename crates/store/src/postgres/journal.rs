@@ -11,10 +11,10 @@ use super::link::values;
 use super::pages::Pages;
 use super::server::{Server, Work};
 use crate::letter::Letter;
-use crate::{Error, Journal, Mode, Note, Result, Row, Store, check_rewritten, check_rows};
+use crate::{Error, Journal, Mode, Result, Row, Store, check_rewritten, check_rows};
 use komado_core::session::State;
 use komado_core::thread::Header;
-use komado_core::{Head, Seq, SessionId, ThreadId, View};
+use komado_core::{Head, Seq, SessionId, ThreadId};
 use std::sync::Arc;
 use tokio_postgres::Row as Found;
 
@@ -255,10 +255,6 @@ impl Journal for PostgresJournal {
         Letter::passing()
     }
 
-    fn settle(&mut self, _: &View) -> Result<()> {
-        Ok(())
-    }
-
     fn rewrite(&mut self, change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>) -> Result<u64> {
         let (mut work, number) = self.begin()?;
         let changed = self.change_lines((&mut work, number), change);
@@ -282,9 +278,5 @@ impl Journal for PostgresJournal {
 
     fn above(&self, thread: &ThreadId) -> Result<Box<dyn Journal>> {
         self.store.open(&self.header.session, thread, Mode::Read)
-    }
-
-    fn notes(&self) -> &[Note] {
-        &[]
     }
 }

@@ -11,9 +11,9 @@ use super::{Inner, RedisStore, scripts};
 use crate::files::{head_bytes, read_head};
 use crate::letter::Letter;
 use crate::page::Page;
-use crate::{Error, Journal, Mode, Note, Result, Row, Store, check_rewritten, check_rows};
+use crate::{Error, Journal, Mode, Result, Row, Store, check_rewritten, check_rows};
 use komado_core::thread::Header;
-use komado_core::{Head, Seq, SessionId, ThreadId, View};
+use komado_core::{Head, Seq, SessionId, ThreadId};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -177,10 +177,6 @@ impl Journal for RedisJournal {
         self.token().and_then(|_| Letter::passing())
     }
 
-    fn settle(&mut self, _: &View) -> Result<()> {
-        Ok(())
-    }
-
     fn rewrite(&mut self, change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>) -> Result<u64> {
         self.token()?;
         let mut fields = Vec::new();
@@ -209,9 +205,5 @@ impl Journal for RedisJournal {
 
     fn above(&self, thread: &ThreadId) -> Result<Box<dyn Journal>> {
         RedisStore(Arc::clone(&self.store)).open(&self.header.session, thread, Mode::Read)
-    }
-
-    fn notes(&self) -> &[Note] {
-        &[]
     }
 }

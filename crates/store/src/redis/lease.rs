@@ -77,7 +77,7 @@ impl Drop for Ticket {
         held.threads.remove(&self.thread);
         if held.threads.is_empty() {
             let ask = self.store.about(&self.id, &scripts::RELEASE).arg(held.token);
-            let _ = self.store.link.ask_for(FAREWELL.min(self.store.link.patience()), ask);
+            let _ = self.store.link.ask_for(FAREWELL.min(self.store.link.patience), ask);
         }
         drop(held);
         self.store.leases.forget(&self.id, &shared);
@@ -167,7 +167,7 @@ impl Inner {
     /// Renews all leases from now on, for as long as the store is there.
     fn renew_leases(self: &Arc<Self>) {
         if !self.leases.is_renewing.swap(true, Ordering::SeqCst) {
-            self.link.spawn(renewing(Arc::downgrade(self), self.lease / 3));
+            self.link.wire.spawn(renewing(Arc::downgrade(self), self.lease / 3));
         }
     }
 }

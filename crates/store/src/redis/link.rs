@@ -26,13 +26,13 @@ const SLACK: Duration = Duration::from_millis(500);
 
 /// The way to the server.
 pub(super) struct Link {
-    wire: Wire,
-    address: Address,
+    pub(super) wire: Wire,
+    pub(super) address: Address,
     door: Door,
     open: Slot,
     /// For what waits for replicas: nothing else is heard on a connection meanwhile.
     waiting: Slot,
-    patience: Duration,
+    pub(super) patience: Duration,
 }
 
 /// A place for a connection.
@@ -96,15 +96,6 @@ impl Link {
         Ok(Arc::new(Self { wire, address, door, open: Slot::default(), waiting: Slot::default(), patience }))
     }
 
-    /// Where the server is, without secrets.
-    pub(super) fn place(&self) -> &str {
-        self.wire.place()
-    }
-
-    pub(super) fn patience(&self) -> Duration {
-        self.patience
-    }
-
     pub(super) fn is_cluster(&self) -> bool {
         self.address.sort == Sort::Cluster
     }
@@ -114,11 +105,6 @@ impl Link {
         // One that somebody is at just now is being made.
         let is_there = |slot: &Slot| slot.try_lock().map_or(true, |line| line.is_some());
         u64::from(is_there(&self.open)) + u64::from(is_there(&self.waiting))
-    }
-
-    /// How many replicas an entry must have reached.
-    pub(super) fn wait(&self) -> u32 {
-        self.address.wait
     }
 
     /// Asks, and waits for the answer.
@@ -143,24 +129,11 @@ impl Link {
                 running.spawn(async move { (i, link.answer(&ask, patience).await) });
             }
             while let Some(done) = running.join_next().await {
-                let (i, answer) = done.map_err(|e| Error::away(link.place(), e.to_string()))?;
+                let (i, answer) = done.map_err(|e| Error::away(link.wire.place(), e.to_string()))?;
                 values[i] = answer?.value;
             }
             Ok(values)
         })
-    }
-
-    /// Lets something run beside the calls.
-    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.wire.spawn(task);
-    }
-
-    /// Waits for something that is not a call.
-    pub(super) fn wait_for<T: Send + 'static>(
-        &self,
-        task: impl Future<Output = Result<T>> + Send + 'static,
-    ) -> Result<T> {
-        self.wire.call(task)
     }
 
     /// Asks until there is an answer, a refusal or no more patience.
@@ -171,7 +144,7 @@ impl Link {
             let tried = tokio::time::timeout(left, self.once(ask)).await;
             let why = match tried {
                 Ok(Ok(value)) => return Ok(Answer { value, was_repeated }),
-                Ok(Err(error)) => match fate(self.place(), &error) {
+                Ok(Err(error)) => match fate(self.wire.place(), &error) {
                     Fate::Refused(error) => return Err(error),
                     Fate::Again { why, is_broken } => {
                         if is_broken {
@@ -187,7 +160,7 @@ impl Link {
             };
             let is_hopeless = ask.is_greeting && !why.contains("LOADING");
             if is_hopeless || start.elapsed() + PAUSE >= patience {
-                return Err(Error::away(self.place(), why));
+                return Err(Error::away(self.wire.place(), why));
             }
             was_repeated = true;
             tokio::time::sleep(PAUSE).await;
@@ -205,7 +178,7 @@ impl Link {
 
     /// Waits until enough replicas have what was written on this connection.
     async fn spread(&self, line: &mut Line) -> RedisResult<()> {
-        let (wanted, half) = (self.wait(), self.patience / 2);
+        let (wanted, half) = (self.address.wait, self.patience / 2);
         let reached: u32 =
             redis::cmd("WAIT").arg(wanted).arg(half.as_millis() as u64).query_async(line).await?;
         if reached >= wanted {
@@ -217,7 +190,7 @@ impl Link {
 
     /// True when replicas must have it.
     fn waits(&self, ask: &Ask) -> bool {
-        ask.must_spread && self.wait() > 0
+        ask.must_spread && self.address.wait > 0
     }
 
     fn slot(&self, ask: &Ask) -> &Slot {

@@ -43,10 +43,10 @@ impl Watch for RedisStore {
     fn watch(&self) -> Result<Box<dyn Watcher>> {
         let (store, news) = (&self.0, &self.0.news);
         if !news.is_open.swap(true, Ordering::SeqCst) {
-            store.link.spawn(listen(Arc::downgrade(store), news.channel.clone()));
+            store.link.wire.spawn(listen(Arc::downgrade(store), news.channel.clone()));
         }
-        let (mut listening, place) = (news.is_listening.subscribe(), store.link.place().to_owned());
-        store.link.wait_for(async move {
+        let (mut listening, place) = (news.is_listening.subscribe(), store.link.wire.place().to_owned());
+        store.link.wire.call(async move {
             let heard = listening.wait_for(|is_listening| *is_listening).await.map(drop);
             heard.map_err(|_| Error::away(&place, "the store was closed".to_owned()))
         })?;

@@ -183,10 +183,10 @@ impl Inner {
     /// The same without waiting.
     pub(super) fn list_again(self: &Arc<Self>, id: &SessionId, meta: &Meta) {
         let (asks, link) = (self.listing(id, meta), Arc::clone(&self.link));
-        self.link.spawn(async move {
+        self.link.wire.spawn(async move {
             for ask in asks {
                 // Opening it again does this again.
-                let _ = link.answer(&ask, link.patience()).await;
+                let _ = link.answer(&ask, link.patience).await;
             }
         });
     }

@@ -31,8 +31,8 @@ pub(super) fn promise(link: &Arc<Link>) -> Result<Promise> {
             Err(error) => return Err(error),
         }
     }
-    let replicas =
-        (link.wait() > 0).then(|| format!("; none is acknowledged before {} replicas have it", link.wait()));
+    let replicas = (link.address.wait > 0)
+        .then(|| format!("; none is acknowledged before {} replicas have it", link.address.wait));
     let mut promise = promised(&settings);
     // How often the log is synced stands in the settings alone, so what is promised stays unknown without them.
     if !settings.contains_key("appendonly") && !link.is_cluster() {
@@ -44,12 +44,12 @@ pub(super) fn promise(link: &Arc<Link>) -> Result<Promise> {
 
 /// The settings as far as INFO names them.
 fn told(link: &Arc<Link>) -> HashMap<String, String> {
-    let info = |section: &str| {
-        link.ask(Ask::cmd("INFO").arg(section))
-            .and_then(|info| read::<String>(info.value))
-            .unwrap_or_default()
-    };
+    let info = |section: &str| info(link, section).unwrap_or_default();
     in_info(&format!("{}\n{}", info("persistence"), info("memory")))
+}
+
+fn info(link: &Arc<Link>, section: &str) -> Result<String> {
+    read(link.ask(Ask::cmd("INFO").arg(section))?.value)
 }
 
 /// What INFO says of settings, under the settings' own names.
@@ -119,7 +119,7 @@ impl Pulse for RedisStore {
         let sessions: u64 = read(store.link.ask(Ask::cmd("ZCARD").arg(store.keys.made()))?.value)?;
         let mut vitals = Vitals {
             kind: "redis",
-            place: store.link.place().to_owned(),
+            place: store.link.wire.place().to_owned(),
             durability: store.promise.words.clone(),
             may_lose: store.promise.may_lose,
             warnings: store.promise.warnings.clone(),
@@ -132,10 +132,7 @@ impl Pulse for RedisStore {
         // Of a cluster each node would have to be asked.
         if !store.link.is_cluster() {
             vitals.keys = Some(read(store.link.ask(Ask::cmd("DBSIZE"))?.value)?);
-            let info = |section: &str| {
-                store.link.ask(Ask::cmd("INFO").arg(section)).and_then(|info| read::<String>(info.value))
-            };
-            let (memory, persistence) = (info("memory"), info("persistence"));
+            let (memory, persistence) = (info(&store.link, "memory"), info(&store.link, "persistence"));
             // Settings may change while the server runs, and another server may have taken its place.
             if let (Ok(memory), Ok(persistence)) = (&memory, &persistence) {
                 vitals.warnings = warnings(&in_info(&format!("{memory}\n{persistence}")));

@@ -1,8 +1,9 @@
 //! The words of one box: what people call the node, its id and type, and a line for each of its ways.
 
 use super::escaped;
-use crate::playbook::draw::{clipped, long, told_kind};
+use crate::playbook::draw::{clipped, told_kind};
 use crate::playbook::node::Node;
+use komado_core::notation::width as long;
 
 /// Where ways come in, from the top of a box.
 pub(super) const INTO: usize = 16;
