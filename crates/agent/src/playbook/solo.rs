@@ -17,14 +17,14 @@ use std::time::Instant;
 /// Most of an error that a reason repeats.
 const SHOWN: usize = 300;
 
-/// Is told what happens.
+/// Is told what happens, as far as it wants to know.
 pub trait Audience {
     /// A node is entered.
-    fn node(&mut self, id: &str, label: Option<&str>, thread: &ThreadId);
+    fn node(&mut self, _id: &str, _label: Option<&str>, _thread: &ThreadId) {}
     /// Something happens in a turn.
-    fn news(&mut self, news: News<'_>);
+    fn news(&mut self, _news: News<'_>) {}
     /// A tool answered.
-    fn tool(&mut self, call: &Call, answer: &Answer);
+    fn tool(&mut self, _call: &Call, _answer: &Answer) {}
 }
 
 /// Hands over a mind and a box of tools.

@@ -12,7 +12,7 @@ use komado_engine::Error as Engine;
 use komado_store::{Error as Store, Job, Queued, Stage};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A task that was put into the queue.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
@@ -135,13 +135,5 @@ pub(super) fn why_known(context: &Context, name: &str) -> Outcome<String> {
             "{name} is {}, and its tracker was not told yet: `komado task retry {name}` tells it",
             state.name()
         ),
-    })
-}
-
-/// The text of a file with tasks.
-pub(super) fn text_of(path: &Path) -> Outcome<String> {
-    std::fs::read_to_string(path).map_err(|why| {
-        let exit = if why.kind() == std::io::ErrorKind::NotFound { Exit::NotFound } else { Exit::BadInput };
-        Fault::new(exit, format!("{}: {why}", path.display()))
     })
 }

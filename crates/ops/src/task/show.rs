@@ -7,7 +7,7 @@ use crate::work::folder;
 use crate::{Context, Effect, Interfaces, Operation, Outcome};
 use komado_agent::handler::Mark;
 use komado_core::journal::{Close, Entry};
-use komado_core::{Kind, ThreadId};
+use komado_core::{Kind, Seq, ThreadId};
 use komado_engine::Thread;
 use komado_store::Mode;
 use schemars::JsonSchema;
@@ -120,36 +120,22 @@ fn journal(context: &Context, task: &Standing) -> Outcome<TaskJournal> {
     Ok(TaskJournal {
         node,
         threads: context.engine.store().threads(&task.session)?.len(),
-        last_words: last_words(&root)?.filter(|words| !is_told(words)),
+        last_words: words(&root, Kind::Assistant, (1..=root.last()).rev())?.filter(|words| !is_told(words)),
         result,
         last_comment: Mark::of(&root)?.and_then(|mark| mark.seen),
-        first_words: first_words(&root)?,
+        first_words: words(&root, Kind::User, 1..=root.last())?,
     })
 }
 
-/// What the task was told with: the first words of a user.
-fn first_words(root: &Thread<'_>) -> Outcome<Option<String>> {
-    for seq in 1..=root.last() {
-        if root.source().head(seq)?.kind == Kind::User
-            && let Entry::Message(message, _) = root.record(seq)?.entry
-        {
-            return Ok(Some(message.words().trim().chars().take(SHOWN).collect()));
+/// The first words of `kind` among these entries, as far as the model may see them.
+fn words(root: &Thread<'_>, kind: Kind, mut among: impl Iterator<Item = Seq>) -> Outcome<Option<String>> {
+    let said = |seq| {
+        if root.source().head(seq)?.kind != kind || !root.view().on_path(seq) {
+            return Ok(None);
         }
-    }
-    Ok(None)
-}
-
-/// What the model said last, where it said anything.
-fn last_words(root: &Thread<'_>) -> Outcome<Option<String>> {
-    for seq in (1..=root.last()).rev() {
-        if root.source().head(seq)?.kind != Kind::Assistant || !root.view().on_path(seq) {
-            continue;
-        }
-        let Entry::Message(message, _) = root.record(seq)?.entry else { continue };
+        let Entry::Message(message, _) = root.record(seq)?.entry else { return Ok(None) };
         let words: String = message.words().trim().chars().take(SHOWN).collect();
-        if !words.is_empty() {
-            return Ok(Some(words));
-        }
-    }
-    Ok(None)
+        Ok(Some(words).filter(|words| !words.is_empty()))
+    };
+    among.find_map(|seq| said(seq).transpose()).transpose()
 }
