@@ -21,6 +21,7 @@ mod toll;
 mod trouble;
 mod watch;
 
+pub use begin::make;
 pub use brief::{Brief, setup};
 pub use kept::{keep, kept};
 pub use mark::{ABOUT, Mark};

@@ -55,7 +55,8 @@ fn connecting(config: &Config) -> Connecting {
     Connecting { patience, connections: connections as usize, lease, ttl, ..Connecting::new(holder()) }
 }
 
-fn holder() -> Holder {
+/// This process, for those who find something held by it.
+pub(crate) fn holder() -> Holder {
     Holder { pid: std::process::id(), host: hostname(), program: program(), since: SystemClock.now() }
 }
 

@@ -121,6 +121,12 @@ impl Fault {
         Self::new(Exit::BadInput, message)
     }
 
+    /// A file that cannot be read.
+    pub fn unread(what: impl std::fmt::Display, why: &std::io::Error) -> Self {
+        let is_missing = why.kind() == std::io::ErrorKind::NotFound;
+        Self::new(if is_missing { Exit::NotFound } else { Exit::BadInput }, format!("{what}: {why}"))
+    }
+
     /// True when whoever read the output went away.
     pub fn is_gone(&self) -> bool {
         self.message == GONE

@@ -10,10 +10,9 @@ pub use graph::{DrawnPlaybook, GraphPlaybook};
 pub use run::{Follower, RanPlaybook, RunPlaybook};
 
 use crate::operation::{Interfaces, Offer};
-use crate::{Context, Exit, Fault, Outcome};
+use crate::{Context, Fault, Outcome};
 use komado_agent::playbook::{Error, Playbook};
 use komado_core::session::MetaConfig;
-use std::io::ErrorKind;
 use std::path::Path;
 
 /// An operation on files of this machine.
@@ -30,10 +29,8 @@ pub(crate) fn most_depth(context: &Context) -> u32 {
 /// Reads one; what is wrong with it where child threads may be at most `most` deep.
 fn read(path: &Path, most: u32) -> Outcome<Result<Playbook, Error>> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        let exit = if error.kind() == ErrorKind::NotFound { Exit::NotFound } else { Exit::BadInput };
-        Fault::new(exit, format!("the playbook {name} cannot be read: {error}"))
-    })?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|why| Fault::unread(format!("the playbook {name} cannot be read"), &why))?;
     Ok(Playbook::parse_within(&name, &text, most))
 }
 

@@ -21,7 +21,7 @@ mod stop;
 pub use add::AddTask;
 pub use add_file::{AddTasks, AddedTasks};
 pub use change::TaskChanged;
-pub use fetch::{FetchTasks, FetchedTask, FetchedTasks};
+pub use fetch::{FetchTasks, FetchedTasks};
 pub use list::{ListTasks, Tasks};
 pub use pause::PauseTask;
 pub use put::QueuedTask;

@@ -6,9 +6,10 @@ use super::{Kit, brief, earlier, git};
 use crate::error::{Error, Result};
 use crate::mind::Mind;
 use crate::progress::Progress;
+use crate::task::Task;
 use komado_core::message::Message;
-use komado_core::session::{Meta, Session, State};
-use komado_core::{Role, ThreadId};
+use komado_core::session::{Meta, MetaConfig, Session, State};
+use komado_core::{Role, SessionId, ThreadId};
 use komado_engine::{Engine, Error as EngineError, Thread};
 use komado_store::{Change, Error as Store};
 use std::time::{Duration, Instant};
@@ -29,7 +30,9 @@ pub(super) struct Begun {
 pub(super) fn session(engine: &Engine, kit: &Kit<'_>) -> Result<Session> {
     let session = match engine.session(kit.session) {
         Ok(session) => session,
-        Err(EngineError::Store(Store::NoSession(_))) => make(engine, kit)?,
+        Err(EngineError::Store(Store::NoSession(_))) => {
+            make(engine, kit.session, kit.task, kit.config.clone(), kit.host.clone(), false)?
+        }
         Err(other) => return Err(other.into()),
     };
     if session.status != State::Queued {
@@ -39,20 +42,28 @@ pub(super) fn session(engine: &Engine, kit: &Kit<'_>) -> Result<Session> {
     Ok(engine.store().change(kit.session, &change)?)
 }
 
-fn make(engine: &Engine, kit: &Kit<'_>) -> Result<Session> {
+/// The session of a task, made unless it is there; `queued` when no worker has begun it.
+pub fn make(
+    engine: &Engine,
+    session: &SessionId,
+    task: &Task,
+    config: MetaConfig,
+    hostname: String,
+    queued: bool,
+) -> Result<Session> {
     let meta = Meta {
-        uuid: kit.session.to_string(),
-        task_key: kit.task.key.clone(),
+        uuid: session.to_string(),
+        task_key: task.key.clone(),
         created_at: engine.now(),
         process_id: std::process::id(),
-        hostname: kit.host.clone(),
-        config: kit.config.clone(),
-        user: kit.task.user.clone(),
-        queued: false,
+        hostname,
+        config,
+        user: task.user.clone(),
+        queued,
     };
     match engine.create(&meta) {
-        // Somebody else was quicker; whose it is now is told by who holds it.
-        Ok(_) | Err(EngineError::Store(Store::SessionExists(_))) => Ok(engine.session(kit.session)?),
+        // Another process was quicker; whose it is now is told by who holds it.
+        Ok(_) | Err(EngineError::Store(Store::SessionExists(_))) => Ok(engine.session(session)?),
         Err(other) => Err(other.into()),
     }
 }

@@ -13,14 +13,14 @@ use komado_engine::stelis::Telling;
 use komado_engine::turn::{News, Turned};
 use komado_provider::Cancel;
 
-/// Is told what happens.
+/// Is told what happens, as far as it wants to know.
 pub trait Audience {
     /// A node is entered.
-    fn node(&mut self, id: &str, label: Option<&str>, thread: &ThreadId);
+    fn node(&mut self, _id: &str, _label: Option<&str>, _thread: &ThreadId) {}
     /// Something happens in a turn.
-    fn news(&mut self, news: News<'_>);
+    fn news(&mut self, _news: News<'_>) {}
     /// A tool answered.
-    fn tool(&mut self, call: &Call, answer: &Answer);
+    fn tool(&mut self, _call: &Call, _answer: &Answer) {}
 }
 
 /// Hands over a mind and a box of tools.

@@ -112,8 +112,9 @@ impl There {
         let known = match &mut self.0 {
             Some(known) => known,
             none => {
-                let all = target.jobs(None, 0)?.into_iter();
-                none.insert(all.map(|queued| (queued.job.session, queued.job.key)).collect())
+                let all =
+                    Jobs::of(target).map(|queued| queued.map(|queued| (queued.job.session, queued.job.key)));
+                none.insert(all.collect::<komado_store::Result<_>>()?)
             }
         };
         Ok(known.get(&job.session) == Some(&job.key))

@@ -8,10 +8,11 @@ mod job;
 mod lines;
 mod waiting;
 
-use crate::app::{App, hostname};
+use crate::app::App;
 use crate::fault::Outcome;
 use crate::paper::say;
 use crate::render::task::counted;
+use crate::stores::holder;
 use crate::{signals, thrift};
 use apart::Apart;
 use clap::Args as ClapArgs;
@@ -92,7 +93,8 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 fn take_tasks(app: &mut App, args: &Args, launch: &dyn Launch) -> Outcome {
     let engine = app.context.engine.clone();
     let concurrency = args.concurrency.unwrap_or(app.context.config.agent.concurrency);
-    let worker = Worker::new(&engine, launch, holder(app), app.context.config.agent.pace, concurrency);
+    let holder = Holder { program: "komado work".to_owned(), ..holder() };
+    let worker = Worker::new(&engine, launch, holder, app.context.config.agent.pace, concurrency);
     let bell = worker.bell();
     signals::each(signals::ALL, move || bell.stop())?;
     let until = if args.once { Until::Empty } else { Until::Told };
@@ -132,14 +134,5 @@ fn fetch(context: &Context, cancel: &Cancel) {
 fn tell_new(fetched: &FetchedTasks) {
     for new in &fetched.queued {
         say(format!("komado: {} is queued as {}", new.task, new.session));
-    }
-}
-
-fn holder(app: &App) -> Holder {
-    Holder {
-        pid: std::process::id(),
-        host: hostname(),
-        program: "komado work".to_owned(),
-        since: app.context.engine.now(),
     }
 }

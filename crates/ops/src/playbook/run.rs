@@ -16,15 +16,14 @@ use komado_agent::Error;
 use komado_agent::handler::{self, Brief};
 use komado_agent::playbook::{self, Audience, Ended, Playbook, Solo};
 use komado_agent::progress::Order;
-use komado_agent::tools::{Answer, Toolbox};
+use komado_agent::tools::Toolbox;
+use komado_core::Role;
 use komado_core::journal::Setup;
-use komado_core::message::{Call, Message};
+use komado_core::message::Message;
 use komado_core::notation::grouped;
-use komado_core::{Role, ThreadId};
 use komado_engine::Error as EngineError;
 use komado_engine::engine::Found;
 use komado_engine::model::{ModelChoice, SCRIPTED_TOOL_WINDOW};
-use komado_engine::turn::News;
 use komado_engine::window::{Told, Window};
 use komado_provider::Cancel;
 use komado_store::Mode;
@@ -76,27 +75,17 @@ pub struct RanPlaybook {
 /// Hears what happens while a playbook is followed, and may stop it.
 pub trait Follower: Audience {
     /// The session is known; it was made for this when `is_new`.
-    fn begun(&mut self, found: &Found, is_new: bool);
+    fn begun(&mut self, _found: &Found, _is_new: bool) {}
 
     /// What stops it.
-    fn cancel(&mut self) -> Cancel;
-}
-
-impl Audience for Silent {
-    fn node(&mut self, _: &str, _: Option<&str>, _: &ThreadId) {}
-
-    fn news(&mut self, _: News<'_>) {}
-
-    fn tool(&mut self, _: &Call, _: &Answer) {}
-}
-
-impl Follower for Silent {
-    fn begun(&mut self, _: &Found, _: bool) {}
-
     fn cancel(&mut self) -> Cancel {
         Cancel::default()
     }
 }
+
+impl Audience for Silent {}
+
+impl Follower for Silent {}
 
 impl Operation for RunPlaybook {
     const NAME: &'static str = "playbook_run";

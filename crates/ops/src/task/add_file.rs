@@ -1,7 +1,7 @@
 //! Put the tasks of a file into the queue.
 
 use super::check_may_change;
-use super::put::{QueuedTask, fresh, put, settled, text_of, why_known};
+use super::put::{QueuedTask, fresh, put, settled, why_known};
 use crate::{Context, Effect, Exit, Fault, Interfaces, Offer, Operation, Outcome};
 use komado_agent::source;
 use komado_agent::task::Task;
@@ -43,7 +43,8 @@ impl Operation for AddTasks {
     fn run(self, context: &Context) -> Outcome<AddedTasks> {
         check_may_change(context)?;
         let name = self.file.display().to_string();
-        let tasks = source::read(&name, &text_of(&self.file)?).map_err(komado_agent::Error::from)?;
+        let text = std::fs::read_to_string(&self.file).map_err(|why| Fault::unread(&name, &why))?;
+        let tasks = source::read(&name, &text).map_err(komado_agent::Error::from)?;
         let settle = |task: Task| {
             let (user, folder) = (self.user.clone().or(task.user), self.folder.clone().or(task.folder));
             let playbook = self.playbook.clone().or(task.playbook);

@@ -1,12 +1,41 @@
-//! What was done to a task, and what makes no sense where it stands.
+//! What the operations that change one task have in common.
 
-use super::check_may_change;
-use super::find::find;
-use super::standing::{Standing, TaskState};
-use crate::{Context, Exit, Fault, Outcome};
+use super::standing::TaskState;
+use crate::{Exit, Fault, Outcome};
 use komado_core::SessionId;
 use schemars::JsonSchema;
 use serde::Serialize;
+
+/// Declares an operation that changes a task: its verb, its title, and the function that does it to a task that was found.
+macro_rules! change {
+    ($(#[$doc:meta])* $name:ident, $verb:literal, $title:literal, $change:path) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, clap::Args, serde::Deserialize, schemars::JsonSchema)]
+        pub struct $name {
+            /// Its session or a unique beginning of it, or its key, such as github:ann/tool/issue/27
+            #[schemars(length(min = 1, max = 500), example = &"fix-login")]
+            pub task: String,
+        }
+
+        impl crate::Operation for $name {
+            const NAME: &'static str = concat!("task_", $verb);
+            const TITLE: &'static str = $title;
+            const EFFECT: crate::Effect = crate::Effect::Edit;
+            const INTERFACES: crate::Interfaces = super::by_people(
+                concat!("task ", $verb),
+                crate::Route::post("tasks", concat!("/tasks/{task}/", $verb)),
+            );
+            type Output = super::TaskChanged;
+
+            fn run(self, context: &crate::Context) -> crate::Outcome<super::TaskChanged> {
+                super::check_may_change(context)?;
+                $change(context, super::find::find(context, &self.task)?)
+            }
+        }
+    };
+}
+
+pub(super) use change;
 
 /// What was done to a task.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
@@ -31,12 +60,6 @@ pub(super) fn changed(
 ) -> Outcome<TaskChanged> {
     let undo = undo.map(|verb| format!("komado task {verb} {session}"));
     Ok(TaskChanged { session: session.to_string(), state, undo, what: what.into() })
-}
-
-/// A task that is to be changed.
-pub(super) fn found(context: &Context, task: &str) -> Outcome<Standing> {
-    check_may_change(context)?;
-    find(context, task)
 }
 
 /// A task in a state in which this makes no sense.

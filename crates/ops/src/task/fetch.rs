@@ -1,7 +1,7 @@
 //! Put what waits at the trackers into the queue.
 
 use super::check_may_change;
-use super::put::{fresh, put};
+use super::put::{QueuedTask, fresh, put};
 use super::standing::{PAUSED, job_of};
 use crate::work::open_tracker;
 use crate::{Context, Effect, Fault, Interfaces, Offer, Operation, Outcome};
@@ -23,18 +23,9 @@ pub struct FetchTasks {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 pub struct FetchedTasks {
     /// New tasks.
-    pub queued: Vec<FetchedTask>,
+    pub queued: Vec<QueuedTask>,
     /// Tasks that were there.
     pub known: u64,
-}
-
-/// A task that is new in the queue.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-pub struct FetchedTask {
-    /// Its session.
-    pub session: String,
-    /// Its key.
-    pub task: String,
 }
 
 impl Operation for FetchTasks {
@@ -98,7 +89,7 @@ fn take_in(context: &Context, task: Task, fetched: &mut FetchedTasks) -> Outcome
         put_in = put(context, fresh()?, task)?;
     }
     match put_in {
-        Some(new) => fetched.queued.push(FetchedTask { session: new.session, task: new.task }),
+        Some(new) => fetched.queued.push(new),
         None => fetched.known += 1,
     }
     Ok(())

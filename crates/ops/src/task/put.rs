@@ -5,14 +5,15 @@ use crate::playbook::{most_depth, right};
 use crate::session::{hostname, meter};
 use crate::work::folder;
 use crate::{Context, Exit, Fault, Outcome};
+use komado_agent::handler;
 use komado_agent::task::Task;
 use komado_core::SessionId;
-use komado_core::session::{Meta, MetaConfig};
+use komado_core::session::MetaConfig;
 use komado_engine::Error as Engine;
-use komado_store::{Error as Store, Job, Queued, Stage};
+use komado_store::{Job, Queued, Stage};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A task that was put into the queue.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
@@ -85,21 +86,9 @@ pub(super) fn make(context: &Context, task: &Standing) -> Outcome {
     let models = &context.config.models;
     let model = models.of(&models.provider).and_then(|of| of.model.clone());
     let meter = meter(context, None, model.as_deref())?.name().to_owned();
-    let meta = Meta {
-        uuid: task.session.to_string(),
-        task_key: about.key,
-        created_at: context.engine.now(),
-        process_id: std::process::id(),
-        hostname: hostname(),
-        config: MetaConfig { meter, ..MetaConfig::default() },
-        user: about.user,
-        queued: true,
-    };
-    match context.engine.create(&meta) {
-        // The worker that took it was quicker.
-        Ok(_) | Err(Engine::Store(Store::SessionExists(_))) => Ok(()),
-        Err(other) => Err(other.into()),
-    }
+    let config = MetaConfig { meter, ..MetaConfig::default() };
+    handler::make(&context.engine, &task.session, &about, config, hostname(), true)?;
+    Ok(())
 }
 
 /// Opens the session again; one that is open needs no opening.
@@ -135,13 +124,5 @@ pub(super) fn why_known(context: &Context, name: &str) -> Outcome<String> {
             "{name} is {}, and its tracker was not told yet: `komado task retry {name}` tells it",
             state.name()
         ),
-    })
-}
-
-/// The text of a file with tasks.
-pub(super) fn text_of(path: &Path) -> Outcome<String> {
-    std::fs::read_to_string(path).map_err(|why| {
-        let exit = if why.kind() == std::io::ErrorKind::NotFound { Exit::NotFound } else { Exit::BadInput };
-        Fault::new(exit, format!("{}: {why}", path.display()))
     })
 }

@@ -4,14 +4,11 @@
 //! to forget it. What was let go is looked at once more: a worker may have taken its job before, found that it rests, and
 //! laid it aside only now.
 
-use super::by_people;
-use super::change::{TaskChanged, changed, found, refused};
+use super::change::{TaskChanged, change, changed, refused};
 use super::find::find;
 use super::put::{put_at_rest, reopen};
 use super::standing::{Standing, TaskState, job_of};
-use crate::{Context, Effect, Interfaces, Operation, Outcome, Route};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use crate::{Context, Outcome};
 use std::time::{Duration, Instant};
 
 /// How often a task that comes to rest is looked at.
@@ -19,60 +16,45 @@ const LOOK: Duration = Duration::from_millis(200);
 /// How much longer than its grace a task may take to rest. A caller who is not on this machine waits no longer than this.
 const SLACK: Duration = Duration::from_secs(10);
 
-/// Let a task that rests go on; one that comes to rest is waited for.
-#[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
-pub struct ResumeTask {
-    /// Its session or a unique beginning of it, or its key, such as github:ann/tool/issue/27
-    #[schemars(length(min = 1, max = 500), example = &"fix-login")]
-    pub task: String,
+change! {
+    /// Let a task that rests go on; one that comes to rest is waited for.
+    ResumeTask, "resume", "Let a task go on", resume
 }
 
-impl Operation for ResumeTask {
-    const NAME: &'static str = "task_resume";
-    const TITLE: &'static str = "Let a task go on";
-    const EFFECT: Effect = Effect::Edit;
-    const INTERFACES: Interfaces = by_people("task resume", Route::post("tasks", "/tasks/{task}/resume"));
-    type Output = TaskChanged;
-
-    fn run(self, context: &Context) -> Outcome<TaskChanged> {
-        let mut task = found(context, &self.task)?;
-        let id = task.session.clone();
-        if task.state() == TaskState::Pausing {
-            context.note(format!("{id} comes to rest first; it goes on after that"));
+fn resume(context: &Context, mut task: Standing) -> Outcome<TaskChanged> {
+    let id = task.session.clone();
+    if task.state() == TaskState::Pausing {
+        context.note(format!("{id} comes to rest first; it goes on after that"));
+    }
+    let pace = &context.config.agent.pace;
+    let patience = if context.is_here() { pace.grace + pace.hidden } else { Duration::ZERO };
+    let until = Instant::now() + patience + SLACK;
+    let mut is_let_go = false;
+    loop {
+        let state = task.state();
+        if is_let_go && let Some((state, what, undo)) = went_on(state) {
+            return changed(&id, state, what, undo);
         }
-        let pace = &context.config.agent.pace;
-        let patience = if context.is_here() { pace.grace + pace.hidden } else { Duration::ZERO };
-        let until = Instant::now() + patience + SLACK;
-        let mut is_let_go = false;
-        loop {
-            let state = task.state();
-            if is_let_go && let Some((state, what, undo)) = went_on(state) {
-                return changed(&id, state, what, undo);
+        match state {
+            TaskState::Pausing if Instant::now() < until => std::thread::sleep(LOOK),
+            TaskState::Pausing => return Err(refused(&id, "has not come to rest yet: try again later")),
+            _ if Instant::now() < until && rests(context, &task)? => {
+                let_go(context, task)?;
+                is_let_go = true;
             }
-            match state {
-                TaskState::Pausing if Instant::now() < until => std::thread::sleep(LOOK),
-                TaskState::Pausing => return Err(refused(&id, "has not come to rest yet: try again later")),
-                _ if Instant::now() < until && rests(context, &task)? => {
-                    let_go(context, task)?;
-                    is_let_go = true;
-                }
-                TaskState::Paused => {
-                    let why = "rests still, after all the time a worker may take to lay it aside";
-                    return Err(refused(&id, format!("{why}: try again with `komado task resume {id}`")));
-                }
-                TaskState::Stopped | TaskState::Failed | TaskState::Dead => {
-                    let state = state.name();
-                    return Err(refused(
-                        &id,
-                        format!("is {state}: `komado task retry {id}` takes it up again"),
-                    ));
-                }
-                state => {
-                    return Err(refused(&id, format!("is {}: only one that rests can go on", state.name())));
-                }
+            TaskState::Paused => {
+                let why = "rests still, after all the time a worker may take to lay it aside";
+                return Err(refused(&id, format!("{why}: try again with `komado task resume {id}`")));
             }
-            task = find(context, id.as_str())?;
+            TaskState::Stopped | TaskState::Failed | TaskState::Dead => {
+                let state = state.name();
+                return Err(refused(&id, format!("is {state}: `komado task retry {id}` takes it up again")));
+            }
+            state => {
+                return Err(refused(&id, format!("is {}: only one that rests can go on", state.name())));
+            }
         }
+        task = find(context, id.as_str())?;
     }
 }
 

@@ -1,58 +1,40 @@
 //! Take up a task again that failed or was stopped, in the session it has.
 
-use super::by_people;
-use super::change::{TaskChanged, changed, found, refused};
+use super::change::{TaskChanged, change, changed, refused};
 use super::put::reopen;
 use super::resume::queue_again;
 use super::standing::{Standing, TaskState};
-use crate::{Context, Effect, Interfaces, Operation, Outcome, Route};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use crate::{Context, Outcome};
 
-/// Take up a task again that failed or was stopped, or that waits to be tried again.
-#[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
-pub struct RetryTask {
-    /// Its session or a unique beginning of it, or its key, such as github:ann/tool/issue/27
-    #[schemars(length(min = 1, max = 500), example = &"fix-login")]
-    pub task: String,
+change! {
+    /// Take up a task again that failed or was stopped, or that waits to be tried again.
+    RetryTask, "retry", "Take up a task again", retry
 }
 
-impl Operation for RetryTask {
-    const NAME: &'static str = "task_retry";
-    const TITLE: &'static str = "Take up a task again";
-    const EFFECT: Effect = Effect::Edit;
-    const INTERFACES: Interfaces = by_people("task retry", Route::post("tasks", "/tasks/{task}/retry"));
-    type Output = TaskChanged;
-
-    fn run(self, context: &Context) -> Outcome<TaskChanged> {
-        let task = found(context, &self.task)?;
-        let (id, state) = (&task.session, task.state());
-        match state {
-            TaskState::Paused => {
-                return Err(refused(id, format!("rests: `komado task resume {id}` lets it go on")));
-            }
-            TaskState::Pausing => {
-                return Err(refused(
-                    id,
-                    format!("comes to rest: `komado task resume {id}` lets it go on then"),
-                ));
-            }
-            _ if task.queued.is_none() => return take_up(context, task),
-            TaskState::Running => return Err(refused(id, "is worked on")),
-            TaskState::Queued => return Err(refused(id, "waits already")),
-            _ => {}
+fn retry(context: &Context, task: Standing) -> Outcome<TaskChanged> {
+    let (id, state) = (&task.session, task.state());
+    match state {
+        TaskState::Paused => {
+            return Err(refused(id, format!("rests: `komado task resume {id}` lets it go on")));
         }
-        // One that came to its end and is in the queue still has only to be told at its tracker.
-        let is_untold = matches!(state, TaskState::Completed | TaskState::Stopped);
-        if !is_untold && task.row.as_ref().is_some_and(|row| row.status.is_ended()) {
-            reopen(context, id)?;
+        TaskState::Pausing => {
+            return Err(refused(id, format!("comes to rest: `komado task resume {id}` lets it go on then")));
         }
-        if !context.engine.store().requeue(id)? {
-            return changed(id, TaskState::Running, "is worked on by now", Some("stop"));
-        }
-        let what = if is_untold { "waits to be told at its tracker" } else { "waits to be tried again" };
-        changed(id, TaskState::Queued, what, Some("stop"))
+        _ if task.queued.is_none() => return take_up(context, task),
+        TaskState::Running => return Err(refused(id, "is worked on")),
+        TaskState::Queued => return Err(refused(id, "waits already")),
+        _ => {}
     }
+    // One that came to its end and is in the queue still has only to be told at its tracker.
+    let is_untold = matches!(state, TaskState::Completed | TaskState::Stopped);
+    if !is_untold && task.row.as_ref().is_some_and(|row| row.status.is_ended()) {
+        reopen(context, id)?;
+    }
+    if !context.engine.store().requeue(id)? {
+        return changed(id, TaskState::Running, "is worked on by now", Some("stop"));
+    }
+    let what = if is_untold { "waits to be told at its tracker" } else { "waits to be tried again" };
+    changed(id, TaskState::Queued, what, Some("stop"))
 }
 
 /// One that is no longer in the queue gets a job again.

@@ -116,31 +116,31 @@ fn journal(context: &Context, task: &Standing) -> Outcome<TaskJournal> {
         Some(Entry::Close(Close { result, .. })) => result,
         _ => None,
     };
+    let last_words = root.last_words(|kind| kind == Kind::Assistant)?;
     let is_told = |words: &String| result.as_deref().is_some_and(|text| text.contains(words.as_str()));
     Ok(TaskJournal {
         node,
         threads: context.engine.store().threads(&task.session)?.len(),
-        last_words: last_words(&root)?.filter(|words| !is_told(words)),
+        last_words: last_words.map(|words| shortened(&words)).filter(|words| !is_told(words)),
         result,
         last_comment: Mark::of(&root)?.and_then(|mark| mark.seen),
         first_words: first_words(&root)?,
     })
 }
 
-/// What the task was told with: the first words of a user.
+/// The first words of a user: those of the task.
 fn first_words(root: &Thread<'_>) -> Outcome<Option<String>> {
-    for seq in 1..=root.last() {
-        if root.source().head(seq)?.kind == Kind::User
+    for entry in root.view().forth(root.source(), 1) {
+        let (seq, head) = entry?;
+        if head.kind == Kind::User
             && let Entry::Message(message, _) = root.record(seq)?.entry
         {
-            return Ok(Some(message.words().trim().chars().take(SHOWN).collect()));
+            return Ok(Some(shortened(&message.words())));
         }
     }
     Ok(None)
 }
 
-/// What the model said last, where it said anything.
-fn last_words(root: &Thread<'_>) -> Outcome<Option<String>> {
-    let words = root.last_words(|kind| kind == Kind::Assistant)?;
-    Ok(words.map(|words| words.trim().chars().take(SHOWN).collect()))
+fn shortened(words: &str) -> String {
+    words.trim().chars().take(SHOWN).collect()
 }

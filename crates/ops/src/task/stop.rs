@@ -4,12 +4,11 @@
 //! done here. What the job says is noted in the session first, which one that was never begun gets for it: `retry` makes a
 //! job of it again.
 
-use super::by_people;
-use super::change::{TaskChanged, changed, found, refused};
+use super::change::{TaskChanged, change, changed, refused};
 use super::put::{make, reopen};
 use super::standing::{Standing, TaskState};
 use crate::work::source_of;
-use crate::{Context, Effect, Interfaces, Operation, Outcome, Route};
+use crate::{Context, Outcome};
 use komado_agent::Error as AgentError;
 use komado_agent::handler::keep;
 use komado_agent::source::Ended;
@@ -19,53 +18,39 @@ use komado_core::session::{State, TaskKey};
 use komado_engine::Error as Engine;
 use komado_provider::Cancel;
 use komado_store::Error as Store;
-use schemars::JsonSchema;
-use serde::Deserialize;
 
-/// End a task, also one that is worked on; `retry` takes it up again.
-#[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
-pub struct StopTask {
-    /// Its session or a unique beginning of it, or its key, such as github:ann/tool/issue/27
-    #[schemars(length(min = 1, max = 500), example = &"fix-login")]
-    pub task: String,
+change! {
+    /// End a task, also one that is worked on; `retry` takes it up again.
+    StopTask, "stop", "Stop a task", stop
 }
 
-impl Operation for StopTask {
-    const NAME: &'static str = "task_stop";
-    const TITLE: &'static str = "Stop a task";
-    const EFFECT: Effect = Effect::Edit;
-    const INTERFACES: Interfaces = by_people("task stop", Route::post("tasks", "/tasks/{task}/stop"));
-    type Output = TaskChanged;
-
-    fn run(self, context: &Context) -> Outcome<TaskChanged> {
-        let task = found(context, &self.task)?;
-        let id = &task.session;
-        if task.queued.is_none() && !task.is_open() {
-            return Err(refused(id, format!("is {} already", task.state().name())));
-        }
-        let Some(about) = task.for_tracker() else {
-            // Its job is no task and was never begun: there is nothing to keep, and no tracker to tell.
-            context.engine.store().withdraw(id)?;
-            return changed(id, TaskState::Stopped, "is out of the queue", None);
-        };
-        if task.row.is_none() {
-            make(context, &task)?;
-        }
-        let is_written = keep_words(context, &task)?;
+fn stop(context: &Context, task: Standing) -> Outcome<TaskChanged> {
+    let id = &task.session;
+    if task.queued.is_none() && !task.is_open() {
+        return Err(refused(id, format!("is {} already", task.state().name())));
+    }
+    let Some(about) = task.for_tracker() else {
+        // Its job is no task and was never begun: there is nothing to keep, and no tracker to tell.
         context.engine.store().withdraw(id)?;
-        let undo = Some("retry");
-        let is_open = || context.engine.session(id).map(|row| !row.status.is_ended());
-        if is_written || (is_open()? && !end(context, id)?) {
-            let what = "is out of the queue; whoever works on it stops";
-            return changed(id, TaskState::Stopping, what, undo);
-        }
-        let status = context.engine.session(id)?.status;
-        tell_tracker(context, &about, label_of(status));
-        match status {
-            State::Stopped => changed(id, status.into(), "is stopped", undo),
-            State::Completed => changed(id, status.into(), "is completed, and out of the queue", None),
-            ended => changed(id, ended.into(), format!("is {}, and out of the queue", ended.name()), undo),
-        }
+        return changed(id, TaskState::Stopped, "is out of the queue", None);
+    };
+    if task.row.is_none() {
+        make(context, &task)?;
+    }
+    let is_written = keep_words(context, &task)?;
+    context.engine.store().withdraw(id)?;
+    let undo = Some("retry");
+    let is_open = || context.engine.session(id).map(|row| !row.status.is_ended());
+    if is_written || (is_open()? && !end(context, id)?) {
+        let what = "is out of the queue; whoever works on it stops";
+        return changed(id, TaskState::Stopping, what, undo);
+    }
+    let status = context.engine.session(id)?.status;
+    tell_tracker(context, &about, label_of(status));
+    match status {
+        State::Stopped => changed(id, status.into(), "is stopped", undo),
+        State::Completed => changed(id, status.into(), "is completed, and out of the queue", None),
+        ended => changed(id, ended.into(), format!("is {}, and out of the queue", ended.name()), undo),
     }
 }
 
