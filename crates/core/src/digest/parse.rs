@@ -148,7 +148,7 @@ fn command(body: &str, at: Seq) -> Fact {
     if let Some(body) = body.strip_suffix(" → failed") {
         return Fact { failed: true, ..Fact::new(FactKind::Command { exit: None }, body, at) };
     }
-    let told = body.rsplit_once(" → exit ").and_then(|(body, code)| Some((body, code.parse().ok())));
+    let told = body.rsplit_once(" → exit ").map(|(body, code)| (body, code.parse().ok()));
     let (body, exit) = told.filter(|(_, exit)| exit.is_some()).unwrap_or((body, None));
     Fact::new(FactKind::Command { exit }, body, at)
 }
