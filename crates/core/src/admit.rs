@@ -4,7 +4,7 @@
 //! result needs its call, a call its results before anyone else speaks, an edit may not split the two, and nothing
 //! pretends to change what it does not.
 
-use crate::head::{Kind, Source};
+use crate::head::{Head, Kind, Source};
 use crate::journal::{Close, Edit, EditKind, Ending, Entry, Replace, Share};
 use crate::message::{Message, Part, Role};
 use crate::{Seq, Span, View};
@@ -199,15 +199,10 @@ impl<S: Source + ?Sized> Gate<'_, S> {
         let (Some(outcome), [_]) = (message.outcome(), &message.parts[..]) else {
             return Err(Refusal::Misplaced { role: "tool", what: "anything but one result" });
         };
-        if outcome
-            .content
-            .iter()
-            .any(|p| matches!(p, Part::Call(_) | Part::Result(_) | Part::Reasoning { .. }))
-        {
-            return Err(Refusal::Misplaced {
-                role: "tool",
-                what: "a call, a result or reasoning inside its result",
-            });
+        let odd = |part: &Part| matches!(part, Part::Call(_) | Part::Result(_) | Part::Reasoning { .. });
+        if outcome.content.iter().any(odd) {
+            let what = "a call, a result or reasoning inside its result";
+            return Err(Refusal::Misplaced { role: "tool", what });
         }
         if self.view.open().waits_for(&outcome.call_id) {
             return Ok(());
@@ -253,28 +248,22 @@ impl<S: Source + ?Sized> Gate<'_, S> {
             Some(unit) if unit.from == self.view.open().unit => Ok(self.no_calls_open()),
             Some(unit) if unit == span => Ok(Ok(())),
             Some(unit) => hold!(Refusal::Splits { span, unit: unit.from }),
-            None => hold!(Refusal::NoEntry {
-                seq: span.from,
-                why: "only messages on the present path can be pinned"
-            }),
+            None => {
+                let why = "only messages on the present path can be pinned";
+                hold!(Refusal::NoEntry { seq: span.from, why })
+            }
         }
     }
 
     fn unpin(&self, span: Span) -> Result<(), Refusal> {
-        if self.view.pins().contains(&span) {
-            Ok(())
-        } else {
-            Err(Refusal::NoEffect { why: "no pin has this span; name one that is in force" })
-        }
+        let why = "no pin has this span; name one that is in force";
+        if self.view.pins().contains(&span) { Ok(()) } else { Err(Refusal::NoEffect { why }) }
     }
 
     fn anchor(&self, first: Seq) -> Verdict<S::Error> {
         let is_anchor = self.view.on_path(first) && self.source.head(first)?.kind == Kind::Anchor;
-        Ok(if is_anchor {
-            Ok(())
-        } else {
-            Err(Refusal::NoEntry { seq: first, why: "no anchor stands there; name the thread's first one" })
-        })
+        let why = "no anchor stands there; name the thread's first one";
+        Ok(if is_anchor { Ok(()) } else { Err(Refusal::NoEntry { seq: first, why }) })
     }
 
     fn close(&self, close: &Close) -> Verdict<S::Error> {
@@ -297,9 +286,8 @@ impl<S: Source + ?Sized> Gate<'_, S> {
             }
             EditKind::Condense | EditKind::Truncate => {
                 if edit.hide.is_empty() || edit.show.is_empty() || !edit.replace.is_empty() {
-                    hold!(Refusal::NoEffect {
-                        why: "an edit of this kind must hide something and show something in its place"
-                    });
+                    let why = "an edit of this kind must hide something and show something in its place";
+                    hold!(Refusal::NoEffect { why });
                 }
                 self.hides(&edit.hide)
             }
@@ -341,11 +329,9 @@ impl<S: Source + ?Sized> Gate<'_, S> {
         if let Some(other) = self.view.overlapped(hide) {
             hold!(Refusal::Overlaps { other });
         }
-        Ok(if self.view.shows_within(self.source, hide)? {
-            Ok(())
-        } else {
-            Err(Refusal::NoEffect { why: "nothing in the span is shown; choose one where something is" })
-        })
+        let why = "nothing in the span is shown; choose one where something is";
+        let shows = self.view.shows_within(self.source, hide)?;
+        Ok(if shows { Ok(()) } else { Err(Refusal::NoEffect { why }) })
     }
 
     /// A span may not begin or end inside a unit, nor hold a unit that is still open.
@@ -354,15 +340,12 @@ impl<S: Source + ?Sized> Gate<'_, S> {
         if open.unit > 0 && open.unit <= span.to {
             return Ok(self.no_calls_open());
         }
-        if let Some((_, head)) = self.view.item_from(self.source, span.from)?
-            && head.unit < span.from
-        {
-            hold!(Refusal::Splits { span, unit: head.unit });
-        }
-        if let Some((_, head)) = self.view.item_from(self.source, span.to + 1)?
-            && head.unit <= span.to
-        {
-            hold!(Refusal::Splits { span, unit: head.unit });
+        for next in [span.from, span.to + 1] {
+            if let Some((_, Head { unit, .. })) = self.view.item_from(self.source, next)?
+                && unit < next
+            {
+                hold!(Refusal::Splits { span, unit });
+            }
         }
         Ok(Ok(()))
     }

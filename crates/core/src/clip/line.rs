@@ -15,21 +15,14 @@ pub struct Room {
 /// Bytes that a mark may take; its digits and its words.
 const MARK: usize = 48;
 
-/// A prefix or suffix may have so much.
-#[derive(Clone, Copy)]
-struct Share {
-    chars: usize,
-    bytes: usize,
-}
-
 impl Room {
     /// The shares of the beginning and the end of a line that is cut, three fifths and two.
-    fn shares(self) -> (Share, Share) {
+    fn shares(self) -> (Self, Self) {
         // Where the mark itself would take more than half of the room, it comes on top.
         let chars = self.chars.saturating_sub(MARK).max(self.chars / 2);
         let bytes = self.bytes.saturating_sub(MARK);
-        let front = Share { chars: chars / 5 * 3 + chars % 5, bytes: bytes / 5 * 3 + bytes % 5 };
-        (front, Share { chars: chars - front.chars, bytes: bytes - front.bytes })
+        let front = Room { chars: chars / 5 * 3 + chars % 5, bytes: bytes / 5 * 3 + bytes % 5 };
+        (front, Room { chars: chars - front.chars, bytes: bytes - front.bytes })
     }
 }
 
@@ -91,7 +84,7 @@ impl Line {
         let chars = self.front.chars().count();
         let mut taken = 0;
         if back.is_empty() {
-            let left = Share { chars: front.chars - chars, bytes: front.bytes - self.front.len() };
+            let left = Room { chars: front.chars - chars, bytes: front.bytes - self.front.len() };
             taken = prefix(piece, left);
             self.front.push_str(&piece[..taken]);
         }
@@ -130,7 +123,7 @@ fn append(back: &mut String, piece: &str, bytes: usize) {
 }
 
 /// Length of the longest beginning of `text` within `share`.
-fn prefix(text: &str, share: Share) -> usize {
+fn prefix(text: &str, share: Room) -> usize {
     let mut by_bytes = share.bytes.min(text.len());
     while !text.is_char_boundary(by_bytes) {
         by_bytes -= 1;
@@ -139,7 +132,7 @@ fn prefix(text: &str, share: Share) -> usize {
 }
 
 /// Where the longest end of `text` within `share` begins.
-fn suffix(text: &str, share: Share) -> usize {
+fn suffix(text: &str, share: Room) -> usize {
     let by_bytes = boundary_after(text, text.len().saturating_sub(share.bytes));
     match share.chars {
         0 => text.len(),

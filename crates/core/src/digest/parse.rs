@@ -89,35 +89,27 @@ fn number(text: &str) -> Option<(u64, &str)> {
 /// `text → exit 1 ×3 [resolved @9] (@12, ref=x)`
 fn cited(section: Section, text: &str) -> Option<Fact> {
     let (body, cite) = text.strip_suffix(')')?.rsplit_once(" (@")?;
-    let (place, output) = match cite.split_once(", ref=") {
-        Some((place, output)) => (place, Some(output.to_owned())),
-        None => (cite, None),
-    };
+    let (place, output) = parted(cite.split_once(", ref="), cite);
     let at = place_of(place)?;
     let (body, resolved) = match body.strip_suffix(']').and_then(|body| body.rsplit_once(" [resolved @")) {
         Some((body, seq)) if section == Section::Errors => (body, Some(seq.parse().ok()?)),
         _ => (body, None),
     };
     let (body, count) = counted(body);
-    let mut fact = fact_of(section, body, at);
-    fact.count = count;
-    fact.output = output;
-    fact.resolved = resolved;
-    Some(fact)
+    Some(Fact { count, output, resolved, ..fact_of(section, body, at) })
 }
 
 /// `text ×3 @12 ref=x`
 fn short(section: Section, item: &str) -> Option<Fact> {
-    let (item, output) = match item.rsplit_once(" ref=") {
-        Some((item, output)) => (item, Some(output.to_owned())),
-        None => (item, None),
-    };
+    let (item, output) = parted(item.rsplit_once(" ref="), item);
     let (body, place) = item.rsplit_once(" @")?;
     let (body, count) = counted(body);
-    let mut fact = fact_of(section, body, place_of(place)?);
-    fact.count = count;
-    fact.output = output;
-    Some(fact)
+    Some(Fact { count, output, ..fact_of(section, body, place_of(place)?) })
+}
+
+/// What stands before a reference, and the reference; all of `text` when it was not `split` from one.
+fn parted<'a>(split: Option<(&'a str, &str)>, text: &'a str) -> (&'a str, Option<String>) {
+    split.map_or((text, None), |(before, output)| (before, Some(output.to_owned())))
 }
 
 fn place_of(place: &str) -> Option<Seq> {
@@ -154,12 +146,9 @@ fn fact_of(section: Section, body: &str, at: Seq) -> Fact {
 
 fn command(body: &str, at: Seq) -> Fact {
     if let Some(body) = body.strip_suffix(" → failed") {
-        let mut fact = Fact::new(FactKind::Command { exit: None }, body, at);
-        fact.failed = true;
-        return fact;
+        return Fact { failed: true, ..Fact::new(FactKind::Command { exit: None }, body, at) };
     }
-    match body.rsplit_once(" → exit ").and_then(|(body, code)| Some((body, code.parse().ok()?))) {
-        Some((body, code)) => Fact::new(FactKind::Command { exit: Some(code) }, body, at),
-        None => Fact::new(FactKind::Command { exit: None }, body, at),
-    }
+    let told = body.rsplit_once(" → exit ").map(|(body, code)| (body, code.parse().ok()));
+    let (body, exit) = told.filter(|(_, exit)| exit.is_some()).unwrap_or((body, None));
+    Fact::new(FactKind::Command { exit }, body, at)
 }

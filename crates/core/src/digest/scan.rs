@@ -150,13 +150,14 @@ fn bullet(line: &str) -> &str {
 
 /// True when `needle` stands in `text` as a word of its own; both are lower case. Japanese needs no gaps.
 pub(super) fn has_word(text: &str, needle: &str) -> bool {
-    if !needle.is_ascii() {
-        return text.contains(needle);
-    }
-    let inside = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_');
-    text.match_indices(needle).any(|(at, _)| {
-        !inside(text[..at].chars().next_back()) && !inside(text[at + needle.len()..].chars().next())
-    })
+    if needle.is_ascii() { stands(text, needle, "_") } else { text.contains(needle) }
+}
+
+/// True when `word` stands in `text` and is no piece of a longer word, which letters, digits and `joints` make.
+pub(super) fn stands(text: &str, word: &str, joints: &str) -> bool {
+    let part = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric() || joints.contains(c));
+    text.match_indices(word)
+        .any(|(at, _)| !part(text[..at].chars().next_back()) && !part(text[at + word.len()..].chars().next()))
 }
 
 /// The line with every run of digits as `#`: two lines of one shape tell of the same thing.

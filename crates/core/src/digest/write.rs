@@ -4,7 +4,7 @@
 //! findings save room where findings are short. It refuses to cut a finding in two, except those kept word for word.
 
 use super::fact::{Fact, FactKind, Section};
-use super::scan::head_and_tail;
+use super::scan::{fold, head_and_tail, stands};
 use super::share::{Demand, shares};
 use super::words::{Language, earlier, heading};
 use crate::meter::Meter;
@@ -65,7 +65,7 @@ impl Page {
     /// True when a finding of `section` stands there already and needs no line of its own.
     fn says(&self, section: Section, fact: &Fact) -> bool {
         let spare = matches!(section, Section::Rules | Section::Ids | Section::Symbols | Section::Seen);
-        spare && fact.count < 2 && stands(&self.said, &fact.text)
+        spare && fact.count < 2 && stands(&self.said, &fact.text, "_/-")
     }
 
     fn add(&mut self, section: Section, item: &str, cost: u64) {
@@ -77,25 +77,16 @@ impl Page {
     }
 }
 
-/// True when `word` stands in `text` and is no piece of a longer word.
-fn stands(text: &str, word: &str) -> bool {
-    let part = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '/' | '-'));
-    text.match_indices(word)
-        .any(|(at, _)| !part(text[..at].chars().next_back()) && !part(text[at + word.len()..].chars().next()))
-}
-
 /// Facts that only an earlier summary told need no line of their own while that summary stands in the text.
 fn without_told(mut sections: Vec<(Section, Vec<Fact>)>) -> Vec<(Section, Vec<Fact>)> {
     let prose: Vec<String> = sections
         .iter()
         .filter(|(section, _)| *section == Section::Earlier)
-        .flat_map(|(_, facts)| facts.iter().map(|fact| super::scan::fold(&fact.text)))
+        .flat_map(|(_, facts)| facts.iter().map(|fact| fold(&fact.text)))
         .collect();
     for (section, facts) in &mut sections {
         if *section != Section::Earlier {
-            facts.retain(|fact| {
-                !fact.told || !prose.iter().any(|p| p.contains(&super::scan::fold(&fact.text)))
-            });
+            facts.retain(|fact| !fact.told || !prose.iter().any(|p| p.contains(&fold(&fact.text))));
         }
     }
     sections.retain(|(_, facts)| !facts.is_empty());

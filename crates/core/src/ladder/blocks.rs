@@ -6,7 +6,7 @@
 use crate::head::{Kind, Source};
 use crate::journal::Entry;
 use crate::thread::Status;
-use crate::view::{Item, What};
+use crate::view::{Item, What, subtract};
 use crate::{Seq, Span, View};
 
 /// Things that leave together.
@@ -136,21 +136,8 @@ impl Blocks {
             }
             before = Some(i);
         }
-        let mut left = Vec::with_capacity(spans.len());
-        for span in spans {
-            let mut from = span.from;
-            let kept = self.kept.iter().skip(self.kept.partition_point(|seq| *seq < span.from));
-            for &seq in kept.take_while(|seq| **seq <= span.to) {
-                if from < seq {
-                    left.push(Span::new(from, seq - 1));
-                }
-                from = seq + 1;
-            }
-            if from <= span.to {
-                left.push(Span::new(from, span.to));
-            }
-        }
-        left
+        let kept: Vec<Span> = self.kept.iter().map(|&seq| Span::new(seq, seq)).collect();
+        subtract(&spans, &kept)
     }
 }
 

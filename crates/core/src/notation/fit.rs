@@ -58,19 +58,17 @@ pub fn columns(text: &str) -> usize {
 }
 
 /// The characters of a body as they are drawn, without quotes.
-fn drawn<'b>(body: &'b Body<'_>) -> Box<dyn Iterator<Item = String> + 'b> {
-    let one = |put: fn(char, &mut String)| {
-        move |c| {
-            let mut out = String::new();
-            put(c, &mut out);
-            out
-        }
+fn drawn<'b>(body: &'b Body<'_>) -> impl Iterator<Item = String> + use<'b> {
+    let (text, put): (&str, fn(char, &mut String)) = match body {
+        Body::Text(text) => (text, escape),
+        Body::Json(json) => (json, tame),
+        Body::List(_) => ("", tame),
     };
-    match body {
-        Body::Text(text) => Box::new(text.chars().map(one(escape))),
-        Body::Json(json) => Box::new(json.chars().map(one(tame))),
-        Body::List(_) => Box::new(std::iter::empty()),
-    }
+    text.chars().map(move |c| {
+        let mut out = String::new();
+        put(c, &mut out);
+        out
+    })
 }
 
 const fn quotes(body: &Body<'_>) -> usize {

@@ -26,8 +26,11 @@ pub(super) enum Weight {
 /// The name of the rule that bears the least.
 const ADVICE: &str = "it asks for a shorter input";
 
+/// Whether a sentence speaks of an overflow.
+type Holds = fn(&Sentence<'_>) -> bool;
+
 /// What makes an overflow of a sentence; the first that holds counts.
-const RULES: &[(&str, fn(&Sentence<'_>) -> bool)] = &[
+const RULES: &[(&str, Holds)] = &[
     ("there is no room left for an answer", |s| s.no_answer()),
     ("the context window is exceeded", |s| s.window() && (s.past() || s.no_room())),
     ("what was sent does not fit", |s| (s.tokens() || s.thing()) && s.unfit() && !s.other()),

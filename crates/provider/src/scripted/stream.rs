@@ -177,21 +177,12 @@ fn response_failed(body: &str) -> Value {
     let error = told.get("error").unwrap_or(&told);
     let message = error.get("message").or(error.is_string().then_some(error)).cloned();
     let code = error.get("code").filter(|code| code.is_string()).cloned();
-    json!({
-        "type": "response.failed",
-        "sequence_number": 2,
-        "response": {
-            "id": "resp_failed",
-            "object": "response",
-            "created_at": super::decide::fixed_stamp(false).created,
-            "status": "failed",
-            "error": {
-                "code": code.unwrap_or_else(|| json!("server_error")),
-                "message": message.unwrap_or_else(|| json!(body))
-            },
-            "output": [],
-            "usage": null,
-            "metadata": {}
-        }
-    })
+    let (code, message) =
+        (code.unwrap_or_else(|| json!("server_error")), message.unwrap_or_else(|| json!(body)));
+    let response = json!({
+        "id": "resp_failed", "object": "response", "created_at": super::decide::fixed_stamp(false).created,
+        "status": "failed", "error": { "code": code, "message": message }, "output": [], "usage": null,
+        "metadata": {}
+    });
+    json!({ "type": "response.failed", "sequence_number": 2, "response": response })
 }

@@ -74,14 +74,9 @@ impl Gathered {
     fn shell(&mut self, seq: Seq, script: &str) -> (What, String) {
         let line = commands::first_line(script);
         let looks = commands::only_looks(script);
-        for (path, touch) in commands::files(script) {
-            self.touch(seq, path, touch);
-        }
-        let mut patched = Vec::new();
-        paths::patched(script, &mut patched);
-        for (path, touch) in patched {
-            self.touch(seq, path, touch);
-        }
+        let mut files = commands::files(script);
+        paths::patched(script, &mut files);
+        files.into_iter().for_each(|(path, touch)| self.touch(seq, path, touch));
         self.words(seq, Voice::Arguments, scan::start(script, 4000));
         self.command(seq, &line, if looks { 0 } else { 400 });
         (What::Shell { key: line.clone(), looks }, line)
@@ -208,9 +203,8 @@ impl Gathered {
             Some(fact) => fact.output = Some(id.clone()),
             None => {
                 let tool = outcome.name.as_deref().unwrap_or("tool");
-                let mut fact = Fact::new(FactKind::Id, format!("{tool} output"), seq).weighing(300);
-                fact.output = Some(id.clone());
-                self.outputs.put(id.clone(), fact);
+                let fact = Fact::new(FactKind::Id, format!("{tool} output"), seq).weighing(300);
+                self.outputs.put(id.clone(), Fact { output: Some(id.clone()), ..fact });
             }
         }
         Some(id)
@@ -262,10 +256,8 @@ impl Gathered {
 
     fn error(&mut self, seq: Seq, text: String, weight: u32, cause: Option<&str>, output: Option<String>) {
         let key = scan::shape(&text);
-        let mut fact = Fact::new(FactKind::Error, text, seq).weighing(weight);
-        fact.cause = cause.map(str::to_owned);
-        fact.output = output;
-        self.errors.put(key, fact);
+        let fact = Fact::new(FactKind::Error, text, seq).weighing(weight);
+        self.errors.put(key, Fact { cause: cause.map(str::to_owned), output, ..fact });
     }
 }
 

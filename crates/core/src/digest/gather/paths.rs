@@ -104,22 +104,16 @@ fn touch(name: &str, command: Option<&str>) -> Touch {
         "append", "save", "update", "modify", "put",
     ];
     const LOOKS: [&str; 6] = ["grep", "glob", "search", "find", "list", "ls"];
-    let name = name.to_ascii_lowercase();
-    if let Some(command) = command {
-        let command = command.to_ascii_lowercase();
-        if matches!(command.as_str(), "view" | "read" | "open" | "cat" | "show") {
-            return Touch::Read;
-        }
-    }
-    if LOOKS.iter().any(|word| name.contains(word)) {
+    let (name, command) = (name.to_ascii_lowercase(), command.unwrap_or_default());
+    let changes = |text: &str| CHANGES.iter().any(|word| text.contains(word));
+    if matches!(command.to_ascii_lowercase().as_str(), "view" | "read" | "open" | "cat" | "show") {
+        Touch::Read
+    } else if LOOKS.iter().any(|word| name.contains(word)) {
         Touch::Seen
-    } else if CHANGES.iter().any(|word| name.contains(word)) {
+    } else if changes(&name) || changes(command) {
         Touch::Changed
     } else {
-        match command {
-            Some(command) if CHANGES.iter().any(|word| command.contains(word)) => Touch::Changed,
-            _ => Touch::Read,
-        }
+        Touch::Read
     }
 }
 

@@ -68,9 +68,8 @@ impl ToDos {
     /// Looks at a result: it may tell the number of a task that was made.
     pub(in crate::digest) fn result(&mut self, id: &str, output: &str) {
         let Some(mut fact) = self.made.remove(id) else { return };
-        let number =
-            output.split_once('#').map(|(_, rest)| rest.chars().take_while(char::is_ascii_digit).collect());
-        let number: String = number.filter(|n: &String| !n.is_empty()).unwrap_or_else(|| id.to_owned());
+        let number = output.split_once('#').and_then(|(_, rest)| digits(rest));
+        let number = number.unwrap_or_else(|| id.to_owned());
         if number != id {
             fact.text = format!("#{number} {}", fact.text);
         }
@@ -113,14 +112,7 @@ impl ToDos {
 
     /// A to-do that an earlier digest told.
     pub(in crate::digest) fn recall(&mut self, fact: Fact) {
-        let number: String = fact
-            .text
-            .strip_prefix('#')
-            .unwrap_or_default()
-            .chars()
-            .take_while(char::is_ascii_digit)
-            .collect();
-        if !number.is_empty() {
+        if let Some(number) = fact.text.strip_prefix('#').and_then(digits) {
             self.tasks.insert(number, fact);
         } else if self.list.len() < ITEMS {
             self.list.push(fact);
@@ -138,6 +130,11 @@ impl ToDos {
         open.retain(|fact| seen.insert(fold(&fact.text)));
         open
     }
+}
+
+/// The number that `text` begins with.
+fn digits(text: &str) -> Option<String> {
+    Some(text.chars().take_while(char::is_ascii_digit).collect()).filter(|digits: &String| !digits.is_empty())
 }
 
 fn todo(seq: Seq, text: &str) -> Fact {

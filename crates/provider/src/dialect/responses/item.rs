@@ -4,7 +4,7 @@
 //! they are kept beside the text, under `item`.
 
 use super::NAME;
-use crate::dialect::json::{all, kept, list, object, rest, text};
+use crate::dialect::json::{all, kept, list, number, object, of, rest, said, text};
 use crate::dialect::tools::fields::Fields;
 use komado_core::message::{CallKind, Opaque};
 use komado_core::raw::Object;
@@ -58,11 +58,8 @@ pub(super) fn beside(part: &Object<'_>, item: &Fields) -> Option<Opaque> {
 
 /// The fields beside a text, taken apart again: those of its part, those of its item, and whether it is a refusal.
 pub(super) fn apart(extra: Option<&Opaque>) -> Beside {
-    let extra = extra.filter(|extra| extra.dialect == NAME);
-    let Some(extra) = extra.and_then(|extra| Object::parse(extra.json.get()).ok()) else {
-        return Beside::default();
-    };
-    let mut part = all(&extra);
+    let extra = of(extra, NAME).and_then(|extra| Object::parse(extra).ok());
+    let Some(mut part) = extra.as_ref().map(all) else { return Beside::default() };
     let refusal = part.take("type").is_some();
     let item = part.take(ITEM).map(|json| Fields::of(&json)).unwrap_or_default();
     Beside { part, item, refusal }
@@ -78,7 +75,7 @@ pub(super) struct Beside {
 
 /// True for a thought that a server could make nothing of, unless it remembers it: it has only a name and a summary.
 pub(super) fn is_hollow(item: &Object<'_>) -> bool {
-    let sealed = text(item, "encrypted_content").is_some_and(|seal| !seal.is_empty());
+    let sealed = said(item, "encrypted_content").is_some();
     kind(item) == "reasoning" && !sealed && list(item, "content").is_empty()
 }
 
@@ -110,7 +107,6 @@ pub(super) fn tie(item: &Object<'_>) -> Tie {
 
 /// What the API counted; it counts what was cached into what was read.
 pub(super) fn usage(response: &Object<'_>) -> Option<komado_core::journal::Usage> {
-    use crate::dialect::json::number;
     let told = object(response, "usage")?;
     let details = object(&told, "input_tokens_details");
     let detail = |key: &str| details.as_ref().and_then(|details| number(details, key)).unwrap_or(0);
