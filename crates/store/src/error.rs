@@ -3,6 +3,7 @@
 use komado_core::thread::BadHeader;
 use komado_core::{Seq, SessionId, ThreadId};
 use rusqlite::ErrorCode;
+use rusqlite::types::Type;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -219,6 +220,11 @@ pub(crate) fn of_system(path: &Path, error: &rusqlite::Error) -> Option<Error> {
         path: path.to_owned(),
         source: std::io::Error::new(kind, error.to_string()),
     })
+}
+
+/// That somebody wrote something else into a column.
+pub(crate) fn odd(column: usize, why: impl ToString) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, why.to_string().into())
 }
 
 /// Adds what was tried, and on what, to the system's error.

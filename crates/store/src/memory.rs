@@ -361,6 +361,10 @@ fn last(header: &Header, rows: &Rows) -> Seq {
 }
 
 impl MemoryJournal {
+    fn check_writer(&self) -> Result<()> {
+        self.writers.as_ref().map(drop).ok_or(Error::ReadOnly)
+    }
+
     fn row<T>(
         &self,
         seq: Seq,
@@ -400,9 +404,7 @@ impl Journal for MemoryJournal {
     }
 
     fn append(&mut self, after: Seq, rows: &[Row]) -> Result<()> {
-        if self.writers.is_none() {
-            return Err(Error::ReadOnly);
-        }
+        self.check_writer()?;
         let found = self.last();
         if after != found {
             return Err(Error::Moved { expected: after, found });
@@ -415,16 +417,11 @@ impl Journal for MemoryJournal {
     }
 
     fn letter(&self) -> Result<Letter> {
-        if self.writers.is_none() {
-            return Err(Error::ReadOnly);
-        }
-        Letter::passing()
+        self.check_writer().and_then(|()| Letter::passing())
     }
 
     fn rewrite(&mut self, change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>) -> Result<u64> {
-        if self.writers.is_none() {
-            return Err(Error::ReadOnly);
-        }
+        self.check_writer()?;
         let lines: Vec<Vec<u8>> = locked(&self.rows).iter().map(|row| row.line.clone()).collect();
         let mut changed = Vec::new();
         for (i, line) in lines.iter().enumerate() {
@@ -443,9 +440,7 @@ impl Journal for MemoryJournal {
     }
 
     fn relabel(&mut self, label: Option<&str>) -> Result<()> {
-        if self.writers.is_none() {
-            return Err(Error::ReadOnly);
-        }
+        self.check_writer()?;
         self.header.label = label.map(str::to_owned);
         let now = &self.header;
         self.store.with(&now.session, |room| {

@@ -2,8 +2,7 @@
 //!
 //! Whatever stands in an issue is data. A text that is longer than anyone reads is cut, and says so; a title is one line.
 
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
-use std::fmt;
+use serde::de::{Deserialize, Deserializer};
 
 /// The most that is kept of a text, in bytes.
 const MOST: usize = 256 << 10;
@@ -16,32 +15,13 @@ pub(super) struct Words(pub(super) String);
 
 impl<'de> Deserialize<'de> for Words {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Reading)
-    }
-}
-
-struct Reading;
-
-impl Visitor<'_> for Reading {
-    type Value = Words;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a text or null")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Words, E> {
-        let kept = head(text, MOST);
-        let left = text.len() - kept.len();
-        let note = if left > 0 {
-            format!("\n\n[cut here: {left} more bytes stand at the tracker]")
-        } else {
-            String::new()
-        };
-        Ok(Words(format!("{kept}{note}")))
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Words, E> {
-        Ok(Words::default())
+        let mut text = Option::<String>::deserialize(deserializer)?.unwrap_or_default();
+        let left = text.len() - head(&text, MOST).len();
+        if left > 0 {
+            text.truncate(text.len() - left);
+            text.push_str(&format!("\n\n[cut here: {left} more bytes stand at the tracker]"));
+        }
+        Ok(Self(text))
     }
 }
 

@@ -6,11 +6,11 @@
 
 use super::tasks::Tasks;
 use crate::Result;
+use crate::error::odd;
 use crate::tree::{Mail, Which};
 use komado_core::session::State;
 use komado_core::thread::{Branch, Status};
 use komado_core::{Seq, SessionId, ThreadId};
-use rusqlite::types::Type;
 use rusqlite::{Connection, Row, params};
 
 /// Seed 003's table and indexes with ids as text, then what recovery needs.
@@ -216,7 +216,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Branch> {
     let parent: Option<String> = row.get(2)?;
     let parent = parent.map(|parent| {
         let own = parent.strip_prefix(&session).and_then(|rest| rest.strip_prefix('/'));
-        ThreadId::new(own.unwrap_or(&parent)).map_err(|e| odd(2, e.to_string()))
+        ThreadId::new(own.unwrap_or(&parent)).map_err(|e| odd(2, e))
     });
     let wrong = || odd(5, format!("no status: {status:?}: it is active, paused, completed or aborted"));
     Ok(Branch {
@@ -231,17 +231,12 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Branch> {
         told: row.get(9)?,
         created_at: row.get::<_, Option<String>>(10)?.unwrap_or_default(),
         completed_at: row.get(11)?,
-        session: SessionId::new(session).map_err(|e| odd(0, e.to_string()))?,
+        session: SessionId::new(session).map_err(|e| odd(0, e))?,
     })
 }
 
 fn thread(row: &Row<'_>, column: usize) -> rusqlite::Result<ThreadId> {
-    ThreadId::new(row.get::<_, String>(column)?).map_err(|e| odd(column, e.to_string()))
-}
-
-/// Somebody wrote something else into the table.
-fn odd(column: usize, why: String) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, why.into())
+    ThreadId::new(row.get::<_, String>(column)?).map_err(|e| odd(column, e))
 }
 
 #[cfg(test)]

@@ -367,6 +367,14 @@ impl Source for FileJournal {
 }
 
 impl FileJournal {
+    fn check_writer(&self) -> Result<()> {
+        match &self.lease {
+            _ if self.poisoned => Err(Error::Poisoned),
+            Some(_) => Ok(()),
+            None => Err(Error::ReadOnly),
+        }
+    }
+
     /// Refuses a moment that has not come yet.
     pub(super) fn check_moment(&self, seq: Seq) -> Result<()> {
         if seq <= self.tail.0 { Ok(()) } else { Err(self.no_entry(seq)) }
@@ -402,12 +410,7 @@ impl Journal for FileJournal {
     }
 
     fn append(&mut self, after: Seq, rows: &[Row]) -> Result<()> {
-        if self.poisoned {
-            return Err(Error::Poisoned);
-        }
-        if self.lease.is_none() {
-            return Err(Error::ReadOnly);
-        }
+        self.check_writer()?;
         if after != self.tail.0 {
             return Err(Error::Moved { expected: after, found: self.tail.0 });
         }
@@ -464,12 +467,7 @@ impl FileJournal {
         header: &Header,
         change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>,
     ) -> Result<u64> {
-        if self.poisoned {
-            return Err(Error::Poisoned);
-        }
-        if self.lease.is_none() {
-            return Err(Error::ReadOnly);
-        }
+        self.check_writer()?;
         let path = self.folder.journal();
         let temp = self.folder.unfinished_journal();
         let (changed, first) = match self.write_changed(&temp, header, change) {

@@ -35,10 +35,9 @@ impl FileStore {
     fn write_book(&self, book: &Book) -> Result<()> {
         let (folder, path) = (self.base().path(), self.learned());
         let mut file = tempfile::NamedTempFile::new_in(folder).tried("make a file in", folder)?;
-        let line = |(about, lesson): (&String, &Box<RawValue>)| {
-            format!("  {}: {}", serde_json::Value::from(about.as_str()), lesson.get())
-        };
-        let lines: Vec<String> = book.iter().map(line).collect();
+        let name = |about: &String| serde_json::Value::from(about.as_str());
+        let lines = book.iter().map(|(about, lesson)| format!("  {}: {}", name(about), lesson.get()));
+        let lines: Vec<String> = lines.collect();
         let end = if lines.is_empty() { "" } else { "\n" };
         write!(file, "{{\n{}{end}}}\n", lines.join(",\n")).tried("write", &path)?;
         file.persist(&path).map_err(|e| e.error).tried("write", &path)?;

@@ -6,11 +6,11 @@
 
 use super::tasks::Tasks;
 use super::{FileJournal, FileStore};
+use crate::error::odd;
 use crate::places::{MOST_SPOTS, Places, Spot, spot_of};
 use crate::{Journal, Mode, Result, Store};
 use komado_core::head::{Kind, Source};
 use komado_core::{Seq, SessionId, ThreadId};
-use rusqlite::types::Type;
 use rusqlite::{Connection, Row, params};
 
 const SCHEMA: &str = "
@@ -69,11 +69,10 @@ impl Tasks {
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Spot> {
-    let odd = |column, why: String| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, why.into());
     Ok(Spot {
         name: row.get(0)?,
-        session: SessionId::new(row.get::<_, String>(1)?).map_err(|e| odd(1, e.to_string()))?,
-        thread: ThreadId::new(row.get::<_, String>(2)?).map_err(|e| odd(2, e.to_string()))?,
+        session: SessionId::new(row.get::<_, String>(1)?).map_err(|e| odd(1, e))?,
+        thread: ThreadId::new(row.get::<_, String>(2)?).map_err(|e| odd(2, e))?,
         seq: row.get(3)?,
     })
 }

@@ -249,10 +249,7 @@ impl Journal for PostgresJournal {
     }
 
     fn letter(&self) -> Result<Letter> {
-        if self.ticket.is_none() {
-            return Err(Error::ReadOnly);
-        }
-        Letter::passing()
+        self.ticket.as_ref().ok_or(Error::ReadOnly).and_then(|_| Letter::passing())
     }
 
     fn rewrite(&mut self, change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>) -> Result<u64> {

@@ -5,11 +5,10 @@
 //! job. The clock is the file's, so to speak: all who use it are on one machine.
 
 use super::{Job, Outcome, Queue, Queued, Stage, Taken};
-use crate::error::{Tried, of_system};
+use crate::error::{Tried, odd, of_system};
 use crate::files::{file_at, make_folder, private};
 use crate::{Error, Holder, Result, locked};
 use komado_core::SessionId;
-use rusqlite::types::Type;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Params, Row, params};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -165,11 +164,8 @@ fn execute(db: &Connection, sql: &str, values: impl Params) -> rusqlite::Result<
 }
 
 fn read_job(row: &Row<'_>) -> rusqlite::Result<Job> {
-    let odd = |e: komado_core::address::BadId| {
-        rusqlite::Error::FromSqlConversionFailure(0, Type::Text, e.to_string().into())
-    };
     Ok(Job {
-        session: SessionId::new(row.get::<_, String>("session")?).map_err(odd)?,
+        session: SessionId::new(row.get::<_, String>("session")?).map_err(|e| odd(0, e))?,
         key: row.get("key")?,
         user: row.get("user")?,
         body: row.get("body")?,
@@ -186,7 +182,7 @@ fn read_taken(row: &Row<'_>) -> rusqlite::Result<Taken> {
 fn read_queued(row: &Row<'_>) -> rusqlite::Result<Queued> {
     let holder: Option<String> = row.get("holder")?;
     let held = match holder.filter(|_| row.get("is_hidden").unwrap_or(false)) {
-        Some(holder) => Some(read_holder(&holder)?),
+        Some(holder) => Some(serde_json::from_str(&holder).map_err(|e| odd(0, e))?),
         None => None,
     };
     let stage = match held {
@@ -195,11 +191,6 @@ fn read_queued(row: &Row<'_>) -> rusqlite::Result<Queued> {
         None => Stage::Waiting,
     };
     Ok(Queued { job: read_job(row)?, stage, tries: row.get("tries")?, why: row.get("why")? })
-}
-
-fn read_holder(text: &str) -> rusqlite::Result<Holder> {
-    serde_json::from_str(text)
-        .map_err(|e| rusqlite::Error::FromSqlConversionFailure(0, Type::Text, e.to_string().into()))
 }
 
 impl<S: HasJobs> Queue for S {
