@@ -28,10 +28,12 @@ struct Case {
     before: Vec<&'static str>,
     /// The standard input of the command.
     stdin: &'static str,
+    /// Fields that differ from call to call, beside those that always do: ids that are made.
+    masked: &'static [&'static str],
 }
 
 fn case(name: &'static str, words: &'static str, fields: Value) -> Case {
-    Case { name, words: Ok(words), fields, before: Vec::new(), stdin: "" }
+    Case { name, words: Ok(words), fields, before: Vec::new(), stdin: "", masked: &[] }
 }
 
 impl Case {
@@ -42,6 +44,10 @@ impl Case {
 
     fn stdin(self, stdin: &'static str) -> Self {
         Self { stdin, ..self }
+    }
+
+    fn masking(self, masked: &'static [&'static str]) -> Self {
+        Self { masked, ..self }
     }
 
     fn row(&self) -> &'static Row {
@@ -129,6 +135,18 @@ fn cases() -> Vec<Case> {
         case("user_forget", "bob --dry-run", json!({ "user": "bob", "dry_run": true })),
         case("cleanup", "--days 0 --dry-run", json!({ "days": 0, "dry_run": true })),
         case("models_forget", "small", json!({ "about": "small" })),
+        case("tasks", "", json!({})).after("task add --key listed tidy up"),
+        case("task", "local:shown", json!({ "task": "local:shown" })).after("task add --key shown tidy up"),
+        case("task_add", "tidy --key added", json!({ "text": "tidy", "key": "added" }))
+            .masking(&["session", "undo"]),
+        case("task_pause", "local:p", json!({ "task": "local:p" })).after("task add --key p tidy"),
+        case("task_resume", "local:r", json!({ "task": "local:r" }))
+            .after("task add --key r tidy")
+            .after("task pause local:r"),
+        case("task_stop", "local:s", json!({ "task": "local:s" })).after("task add --key s tidy"),
+        case("task_retry", "local:t", json!({ "task": "local:t" }))
+            .after("task add --key t tidy")
+            .after("task stop local:t"),
     ]
 }
 
@@ -138,17 +156,19 @@ const MASKED: &[&str] = &["created_at", "started_at", "updated_at", "completed_a
 /// Fields that are told on this machine alone: where things lie on a server's disk is told to no caller over HTTP.
 const LOCAL: &[&str] = &["folder"];
 
-fn masked(value: Value) -> Value {
+fn masked(value: Value, also: &[&str]) -> Value {
     match value {
         Value::Object(fields) => {
             let kept = fields.into_iter().filter(|(name, _)| !LOCAL.contains(&name.as_str()));
-            let mask = |name: &str, value: Value| match MASKED.contains(&name) && !value.is_null() {
+            let mask = |name: &str, value: Value| match (MASKED.contains(&name) || also.contains(&name))
+                && !value.is_null()
+            {
                 true => json!("masked"),
-                false => masked(value),
+                false => masked(value, also),
             };
             Value::Object(kept.map(|(name, value)| (name.clone(), mask(&name, value))).collect())
         }
-        Value::Array(items) => items.into_iter().map(masked).collect(),
+        Value::Array(items) => items.into_iter().map(|item| masked(item, also)).collect(),
         other => other,
     }
 }
@@ -385,9 +405,10 @@ fn differences(case: &Case, cli: &Cli<'_>, http: &Http, mcp: &mut Mcp, export: &
     if matches!(case.row().form, Some(Form::Bytes(_))) {
         return (by_cli != by_http).then(|| format!("{}: the bytes differ", case.name)).into_iter().collect();
     }
-    let parse =
-        |text: &str| masked(serde_json::from_str(text).unwrap_or_else(|_| panic!("{}: {text}", case.name)));
-    let by_mcp = case.row().interfaces.mcp.get().map(|()| masked(mcp.call(case)));
+    let parse = |text: &str| {
+        masked(serde_json::from_str(text).unwrap_or_else(|_| panic!("{}: {text}", case.name)), case.masked)
+    };
+    let by_mcp = case.row().interfaces.mcp.get().map(|()| masked(mcp.call(case), case.masked));
     let told = by_http.map(|text| parse(&text)).or(by_mcp.clone()).unwrap();
     // On the command line a list is a line for each of its items; where what else is told has a line, it is the last.
     let mut items = told["items"].as_array().cloned().unwrap_or_else(|| vec![told.clone()]);
