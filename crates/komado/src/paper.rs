@@ -4,7 +4,7 @@
 //! on (colours, titles, links, the place of the cursor): every line for people is shown with such characters written out, wherever
 //! it goes, and JSON is on a terminal. Only [`Paper::raw`] gives bytes as they are.
 
-use crate::fault::{Fault, Outcome};
+use crate::fault::{Exit, Fault, Outcome};
 pub(crate) use komado_core::notation::grouped as number;
 use komado_core::notation::{shown, width as width_of};
 use serde::Serialize;
@@ -210,6 +210,12 @@ pub(crate) fn keep<T>(path: &Path, write: impl FnOnce(&mut dyn Write) -> Outcome
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(written)
+}
+
+/// The text of a file.
+pub(crate) fn read_text(path: &Path) -> Outcome<String> {
+    std::fs::read_to_string(path)
+        .map_err(|e| Fault::new(Exit::NotFound, format!("cannot read {}: {e}", path.display())))
 }
 
 /// A path as JSON can hold it: what is not UTF-8 in it is replaced. A path itself would be no JSON then.

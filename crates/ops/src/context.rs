@@ -35,6 +35,9 @@ pub enum Naming {
 /// A store, and the same as a file store when it is one.
 pub type OpenedStore = (Arc<dyn Store>, Option<Arc<FileStore>>);
 
+/// Opens the store at an address, as the argument of a name gives it.
+type OpenStore = dyn Fn(&str, &str) -> Outcome<OpenedStore> + Send + Sync;
+
 /// What is beside the store in the base folder, and belongs to an interface.
 pub trait BaseFolder: Send + Sync {
     /// Makes the folder the owner's before something is put into it.
@@ -64,7 +67,7 @@ pub struct Context {
     model_notes: Arc<dyn Fn(Note) + Send + Sync>,
     progress: Arc<dyn Fn(Progress) -> Outcome + Send + Sync>,
     folder: Option<Arc<dyn BaseFolder>>,
-    stores: Option<Arc<dyn Fn(&str, &str) -> Outcome<OpenedStore> + Send + Sync>>,
+    stores: Option<Arc<OpenStore>>,
     /// Hears of entries before they are durable.
     plan: Arc<dyn Fn(&Planned) -> Outcome + Send + Sync>,
     /// What an operation reads beside its request.
@@ -301,25 +304,20 @@ impl Context {
 
     /// The one session there is.
     fn only_session(&self) -> Outcome<SessionId> {
-        match &self.visible_sessions(None, 2)?[..] {
+        match &self.visible_sessions(Query::default(), 2)?[..] {
             [session] => Ok(SessionId::new(session.meta.uuid.as_str())?),
             [] => Err(Fault::new(Exit::NotFound, "there is no session yet; `new` makes one")),
             _ => Err(Fault::usage("say which session is meant: `sessions` lists them")),
         }
     }
 
-    /// Sessions that the caller may see, in the order they were made, from after `after` on.
-    pub fn visible_sessions(
-        &self,
-        mut after: Option<(String, SessionId)>,
-        most: usize,
-    ) -> Outcome<Vec<Session>> {
-        let mut seen = Vec::new();
+    /// The first sessions of a query that the caller may see, in the order they were made.
+    pub fn visible_sessions(&self, query: Query, most: usize) -> Outcome<Vec<Session>> {
+        let (mut query, mut seen) = (Query { limit: PAGE, ..query }, Vec::new());
         loop {
-            let query = Query { after: after.take(), limit: PAGE, ..Query::default() };
             let page = self.engine.store().sessions(&query)?;
             let is_last = page.len() < PAGE;
-            after = page.last().map(place).transpose()?;
+            query.after = page.last().map(place).transpose()?;
             seen.extend(page.into_iter().filter(|session| self.caller.may_see(session)));
             if is_last || seen.len() >= most {
                 seen.truncate(most);

@@ -6,8 +6,7 @@
 use super::Look;
 use super::chart::chart;
 use super::section::{Section, sections};
-use super::text::about;
-use crate::paper::number;
+use super::text::{about, read, unreadable};
 use komado_engine::report::Report;
 use std::io::{self, Write};
 
@@ -58,12 +57,9 @@ pub(super) fn write(told: &Report, look: Look, out: &mut dyn Write) -> io::Resul
         lang.tag(),
         escaped(&about(told, look)),
     )?;
-    let read = (number(told.sessions_read), number(told.entries_read));
-    let read = lang.fill("read", &[("sessions", &read.0), ("entries", &read.1)]);
-    writeln!(out, "<p class=\"dim\">{}</p>", escaped(&read))?;
-    if told.unreadable > 0 {
-        let count = number(told.unreadable);
-        writeln!(out, "<p>{}</p>", escaped(&lang.fill("unreadable", &[("count", &count)])))?;
+    writeln!(out, "<p class=\"dim\">{}</p>", escaped(&read(told, look)))?;
+    if let Some(line) = unreadable(told, look) {
+        writeln!(out, "<p>{}</p>", escaped(&line))?;
     }
     for section in sections(told, look) {
         part(&section, look, out)?;

@@ -39,13 +39,8 @@ pub(super) fn lines(told: &Report, look: Look) -> Vec<String> {
 /// Its lines, and which of them are titles.
 fn drawn(told: &Report, look: Look) -> Vec<(String, bool)> {
     let lang = look.lang;
-    let mut lines = vec![(about(told, look), true)];
-    let read = [("sessions", number(told.sessions_read)), ("entries", number(told.entries_read))];
-    let read: Vec<(&str, &str)> = read.iter().map(|(slot, value)| (*slot, value.as_str())).collect();
-    lines.push((lang.fill("read", &read), false));
-    if told.unreadable > 0 {
-        lines.push((lang.fill("unreadable", &[("count", &number(told.unreadable))]), false));
-    }
+    let mut lines = vec![(about(told, look), true), (read(told, look), false)];
+    lines.extend(unreadable(told, look).map(|line| (line, false)));
     for section in sections(told, look).into_iter().map(|section| slimmed(section, look)) {
         lines.push((String::new(), false));
         lines.push((lang.say(section.name).to_owned(), true));
@@ -56,6 +51,18 @@ fn drawn(told: &Report, look: Look) -> Vec<(String, bool)> {
         lines.extend(section.note.map(|note| (note, false)));
     }
     lines
+}
+
+/// How much was read for it.
+pub(super) fn read(told: &Report, look: Look) -> String {
+    let (sessions, entries) = (number(told.sessions_read), number(told.entries_read));
+    look.lang.fill("read", &[("sessions", &sessions), ("entries", &entries)])
+}
+
+/// How much could not be, where there is such.
+pub(super) fn unreadable(told: &Report, look: Look) -> Option<String> {
+    let count = Some(told.unreadable).filter(|count| *count > 0).map(number)?;
+    Some(look.lang.fill("unreadable", &[("count", &count)]))
 }
 
 /// Which time it is about.

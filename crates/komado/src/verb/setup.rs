@@ -1,7 +1,8 @@
 //! `komado setup`: what stands before the conversation, with tools and parameters from files.
 
 use crate::app::App;
-use crate::fault::{Exit, Fault, Outcome};
+use crate::fault::{Fault, Outcome};
+use crate::paper::read_text;
 use clap::Args as ClapArgs;
 use komado_core::raw::Raw;
 use komado_ops::address::AtThread;
@@ -51,8 +52,7 @@ pub(super) fn read_tools(path: &Path) -> Outcome<ToolDefinitions> {
 }
 
 fn read(path: &Path, first: char, what: &str) -> Outcome<Raw> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| Fault::new(Exit::NotFound, format!("cannot read {}: {e}", path.display())))?;
+    let text = read_text(path)?;
     let wrong = |why: String| Fault::input(format!("{} is not {what}: {why}", path.display()));
     let raw = Raw::parse(text.trim()).map_err(|e| wrong(e.to_string()))?;
     if raw.get().starts_with(first) { Ok(raw) } else { Err(wrong("it begins otherwise".into())) }

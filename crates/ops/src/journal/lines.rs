@@ -28,7 +28,7 @@ impl MessageLines {
     }
 
     /// Reads the next message; `None` at the end. Empty lines are passed over.
-    pub fn next(&mut self) -> io::Result<Option<Result<Message, String>>> {
+    pub fn read_message(&mut self) -> io::Result<Option<Result<Message, String>>> {
         let mut line = Vec::new();
         loop {
             line.clear();
@@ -108,7 +108,7 @@ impl AppendLines {
         let mut batch = thread.batch();
         let mut more = Ok(true);
         while more.as_ref().is_ok_and(|more| *more) && batch.bytes() < BATCH {
-            let why = match lines.next() {
+            let why = match lines.read_message() {
                 Ok(Some(Ok(message))) => batch.say(message, None).err().map(|e| e.to_string()),
                 Ok(Some(Err(why))) => Some(why),
                 Ok(None) => {

@@ -40,7 +40,7 @@ pub(super) fn read(path: &Path) -> Outcome<Vec<Message>> {
     let file = std::fs::File::open(path).map_err(wrong)?;
     let mut lines = MessageLines::new(Box::new(file), path.display().to_string());
     let mut talk = Vec::new();
-    while let Some(message) = lines.next().map_err(wrong)? {
+    while let Some(message) = lines.read_message().map_err(wrong)? {
         talk.push(message.map_err(|why| lines.wrong(&why))?);
     }
     Ok(talk)

@@ -1,7 +1,7 @@
 //! Which sessions are there?
 
 use super::SessionRow;
-use crate::page::{self, MOST, Page, USUAL};
+use crate::page::{self, Page, USUAL};
 use crate::{Context, Effect, Interfaces, Operation, Outcome, Route};
 use komado_core::SessionId;
 use komado_core::session::{Session, State};
@@ -86,25 +86,12 @@ pub fn newest(
 }
 
 fn page_of(context: &Context, query: Query, limit: usize) -> Outcome<Page<SessionRow>> {
-    let mut query = Query { limit: MOST as usize, ..query };
-    let mut items: Vec<SessionRow> = Vec::new();
-    loop {
-        let page = context.engine.store().sessions(&query)?;
-        let Some(last) = page.last() else { break };
-        query.after = Some((last.meta.created_at.clone(), SessionId::new(last.meta.uuid.as_str())?));
-        let is_last = page.len() < query.limit;
-        for session in page.into_iter().filter(|session| context.caller.may_see(session)) {
-            if let Some(last) = items.last().filter(|_| items.len() == limit) {
-                let next = page::cursor("sessions", &(&last.meta.created_at, &last.id))?;
-                return Ok(Page { items, next: Some(next) });
-            }
-            items.push(session.into());
-        }
-        if is_last {
-            break;
-        }
-    }
-    Ok(Page::whole(items))
+    let mut items = context.visible_sessions(query, limit + 1)?;
+    let has_more = items.len() > limit;
+    items.truncate(limit);
+    let last = items.last().filter(|_| has_more).map(|last| &last.meta);
+    let next = last.map(|last| page::cursor("sessions", &(&last.created_at, &last.uuid))).transpose()?;
+    Ok(Page { items: items.into_iter().map(SessionRow::from).collect(), next })
 }
 
 fn line(session: &SessionRow) -> String {

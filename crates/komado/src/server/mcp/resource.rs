@@ -42,7 +42,7 @@ pub(super) fn list(context: &Context, cursor: Option<&str>) -> Outcome<(Vec<Reso
         let about = "The newest sessions, with state and counters";
         all.push(Resource::new(SESSIONS, "sessions").with_description(about).with_mime_type(JSON));
     }
-    let mut page = context.visible_sessions(after, PAGE + 1)?;
+    let mut page = context.visible_sessions(Query { after, ..Query::default() }, PAGE + 1)?;
     let more = page.len() > PAGE;
     page.truncate(PAGE);
     let next = page.last().filter(|_| more).map(place).transpose()?.map(|place| write_cursor(&place));

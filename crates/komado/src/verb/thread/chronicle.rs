@@ -1,12 +1,13 @@
 //! `komado thread chronicle`: what was done in a child thread; shown, written by hand or from a file, or told again.
 
 use crate::app::App;
-use crate::fault::{Exit, Fault, Outcome};
+use crate::fault::Outcome;
+use crate::paper::read_text;
 use clap::Args as ClapArgs;
 use komado_core::Seq;
 use komado_ops::address::AtThread;
 use komado_ops::thread::{ChronicleWriter, ReadChronicle, WriteChronicle};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
@@ -31,14 +32,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     let Args { at, text, file, again, restore, writer } = args;
-    let text = text.map(Ok).or_else(|| file.as_deref().map(read)).transpose()?;
+    let text = text.map(Ok).or_else(|| file.as_deref().map(read_text)).transpose()?;
     match again || text.is_some() || restore.is_some() {
         true => app.show(WriteChronicle { at, text, restore, writer }),
         false => app.show(ReadChronicle { at }),
     }
-}
-
-fn read(path: &Path) -> Outcome<String> {
-    std::fs::read_to_string(path)
-        .map_err(|e| Fault::new(Exit::NotFound, format!("cannot read {}: {e}", path.display())))
 }
