@@ -94,13 +94,7 @@ pub fn each_item<S: Source + ?Sized>(
     if let Some(share) = &share {
         above::slices(share, source, width, &mut each)?;
     }
-    let mut found = Ok(());
-    view.each_item(source, |shown| {
-        if found.is_ok() {
-            found = item(&shown, source, width).map(&mut each);
-        }
-    })?;
-    found
+    view.try_each_item(source, |shown| item(&shown, source, width).map(&mut each))
 }
 
 /// One thing the model sees, as one line of at most `width` columns.

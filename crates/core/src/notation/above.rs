@@ -35,13 +35,10 @@ pub(super) fn slices<S: Source + ?Sized>(
         each(ink(&write::heading(slice), width));
         let above = source.above(&slice.thread)?;
         let view = View::fold(&*above, slice.at)?;
-        let mut found = Ok(());
-        view.each_item(&*above, |shown| {
-            if found.is_ok() && slice.keeps(shown.seq) {
-                found = seen(share, slice, &shown, &*above, width).map(&mut *each);
-            }
+        view.try_each_item(&*above, |shown| match slice.keeps(shown.seq) {
+            true => seen(share, slice, &shown, &*above, width).map(&mut *each),
+            false => Ok(()),
         })?;
-        found?;
     }
     Ok(())
 }

@@ -55,18 +55,16 @@ impl View {
             pour(seq, &Message::text(Role::User, &slice.head))?;
             let above = source.above(&slice.thread)?;
             let view = Self::fold(&*above, slice.at)?;
-            let (mut found, mut swaps) = (Ok(()), Swaps::default());
+            let mut swaps = Swaps::default();
             let mut onto = |item: Seq, message: &Message| match slice.replaced(item) {
                 Some(swap) => pour(seq, &message.saying(&swap.text)),
                 None => pour(seq, message),
             };
-            view.each_item(&*above, |item| {
-                if found.is_ok() && slice.keeps(item.seq) {
-                    let within = |thread: &ThreadId| share.is_within(thread);
-                    found = pour_item(&*above, item, &mut swaps, Some(&within), &mut onto);
-                }
+            let within = |thread: &ThreadId| share.is_within(thread);
+            view.try_each_item(&*above, |item| match slice.keeps(item.seq) {
+                true => pour_item(&*above, item, &mut swaps, Some(&within), &mut onto),
+                false => Ok(()),
             })?;
-            found?;
         }
         Ok(())
     }

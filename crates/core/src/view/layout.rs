@@ -195,18 +195,30 @@ impl View {
         source: &S,
         mut each: impl FnMut(Item),
     ) -> Result<(), S::Error> {
+        self.try_each_item(source, |item| {
+            each(item);
+            Ok(())
+        })
+    }
+
+    /// Like [`View::each_item`], until `each` fails.
+    pub fn try_each_item<S: Source + ?Sized, E: From<S::Error>>(
+        &self,
+        source: &S,
+        mut each: impl FnMut(Item) -> Result<(), E>,
+    ) -> Result<(), E> {
         for piece in &self.layout {
             match *piece {
                 Piece::Run(span) => {
                     for seq in span.from..=span.to {
                         let Head { kind, tokens, .. } = source.head(seq)?;
                         if kind.is_item() {
-                            each(Item { seq, what: What::Said(kind), tokens });
+                            each(Item { seq, what: What::Said(kind), tokens })?;
                         }
                     }
                 }
-                Piece::Shown { edit, tokens } => each(Item { seq: edit, what: What::Shown, tokens }),
-                Piece::Replaced { seq, by, tokens } => each(Item { seq, what: What::Replaced(by), tokens }),
+                Piece::Shown { edit, tokens } => each(Item { seq: edit, what: What::Shown, tokens })?,
+                Piece::Replaced { seq, by, tokens } => each(Item { seq, what: What::Replaced(by), tokens })?,
             }
         }
         Ok(())

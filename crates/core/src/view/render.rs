@@ -37,13 +37,8 @@ impl View {
         pour: &mut impl FnMut(Seq, &Message) -> Result<(), E>,
     ) -> Result<(), E> {
         self.pour_above(source, pour)?;
-        let (mut found, mut swaps) = (Ok(()), Swaps::default());
-        self.each_item(source, |item| {
-            if found.is_ok() {
-                found = pour_item(source, item, &mut swaps, None, pour);
-            }
-        })?;
-        found
+        let mut swaps = Swaps::default();
+        self.try_each_item(source, |item| pour_item(source, item, &mut swaps, None, pour))
     }
 
     /// Hands on what one item shows.
