@@ -176,6 +176,11 @@ impl Config {
         config
     }
 
+    /// Whether the folder of the sessions is the usual one in the working folder, which nothing names.
+    pub fn finds_base_dir(&self) -> bool {
+        !Section::of(&self.given, "context_storage").is_given("base_dir")
+    }
+
     /// A chosen provider about which nothing is known is most often a misspelling, but may be complete by
     /// flags later.
     fn unknown_provider(&self) -> Option<String> {

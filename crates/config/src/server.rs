@@ -15,6 +15,21 @@ pub enum OnFault {
     Stop,
 }
 
+impl OnFault {
+    /// The one called `name`.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Pass, Self::Stop].into_iter().find(|on_fault| on_fault.name() == name)
+    }
+
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Stop => "stop",
+        }
+    }
+}
+
 /// What was wished for.
 #[derive(Clone)]
 pub struct ServerWishes {
@@ -46,7 +61,7 @@ impl ServerWishes {
         Self {
             listen: server.get("listen"),
             upstream: server.get("upstream"),
-            on_fault: if server.get::<String>("on_fault") == "stop" { OnFault::Stop } else { OnFault::Pass },
+            on_fault: OnFault::named(&server.get::<String>("on_fault")).unwrap_or_default(),
             recall: if server.get::<String>("recall") == "never" { Offer::Never } else { Offer::WhenNeeded },
             forward_other: server.get("forward_other"),
             body_limit_mb: server.get("body_limit_mb"),

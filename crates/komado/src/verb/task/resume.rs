@@ -33,7 +33,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Outcome {
     if task.state() == "pausing" {
         say(format!("komado: {} comes to rest first; it goes on after that", task.session));
     }
-    let work = &app.context.config.agent.work;
+    let work = &app.context.config.agent.pace;
     let until = Instant::now() + work.grace + work.hidden + SLACK;
     let mut is_let_go = false;
     loop {

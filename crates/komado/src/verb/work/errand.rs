@@ -49,7 +49,7 @@ pub(super) fn run(
 /// Gives a job up whose processes all died, and says so where people wait for it. Nothing of what the task works with is
 /// touched. Where it cannot even be told, the worker's own lines say why.
 pub(super) fn give_up(app: &App, taken: &Taken, why: &str, tell: Tell<'_>) {
-    let orders = Orders::new(app.context.config.agent.work.grace);
+    let orders = Orders::new(app.context.config.agent.pace.grace);
     let taken = Taken { why: Some(why.to_owned()), ..taken.clone() };
     let given_up = attend(app, &taken, &orders, tell, |_, kit| {
         over(app, kit).unwrap_or_else(|| Verdict::Again(why.to_owned()))

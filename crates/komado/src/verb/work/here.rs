@@ -22,7 +22,7 @@ impl Here {
 
 impl Launch for Here {
     fn run(&self, taken: &Taken, leash: &Leash, tell: &(dyn Fn(Progress) + Sync)) -> Exit {
-        let orders = Arc::new(Orders::new(self.app.context.config.agent.work.grace));
+        let orders = Arc::new(Orders::new(self.app.context.config.agent.pace.grace));
         let (rest, end) = (Arc::clone(&orders), Arc::clone(&orders));
         leash.tie(move || rest.give(Order::Leave("its worker ends".into())), move || end.hurry());
         let ran = errand::run(&self.app, &self.choice, taken, &orders, tell);

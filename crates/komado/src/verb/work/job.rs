@@ -30,7 +30,7 @@ pub(super) fn run(app: &App, choice: ModelChoice) -> Outcome {
     let taken = read_taken(&line).map_err(|why| {
         Fault::input(format!("standard input holds no job ({why}); `komado work` starts this, not you"))
     })?;
-    let orders = Arc::new(Orders::new(app.context.config.agent.work.grace));
+    let orders = Arc::new(Orders::new(app.context.config.agent.pace.grace));
     leave_at_the_end_of_input(&orders)?;
     leave_on_signals(&orders)?;
     end_when_stuck(&orders)?;
