@@ -178,7 +178,7 @@ impl Config {
 
     /// Whether the folder of the sessions is the usual one in the working folder, which nothing names.
     pub fn finds_base_dir(&self) -> bool {
-        self.given.get("context_storage.base_dir").is_some_and(|given| matches!(given.place, Place::Default))
+        !Section::of(&self.given, "context_storage").is_given("base_dir")
     }
 
     /// A chosen provider about which nothing is known is most often a misspelling, but may be complete by
