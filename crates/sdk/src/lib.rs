@@ -31,7 +31,7 @@
 //! | `client` (on) | asks models over HTTP |
 //! | `scripted` | a model that follows a script, in this process |
 //! | `postgres`, `redis` | sessions on a server |
-//! | `async` | [`asynchronous`], for asynchronous programs |
+//! | `async` | the module `asynchronous`, for asynchronous programs |
 //!
 //! The time and the names of new sessions come from the system unless [`Komado::builder`] is given others; with those, two
 //! runs write the same journal byte for byte.

@@ -162,6 +162,7 @@ impl Model {
             None => (settings, own),
         };
         let models = ModelResolver { engine: &session.komado.engine, settings: &settings, note: &|_| {} };
+        #[cfg_attr(not(feature = "scripted"), expect(unused_mut))]
         let mut model = models.resolve(&own, &self.choice)?;
         #[cfg(feature = "scripted")]
         if self.script.is_some() {

@@ -13,7 +13,6 @@ use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{Message, Meter, Role, Seq, SessionId, Span, ThreadId};
 use komado_engine::Thread;
 use komado_engine::condense::{ByDigest, Settings};
-use komado_engine::converse::Library;
 use komado_engine::fit::{Fitted, Ladder};
 use komado_engine::output::{self, Reference};
 use komado_engine::recall::{Found, Scope};
@@ -37,6 +36,7 @@ pub struct SessionBuilder<'k> {
     task: Option<String>,
     system: Option<String>,
     tools: Option<String>,
+    #[cfg(feature = "client")]
     has_recall: bool,
 }
 
@@ -52,6 +52,7 @@ impl<'k> SessionBuilder<'k> {
             task: None,
             system: None,
             tools: None,
+            #[cfg(feature = "client")]
             has_recall: false,
         }
     }
@@ -94,6 +95,7 @@ impl<'k> SessionBuilder<'k> {
 
     /// Offers the model of a new session the tools that lead back to what left its view; they are answered by
     /// `Session::ask` itself.
+    #[cfg(feature = "client")]
     pub fn recall_tools(mut self) -> Self {
         self.has_recall = true;
         self
@@ -178,7 +180,11 @@ impl<'k> SessionBuilder<'k> {
         })?;
         let dialect = tools.as_ref().map(|_| DIALECT.to_owned());
         let setup = Setup { system: self.system.clone(), tools, dialect, ..Setup::default() };
-        Ok(if self.has_recall { Library::offered(setup) } else { setup })
+        #[cfg(feature = "client")]
+        if self.has_recall {
+            return Ok(komado_engine::converse::Library::offered(setup));
+        }
+        Ok(setup)
     }
 }
 
