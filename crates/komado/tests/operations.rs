@@ -210,22 +210,19 @@ impl Http {
         if path.contains("{thread}") {
             fields.entry("thread").or_insert(json!("root"));
         }
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         fields.retain(|name, value| {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            let stands = path.contains(&format!("{{{name}}}"));
-            path = path.replace(&format!("{{{name}}}"), &text);
-            !stands && !value.is_null()
+            path = path.replace(&format!("{{{name}}}"), &text(value));
+            !route.is_in_path(name) && !value.is_null()
         });
         let method = route.method.name().to_uppercase();
-        let has_json = matches!(&*method, "POST" | "PUT") && route.body.is_none();
-        if !has_json {
-            let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        if !route.has_json() {
             let pairs: Vec<String> =
                 fields.iter().map(|(name, value)| format!("{name}={}", text(value))).collect();
             path = format!("{path}?{}", pairs.join("&"));
         }
         let json = Value::Object(fields).to_string();
-        let (media, body) = match (route.body, has_json) {
+        let (media, body) = match (route.body, route.has_json()) {
             (Some(media), _) => (media, export),
             (None, true) => ("application/json", json.as_bytes()),
             (None, false) => ("", &b""[..]),

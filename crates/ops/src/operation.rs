@@ -213,6 +213,17 @@ impl Route {
         Self { header: Some(field), ..self }
     }
 
+    /// True where a field of the request stands in the path.
+    pub fn is_in_path(&self, field: &str) -> bool {
+        let name = |part: &'static str| part.strip_prefix('{')?.strip_suffix('}');
+        self.path.split('/').any(|part| name(part) == Some(field))
+    }
+
+    /// True where the request stands in a JSON body, but for names in the path and the header.
+    pub const fn has_json(&self) -> bool {
+        matches!(self.method, Method::Post | Method::Put) && self.body.is_none()
+    }
+
     /// A route that removes something, after which nothing is left to be told.
     pub const fn remove(group: &'static str, path: &'static str) -> Self {
         Self::new(Method::Delete, 204, group, path)

@@ -14,7 +14,7 @@ pub struct RawOutput {
     /// The thread.
     #[serde(flatten)]
     pub at: AtThread,
-    /// The output's id or a beginning of it; or @ and the number of an entry.
+    /// The output's id, a beginning of it, or @ and the number of an entry.
     #[schemars(regex(pattern = r"^(@[0-9]{1,8}|[0-9a-f]{1,64})$"), example = &"@1")]
     pub ref_id: String,
 }

@@ -25,7 +25,7 @@ const COMPONENTS: &str = "#/components/schemas";
 /// Statuses of problems that any operation may answer.
 const PROBLEMS: [u16; 11] = [400, 401, 403, 404, 405, 406, 409, 422, 429, 500, 503];
 
-/// Fields that name a session or a thread: over HTTP in full.
+/// Fields that name a session or a thread; over HTTP in full.
 const NAMES: [&str; 2] = ["session", "thread"];
 
 /// Groups of operations.
@@ -124,10 +124,6 @@ fn operation(row: &Row, route: &Path, schemas: &mut Schemas) -> Value {
     let (mut parameters, mut body) = (Vec::new(), Map::new());
     for (name, mut schema) in fields {
         if NAMES.contains(&name.as_str()) {
-            // What may be left out elsewhere is needed in a path.
-            let about = schema["description"].as_str().and_then(|about| about.split(';').next());
-            schema["description"] =
-                json!(about.filter(|_| is_in_path(route, &name)).or(schema["description"].as_str()));
             schema["maxLength"] = json!(128);
             schema["pattern"] = json!("^[A-Za-z0-9][A-Za-z0-9_.:-]*$");
         }
@@ -170,22 +166,13 @@ fn headers(row: &Row, route: &Path) -> Vec<Value> {
 
 /// Where a field of a request stands; `None` for the body.
 fn place(route: &Path, name: &str) -> Option<&'static str> {
-    let has_json = route.body.is_none() && matches!(route.method, Method::Post | Method::Put);
-    if is_in_path(route, name) {
+    if route.is_in_path(name) {
         Some("path")
     } else if route.header == Some(name) {
         Some("header")
     } else {
-        (!has_json).then_some("query")
+        (!route.has_json()).then_some("query")
     }
-}
-
-/// True for a field that stands in the path.
-pub(super) fn is_in_path(route: &Path, name: &str) -> bool {
-    route
-        .path
-        .split('/')
-        .any(|part| part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) == Some(name))
 }
 
 /// True where an answer says which moment it is of.
@@ -194,7 +181,12 @@ fn is_tagged(row: &Row, route: &Path) -> bool {
 }
 
 fn parameter(place: &str, name: &str, is_needed: bool, mut schema: Value) -> Value {
-    let about = schema.as_object_mut().and_then(|schema| schema.remove("description")).unwrap_or_default();
+    let about = schema["description"].take();
+    let mut about = about.as_str().unwrap_or_default();
+    if place == "path" {
+        // Behind it stands when it may be left out, and nothing of a path may be.
+        about = about.split(';').next().unwrap_or(about);
+    }
     let is_needed = is_needed || place == "path";
     let mut parameter =
         json!({ "name": name, "in": place, "required": is_needed, "description": about, "schema": schema });

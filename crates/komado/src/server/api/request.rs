@@ -5,7 +5,6 @@
 //! knows are refused for all routes at once, by what the document lists (`document::Table`).
 
 use super::answers::Answers;
-use super::document::is_in_path;
 use super::problem::{Answer, Problem};
 use super::response::etag;
 use crate::fault::{Exit, Fault, Outcome};
@@ -20,7 +19,7 @@ use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use komado_engine::engine::Found;
 use komado_ops::session::SessionRow;
-use komado_ops::{Arguments, Context, Method, Naming, Route};
+use komado_ops::{Arguments, Context, Naming, Route};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{self, BufReader, Seek, SeekFrom, Write};
@@ -110,8 +109,7 @@ pub(super) async fn read(
     names: &RawPathParams,
     request: Request,
 ) -> Answer<(Arguments, blake3::Hash)> {
-    let has_json = route.body.is_none() && matches!(route.method, Method::Post | Method::Put);
-    let (mut given, digest) = match has_json {
+    let (mut given, digest) = match route.has_json() {
         true => json_fields(route, request).await?,
         false => {
             let given = query(schema, &request)?;
@@ -176,7 +174,7 @@ async fn json_fields(route: &Route, request: Request) -> Answer<(Arguments, blak
         return Err(unfit("it is not a JSON object"));
     }
     let given = Arguments::parse(text).map_err(|error| unfit(&error.to_string()))?;
-    let misplaced = given.names().find(|name| is_in_path(route, name));
+    let misplaced = given.names().find(|name| route.is_in_path(name));
     match misplaced {
         Some(name) => Err(unfit(&format!("{name} stands in the path; leave it out"))),
         None => Ok((given, digest)),
