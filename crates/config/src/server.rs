@@ -31,7 +31,7 @@ impl OnFault {
 }
 
 /// What was wished for.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct ServerWishes {
     /// Where it listens.
     pub listen: String,
