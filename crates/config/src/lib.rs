@@ -199,7 +199,8 @@ impl Config {
         let mut named: Named = table::named(self.given.keys());
         named.insert((PROVIDER, self.models.provider.clone()));
         let row = |(setting, key): (&Setting, String)| Row::new(setting, self.given.get(&key), key);
-        table::keys(&named).map(row).collect()
+        let named = named.iter().map(|(stand_in, name)| (*stand_in, name.as_str()));
+        table::keys(named).map(row).collect()
     }
 }
 

@@ -6,7 +6,7 @@ use super::check::{Section, Values};
 use std::time::Duration;
 
 /// How a store on a server is spoken to.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct StoreWishes {
     /// How long one call may take.
     pub patience: Duration,
@@ -32,7 +32,7 @@ impl StoreWishes {
 }
 
 /// Where traces go.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct TraceWishes {
     /// The collector; `None` for nowhere.
     pub endpoint: Option<String>,

@@ -44,7 +44,7 @@ pub(super) fn env_hint(name: &str, named: &Named) -> String {
 
 /// Every key with its last part; families for the given names and for the usual providers.
 fn keys(named: &Named) -> Vec<(String, &'static str)> {
-    let usual = USUAL.map(|name| (PROVIDER, name.to_owned()));
-    let named = named.iter().cloned().chain(usual).collect();
-    table::keys(&named).map(|(setting, key)| (key, setting.leaf())).collect()
+    let named = named.iter().map(|(stand_in, name)| (*stand_in, name.as_str()));
+    let named = named.chain(USUAL.map(|name| (PROVIDER, name)));
+    table::keys(named).map(|(setting, key)| (key, setting.leaf())).collect()
 }

@@ -98,11 +98,13 @@ pub fn named<'a>(keys: impl Iterator<Item = &'a String>) -> Named {
     keys.filter_map(one).collect()
 }
 
-/// Every setting with its key: single ones, then those of families for some names.
-pub fn keys(named: &Named) -> impl Iterator<Item = (&'static Setting, String)> {
+/// Every setting with its key: single ones, then those of families for some names, in their order.
+pub fn keys<'n>(
+    named: impl Iterator<Item = (&'static str, &'n str)>,
+) -> impl Iterator<Item = (&'static Setting, String)> {
     let single = SETTINGS.iter().filter(|setting| !setting.is_family());
-    let of_families = named.iter().flat_map(|(stand_in, name)| {
-        let same = SETTINGS.iter().filter(move |setting| setting.stand_in() == Some(*stand_in));
+    let of_families = named.flat_map(|(stand_in, name)| {
+        let same = SETTINGS.iter().filter(move |setting| setting.stand_in() == Some(stand_in));
         same.map(move |setting| (setting, setting.key_for(name)))
     });
     single.map(|setting| (setting, setting.path.to_owned())).chain(of_families)
