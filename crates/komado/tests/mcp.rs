@@ -101,6 +101,7 @@ fn talk(place: &Place) -> (String, String) {
     let long: String = (1..=3000).map(|n| format!("{n} 小窓のログ line\n")).collect();
     let said = place.feed(&["append", &session, "--role", "tool", "--call", "c9"], long.as_bytes());
     assert_eq!(said.code, 0, "{}", said.err);
+    assert_eq!(place.run(&["task", "add", "--key", "tidy", "片付けて"]).code, 0);
     let listed = place.json_lines(&["output", &session]);
     (session, listed[0]["ref"].as_str().unwrap().to_owned())
 }
@@ -112,7 +113,7 @@ async fn walk(client: &Client, session: &str, output: &str) {
     let mut called = BTreeSet::new();
     let mut tool = async |name: &str, mut arguments: Value| {
         called.insert(name.to_owned());
-        if arguments.get("session").is_none() && !["new", "sessions"].contains(&name) {
+        if arguments.get("session").is_none() && !["new", "sessions", "tasks", "task"].contains(&name) {
             arguments["session"] = json!(session);
         }
         done(client, name, arguments).await
@@ -171,6 +172,10 @@ async fn walk(client: &Client, session: &str, output: &str) {
     assert!(tree["threads"].as_array().unwrap().iter().any(|one| one["status"] == "aborted"), "{tree}");
     let back = tool("rewind", json!({ "seq": 6 })).await;
     assert_eq!(back["op"], "rewind");
+    let tasks = tool("tasks", json!({})).await;
+    assert_eq!(tasks["items"][0]["task"], "local:tidy", "{tasks}");
+    let task = tool("task", json!({ "task": "local:tidy" })).await;
+    assert_eq!((&task["text"], &task["state"]), (&json!("片付けて"), &json!("queued")), "{task}");
     assert_eq!(listed, called, "every tool that is listed is called here, and none that is not");
 }
 

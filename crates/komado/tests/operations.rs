@@ -135,8 +135,8 @@ fn cases() -> Vec<Case> {
         case("user_forget", "bob --dry-run", json!({ "user": "bob", "dry_run": true })),
         case("cleanup", "--days 0 --dry-run", json!({ "days": 0, "dry_run": true })),
         case("models_forget", "small", json!({ "about": "small" })),
-        case("tasks", "", json!({})).after("task add --key listed tidy up"),
-        case("task", "local:shown", json!({ "task": "local:shown" })).after("task add --key shown tidy up"),
+        case("tasks", "", json!({})).after("task add --key listed tidy"),
+        case("task", "local:shown", json!({ "task": "local:shown" })).after("task add --key shown tidy"),
         case("task_add", "tidy --key added", json!({ "text": "tidy", "key": "added" }))
             .masking(&["session", "undo"]),
         case("task_pause", "local:p", json!({ "task": "local:p" })).after("task add --key p tidy"),

@@ -59,8 +59,7 @@ impl Caller {
                 let why = format!("this key does not see the sessions of user {user:?}; leave user out");
                 Err(Fault::new(Exit::Forbidden, why))
             }
-            None if !self.sees_all && self.sessions.is_empty() => Ok(self.user.clone()),
-            asked => Ok(asked),
+            asked => Ok(asked.or_else(|| self.only_user())),
         }
     }
 

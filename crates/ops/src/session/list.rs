@@ -48,7 +48,7 @@ impl Operation for ListSessions {
         let limit = self.limit.unwrap_or(USUAL) as usize;
         let after: Option<(String, String)> = page::after("sessions", self.cursor.as_deref())?;
         let after = after.map(|(at, id)| Ok::<_, crate::Fault>((at, SessionId::new(id)?))).transpose()?;
-        let (status, user) = (self.status, self.user.or(context.caller.only_user()));
+        let (status, user) = (self.status, self.user.or_else(|| context.caller.only_user()));
         let query = Query { prefix: self.prefix, status, user, after, ..Query::default() };
         if self.newest == Some(true) {
             let newest = newest(context, query, limit, |_| true)?;
