@@ -3,22 +3,16 @@
 use crate::paper::{Ink, Paper, number};
 use komado_ops::window::Parts;
 
-/// What fills a window, in the order it is drawn.
-const PARTS: [(&str, char, Ink); 7] = [
-    ("setup", '█', Ink::Cyan),
-    ("above", '▚', Ink::Cyan),
-    ("system", '█', Ink::Dim),
-    ("user", '▓', Ink::Green),
-    ("assistant", '▒', Ink::Yellow),
-    ("tool", '░', Ink::Bold),
-    ("stand-ins", '■', Ink::Red),
+/// How each part of a window is drawn, in the order of [`Parts::named`].
+const CELLS: [(char, Ink); 7] = [
+    ('█', Ink::Cyan),
+    ('▚', Ink::Cyan),
+    ('█', Ink::Dim),
+    ('▓', Ink::Green),
+    ('▒', Ink::Yellow),
+    ('░', Ink::Bold),
+    ('■', Ink::Red),
 ];
-
-/// Tokens of each part, in the order of [`PARTS`].
-fn tokens(parts: &Parts) -> [u64; 7] {
-    let Parts { setup, above, system, user, assistant, tool, stand_ins } = *parts;
-    [setup, above, system, user, assistant, tool, stand_ins]
-}
 
 /// One line: a bar, the share used, tokens of the window.
 pub(crate) fn line(paper: &Paper, parts: &Parts, window: Option<u32>, cells: usize) -> String {
@@ -55,7 +49,7 @@ fn bar(paper: &Paper, parts: &Parts, window: u64, cells: usize) -> String {
     let scale = window.max(parts.tokens()).max(1);
     let mut drawn = String::new();
     let (mut sum, mut filled) = (0u64, 0usize);
-    for (tokens, (_, cell, ink)) in tokens(parts).into_iter().zip(PARTS) {
+    for ((_, tokens), (cell, ink)) in parts.named().into_iter().zip(CELLS) {
         sum += tokens;
         let upto = (sum as f64 / scale as f64 * cells as f64).round() as usize;
         let run: String = std::iter::repeat_n(cell, upto.saturating_sub(filled)).collect();
@@ -71,11 +65,11 @@ fn bar(paper: &Paper, parts: &Parts, window: u64, cells: usize) -> String {
 /// The parts as lines: what, tokens, share of what is used.
 pub(crate) fn legend(paper: &Paper, parts: &Parts) -> Vec<String> {
     let used = parts.tokens().max(1) as f64;
-    let row = |(tokens, (name, cell, ink)): (u64, (&str, char, Ink))| {
+    let row = |((name, tokens), (cell, ink)): ((&str, u64), (char, Ink))| {
         let share = 100.0 * tokens as f64 / used;
         format!("  {} {name:<18} {:>12}  {share:>5.1} %", paper.ink(ink, &cell.to_string()), number(tokens))
     };
-    tokens(parts).into_iter().zip(PARTS).filter(|(tokens, _)| *tokens > 0).map(row).collect()
+    parts.named().into_iter().zip(CELLS).filter(|((_, tokens), _)| *tokens > 0).map(row).collect()
 }
 
 #[cfg(test)]

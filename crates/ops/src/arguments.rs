@@ -11,6 +11,9 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
+/// Characters of a wrong value that are shown.
+const SHOWN: usize = 60;
+
 /// Named arguments. One that is null is one that was left out.
 #[derive(Clone, Debug, Default)]
 pub struct Arguments(BTreeMap<String, Box<RawValue>>);
@@ -63,7 +66,8 @@ impl Arguments {
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Outcome<T> {
         let text = serde_json::to_string(&self.0)?;
         serde_json::from_str(&text).or_else(|_| {
-            let mut value: Value = serde_json::from_str(&text)?;
+            let mut value: Value =
+                serde_json::from_str(&text).map_err(|error| malformed(error.to_string()))?;
             settle(&mut value);
             serde_json::from_value(value).map_err(|error| malformed(error.to_string()))
         })
@@ -81,8 +85,12 @@ impl Arguments {
                     known => format!("unknown field `{name}`; known are {}", known.join(", ")),
                 }));
             };
+            check_type(name, value.get(), property)?;
+            // Lists and objects are read once, by the operation.
             if !value.get().starts_with(['{', '[']) {
-                check_bounds(name, &serde_json::from_str(value.get())?, property)?;
+                let value = serde_json::from_str(value.get())
+                    .map_err(|error| malformed(format!("{name}: {error}")))?;
+                check_bounds(name, &value, property)?;
             }
         }
         Ok(())
@@ -125,6 +133,41 @@ fn choices(schema: &Value) -> Option<Vec<&Value>> {
     let either = schema.get("oneOf").or_else(|| schema.get("anyOf"))?.as_array()?;
     let each: Option<Vec<Vec<&Value>>> = either.iter().map(choices).collect();
     each.map(|each| each.concat())
+}
+
+/// Refuses a value of another type than the schema asks for.
+fn check_type(name: &str, json: &str, schema: &Value) -> Outcome {
+    let kinds: Vec<&str> = match schema.get("type") {
+        Some(Value::String(kind)) => vec![kind],
+        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect(),
+        _ => return Ok(()),
+    };
+    let is = |kind: &&str| match *kind {
+        "string" => json.starts_with('"'),
+        "boolean" => json.starts_with(['t', 'f']),
+        "array" => json.starts_with('['),
+        "object" => json.starts_with('{'),
+        "number" => json.starts_with(|first: char| first == '-' || first.is_ascii_digit()),
+        // JSON knows one kind of number: 12.0 is whole.
+        "integer" => json.parse().is_ok_and(|number: f64| number.fract() == 0.0),
+        _ => false,
+    };
+    if kinds.iter().any(is) {
+        return Ok(());
+    }
+    let word = |kind: &&str| match *kind {
+        "string" => Some("a text"),
+        "boolean" => Some("true or false"),
+        "integer" => Some("a whole number"),
+        "number" => Some("a number"),
+        "array" => Some("a list"),
+        "object" => Some("an object"),
+        _ => None,
+    };
+    let words: Vec<&str> = kinds.iter().filter_map(word).collect();
+    let more = json.chars().nth(SHOWN).map(|_| '…');
+    let shown: String = json.chars().take(SHOWN).chain(more).collect();
+    Err(malformed(format!("{name} is {shown}; give {}", words.join(" or "))))
 }
 
 fn check_bounds(name: &str, value: &Value, schema: &Value) -> Outcome {

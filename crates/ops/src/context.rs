@@ -62,6 +62,8 @@ pub struct Context {
     pub caller: Caller,
     /// How sessions may be named.
     pub naming: Naming,
+    /// True where callers come over a network.
+    is_served: bool,
     shared: Arc<Shared>,
     notes: Arc<dyn Fn(&str) + Send + Sync>,
     model_notes: Arc<dyn Fn(Note) + Send + Sync>,
@@ -112,6 +114,7 @@ impl Context {
             files,
             caller: Caller::owner(),
             naming: Naming::Prefix { default: None },
+            is_served: false,
             shared: Arc::default(),
             notes: Arc::new(|_| {}),
             model_notes: Arc::new(|_| {}),
@@ -138,6 +141,12 @@ impl Context {
     #[must_use]
     pub fn of(&self, caller: Caller, naming: Naming) -> Self {
         Self { caller, naming, changing: Arc::default(), progress: Arc::new(|_| Ok(())), ..self.clone() }
+    }
+
+    /// The same for callers who come over a network: where things lie on this machine's disk is not told to them.
+    #[must_use]
+    pub fn served(self) -> Self {
+        Self { is_served: true, ..self }
     }
 
     /// The same over another engine on the same store.
@@ -290,7 +299,7 @@ impl Context {
 
     /// True for a caller on this machine.
     pub fn is_here(&self) -> bool {
-        self.naming != Naming::Exact && self.caller.key.is_none()
+        !self.is_served && self.caller.key.is_none()
     }
 
     /// The same for an operation that changes what is now: a moment in the past cannot be meant.
@@ -381,7 +390,9 @@ impl Context {
         match self.engine.session(id) {
             Ok(session) if self.caller.may_see(&session) => Ok(session),
             Ok(_) => Err(missing()),
-            Err(komado_engine::Error::Store(komado_store::Error::NoSession(_))) if !self.caller.sees_all => {
+            Err(komado_engine::Error::Store(komado_store::Error::NoSession(_)))
+                if !self.caller.sees_all || self.naming == Naming::Exact =>
+            {
                 Err(missing())
             }
             Err(error) => Err(error.into()),
@@ -453,12 +464,16 @@ impl Context {
 
     /// What went wrong; where it is that a thread was closed, with the command that opens it again.
     pub fn explained(&self, fault: Fault) -> Fault {
-        match &*self.changing.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(found) if fault.is_closed() => {
+        if !fault.is_closed() {
+            return fault;
+        }
+        // Taken, so that it is said once, however many pass the failure on.
+        match self.changing.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(found) => {
                 let verb = if found.thread.is_root() { "resume" } else { "thread resume" };
-                fault.and(format!("`komado {verb} {}` opens it again", crate::change::name(found)))
+                fault.and(format!("`komado {verb} {}` opens it again", crate::change::name(&found)))
             }
-            _ => fault,
+            None => fault,
         }
     }
 }

@@ -4,7 +4,7 @@
 mod queue;
 
 use crate::address::AtSession;
-use crate::{Context, Effect, Interfaces, Operation, Outcome, Progress, Route};
+use crate::{Context, Effect, Interfaces, Operation, Outcome, Progress};
 use komado_core::{Address, BadId, SessionId};
 use komado_engine::Error;
 use komado_engine::import::unfinished;
@@ -123,8 +123,10 @@ impl Operation for Doctor {
     const NAME: &'static str = "doctor";
     const TITLE: &'static str = "Check everything";
     const EFFECT: Effect = Effect::Read;
-    const INTERFACES: Interfaces = Interfaces::everywhere("doctor", Route::get("report", "/doctor"))
-        .not_mcp("how sessions are kept is for the operator of their store to look after");
+    const INTERFACES: Interfaces = Interfaces::only_cli(
+        "doctor",
+        "it puts right what it can as it looks; the operator of a store runs it",
+    );
     type Output = Checked;
 
     fn run(self, context: &Context) -> Outcome<Checked> {

@@ -19,7 +19,7 @@ pub use setup::SetUp;
 pub use show::{Format, Show, ViewItem, Viewed};
 
 /// Columns of a line, unless a request says otherwise.
-const WIDTH: u32 = 100;
+const WIDTH: u32 = 160;
 
 /// Columns that a line may have.
 fn columns(full: bool, width: Option<u32>) -> usize {

@@ -39,7 +39,9 @@ pub fn after<T: DeserializeOwned>(what: &str, cursor: Option<&str>) -> Outcome<O
     let wrong = || {
         Fault::new(
             Exit::Malformed,
-            format!("cursor {cursor:?} is none of this list; take `next` of a page of it, or leave it out"),
+            format!(
+                "cursor {cursor:?} is none of this list; take what a page of it gave as `next`, or an item as `cursor`, or leave it out"
+            ),
         )
     };
     let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| wrong())?;

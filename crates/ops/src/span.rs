@@ -19,7 +19,7 @@ impl Spans {
         match self.0.iter().position(|span| span.from == 0 || span.to < span.from) {
             None => Ok(()),
             Some(i) => Err(Fault::usage(format!(
-                "span[{i}] goes from {} to {}; entries count from 1, and the last comes last",
+                "{}..{} is no span: entries count from 1, and the last comes last; write 3..50, 7 or 3..10,12..50",
                 self.0[i].from, self.0[i].to
             ))),
         }
@@ -63,7 +63,10 @@ const SPANS: &str = r"^[0-9]{1,9}(\.\.[0-9]{1,9})?(,[0-9]{1,9}(\.\.[0-9]{1,9})?)
 
 /// Spans as they are written in JSON.
 #[derive(Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "a span is a text such as \"3..50\", or a list such as [{\"from\": 3, \"to\": 50}]"
+)]
 #[schemars(inline)]
 enum Written {
     /// Such as 3..50 or 3..10,12..50.

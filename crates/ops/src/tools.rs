@@ -17,10 +17,12 @@ impl TryFrom<Raw> for ToolDefinitions {
     fn try_from(raw: Raw) -> Result<Self, String> {
         let list: Vec<&RawValue> =
             serde_json::from_str(raw.get()).map_err(|_| "tools is not a list".to_owned())?;
-        match list.iter().position(|one| !one.get().starts_with('{')) {
-            Some(i) => Err(format!("tools[{i}] is not a JSON object")),
-            None => Ok(Self(raw)),
+        for (i, one) in list.into_iter().enumerate() {
+            // What cannot be read whole could not be sent.
+            let read: Result<Map<String, Value>, _> = serde_json::from_str(one.get());
+            read.map_err(|error| format!("tools[{i}] is not a JSON object: {error}"))?;
         }
+        Ok(Self(raw))
     }
 }
 

@@ -21,27 +21,8 @@ impl Render for ContextUse {
             paper.fit(&format!("  share: {}", share::line(share)))?;
             paper.fit(&format!("  seen of the threads above: {}", share::seen(share)))?;
         }
-        details(self).iter().try_for_each(|line| paper.fit(line))
+        self.details().iter().try_for_each(|line| paper.fit(line))
     }
-}
-
-/// Edits in force, pins and open calls.
-fn details(context: &ContextUse) -> Vec<String> {
-    let mut lines = vec![format!("  {} shown", count(context.items, "item"))];
-    for edit in &context.edits_in_force {
-        let span = edit.span.map(|[from, to]| Span::new(from, to).to_string()).unwrap_or_default();
-        let (before, after) = (number(edit.tokens_before), number(edit.tokens_after));
-        lines.push(format!("  @{} {} {span}: {before} → {after} tokens ({})", edit.seq, edit.op, edit.rule));
-    }
-    if !context.pins.is_empty() {
-        let pins = context.pins.iter().map(|[from, to]| format!("@{}", Span::new(*from, *to)));
-        lines.push(format!("  pinned: {}", pins.collect::<Vec<_>>().join(", ")));
-    }
-    if !context.waiting.is_empty() {
-        let calls = context.waiting.iter().map(|call| format!("{} ({})", call.id, call.name));
-        lines.push(format!("  waiting for results: {}", calls.collect::<Vec<_>>().join(", ")));
-    }
-    lines
 }
 
 impl Render for Fitted {

@@ -35,7 +35,7 @@ impl House {
         let engine = context
             .engine
             .over(|store| Arc::new(Metered::new(store, Arc::clone(&meters), Arc::clone(&circuit))));
-        let context = context.over(engine).noting(|note| tracing::warn!("{note}"));
+        let context = context.over(engine).noting(|note| tracing::warn!("{note}")).served();
         Arc::new(Self {
             context,
             access,

@@ -67,9 +67,11 @@ impl Operation for SetUp {
 
 /// Parameters as the journal keeps them.
 fn object(given: &RawValue) -> Outcome<Raw> {
-    match given.get().starts_with('{') {
-        true => Ok(Raw::from_value(given)),
-        false => Err(malformed("params is not a JSON object")),
+    // What cannot be read whole could not be sent.
+    let read: Result<Map<String, Value>, _> = serde_json::from_str(given.get());
+    match read {
+        Ok(_) => Ok(Raw::from_value(given)),
+        Err(error) => Err(malformed(format!("params is not a JSON object: {error}"))),
     }
 }
 

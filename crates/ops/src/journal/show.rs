@@ -26,7 +26,7 @@ pub struct Show {
     /// Give long texts whole, where it is told in lines.
     #[serde(default)]
     pub full: bool,
-    /// Columns of a line, where texts are not given whole; 100 when left out.
+    /// Columns of a line, where texts are not given whole; 160 when left out.
     #[schemars(range(min = 20, max = 10000))]
     pub width: Option<u32>,
 }

@@ -27,7 +27,7 @@ pub struct New {
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     #[schemars(range(min = 1))]
     pub window: Option<u32>,
-    /// Whose session it is; the user of the key where there is one
+    /// Whose session it is
     #[arg(long)]
     pub user: Option<String>,
     /// What it works on, such as github:ann/tool/issue/27

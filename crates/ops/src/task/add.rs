@@ -27,7 +27,7 @@ pub struct AddTask {
     pub title: Option<String>,
     /// Its name: of two with the same one only one is in the queue, and the later inherits what the earlier came to
     pub key: Option<String>,
-    /// Whose task it is; the user of the key where there is one
+    /// Whose task it is
     pub user: Option<String>,
     /// The folder to work in; one of its own when left out. Only a caller on this machine names one.
     #[serde(skip)]

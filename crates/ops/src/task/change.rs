@@ -29,7 +29,11 @@ macro_rules! change {
 
             fn run(self, context: &crate::Context) -> crate::Outcome<super::TaskChanged> {
                 super::check_may_change(context)?;
-                $change(context, super::find::find(context, &self.task)?)
+                let found = super::find::find(context, &self.task)?;
+                // Other calls of this process that write the session wait, or are waited for.
+                let lock = context.lock(&found.session);
+                let _held = lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                $change(context, super::find::find(context, found.session.as_str())?)
             }
         }
     };

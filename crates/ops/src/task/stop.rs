@@ -61,7 +61,11 @@ fn keep_words(context: &Context, task: &Standing) -> Outcome<bool> {
     match keep(&context.engine, id, &about) {
         Ok(true) => Ok(false),
         Ok(false) => keep_in_closed(context, id, &about).map(|()| false),
-        Err(AgentError::Engine(Engine::Store(Store::Busy { .. }))) => Ok(true),
+        // One that no worker has is written by somebody who will not end it.
+        Err(AgentError::Engine(Engine::Store(busy @ Store::Busy { .. }))) => match &task.queued {
+            Some(_) if !task.is_held() => Err(busy.into()),
+            _ => Ok(true),
+        },
         Err(other) => Err(other.into()),
     }
 }

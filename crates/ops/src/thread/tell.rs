@@ -78,8 +78,12 @@ fn listener(context: &Context, from: &Found, to: &str) -> Outcome<Found> {
         None => (own, to),
     };
     let target = Target { session: Some(session), thread: Some(thread.to_owned()), seq: None };
-    let found =
-        context.find_now(target).map_err(|fault| fault.and(format!("it was to be told to {to:?}")))?;
+    // A name alone is in the failure; of an address its thread may be missing there.
+    let named = |fault: Fault| match to.contains('/') {
+        true => fault.and(format!("it was to be told to {to:?}")),
+        false => fault,
+    };
+    let found = context.find_now(target).map_err(named)?;
     match found.session == from.session {
         true => Ok(found),
         false => Err(Fault::usage(format!(

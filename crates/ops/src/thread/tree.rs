@@ -141,5 +141,10 @@ fn line(one: &TreeThread) -> String {
     let label = one.label.as_deref().map(|label| format!(" ({label})")).unwrap_or_default();
     let window = one.thread_window.map(|window| format!(" of {window}")).unwrap_or_default();
     let told = one.chronicle.as_ref().map(|told| format!(": {}", told.headline())).unwrap_or_default();
-    format!("{indent}{}{label} {}, {}{window} tokens{told}", one.thread, one.status, one.context_tokens)
+    let messages = match one.messages {
+        1 => "1 message".to_owned(),
+        many => format!("{many} messages"),
+    };
+    let (name, status, tokens) = (&one.thread, one.status, one.context_tokens);
+    format!("{indent}{name}{label} {status}, {messages}, {tokens}{window} tokens{told}")
 }

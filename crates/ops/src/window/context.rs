@@ -6,7 +6,8 @@ use crate::operation::Route;
 use crate::thread::WindowShare;
 use crate::{Context, Effect, Interfaces, Operation, Outcome};
 use komado_core::journal::Entry;
-use komado_core::{Seq, View};
+use komado_core::notation::grouped;
+use komado_core::{Seq, Span, View};
 use komado_engine::Thread;
 use komado_engine::share::Portion;
 use komado_store::Mode;
@@ -142,6 +143,57 @@ impl Operation for ReadContext {
             open_calls: waiting.iter().map(|call| call.id.clone()).collect(),
             waiting,
         })
+    }
+
+    fn text(used: &ContextUse) -> Option<String> {
+        Some(used.lines().join("\n"))
+    }
+}
+
+impl ContextUse {
+    /// The window in words: what fills it, edits in force, pins and open calls.
+    fn lines(&self) -> Vec<String> {
+        let Self { session, thread, seq, status, context_tokens, .. } = self;
+        let used = match self.window {
+            Some(window) => {
+                let percent = 100.0 * *context_tokens as f64 / f64::from(window);
+                let (free, window) = (self.free_tokens.unwrap_or_default(), grouped(window.into()));
+                format!(
+                    "{} of {window} tokens ({percent:.1} %), {} free",
+                    grouped(*context_tokens),
+                    grouped(free)
+                )
+            }
+            None => format!("{} tokens; the window is not set", grouped(*context_tokens)),
+        };
+        let parts = self.parts.named().into_iter().filter(|(_, tokens)| *tokens > 0);
+        let parts: Vec<String> = parts.map(|(name, tokens)| format!("{name} {}", grouped(tokens))).collect();
+        let mut lines = vec![format!("{session}/{thread}@{seq}  {status}"), used, parts.join(", ")];
+        lines.extend(self.details());
+        lines
+    }
+
+    /// Edits in force, pins and open calls, in words.
+    pub fn details(&self) -> Vec<String> {
+        let one = if self.items == 1 { "item" } else { "items" };
+        let mut lines = vec![format!("  {} {one} shown", grouped(self.items))];
+        for edit in &self.edits_in_force {
+            let span = edit.span.map(|[from, to]| Span::new(from, to).to_string()).unwrap_or_default();
+            let (before, after) = (grouped(edit.tokens_before), grouped(edit.tokens_after));
+            lines.push(format!(
+                "  @{} {} {span}: {before} → {after} tokens ({})",
+                edit.seq, edit.op, edit.rule
+            ));
+        }
+        if !self.pins.is_empty() {
+            let pins = self.pins.iter().map(|[from, to]| format!("@{}", Span::new(*from, *to)));
+            lines.push(format!("  pinned: {}", pins.collect::<Vec<_>>().join(", ")));
+        }
+        if !self.waiting.is_empty() {
+            let calls = self.waiting.iter().map(|call| format!("{} ({})", call.id, call.name));
+            lines.push(format!("  waiting for results: {}", calls.collect::<Vec<_>>().join(", ")));
+        }
+        lines
     }
 }
 

@@ -24,10 +24,23 @@ pub struct Parts {
 }
 
 impl Parts {
+    /// Each with its name, in the order they are told.
+    pub fn named(&self) -> [(&'static str, u64); 7] {
+        let Self { setup, above, system, user, assistant, tool, stand_ins } = *self;
+        [
+            ("setup", setup),
+            ("above", above),
+            ("system", system),
+            ("user", user),
+            ("assistant", assistant),
+            ("tool", tool),
+            ("stand-ins", stand_ins),
+        ]
+    }
+
     /// All of them.
     pub fn tokens(&self) -> u64 {
-        let Self { setup, above, system, user, assistant, tool, stand_ins } = *self;
-        setup + above + system + user + assistant + tool + stand_ins
+        self.named().iter().map(|(_, tokens)| tokens).sum()
     }
 }
 

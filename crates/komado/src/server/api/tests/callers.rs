@@ -18,7 +18,6 @@ fn elsewhere(method: &str, path: &str) -> Option<(&'static str, Option<Value>, &
         ("get", "/api/v1/models") => ("", None, &[200]),
         ("get", "/api/v1/models/learned") => ("", None, &[403]),
         ("delete", "/api/v1/models/learned") => ("?about=m", None, &[403]),
-        ("get", "/api/v1/doctor") => ("", None, &[403]),
         ("post", "/api/v1/explain-error") => ("", Some(json!({ "status": 400, "body": "x" })), &[200]),
         ("get", "/api/v1/lessons") => ("?session=of-ann", None, &[404]),
         ("get", "/api/v1/events") => ("", None, &[200]),
