@@ -65,9 +65,10 @@ impl Arguments {
     /// All of them as a request.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Outcome<T> {
         let text = serde_json::to_string(&self.0)?;
-        serde_json::from_str(&text).or_else(|_| {
-            let mut value: Value =
-                serde_json::from_str(&text).map_err(|error| malformed(error.to_string()))?;
+        serde_json::from_str(&text).or_else(|error| {
+            let Ok(mut value) = serde_json::from_str::<Value>(&text) else {
+                return Err(malformed(error.to_string()));
+            };
             settle(&mut value);
             serde_json::from_value(value).map_err(|error| malformed(error.to_string()))
         })

@@ -42,6 +42,38 @@ async fn whatever_does_not_fit_is_named() {
 }
 
 #[tokio::test]
+async fn a_wrong_value_is_named_with_its_field_and_what_to_give() {
+    let place = Place::new();
+    place.talk("s").await;
+    let root = "/sessions/s/threads/root";
+    for (path, body, words) in [
+        ("/pin", r#"{"seq":"two"}"#, &["seq is \"two\"", "a whole number"][..]),
+        ("/entries", r#"{"text":7}"#, &["text is 7", "a text"]),
+        ("/entries", r#"{"text":"\ud800"}"#, &["text", "hex escape"]),
+        ("/truncate", r#"{"span":[[1,2]]}"#, &["a span is a text such as", "[{\"from\": 3"]),
+        ("/setup", r#"{"params":{"x":"\ud800"}}"#, &["params", "hex escape"]),
+        ("/setup", r#"{"params":{"temperature":1e999}}"#, &["params", "out of range"]),
+        ("/setup", r#"{"tools":[{"name":"\udc00"}]}"#, &["tools[0]", "hex escape"]),
+    ] {
+        let request =
+            Request::post(format!("/api/v1{root}{path}")).header("content-type", "application/json");
+        let why = place.send(request.body(Body::from(body)).unwrap()).await.problem(400);
+        assert!(words.iter().all(|word| why.contains(word)), "{path} {body}: {why}");
+    }
+    let entries = place.get(&format!("{root}/entries")).await.ok(200);
+    assert_eq!(entries["items"].as_array().unwrap().len(), 3, "nothing was kept: {entries}");
+}
+
+#[tokio::test]
+async fn how_a_closed_session_is_opened_is_said_once() {
+    let place = Place::new();
+    place.talk("s").await;
+    place.post("/sessions/s/pause", json!({})).await.ok(200);
+    let why = place.post("/sessions/s/threads/root/entries", json!({ "text": "more" })).await.problem(409);
+    assert_eq!(why.matches("`komado resume s`").count(), 1, "{why}");
+}
+
+#[tokio::test]
 async fn methods_and_media_types_are_told_apart() {
     let place = Place::new();
     place.talk("s").await;

@@ -1,6 +1,8 @@
 //! Tasks over HTTP: what an operator does to them, and who may not.
 
 use super::*;
+use komado_core::{SessionId, ThreadId};
+use komado_store::{FileStore, Holder, Mode, Store};
 
 async fn add(place: &Place, key: &[(&str, &str)], body: Value) -> String {
     let told = place.with("POST", "/tasks", key, Some(&body)).await;
@@ -107,4 +109,21 @@ async fn a_key_sees_the_tasks_of_its_user_and_only_one_that_sees_all_changes_any
     // A session that a key lists is seen with its task.
     let listed = place.key("zoe", Sees::Own, &[&hers]);
     assert_eq!(sees(&[("x-komado-key", listed.as_str())]).await, [hers]);
+}
+
+#[tokio::test]
+async fn a_task_that_another_process_writes_is_not_stopped_and_keeps_its_words() {
+    let place = Place::new();
+    let id = add(&place, &[], json!({ "text": "mend the window", "key": "mend" })).await;
+    assert_eq!(change(&place, &id, "pause").await, "paused");
+    let holder = Holder { pid: 1, host: "elsewhere".into(), program: "other".into(), since: String::new() };
+    let other = FileStore::new(place.folder.path(), holder);
+    let held = other.open(&SessionId::new(id.as_str()).unwrap(), &ThreadId::root(), Mode::Write).unwrap();
+    let why = place.with("POST", &format!("/tasks/{id}/stop"), &[], None).await.problem(409);
+    assert!(why.contains(&id), "{why}");
+    assert_eq!(place.get(&format!("/tasks/{id}")).await.ok(200)["state"], "paused");
+    drop(held);
+    assert_eq!(change(&place, &id, "stop").await, "stopped");
+    let shown = place.get(&format!("/tasks/{id}")).await.ok(200);
+    assert_eq!((&shown["text"], &shown["state"]), (&json!("mend the window"), &json!("stopped")));
 }
