@@ -81,7 +81,7 @@ impl<'a> Section<'a> {
         T::of(self.given(leaf).and_then(|given| given.value.as_ref()))
     }
 
-    /// True when somebody spoke of a setting.
+    /// True when a setting was given.
     pub(super) fn is_given(&self, leaf: &str) -> bool {
         self.given.get(&format!("{}.{leaf}", self.name)).is_some_and(|given| given.place != Place::Default)
     }

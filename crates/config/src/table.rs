@@ -19,7 +19,7 @@ pub struct Setting {
     pub path: &'static str,
     /// What its text must be.
     pub kind: Kind,
-    /// Its value when nobody says anything, by lines.
+    /// Its value when none is given, by lines.
     pub default: Option<&'static [&'static str]>,
     /// The variables that the seeds name for it.
     pub seed_env: &'static [&'static str],

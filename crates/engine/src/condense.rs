@@ -159,7 +159,7 @@ impl Composed {
     }
 }
 
-/// Tells the facts of a span. The default: it costs nothing, waits for nobody and cannot fail.
+/// Tells the facts of a span. The default: it costs nothing, waits for nothing and cannot fail.
 #[derive(Clone, Copy, Debug)]
 pub struct ByDigest {
     meter: Meter,

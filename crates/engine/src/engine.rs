@@ -253,7 +253,7 @@ pub(crate) fn session_of(seed: &str) -> Result<SessionId> {
 }
 
 impl Engine {
-    /// Counts a session's journals again and puts its row right. For whoever holds the session, before saying anything.
+    /// Counts a session's journals again and puts its row right. For the holder of the session, before it appends.
     pub fn recount(&self, id: &SessionId) -> Result<Session> {
         let mut counted = Counters::default();
         for header in self.store().threads(id)? {

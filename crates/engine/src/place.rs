@@ -222,7 +222,7 @@ fn unmatched(
 /// Where to look.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Scope {
-    /// Nobody named a session.
+    /// No session was named.
     Anywhere,
     /// In this one.
     Within(SessionId),

@@ -313,7 +313,7 @@ impl Run<'_> {
             Way::Copy | Way::Move => {
                 let (context, done, total) = (self.context, self.done, self.total);
                 let mut tick = |_: &migrate::Progress| {
-                    // A session is copied whole, whoever still watches.
+                    // A session is copied whole, also when the reader has gone.
                     let _ = context.progress(Progress::Migrating { done, total });
                 };
                 let moved = self.migration.session(id, &mut tick)?;

@@ -222,7 +222,7 @@ pub(crate) fn of_system(path: &Path, error: &rusqlite::Error) -> Option<Error> {
     })
 }
 
-/// That somebody wrote something else into a column.
+/// That another program wrote something else into a column.
 pub(crate) fn odd(column: usize, why: impl ToString) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, Type::Text, why.to_string().into())
 }

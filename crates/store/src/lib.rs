@@ -328,7 +328,7 @@ impl Source for Above {
     }
 }
 
-/// What a mutex holds; whoever panicked with it left it whole.
+/// What a mutex holds; a thread that panicked with it left it whole.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

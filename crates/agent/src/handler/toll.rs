@@ -1,4 +1,4 @@
-//! What a task took before whoever works on it now.
+//! What a task took before the worker that has it now.
 
 use super::mark::Mark;
 use crate::error::Result;

@@ -380,7 +380,7 @@ impl Thread<'_> {
         let seq = push_anchor(&mut staged, &tale, language, &above, cap)?;
         let work = staged.finish();
         header.parent = Some(Moment { thread: parent.thread.clone(), seq });
-        // Under its own name, and held by nobody.
+        // Under its own name, and not held.
         let row = Branch { held_by: None, told: false, ..branch(&header, self.source())? };
         self.store().put_branch(&row)?;
         above.commit(work)?;

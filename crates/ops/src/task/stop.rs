@@ -42,7 +42,7 @@ fn stop(context: &Context, task: Standing) -> Outcome<TaskChanged> {
     let undo = Some("retry");
     let is_open = || context.engine.session(id).map(|row| !row.status.is_ended());
     if is_written || (is_open()? && !end(context, id)?) {
-        let what = "is out of the queue; whoever works on it stops";
+        let what = "is out of the queue; its worker stops";
         return changed(id, TaskState::Stopping, what, undo);
     }
     let status = context.engine.session(id)?.status;
@@ -61,7 +61,7 @@ fn keep_words(context: &Context, task: &Standing) -> Outcome<bool> {
     match keep(&context.engine, id, &about) {
         Ok(true) => Ok(false),
         Ok(false) => keep_in_closed(context, id, &about).map(|()| false),
-        // One that no worker has is written by somebody who will not end it.
+        // One that no worker has is written by a process that will not end it.
         Err(AgentError::Engine(Engine::Store(busy @ Store::Busy { .. }))) => match &task.queued {
             Some(_) if !task.is_held() => Err(busy.into()),
             _ => Ok(true),
