@@ -38,7 +38,8 @@ fn check(what: &'static str, value: &str) -> Result<(), BadId> {
 macro_rules! id {
     ($name:ident, $what:literal, $doc:literal) => {
         #[doc = $doc]
-        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+        #[serde(try_from = "String")]
         pub struct $name(String);
 
         impl $name {
@@ -64,6 +65,13 @@ macro_rules! id {
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(&self.0)
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = BadId;
+            fn try_from(value: String) -> Result<Self, BadId> {
+                Self::new(value)
             }
         }
 

@@ -74,7 +74,7 @@ impl From<Option<Ending>> for Status {
 
 /// A spawned thread, or a root that has spawned one, as the table of threads knows it: an index, made again from the
 /// journals.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Branch {
     /// The session.
     pub session: SessionId,

@@ -348,13 +348,9 @@ mod tests {
             self.0.lesson(about)
         }
 
-        fn learn(
-            &self,
-            about: &str,
-            learning: &mut komado_store::lesson::Learning<'_>,
-        ) -> komado_store::Result<()> {
+        fn put_lesson(&self, about: &str, old: Option<&str>, new: &str) -> komado_store::Result<bool> {
             self.1.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            self.0.learn(about, learning)
+            self.0.put_lesson(about, old, new)
         }
 
         fn lessons(&self) -> komado_store::Result<Vec<(String, String)>> {

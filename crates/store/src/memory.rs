@@ -4,7 +4,7 @@
 
 use crate::error::Holder;
 use crate::files::copy_blob;
-use crate::lesson::{Learning, Lessons};
+use crate::lesson::Lessons;
 use crate::letter::Letter;
 use crate::places::{Places, Signposts, Spot};
 use crate::queue::{HasJobs, Jobs};
@@ -140,12 +140,13 @@ impl Lessons for MemoryStore {
         Ok(locked(&self.lessons).get(about).cloned())
     }
 
-    fn learn(&self, about: &str, learning: &mut Learning<'_>) -> Result<()> {
+    fn put_lesson(&self, about: &str, old: Option<&str>, new: &str) -> Result<bool> {
         let mut lessons = locked(&self.lessons);
-        if let Some(new) = learning(lessons.get(about).map(String::as_str)) {
-            lessons.insert(about.to_owned(), new);
+        let is_same = lessons.get(about).map(String::as_str) == old;
+        if is_same {
+            lessons.insert(about.to_owned(), new.to_owned());
         }
-        Ok(())
+        Ok(is_same)
     }
 
     fn lessons(&self) -> Result<Vec<(String, String)>> {

@@ -17,7 +17,6 @@ use std::time::Duration;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Job {
     /// The session it is worked on in; each job has its own.
-    #[serde(with = "id")]
     pub session: SessionId,
     /// What it is about, such as `github:ann/tool/issue/27`: of two with the same key only one is in the queue.
     pub key: String,
@@ -27,20 +26,6 @@ pub struct Job {
     pub body: String,
     /// When it came (RFC 3339).
     pub at: String,
-}
-
-/// The id of a session as a text.
-mod id {
-    use super::SessionId;
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub(super) fn serialize<S: Serializer>(id: &SessionId, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(id.as_str())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<SessionId, D::Error> {
-        SessionId::new(String::deserialize(from)?).map_err(D::Error::custom)
-    }
 }
 
 /// A job that somebody took.

@@ -36,40 +36,32 @@
 //! | any of them and `?wait=N` | as above | as above | kept where N replicas hold it |
 
 mod address;
-mod ask;
 mod blobs;
 mod journal;
-mod keys;
 mod lease;
-mod lessons;
 mod link;
 mod news;
 mod queue;
-mod rows;
 mod scripts;
 mod sessions;
 mod shelf;
-mod spots;
-mod stacks;
-mod told;
-mod tree;
+mod tables;
 mod vitals;
 
 use crate::connect::Connecting;
 use crate::{Holder, Result, Store};
+use ::redis::ToRedisArgs;
 use address::Address;
-use ask::{Ask, Lua};
-use keys::Keys;
 use komado_core::SessionId;
 use lease::Leases;
 use link::Link;
 use news::Newsroom;
+use scripts::{Ask, Lua, Said};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use told::Said;
 use vitals::Promise;
 
 /// Opens the store at `url`.
@@ -134,16 +126,102 @@ impl Inner {
     }
 
     /// A script about a session.
-    fn about(&self, id: &SessionId, script: &'static Lua) -> Ask {
-        Ask::script(script, &self.keys.session(id))
+    fn about(&self, id: &SessionId, script: &'static Lua, args: impl ToRedisArgs) -> Ask {
+        Ask::script(script, &self.keys.session(id), args)
     }
 
     fn said(&self, ask: Ask) -> Result<Said> {
         Said::of(self.link.ask(ask)?.value)
     }
 
-    /// Asks about a session; anything but `ok` is an error.
-    fn fine(&self, id: &SessionId, ask: Ask) -> Result<Said> {
-        self.said(ask)?.fine(id)
+    /// Runs a script about a session; anything but `ok` is an error.
+    fn run(&self, id: &SessionId, script: &'static Lua, args: impl ToRedisArgs) -> Result<Said> {
+        self.said(self.about(id, script, args))?.fine(id)
     }
+
+    /// The same for a change that replicas must have too.
+    fn write(&self, id: &SessionId, script: &'static Lua, args: impl ToRedisArgs) -> Result<Said> {
+        self.said(self.about(id, script, args).spread())?.fine(id)
+    }
+}
+
+// The names of all keys.
+//
+// What belongs to one session shares a hash tag, so that one script may touch all of it on a cluster too.
+
+/// Names keys under one prefix.
+#[derive(Clone, Debug)]
+struct Keys {
+    prefix: String,
+}
+
+impl Keys {
+    fn new(prefix: &str) -> Self {
+        Self { prefix: prefix.to_owned() }
+    }
+
+    /// All keys of a session, the one that decides whether it is there first.
+    fn session(&self, id: &SessionId) -> Vec<String> {
+        let tag = format!("{{{}:{id}}}", self.prefix);
+        let rest = ["tree", "outputs", "shelf", "sheets"].map(|name| format!("{tag}:{name}"));
+        std::iter::once(tag).chain(rest).collect()
+    }
+
+    /// The key that decides whether a session is there.
+    fn heart(&self, id: &SessionId) -> String {
+        format!("{{{}:{id}}}", self.prefix)
+    }
+
+    /// Sessions in the order of making.
+    fn made(&self) -> String {
+        format!("{{{}}}:sessions", self.prefix)
+    }
+
+    /// The same by user.
+    fn users(&self) -> String {
+        format!("{{{}}}:users", self.prefix)
+    }
+
+    fn lessons(&self) -> String {
+        format!("{{{}}}:lessons", self.prefix)
+    }
+
+    /// The moments of one name.
+    fn spots(&self, name: &str) -> String {
+        format!("{{{}:spot:{}}}", self.prefix, blake3::hash(name.as_bytes()).to_hex())
+    }
+
+    /// A session's moments, each with the name it is found by. It outlives the session, to clean up after it.
+    fn names(&self, id: &SessionId) -> String {
+        format!("{{{}}}:spots:{id}", self.prefix)
+    }
+
+    /// Everything about the queue.
+    fn queue(&self) -> Vec<String> {
+        let names = [
+            "jobs", "line", "ready", "hidden", "dead", "keys", "tries", "why", "tokens", "holders", "nonces",
+        ];
+        names.iter().map(|name| format!("{{{}:queue}}:{name}", self.prefix)).collect()
+    }
+
+    /// The channel that tells what happens.
+    fn news(&self) -> String {
+        format!("{}:news", self.prefix)
+    }
+}
+
+/// A session in the order of making; `made` sorts as text.
+fn made(created_at: &str, id: &SessionId) -> String {
+    format!("{created_at}\0{id}")
+}
+
+/// The place of a session in the order of making, as an index names it: with or without whose it is.
+fn place(member: &str) -> &str {
+    let mut parts = member.rsplitn(3, '\0').skip(2);
+    parts.next().map_or(member, |user| &member[user.len() + 1..])
+}
+
+/// What the names of one user's sessions begin with.
+fn user(user: &str) -> String {
+    format!("{}\0", &blake3::hash(user.as_bytes()).to_hex()[..32])
 }

@@ -7,7 +7,7 @@
 use komado_core::session::{Meta, Session};
 use komado_core::thread::{Branch, Header};
 use komado_core::{Head, Seq, SessionId, ThreadId, View};
-use komado_store::lesson::{Learning, Lessons};
+use komado_store::lesson::Lessons;
 use komado_store::letter::Letter;
 use komado_store::places::{Places, Spot};
 use komado_store::queue::{Outcome, Queue, Queued, Taken};
@@ -114,9 +114,9 @@ impl<S: Store> Lessons for Faulty<S> {
         self.inner.lesson(about)
     }
 
-    fn learn(&self, about: &str, learning: &mut Learning<'_>) -> Result<()> {
+    fn put_lesson(&self, about: &str, old: Option<&str>, new: &str) -> Result<bool> {
         self.count.call()?;
-        self.inner.learn(about, learning)
+        self.inner.put_lesson(about, old, new)
     }
 
     fn lessons(&self) -> Result<Vec<(String, String)>> {

@@ -13,7 +13,6 @@ use journal::MeteredJournal;
 use komado_core::session::{Meta, Session};
 use komado_core::thread::{Branch, Header};
 use komado_core::{Seq, SessionId, ThreadId};
-use komado_store::lesson::Learning;
 use komado_store::{
     BlobRef, Blobs, Change, Holder, Journal, Lessons, Mail, Mode, Outcome, Places, Pulse, Query, Queue,
     Queued, ReadSeek, Result, Shelf, Spot, Store, Swept, Taken, Tree, Vitals, Watch, Watcher, Which,
@@ -187,8 +186,8 @@ impl Lessons for Metered {
         self.read("lesson", |store| store.lesson(about))
     }
 
-    fn learn(&self, about: &str, learning: &mut Learning<'_>) -> Result<()> {
-        self.settle("learn", |store| store.learn(about, learning))
+    fn put_lesson(&self, about: &str, old: Option<&str>, new: &str) -> Result<bool> {
+        self.settle("learn", |store| store.put_lesson(about, old, new))
     }
 
     fn lessons(&self) -> Result<Vec<(String, String)>> {

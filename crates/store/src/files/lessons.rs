@@ -2,7 +2,7 @@
 
 use super::{FileStore, make_folder, private};
 use crate::error::Tried;
-use crate::lesson::{Learning, Lessons};
+use crate::lesson::Lessons;
 use crate::{Error, Result};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -50,14 +50,16 @@ impl Lessons for FileStore {
         Ok(self.read_book()?.get(about).map(|lesson| lesson.get().to_owned()))
     }
 
-    fn learn(&self, about: &str, learning: &mut Learning<'_>) -> Result<()> {
+    fn put_lesson(&self, about: &str, old: Option<&str>, new: &str) -> Result<bool> {
         let _lock = self.lock_book()?;
         let mut book = self.read_book()?;
-        let Some(new) = learning(book.get(about).map(|lesson| lesson.get())) else { return Ok(()) };
-        let new = RawValue::from_string(new)
-            .map_err(|e| Error::damaged(format!("what was learned about {about}"), e))?;
+        if book.get(about).map(|lesson| lesson.get()) != old {
+            return Ok(false);
+        }
+        let new = RawValue::from_string(new.to_owned());
+        let new = new.map_err(|e| Error::damaged(format!("what was learned about {about}"), e))?;
         book.insert(about.to_owned(), new);
-        self.write_book(&book)
+        self.write_book(&book).map(|()| true)
     }
 
     fn lessons(&self) -> Result<Vec<(String, String)>> {

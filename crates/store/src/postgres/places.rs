@@ -3,7 +3,7 @@
 use super::link::values;
 use super::{PostgresStore, clean, seq};
 use crate::Result;
-use crate::lesson::{Learning, Lessons};
+use crate::lesson::Lessons;
 use crate::places::{MOST_SPOTS, Places, Spot};
 use komado_core::{SessionId, ThreadId};
 use tokio_postgres::Row;
@@ -51,22 +51,21 @@ impl Lessons for PostgresStore {
         Ok(rows.first().map(|row| row.get(0)))
     }
 
-    /// The row is locked from the look to the change; one that is not there yet is made first, empty, and seen by nobody.
-    fn learn(&self, about: &str, learning: &mut Learning<'_>) -> Result<()> {
-        let mut work = self.server().begin()?;
-        let place = "INSERT INTO lessons VALUES ($1, '') ON CONFLICT DO NOTHING";
-        work.ask(place, values![clean(about)])?;
-        let look = "SELECT lesson FROM lessons WHERE about = $1 FOR UPDATE";
-        let rows = work.ask(look, values![clean(about)])?;
-        let old: Option<&str> = rows.first().map(|row| row.get(0)).filter(|lesson: &&str| !lesson.is_empty());
-        match learning(old) {
-            Some(new) => {
-                let put = "UPDATE lessons SET lesson = $2 WHERE about = $1";
-                work.ask(put, values![clean(about), clean(&new)])?;
-                work.commit()
+    fn put_lesson(&self, about: &str, old: Option<&str>, new: &str) -> Result<bool> {
+        // Asked again after a lost answer, both find the new one there.
+        let rows = match old {
+            None => {
+                let sql = "INSERT INTO lessons VALUES ($1, $2) ON CONFLICT (about) DO UPDATE \
+                    SET lesson = excluded.lesson WHERE lessons.lesson = excluded.lesson RETURNING 1";
+                self.server().ask(sql, values![clean(about), clean(new)])?
             }
-            None => work.leave(),
-        }
+            Some(old) => {
+                let sql =
+                    "UPDATE lessons SET lesson = $2 WHERE about = $1 AND lesson IN ($2, $3) RETURNING 1";
+                self.server().ask(sql, values![clean(about), clean(new), old.to_owned()])?
+            }
+        };
+        Ok(!rows.is_empty())
     }
 
     fn lessons(&self) -> Result<Vec<(String, String)>> {

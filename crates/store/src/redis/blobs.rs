@@ -4,10 +4,8 @@
 //! known before anything is sent, what is there already is not sent again, and a chunk whose answer was lost can be. The
 //! digest is written last; until then there is no such output.
 
-use super::ask::Ask;
-use super::scripts::{self, Which};
-use super::told::read;
-use super::{Inner, RedisStore};
+use super::scripts::{OUTPUTS, Said, read};
+use super::{Inner, RedisStore, scripts};
 use crate::chunks::{CHUNK, Chunks};
 use crate::error::Tried;
 use crate::files::{copy_blob, is_blob_id};
@@ -35,8 +33,8 @@ impl Blobs for RedisStore {
         loop {
             self.0.send(id, &blob, &mut aside)?;
             let facts = format!("{} {} {}", blob.byte_size, blob.line_count, chunks(blob.byte_size));
-            let ask = self.0.about(id, &scripts::FINISH).arg(&blob.id).arg(chunks(blob.byte_size));
-            let said = self.0.said(ask.arg(facts).arg(self.0.ttl()).spread())?;
+            let args = (&blob.id, chunks(blob.byte_size), facts, self.0.ttl());
+            let said = self.0.said(self.0.about(id, &scripts::FINISH, args).spread())?;
             // A sweep may have taken what had no name yet; then it is sent again.
             if said.word != "again" {
                 return said.fine(id).map(|_| blob);
@@ -49,16 +47,15 @@ impl Blobs for RedisStore {
         let size = self.0.size_of(id, name)?.ok_or_else(|| Error::no_blob(id, blob))?;
         let (store, id, blob) = (Arc::clone(&self.0), id.clone(), blob.to_owned());
         Ok(Box::new(Chunks::new(size, move |n| {
-            let said = store.fine(&id, store.output(&id, &format!("{blob}:{n}")))?;
+            let said = store.output(&id, &format!("{blob}:{n}"))?;
             let found: Option<Vec<u8>> = said.rest.into_iter().next().map(read).transpose()?.flatten();
             found.ok_or_else(|| Error::no_blob(&id, &blob))
         })))
     }
 
     fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
-        let names = self.0.about(id, &scripts::NAMES).arg(Which::Outputs.number()).arg("");
         let mut parts: HashMap<String, (bool, Vec<String>)> = HashMap::new();
-        for value in self.0.fine(id, names)?.rest {
+        for value in self.0.run(id, &scripts::NAMES, (OUTPUTS, ""))?.rest {
             let name: String = read(value)?;
             let whole = name.split(':').next().unwrap_or_default().to_owned();
             let (is_named, fields) = parts.entry(whole.clone()).or_default();
@@ -73,22 +70,26 @@ impl Blobs for RedisStore {
             if is_named {
                 swept.blobs += 1;
                 swept.bytes += self.0.size_of(id, &blob)?.unwrap_or_default();
-                self.0.drop_name(id, &blob)?;
+                // What has no name is not there.
+                self.0.run(id, &scripts::DROP, (OUTPUTS, &blob))?;
             }
-            self.0.drop_unnamed(id, &blob, &fields)?;
+            // Takes out the chunks of an output that has no name, and none of one that just got it.
+            for some in fields.chunks(1000) {
+                self.0.run(id, &scripts::UNNAMED, (&blob, some))?;
+            }
         }
         Ok(swept)
     }
 }
 
 impl Inner {
-    fn output(&self, id: &SessionId, field: &str) -> Ask {
-        self.about(id, &scripts::LOOK).arg(Which::Outputs.number()).arg(self.ttl()).arg(field)
+    fn output(&self, id: &SessionId, field: &str) -> Result<Said> {
+        self.run(id, &scripts::LOOK, (OUTPUTS, self.ttl(), field))
     }
 
     /// An output's size, when it is there.
     fn size_of(&self, id: &SessionId, blob: &str) -> Result<Option<u64>> {
-        let facts = self.fine(id, self.output(id, blob))?.text(0);
+        let facts = self.output(id, blob)?.text(0);
         Ok(facts.split(' ').next().and_then(|size| size.parse().ok()))
     }
 
@@ -98,21 +99,7 @@ impl Inner {
         for n in 0..chunks(blob.byte_size) {
             let mut chunk = Vec::new();
             from.by_ref().take(CHUNK).read_to_end(&mut chunk).tried("read what was laid aside in", &aside)?;
-            let ask = self.about(id, &scripts::PUT).arg(Which::Outputs.number()).arg(self.ttl());
-            self.fine(id, ask.arg(format!("{}:{n}", blob.id)).arg(chunk))?;
-        }
-        Ok(())
-    }
-
-    /// What has no name is not there.
-    fn drop_name(&self, id: &SessionId, blob: &str) -> Result<()> {
-        self.fine(id, self.about(id, &scripts::DROP).arg(Which::Outputs.number()).arg(blob)).map(drop)
-    }
-
-    /// Takes out the chunks of an output that has no name, and none of one that just got it.
-    fn drop_unnamed(&self, id: &SessionId, blob: &str, fields: &[String]) -> Result<()> {
-        for some in fields.chunks(1000) {
-            self.fine(id, self.about(id, &scripts::UNNAMED).arg(blob).arg(some))?;
+            self.run(id, &scripts::PUT, (OUTPUTS, self.ttl(), format!("{}:{n}", blob.id), chunk))?;
         }
         Ok(())
     }

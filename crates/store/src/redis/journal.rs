@@ -4,9 +4,9 @@
 //! is opened. An append is one script: it looks at the lease and at the last entry, and writes all rows or none.
 
 use super::lease::Ticket;
-use super::rows::read_session;
+use super::scripts::read;
 use super::sessions::read_header;
-use super::told::read;
+use super::tables::read_session;
 use super::{Inner, RedisStore, scripts};
 use crate::files::{head_bytes, read_head};
 use crate::letter::Letter;
@@ -98,9 +98,9 @@ impl RedisJournal {
         }
         let (leg, id) = (&self.legs[at], &self.header.session);
         let plan = page.plan(at, seq, (leg.base + 1, leg.last), start);
-        let ask = self.store.about(id, &scripts::PAGE).arg(leg.thread.as_str()).arg(sort).arg(plan.from);
-        let ask = ask.arg(plan.count).arg(if plan.is_backward { -1 } else { 1 }).arg(MOST_BYTES);
-        let said = self.store.fine(id, ask.arg(self.puts_off()))?;
+        let step = if plan.is_backward { -1 } else { 1 };
+        let args = (leg.thread.as_str(), sort, plan.from, plan.count, step, MOST_BYTES, self.puts_off());
+        let said = self.store.run(id, &scripts::PAGE, args)?;
         let values = said.rest.into_iter().map(read).collect::<Result<Vec<Vec<u8>>>>()?;
         let first = values.first().cloned().ok_or_else(|| self.no_entry(seq))?;
         page.keep(plan, values, start);
@@ -113,12 +113,8 @@ impl RedisJournal {
 
     /// Replaces fields of the session's heart in one step.
     fn replace(&self, fields: Vec<(String, Vec<u8>)>) -> Result<()> {
-        let id = &self.header.session;
-        let mut ask = self.store.about(id, &scripts::REWRITE).arg(self.token()?).arg(self.store.ttl());
-        for (field, value) in fields {
-            ask = ask.arg(field).arg(value);
-        }
-        self.store.fine(id, ask.spread()).map(drop)
+        let args = (self.token()?, self.store.ttl(), fields);
+        self.store.write(&self.header.session, &scripts::REWRITE, args).map(drop)
     }
 }
 
@@ -155,10 +151,10 @@ impl Journal for RedisJournal {
             return Err(Error::TooMuch(format!("a line of {} bytes; 500 MiB is the most", row.line.len())));
         }
         let (id, store) = (&self.header.session, &self.store);
-        let ask = store.about(id, &scripts::APPEND).arg(token).arg(self.header.thread.as_str()).arg(after);
-        let mut ask = ask.arg(store.nonce()).arg(store.ttl()).arg(store.keys.news()).arg(id.as_str());
+        let call = (store.nonce(), store.ttl(), store.keys.news(), id.as_str());
+        let mut ask = store.about(id, &scripts::APPEND, (token, self.header.thread.as_str(), after, call));
         for row in rows {
-            ask = ask.arg(&head_bytes(&row.head)[..]).arg(&row.line[..]);
+            ask = ask.arg((&head_bytes(&row.head)[..], &row.line[..]));
         }
         let said = store.said(ask.spread())?;
         let found = (said.word == "moved").then(|| said.number(0) as Seq);

@@ -4,8 +4,7 @@
 //! shared by all its writers; it is renewed at a third of its time and given back with the last of them. Who was not heard
 //! of may be replaced; the next one's token is larger, and nothing is written under a smaller one.
 
-use super::ask::Ask;
-use super::told::Said;
+use super::scripts::Said;
 use super::{Inner, scripts};
 use crate::{Error, Holder, Mode, Result, locked};
 use komado_core::{SessionId, ThreadId};
@@ -76,7 +75,7 @@ impl Drop for Ticket {
         let mut held = locked(&shared);
         held.threads.remove(&self.thread);
         if held.threads.is_empty() {
-            let ask = self.store.about(&self.id, &scripts::RELEASE).arg(held.token);
+            let ask = self.store.about(&self.id, &scripts::RELEASE, held.token);
             let _ = self.store.link.ask_for(FAREWELL.min(self.store.link.patience), ask);
         }
         drop(held);
@@ -105,7 +104,7 @@ impl Inner {
 
     /// Who writes the session, whichever thread of it; only looks.
     pub(super) fn writer(&self, id: &SessionId) -> Result<Option<Holder>> {
-        let said = self.while_idle(id, |claim| self.fine(id, self.about(id, &scripts::WRITER).arg(claim)))?;
+        let said = self.while_idle(id, |claim| self.run(id, &scripts::WRITER, claim))?;
         Ok(Some(said.text(0)).filter(|text| !text.is_empty()).map(|text| Holder::read(text.as_bytes())))
     }
 
@@ -117,7 +116,7 @@ impl Inner {
         mode: Mode,
     ) -> Result<(Said, Option<Ticket>)> {
         if mode == Mode::Read {
-            return Ok((self.fine(id, self.opening(id, thread, mode))?, None));
+            return Ok((self.opening(id, thread, mode)?, None));
         }
         let shared = self.leases.of(id);
         let taken = self.taken(id, thread, mode, &shared);
@@ -147,21 +146,22 @@ impl Inner {
         if held.threads.contains(thread) {
             return Err(Error::Busy { session: id.clone(), holder: self.holder.clone() });
         }
-        let said = self.fine(id, self.opening(id, thread, mode))?;
+        let said = self.opening(id, thread, mode)?;
         held.token = said.number(0);
         held.threads.insert(thread.clone());
         Ok((said, held.token))
     }
 
-    fn opening(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Ask {
+    fn opening(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Said> {
         let mode = match mode {
             Mode::Read => "read",
             Mode::Write => "write",
             Mode::Amend => "amend",
         };
         let holder = serde_json::to_string(&self.holder).unwrap_or_default();
-        let ask = self.about(id, &scripts::OPEN).arg(mode).arg(thread.as_str()).arg(&self.claim).arg(holder);
-        ask.arg(self.lease.as_millis() as u64).arg(self.ttl())
+        let lease = self.lease.as_millis() as u64;
+        let args = (mode, thread.as_str(), &self.claim, holder, lease, self.ttl());
+        self.run(id, &scripts::OPEN, args)
     }
 
     /// Renews all leases from now on, for as long as the store is there.
@@ -179,8 +179,8 @@ async fn renewing(store: Weak<Inner>, pause: Duration) {
         // All at once: a slow one must not cost the next its lease.
         let mut renewals = JoinSet::new();
         for (id, token) in store.leases.tokens() {
-            let ask = store.about(&id, &scripts::KEEP).arg(token);
-            let ask = ask.arg(store.lease.as_millis() as u64).arg(store.ttl());
+            let args = (token, store.lease.as_millis() as u64, store.ttl());
+            let ask = store.about(&id, &scripts::KEEP, args);
             let link = Arc::clone(&store.link);
             // Whoever writes next learns what became of it.
             renewals.spawn(async move { link.answer(&ask, pause).await.map(drop) });

@@ -5,8 +5,7 @@
 //! may be run twice with the outcome of once, and who asked is told that it was.
 
 use super::address::{Address, Sort, lively};
-use super::ask::Ask;
-use super::told::{Fate, fate, invalid};
+use super::scripts::{Ask, Fate, fate, invalid};
 use crate::wire::Wire;
 use crate::{Error, Result};
 use redis::aio::{ConnectionLike, MultiplexedConnection};

@@ -1,12 +1,11 @@
 //! What waits to be worked on: jobs by their place in line, the ready ones and the hidden ones in sets of their own.
 
-use super::ask::{Ask, Lua};
-use super::told::{Said, read};
+use super::scripts::{Ask, Lua, Said, read};
 use super::{RedisStore, scripts};
 use crate::queue::{Job, Outcome, Queue, Queued, Stage, Taken};
 use crate::{Error, Holder, Result};
 use komado_core::SessionId;
-use redis::Value;
+use redis::{ToRedisArgs, Value};
 use std::time::Duration;
 
 /// How many jobs are read in one go.
@@ -21,12 +20,12 @@ fn millis(time: Duration) -> u64 {
 }
 
 impl RedisStore {
-    fn line(&self, script: &'static Lua) -> Ask {
-        Ask::script(script, &self.0.keys.queue())
+    fn line(&self, script: &'static Lua, args: impl ToRedisArgs) -> Ask {
+        Ask::script(script, &self.0.keys.queue(), args).spread()
     }
 
-    fn did(&self, ask: Ask) -> Result<u64> {
-        read(self.0.link.ask(ask.spread())?.value)
+    fn did(&self, script: &'static Lua, args: impl ToRedisArgs) -> Result<bool> {
+        Ok(read::<u64>(self.0.link.ask(self.line(script, args))?.value)? == 1)
     }
 }
 
@@ -34,20 +33,14 @@ impl Queue for RedisStore {
     fn adopt(&self, queued: &Queued) -> Result<bool> {
         let Queued { job, stage, tries, why } = queued;
         let word = if *stage == Stage::Dead { "dead" } else { "waiting" };
-        let ask = self
-            .line(&scripts::ENQUEUE)
-            .arg(job.session.as_str())
-            .arg(&job.key)
-            .arg(serde_json::to_string(job).unwrap_or_default());
-        let ask = ask.arg(self.0.nonce()).arg(word).arg(u64::from(*tries));
-        let ask = why.iter().fold(ask, |ask, why| ask.arg(why));
-        self.did(ask).map(|done| done == 1)
+        let row = serde_json::to_string(job).unwrap_or_default();
+        let args = (job.session.as_str(), &job.key, row, self.0.nonce(), word, u64::from(*tries), why);
+        self.did(&scripts::ENQUEUE, args)
     }
 
     fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<Taken>> {
         let holder = serde_json::to_string(holder).unwrap_or_default();
-        let ask = self.line(&scripts::TAKE).arg(holder).arg(millis(hidden)).arg(self.0.nonce());
-        let said = self.0.said(ask.spread())?;
+        let said = self.0.said(self.line(&scripts::TAKE, (holder, millis(hidden), self.0.nonce())))?;
         if said.word != "ok" {
             return Ok(None);
         }
@@ -58,8 +51,8 @@ impl Queue for RedisStore {
 
     fn keep(&self, taken: &Taken, hidden: Duration) -> Result<()> {
         let id = &taken.job.session;
-        let ask = self.line(&scripts::HIDE).arg(id.as_str()).arg(taken.token).arg(millis(hidden));
-        if self.did(ask)? == 1 { Ok(()) } else { Err(Error::NotYours(id.clone())) }
+        let is_ours = self.did(&scripts::HIDE, (id.as_str(), taken.token, millis(hidden)))?;
+        if is_ours { Ok(()) } else { Err(Error::NotYours(id.clone())) }
     }
 
     fn finish(&self, taken: &Taken, outcome: &Outcome) -> Result<()> {
@@ -70,8 +63,8 @@ impl Queue for RedisStore {
             Outcome::Back => ("back", Duration::ZERO, ""),
             Outcome::Dead { why } => ("dead", Duration::ZERO, why.as_str()),
         };
-        let ask = self.line(&scripts::END).arg(id.as_str()).arg(taken.token).arg(word);
-        let answer = self.0.link.ask(ask.arg(millis(pause)).arg(why).spread())?;
+        let args = (id.as_str(), taken.token, word, millis(pause), why);
+        let answer = self.0.link.ask(self.line(&scripts::END, args))?;
         let is_ours = match read::<u64>(answer.value)? {
             1 => true,
             // The first call was heard, its answer was not.
@@ -89,7 +82,8 @@ impl Queue for RedisStore {
         let (mut jobs, mut place): (Vec<Queued>, String) = Default::default();
         while jobs.len() < limit {
             let count = PAGE.min(limit - jobs.len());
-            let said = self.0.said(self.line(&scripts::JOBS).arg(after).arg(&place).arg(count))?;
+            let ask = Ask::script(&scripts::JOBS, &self.0.keys.queue(), (after, &place, count));
+            let said = self.0.said(ask)?;
             place = said.text(0);
             let is_last = said.rest.len() <= count;
             for value in said.rest.into_iter().skip(1) {
@@ -103,11 +97,11 @@ impl Queue for RedisStore {
     }
 
     fn requeue(&self, id: &SessionId) -> Result<bool> {
-        self.did(self.line(&scripts::REQUEUE).arg(id.as_str())).map(|done| done == 1)
+        self.did(&scripts::REQUEUE, id.as_str())
     }
 
     fn withdraw(&self, id: &SessionId) -> Result<bool> {
-        let answer = self.0.link.ask(self.line(&scripts::WITHDRAW).arg(id.as_str()).spread())?;
+        let answer = self.0.link.ask(self.line(&scripts::WITHDRAW, id.as_str()))?;
         Ok(answer.was_repeated || read::<u64>(answer.value)? == 1)
     }
 }

@@ -1,26 +1,20 @@
 //! The scripts that run in the server. Each file says first what it is given.
 
-use super::ask::Lua;
+use crate::{Error, Holder, Result};
+use komado_core::session::State;
+use komado_core::{SessionId, ThreadId};
+use redis::aio::ConnectionLike;
+use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, RedisResult, ServerErrorKind, ToRedisArgs, Value};
+use std::sync::OnceLock;
 
+/// Scripts by their files, each with what the first file shares among them.
 macro_rules! scripts {
-    ($($name:ident = $file:literal),+ $(,)?) => {
-        $(pub(super) static $name: Lua = Lua::new(concat!(include_str!("lua/lib.lua"), include_str!($file)));)+
+    ($shared:literal: $($name:ident = $file:literal),+ $(,)?) => {
+        $(pub(super) static $name: Lua = Lua::new(concat!(include_str!($shared), include_str!($file)));)+
     };
 }
 
-macro_rules! alone {
-    ($($name:ident = $file:literal),+ $(,)?) => {
-        $(pub(super) static $name: Lua = Lua::new(include_str!($file));)+
-    };
-}
-
-macro_rules! queue {
-    ($($name:ident = $file:literal),+ $(,)?) => {
-        $(pub(super) static $name: Lua = Lua::new(concat!(include_str!("lua/queue.lua"), include_str!($file)));)+
-    };
-}
-
-scripts! {
+scripts! { "lua/lib.lua":
     CREATE = "lua/create.lua",
     OPEN = "lua/open.lua",
     KEEP = "lua/keep.lua",
@@ -44,14 +38,11 @@ scripts! {
     FILL = "lua/fill.lua",
     CLEAR = "lua/clear.lua",
     BESIDE = "lua/beside.lua",
-}
-
-alone! {
     NOTE = "lua/note.lua",
     LEARN = "lua/learn.lua",
 }
 
-queue! {
+scripts! { "lua/queue.lua":
     ENQUEUE = "lua/enqueue.lua",
     TAKE = "lua/take.lua",
     HIDE = "lua/hide.lua",
@@ -61,18 +52,223 @@ queue! {
     WITHDRAW = "lua/withdraw.lua",
 }
 
-/// Which of a session's keys a script is about, as Lua counts them.
-#[derive(Clone, Copy)]
-pub(super) enum Which {
-    Heart = 1,
-    Tree = 2,
-    Outputs = 3,
-    Shelf = 4,
+/// A session's keys by their numbers, as Lua counts them.
+pub(super) const HEART: u8 = 1;
+pub(super) const TREE: u8 = 2;
+pub(super) const OUTPUTS: u8 = 3;
+pub(super) const SHELF: u8 = 4;
+
+// What is asked of the server: a command, or a script by its digest.
+//
+// A script is sent by its digest and, where the server does not know it, once in full; that is how it gets there, after
+// a restart and on a new node of a cluster too.
+
+/// A script that runs in the server, in one step.
+pub(super) struct Lua {
+    code: &'static str,
+    digest: OnceLock<String>,
 }
 
-impl Which {
-    /// Its number.
-    pub(super) fn number(self) -> u8 {
-        self as u8
+impl Lua {
+    pub(super) const fn new(code: &'static str) -> Self {
+        Self { code, digest: OnceLock::new() }
+    }
+
+    fn digest(&self) -> &str {
+        self.digest.get_or_init(|| redis::Script::new(self.code).get_hash().to_owned())
+    }
+}
+
+/// Something to ask.
+pub(super) struct Ask {
+    cmd: Cmd,
+    script: Option<&'static Lua>,
+    /// True when it says whether there is a server at all; then nobody waits for it to come.
+    pub(super) is_greeting: bool,
+    /// True when replicas must have it too.
+    pub(super) must_spread: bool,
+}
+
+impl Ask {
+    /// A command.
+    pub(super) fn cmd(name: &str) -> Self {
+        Self::of(redis::cmd(name), None)
+    }
+
+    /// A script with its keys and what else it is given.
+    pub(super) fn script(script: &'static Lua, keys: &[String], args: impl ToRedisArgs) -> Self {
+        let mut cmd = redis::cmd("EVALSHA");
+        cmd.arg(script.digest()).arg(keys.len()).arg(keys).arg(args);
+        Self::of(cmd, Some(script))
+    }
+
+    fn of(cmd: Cmd, script: Option<&'static Lua>) -> Self {
+        Self { cmd, script, is_greeting: false, must_spread: false }
+    }
+
+    pub(super) fn arg<T: ToRedisArgs>(mut self, arg: T) -> Self {
+        self.cmd.arg(arg);
+        self
+    }
+
+    pub(super) fn greeting(self) -> Self {
+        Self { is_greeting: true, ..self }
+    }
+
+    /// Waits for replicas too, where that is wished for.
+    pub(super) fn spread(self) -> Self {
+        Self { must_spread: true, ..self }
+    }
+
+    pub(super) async fn put<C: ConnectionLike>(&self, line: &mut C) -> RedisResult<Value> {
+        match (self.cmd.query_async(line).await, self.script) {
+            (Err(error), Some(script)) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                self.in_full(script).query_async(line).await
+            }
+            (done, _) => done,
+        }
+    }
+
+    /// The same with the script itself in place of its digest.
+    fn in_full(&self, script: &Lua) -> Cmd {
+        let mut cmd = redis::cmd("EVAL");
+        cmd.arg(script.code);
+        for arg in self.cmd.args_iter().skip(2) {
+            if let redis::Arg::Simple(bytes) = arg {
+                cmd.arg(bytes);
+            }
+        }
+        cmd
+    }
+}
+
+// What the server's answers mean: errors that pass, errors that do not, and the words that scripts answer with.
+
+/// What becomes of a call that failed.
+pub(super) enum Fate {
+    /// It may be made again.
+    Again {
+        why: String,
+        /// True when the connection is of no more use.
+        is_broken: bool,
+    },
+    /// It was refused.
+    Refused(Error),
+}
+
+/// An address that the driver does not take.
+pub(super) fn invalid(error: &RedisError) -> Error {
+    Error::BadAddress { why: error.to_string() }
+}
+
+pub(super) fn fate(place: &str, error: &RedisError) -> Fate {
+    use ServerErrorKind as Server;
+    let again = |is_broken: bool| Fate::Again { why: error.to_string(), is_broken };
+    match error.kind() {
+        _ if error.is_timeout() || error.is_connection_dropped() => again(true),
+        ErrorKind::Io if is_certificate(error) => refused(place, CERTIFICATE, error),
+        ErrorKind::Io
+        | ErrorKind::ClusterConnectionNotFound
+        | ErrorKind::MasterNameNotFoundBySentinel
+        | ErrorKind::Parse
+        | ErrorKind::Server(Server::ReadOnly) => again(true),
+        ErrorKind::Server(
+            Server::BusyLoading
+            | Server::TryAgain
+            | Server::ClusterDown
+            | Server::MasterDown
+            | Server::Moved
+            | Server::Ask,
+        ) => again(false),
+        ErrorKind::AuthenticationFailed => refused(place, WHO, error),
+        ErrorKind::Server(Server::NoPerm) => refused(place, MAY, error),
+        _ => by_code(place, error),
+    }
+}
+
+const WHO: &str =
+    "it does not know us; put the user and password into the address, as in redis://user:password@host";
+const MAY: &str = "its user may not do this; allow the commands and the keys of our prefix (ACL SETUSER … ~prefix* ~{prefix* &prefix* +@all)";
+const FULL: &str = "Redis is full; nothing was lost: raise maxmemory or remove sessions, and set maxmemory-policy noeviction";
+const DISK: &str = "Redis cannot write to its disk; nothing was lost: free some space there and try again";
+const CERTIFICATE: &str = "its certificate is not trusted; name the authority's with ?ca=FILE";
+
+fn refused(place: &str, what: &str, error: &RedisError) -> Fate {
+    Fate::Refused(Error::Refused { place: place.to_owned(), why: format!("{what} (it said: {error})") })
+}
+
+fn is_certificate(error: &RedisError) -> bool {
+    error.to_string().contains("certificate")
+}
+
+fn by_code(place: &str, error: &RedisError) -> Fate {
+    let text = error.to_string();
+    let has = |word: &str| error.code() == Some(word) || text.contains(word);
+    if has("OOM") {
+        return refused(place, FULL, error);
+    }
+    if has("MISCONF") {
+        return refused(place, DISK, error);
+    }
+    if has("NOAUTH") || has("WRONGPASS") {
+        return refused(place, WHO, error);
+    }
+    if has("NOPERM") {
+        return refused(place, MAY, error);
+    }
+    for passing in ["READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS"] {
+        if has(passing) {
+            return Fate::Again { why: text, is_broken: passing == "READONLY" };
+        }
+    }
+    Fate::Refused(Error::Refused { place: place.to_owned(), why: text })
+}
+
+/// What a script answered: a word, and what goes with it.
+pub(super) struct Said {
+    pub(super) word: String,
+    pub(super) rest: Vec<Value>,
+}
+
+/// Reads a value as what it should be.
+pub(super) fn read<T: FromRedisValue>(value: Value) -> Result<T> {
+    redis::from_redis_value(value).map_err(|e| Error::damaged("an answer of Redis", e))
+}
+
+impl Said {
+    pub(super) fn of(value: Value) -> Result<Self> {
+        let mut parts: Vec<Value> = read(value)?;
+        if parts.is_empty() {
+            return Err(Error::damaged("an answer of Redis", "it is empty"));
+        }
+        let rest = parts.split_off(1);
+        Ok(Self { word: read(parts.swap_remove(0))?, rest })
+    }
+
+    /// The text at `i`; empty when there is none.
+    pub(super) fn text(&self, i: usize) -> String {
+        self.rest.get(i).cloned().and_then(|value| read(value).ok()).unwrap_or_default()
+    }
+
+    /// The number at `i`; 0 when there is none.
+    pub(super) fn number(&self, i: usize) -> u64 {
+        self.text(i).parse().unwrap_or_default()
+    }
+
+    /// Goes on with `ok`; any other word is an error.
+    pub(super) fn fine(self, id: &SessionId) -> Result<Self> {
+        let first = self.text(0);
+        match self.word.as_str() {
+            "ok" => Ok(self),
+            "gone" => Err(Error::NoSession(id.clone())),
+            "taken" => Err(Error::TakenOver(id.clone())),
+            "busy" => Err(Error::Busy { session: id.clone(), holder: Holder::read(first.as_bytes()) }),
+            "ended" => Err(Error::Ended(id.clone(), State::named(&first).map_or("ended", State::name))),
+            "nothread" => match ThreadId::new(first) {
+                Ok(thread) => Err(Error::NoThread(id.clone(), thread)),
+                Err(e) => Err(Error::damaged(id.as_str(), e)),
+            },
+            other => Err(Error::damaged(id.as_str(), format!("Redis said {other:?}"))),
+        }
     }
 }

@@ -1,13 +1,10 @@
 //! Sessions: made, listed, changed, removed; and their threads.
 
-use super::ask::Ask;
 use super::journal::RedisJournal;
-use super::keys::{made, place, user};
-use super::rows::{read_session, session_text};
-use super::scripts;
+use super::scripts::{Ask, read};
 use super::shelf::RedisShelf;
-use super::told::read;
-use super::{Inner, RedisStore};
+use super::tables::{read_session, session_text};
+use super::{Inner, RedisStore, made, place, scripts, user};
 use crate::memory::{changed, matches};
 use crate::{Change, Error, Holder, Journal, Mode, Query, Result, Shelf, Store, by_age, id_of, locked};
 use komado_core::session::{Meta, Session};
@@ -30,10 +27,9 @@ impl Store for RedisStore {
         // A name without a session is taken out by whoever finds it: before and after, so that none is ever missing.
         store.link.ask_all(store.listing(&id, meta))?;
         let root = Header::root(id.clone(), &meta.created_at);
-        let ask = store.about(&id, &scripts::CREATE);
-        let ask = ask.arg(session_text(&session)).arg(session.status.name()).arg(root.thread.as_str());
-        let ask = ask.arg(root.encode()).arg(store.nonce()).arg(store.ttl());
-        let said = store.said(ask.arg(store.keys.news()).arg(id.as_str()).spread())?;
+        let row = (session_text(&session), session.status.name(), root.thread.as_str(), root.encode());
+        let args = (row, store.nonce(), store.ttl(), store.keys.news(), id.as_str());
+        let said = store.said(store.about(&id, &scripts::CREATE, args).spread())?;
         if said.word == "exists" {
             return Err(Error::SessionExists(id));
         }
@@ -69,16 +65,14 @@ impl Store for RedisStore {
         let store = &self.0;
         let nonce = store.nonce();
         loop {
-            let look =
-                store.about(id, &scripts::LOOK).arg(scripts::Which::Heart.number()).arg("").arg("session");
-            let old = store.fine(id, look)?.text(0);
+            let old = store.run(id, &scripts::LOOK, (scripts::HEART, "", "session"))?.text(0);
             let before = read_session(id, &old)?;
             let after = changed(&before, change);
             let crosses = before.status.is_ended() != after.status.is_ended();
             let is_refused = crosses && !matches!(change, Change::Count { .. });
-            let ask = store.about(id, &scripts::CHANGE).arg(&old).arg(session_text(&after));
-            let ask = ask.arg(after.status.name()).arg(&nonce).arg(store.ttl()).arg(store.keys.news());
-            let ask = ask.arg(id.as_str()).arg(u8::from(is_refused));
+            let rows = (&old, session_text(&after), after.status.name());
+            let call = (&nonce, store.ttl(), store.keys.news(), id.as_str(), u8::from(is_refused));
+            let ask = store.about(id, &scripts::CHANGE, (rows, call));
             let said = match is_refused {
                 true => store.while_idle(id, |claim| store.said(ask.arg(claim).spread()))?,
                 false => store.said(ask.arg("").spread())?,
@@ -93,11 +87,11 @@ impl Store for RedisStore {
         let store = &self.0;
         let row = store.row(id)?;
         let answer = store.while_idle(id, |claim| {
-            let ask = store.about(id, &scripts::REMOVE).arg(claim).arg(store.keys.news()).arg(id.as_str());
-            store.link.ask(ask.spread())
+            let args = (claim, store.keys.news(), id.as_str());
+            store.link.ask(store.about(id, &scripts::REMOVE, args).spread())
         })?;
         let was_repeated = answer.was_repeated;
-        let said = super::told::Said::of(answer.value)?;
+        let said = super::scripts::Said::of(answer.value)?;
         if !(was_repeated && said.word == "gone") {
             said.fine(id)?;
         }
@@ -110,8 +104,7 @@ impl Store for RedisStore {
     fn threads(&self, id: &SessionId) -> Result<Vec<Header>> {
         let mut headers = Vec::new();
         loop {
-            let ask = self.0.about(id, &scripts::THREADS).arg(headers.len() + 1).arg(PAGE);
-            let said = self.0.fine(id, ask)?;
+            let said = self.0.run(id, &scripts::THREADS, (headers.len() + 1, PAGE))?;
             let count = said.rest.len();
             for i in 0..count {
                 headers.push(read_header(id, &said.text(i))?);
@@ -127,10 +120,10 @@ impl Store for RedisStore {
         let name = |moment: &Option<komado_core::thread::Moment>| {
             moment.as_ref().map(|moment| moment.thread.to_string()).unwrap_or_default()
         };
-        let ask = store.about(id, &scripts::SPAWN).arg(header.thread.as_str()).arg(header.encode());
-        let ask = ask.arg(store.nonce()).arg(store.ttl()).arg(header.base_seq());
-        let ask = ask.arg(name(&header.base)).arg(name(&header.parent));
-        let said = store.said(ask.arg(store.keys.news()).arg(id.as_str()).spread())?;
+        let thread = (header.thread.as_str(), header.encode(), store.nonce(), store.ttl());
+        let above = (header.base_seq(), name(&header.base), name(&header.parent));
+        let args = (thread, above, store.keys.news(), id.as_str());
+        let said = store.said(store.about(id, &scripts::SPAWN, args).spread())?;
         match said.word.as_str() {
             "exists" => Err(Error::ThreadExists(id.clone(), header.thread.clone())),
             "early" => Err(header.base.as_ref().map_or_else(

@@ -1,9 +1,8 @@
 //! How the server is doing, and what it promises.
 
 use super::RedisStore;
-use super::ask::Ask;
 use super::link::Link;
-use super::told::read;
+use super::scripts::{Ask, read};
 use crate::vitals::{Pulse, Vitals};
 use crate::{Error, Result};
 use std::collections::HashMap;

@@ -6,7 +6,6 @@
 use komado_core::session::{Meta, Session};
 use komado_core::thread::{Branch, Header};
 use komado_core::{Head, Seq, SessionId, ThreadId, View};
-use komado_store::lesson::Learning;
 use komado_store::shelf::{Filter, Hit, Mark, Sheet, Sought, Tally};
 use komado_store::{
     BlobRef, Blobs, Change, Holder, Journal, Lessons, Letter, Mail, Mode, Note, Outcome, Places, Pulse,
@@ -124,8 +123,8 @@ impl<S: Store + 'static> Lessons for Retried<S> {
         self.0.go(|| self.0.store.lesson(about))
     }
 
-    fn learn(&self, about: &str, learning: &mut Learning<'_>) -> Result<()> {
-        self.0.go(|| self.0.store.learn(about, learning))
+    fn put_lesson(&self, about: &str, old: Option<&str>, new: &str) -> Result<bool> {
+        self.0.go(|| self.0.store.put_lesson(about, old, new))
     }
 
     fn lessons(&self) -> Result<Vec<(String, String)>> {
