@@ -148,7 +148,7 @@ impl Operation for Doctor {
             let broken = check_all(context, only.as_ref(), self.rebuild, &mut checked)?;
             let found = context.files.as_ref().map(|files| files.take_findings()).unwrap_or_default();
             checked.counts.findings = found.len() as u64;
-            let repaired = found.iter().map(|one| Finding::Repaired { finding: one.to_string() });
+            let repaired = found.into_iter().map(|finding| Finding::Repaired { finding });
             checked.items.extend(repaired.chain(broken));
             queue::check(context, only.as_ref(), &mut checked)?;
             Ok(checked)

@@ -8,18 +8,13 @@ mod blobs;
 mod branches;
 mod derived;
 mod family;
-mod header;
 mod index;
 mod journal;
-mod lease;
-mod lessons;
 mod opener;
 mod place;
 mod rebuild;
 mod spots;
 mod tasks;
-mod tree;
-mod vitals;
 mod watch;
 
 #[cfg(any(feature = "postgres", feature = "redis"))]
@@ -28,12 +23,13 @@ pub(crate) use blobs::is_id as is_blob_id;
 pub(crate) use index::{head_bytes, read_head};
 pub use journal::{FileJournal, Progress, Work};
 pub(crate) use place::{make_folder, private};
-pub use rebuild::{Finding, Rebuilt};
+pub use rebuild::Rebuilt;
 pub(crate) use tasks::file_at;
 
 use crate::error::{Holder, Tried};
 use crate::queue::{HasJobs, Jobs};
 use crate::shelf::{Shelf, SqlShelf};
+use crate::tables::{Lessons, Pulse, Vitals};
 use crate::{BlobRef, Change, Error, Journal, Mode, Query, Result, Store, by_age, id_of, locked};
 use index::Index;
 use komado_core::session::{Meta, Session};
@@ -41,6 +37,8 @@ use komado_core::thread::Header;
 use komado_core::{SessionId, ThreadId};
 use opener::Opener;
 use place::{Base, sync_folder};
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -120,7 +118,7 @@ impl FileStore {
     }
 
     /// What had to be put right on the way, told once.
-    pub fn take_findings(&self) -> Vec<Finding> {
+    pub fn take_findings(&self) -> Vec<String> {
         self.opener.take_findings()
     }
 
@@ -172,7 +170,7 @@ impl FileStore {
                 let rows = self.fill(&tasks)?.sessions;
                 tasks.filled()?;
                 if rows > 0 {
-                    self.opener.note(Finding::TasksMade { rows });
+                    self.opener.note(format!("tasks.db was missing; made again with {rows} sessions"));
                 }
                 Ok(tasks)
             }
@@ -216,7 +214,7 @@ impl FileStore {
         if !from.is_dir() {
             return Ok(());
         }
-        let _lock = self.opener.leases.take_whole(id, &from)?;
+        let _lock = self.opener.take_whole(id, &from)?;
         for path in [&from, &to] {
             make_folder(path.parent().unwrap_or(path))?;
         }
@@ -229,7 +227,7 @@ impl FileStore {
 
     /// Takes a session's folder out of sight, in one step; gives the name under which it waits to be removed.
     fn take_away(&self, id: &SessionId, path: &Path) -> Result<PathBuf> {
-        let lock = self.opener.leases.take_whole(id, path)?;
+        let lock = self.opener.take_whole(id, path)?;
         let parent = path.parent().unwrap_or(path);
         let gone = (1..).map(|n| parent.join(format!("{}{id}.{n}", place::GONE))).find(|path| !path.exists());
         let gone = gone.unwrap_or_else(|| parent.join(place::GONE));
@@ -360,8 +358,9 @@ impl Store for FileStore {
     }
 
     fn threads(&self, id: &SessionId) -> Result<Vec<Header>> {
-        let family =
-            self.opener.while_moving(id, || header::family(&self.base().thread(id, &ThreadId::root())?))?;
+        let family = self
+            .opener
+            .while_moving(id, || place::family_headers(&self.base().thread(id, &ThreadId::root())?))?;
         Ok(by_age(family.into_iter().map(|(header, _)| header).collect()))
     }
 
@@ -394,10 +393,100 @@ impl Store for FileStore {
     }
 
     fn writer(&self, id: &SessionId) -> Result<Option<Holder>> {
-        self.opener.while_moving(id, || lease::holder_of(&self.base().session(id)?))
+        self.opener.while_moving(id, || opener::holder_of(&self.base().session(id)?))
     }
 
     fn shelf(&self, id: &SessionId) -> Result<Box<dyn Shelf>> {
         Ok(Box::new(self.open_shelf(id)?))
+    }
+}
+
+// How a folder of sessions is doing.
+//
+// Figures that cost one look each. Bytes on disk are left out: only a walk through every folder would tell.
+
+impl Pulse for FileStore {
+    fn vitals(&self) -> Result<Vitals> {
+        let sessions = match self.base().path().exists() {
+            true => self.with_tasks(|tasks| tasks.count())?,
+            false => 0,
+        };
+        Ok(Vitals {
+            kind: "file",
+            place: self.base().path().display().to_string(),
+            durability: "is synced to this disk: it outlives the process and a power cut".into(),
+            may_lose: false,
+            sessions: Some(sessions),
+            leases: Some(self.opener.leases.count() as u64),
+            ..Vitals::default()
+        })
+    }
+}
+
+// `learned.json`: what was learned about models, in one file that people can read; replaced whole, by a rename.
+
+type Book = BTreeMap<String, Box<RawValue>>;
+
+impl FileStore {
+    fn learned(&self) -> PathBuf {
+        self.base().path().join("learned.json")
+    }
+
+    /// A file that cannot be read teaches nothing: everything in it can be learned again.
+    fn read_book(&self) -> Result<Book> {
+        let path = self.learned();
+        let text = std::fs::read_to_string(&path).tried_if_there("read", &path)?;
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+    }
+
+    fn lock_book(&self) -> Result<File> {
+        make_folder(self.base().path())?;
+        let path = self.learned().with_extension("lock");
+        let file = private().open(&path).tried("open", &path)?;
+        file.lock().tried("lock", &path)?;
+        Ok(file)
+    }
+
+    fn write_book(&self, book: &Book) -> Result<()> {
+        let (folder, path) = (self.base().path(), self.learned());
+        let mut file = tempfile::NamedTempFile::new_in(folder).tried("make a file in", folder)?;
+        let name = |about: &String| serde_json::Value::from(about.as_str());
+        let lines = book.iter().map(|(about, lesson)| format!("  {}: {}", name(about), lesson.get()));
+        let lines: Vec<String> = lines.collect();
+        let end = if lines.is_empty() { "" } else { "\n" };
+        write!(file, "{{\n{}{end}}}\n", lines.join(",\n")).tried("write", &path)?;
+        file.persist(&path).map_err(|e| e.error).tried("write", &path)?;
+        Ok(())
+    }
+}
+
+impl Lessons for FileStore {
+    fn lesson(&self, about: &str) -> Result<Option<String>> {
+        Ok(self.read_book()?.get(about).map(|lesson| lesson.get().to_owned()))
+    }
+
+    fn put_lesson(&self, about: &str, old: Option<&str>, new: &str) -> Result<bool> {
+        let _lock = self.lock_book()?;
+        let mut book = self.read_book()?;
+        if book.get(about).map(|lesson| lesson.get()) != old {
+            return Ok(false);
+        }
+        let new = RawValue::from_string(new.to_owned());
+        let new = new.map_err(|e| Error::damaged(format!("what was learned about {about}"), e))?;
+        book.insert(about.to_owned(), new);
+        self.write_book(&book).map(|()| true)
+    }
+
+    fn lessons(&self) -> Result<Vec<(String, String)>> {
+        Ok(self.read_book()?.into_iter().map(|(about, lesson)| (about, lesson.get().to_owned())).collect())
+    }
+
+    fn forget(&self, about: &str) -> Result<bool> {
+        let _lock = self.lock_book()?;
+        let mut book = self.read_book()?;
+        match book.remove(about) {
+            Some(_) => self.write_book(&book).map(|()| true),
+            None => Ok(false),
+        }
     }
 }

@@ -4,25 +4,19 @@
 //! conformance suite; nothing in a store decides what a model sees. Calls block: a durable append is a write and a
 //! sync, which block on every system; an asynchronous caller moves the handle to a thread of its own.
 
-#[cfg(any(feature = "postgres", feature = "redis"))]
-mod chunks;
 pub mod connect;
 pub mod error;
 pub mod files;
-pub mod lesson;
+mod lease;
 pub mod letter;
 pub mod memory;
-#[cfg(any(feature = "postgres", feature = "redis"))]
-mod page;
-pub mod places;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod queue;
 #[cfg(feature = "redis")]
 pub mod redis;
 pub mod shelf;
-pub mod tree;
-pub mod vitals;
+pub mod tables;
 pub mod watch;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 mod wire;
@@ -30,18 +24,15 @@ mod wire;
 pub use connect::{Connecting, connect};
 pub use error::{Error, Holder};
 pub use files::FileStore;
-pub use lesson::Lessons;
 pub use letter::Letter;
 pub use memory::MemoryStore;
-pub use places::{MOST_SPOTS, Places, Spot};
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
 pub use queue::{Job, Outcome, Queue, Queued, Stage, Taken};
 #[cfg(feature = "redis")]
 pub use redis::RedisStore;
 pub use shelf::Shelf;
-pub use tree::{Mail, Tree, Which};
-pub use vitals::{Pulse, Vitals};
+pub use tables::{Learning, Lessons, MOST_SPOTS, Mail, Places, Pulse, Spot, Tree, Vitals, Which, spot_of};
 pub use watch::{Heard, News, Watch, Watcher};
 
 use komado_core::head::Source;
@@ -50,7 +41,8 @@ use komado_core::session::{Counters, Meta, Session, State};
 use komado_core::thread::Header;
 use komado_core::{Head, Seq, SessionId, ThreadId, View};
 use std::collections::HashSet;
-use std::io::{self, Read, Seek, Write};
+use std::io;
+use std::io::{Read, Seek, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What stores give back.

@@ -4,13 +4,11 @@
 
 use crate::error::Holder;
 use crate::files::copy_blob;
-use crate::lesson::Lessons;
+use crate::lease::{Leases, Purpose, Ticket};
 use crate::letter::Letter;
-use crate::places::{Places, Signposts, Spot};
 use crate::queue::{HasJobs, Jobs};
 use crate::shelf::{Shelf, SqlShelf};
-use crate::tree::{Grove, Mail, Tree, Which};
-use crate::vitals::{Pulse, Vitals};
+use crate::tables::{Grove, Lessons, Mail, Places, Pulse, Signposts, Spot, Tree, Vitals, Which};
 use crate::watch::{Bell, News, Watch, Watcher};
 use crate::{
     BlobRef, Blobs, Change, Error, Journal, Mode, Query, ReadSeek, Result, Row, Store, Swept, by_age,
@@ -19,18 +17,19 @@ use crate::{
 use komado_core::session::{Meta, Session};
 use komado_core::thread::{Branch, Header};
 use komado_core::{Head, Seq, SessionId, ThreadId};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
 use std::sync::{Arc, Mutex};
 
 /// Sessions in memory. Clones share what they hold.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct MemoryStore {
     rooms: Arc<Mutex<BTreeMap<SessionId, Room>>>,
     lessons: Arc<Mutex<BTreeMap<String, String>>>,
     signposts: Arc<Mutex<Signposts>>,
     line: Arc<Jobs>,
     bell: Bell,
+    leases: Arc<Leases<()>>,
 }
 
 /// A thread's rows, shared by all who have it open.
@@ -40,11 +39,24 @@ struct Room {
     session: Session,
     threads: BTreeMap<ThreadId, (Header, Rows)>,
     blobs: BTreeMap<String, Arc<[u8]>>,
-    writers: Arc<Mutex<HashSet<ThreadId>>>,
     /// The table of spawned threads.
     grove: Grove,
     /// The index of words, once somebody asked for it.
     shelf: Option<SqlShelf>,
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        let here = Holder {
+            pid: std::process::id(),
+            host: "this machine".into(),
+            program: "this process".into(),
+            since: "its start".into(),
+        };
+        let (rooms, lessons, signposts) = (Arc::default(), Arc::default(), Arc::default());
+        let (line, bell, leases) = (Arc::default(), Bell::default(), Leases::new(here));
+        Self { rooms, lessons, signposts, line, bell, leases }
+    }
 }
 
 impl MemoryStore {
@@ -57,21 +69,16 @@ impl MemoryStore {
         self.with(id, |room| Ok(run(&mut room.grove)))
     }
 
+    fn is_written(&self, id: &SessionId) -> bool {
+        self.leases.while_idle(id, |is_idle| !is_idle)
+    }
+
     fn tell(&self, session: &SessionId, thread: &ThreadId, last: Seq) {
         self.bell.ring(&News { session: session.clone(), thread: thread.clone(), last });
     }
 
     fn tell_changed(&self, id: &SessionId) {
         self.tell(id, &ThreadId::root(), 0);
-    }
-}
-
-fn here() -> Holder {
-    Holder {
-        pid: std::process::id(),
-        host: "this machine".into(),
-        program: "this process".into(),
-        since: "its start".into(),
     }
 }
 
@@ -214,14 +221,13 @@ impl Watch for MemoryStore {
 impl Pulse for MemoryStore {
     fn vitals(&self) -> Result<Vitals> {
         let rooms = locked(&self.rooms);
-        let leases = rooms.values().filter(|room| !locked(&room.writers).is_empty()).count();
         Ok(Vitals {
             kind: "memory",
             place: "this process".into(),
             durability: "is lost with this process".into(),
             may_lose: true,
             sessions: Some(rooms.len() as u64),
-            leases: Some(leases as u64),
+            leases: Some(self.leases.count() as u64),
             ..Vitals::default()
         })
     }
@@ -237,8 +243,7 @@ impl Store for MemoryStore {
         let root = Header::root(id.clone(), &meta.created_at);
         let threads = BTreeMap::from([(ThreadId::root(), (root, Arc::default()))]);
         let session = Session::new(meta);
-        let (blobs, writers, shelf) = (BTreeMap::new(), Arc::default(), None);
-        let room = Room { session, threads, blobs, writers, grove: Grove::default(), shelf };
+        let room = Room { session, threads, blobs: BTreeMap::new(), grove: Grove::default(), shelf: None };
         rooms.insert(id.clone(), room);
         self.tell_changed(&id);
         Ok(())
@@ -257,8 +262,8 @@ impl Store for MemoryStore {
             let session = &mut room.session;
             let after = changed(session, change);
             let crosses = after.status.is_ended() != session.status.is_ended();
-            if crosses && !locked(&room.writers).is_empty() {
-                return Err(Error::Busy { session: id.clone(), holder: here() });
+            if crosses && self.is_written(id) {
+                return Err(self.leases.busy(id));
             }
             *session = after;
             self.tell_changed(id);
@@ -268,11 +273,10 @@ impl Store for MemoryStore {
 
     fn remove(&self, id: &SessionId) -> Result<()> {
         let mut rooms = locked(&self.rooms);
-        let room = rooms.get(id).ok_or_else(|| Error::NoSession(id.clone()))?;
-        if !locked(&room.writers).is_empty() {
-            return Err(Error::Busy { session: id.clone(), holder: here() });
+        if self.is_written(id) {
+            return Err(self.leases.busy(id));
         }
-        rooms.remove(id);
+        rooms.remove(id).ok_or_else(|| Error::NoSession(id.clone()))?;
         locked(&self.signposts).forget(id);
         self.tell_changed(id);
         Ok(())
@@ -305,20 +309,22 @@ impl Store for MemoryStore {
     }
 
     fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Box<dyn Journal>> {
-        let (header, rows, writers) = self.with(id, |room| {
+        let (header, rows, ticket) = self.with(id, |room| {
             if mode == Mode::Write && room.session.status.is_ended() {
                 return Err(Error::Ended(id.clone(), room.session.status.name()));
             }
             let (header, rows) =
                 room.threads.get(thread).ok_or_else(|| Error::NoThread(id.clone(), thread.clone()))?;
-            if mode != Mode::Read && !locked(&room.writers).insert(thread.clone()) {
-                return Err(Error::Busy { session: id.clone(), holder: here() });
-            }
-            Ok((header.clone(), Arc::clone(rows), (mode != Mode::Read).then(|| Arc::clone(&room.writers))))
+            let take = |known: Option<()>| Ok((known.is_none().then_some(()), ()));
+            let ticket = match mode {
+                Mode::Read => None,
+                Mode::Write | Mode::Amend => Some(self.leases.take((id, thread), Purpose::Write, take)?.0),
+            };
+            Ok((header.clone(), Arc::clone(rows), ticket))
         })?;
         let moment = header.base.clone();
         let store = self.clone();
-        let mut journal = MemoryJournal { header, base: None, rows, writers, store };
+        let mut journal = MemoryJournal { header, base: None, rows, ticket, store };
         if let Some(moment) = moment {
             journal.base = Some(self.open(id, &moment.thread, Mode::Read)?);
         }
@@ -326,7 +332,7 @@ impl Store for MemoryStore {
     }
 
     fn writer(&self, id: &SessionId) -> Result<Option<Holder>> {
-        self.with(id, |room| Ok((!locked(&room.writers).is_empty()).then(here)))
+        self.with(id, |_| Ok(self.is_written(id).then(|| self.leases.holder.clone())))
     }
 
     fn shelf(&self, id: &SessionId) -> Result<Box<dyn Shelf>> {
@@ -344,17 +350,9 @@ struct MemoryJournal {
     header: Header,
     base: Option<Box<dyn Journal>>,
     rows: Rows,
-    /// Who writes; absent for a reader.
-    writers: Option<Arc<Mutex<HashSet<ThreadId>>>>,
+    /// Absent for a reader.
+    ticket: Option<Ticket<()>>,
     store: MemoryStore,
-}
-
-impl Drop for MemoryJournal {
-    fn drop(&mut self) {
-        if let Some(writers) = &self.writers {
-            locked(writers).remove(&self.header.thread);
-        }
-    }
 }
 
 fn last(header: &Header, rows: &Rows) -> Seq {
@@ -363,7 +361,7 @@ fn last(header: &Header, rows: &Rows) -> Seq {
 
 impl MemoryJournal {
     fn check_writer(&self) -> Result<()> {
-        self.writers.as_ref().map(drop).ok_or(Error::ReadOnly)
+        self.ticket.as_ref().map(drop).ok_or(Error::ReadOnly)
     }
 
     fn row<T>(

@@ -4,13 +4,14 @@
 //! long. Each taking has a token; who was too slow finds that theirs is no longer good. What failed too often is laid
 //! aside and kept. The order is that of coming, and a job that is put back goes to its old place once its pause is over.
 
-mod sql;
-
-pub(crate) use sql::{HasJobs, Jobs};
-
-use crate::{Holder, Result};
+use crate::error::{Tried, odd, of_system};
+use crate::files::{file_at, make_folder, private};
+use crate::{Error, Holder, Result, locked};
 use komado_core::SessionId;
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Params, Row, params};
 use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// Something to work on.
@@ -117,4 +118,268 @@ pub trait Queue: Send + Sync {
 
     /// Takes a job out, whoever works on it; false when there is none.
     fn withdraw(&self, id: &SessionId) -> Result<bool>;
+}
+
+// The queue in SQLite: in memory, or as `queue.db` in the folder of a file store, for every process that uses it.
+//
+// The file is not an index: nothing else says what waits, so it is a file of its own that no rebuild touches, and each change is synced
+// before it is acknowledged. Each is one statement, which takes the file's own lock: two processes never take the same
+// job. The clock is the file's, so to speak: all who use it are on one machine.
+
+/// A token is set while somebody has the job; who was too slow finds another one, or none.
+const SCHEMA: &str = "
+CREATE TABLE IF NOT EXISTS jobs (
+    place INTEGER PRIMARY KEY AUTOINCREMENT,
+    session TEXT NOT NULL UNIQUE,
+    key TEXT NOT NULL UNIQUE,
+    user TEXT,
+    body TEXT NOT NULL,
+    at TEXT NOT NULL,
+    hidden_until INTEGER NOT NULL DEFAULT 0,
+    holder TEXT,
+    token INTEGER,
+    tries INTEGER NOT NULL DEFAULT 0,
+    why TEXT,
+    dead INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX IF NOT EXISTS idx_jobs_alive ON jobs(place) WHERE dead = 0;
+";
+
+/// Version of the file.
+const VERSION: u32 = 1;
+
+/// How long the file is waited for while another process changes it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Nothing is hidden for longer than a hundred years.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// Milliseconds of now.
+const NOW: &str = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
+
+const COLUMNS: &str = "session, key, user, body, at, tries, why";
+
+/// A store whose queue is one of these.
+pub(crate) trait HasJobs: Send + Sync {
+    fn line(&self) -> &Jobs;
+}
+
+/// The queue; in memory without a path.
+#[derive(Default)]
+pub(crate) struct Jobs {
+    path: Option<PathBuf>,
+    open: Mutex<Option<Open>>,
+}
+
+struct Open {
+    db: Connection,
+    /// Which file it is, on which device.
+    file: Option<(u64, u64)>,
+}
+
+impl Jobs {
+    /// The queue in the file at `path`, which is made when something is put in.
+    pub(crate) fn at(path: PathBuf) -> Self {
+        Self { path: Some(path), open: Mutex::default() }
+    }
+
+    /// Runs `run` on the queue, which is made when missing.
+    fn with<T>(&self, run: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+        let mut kept = locked(&self.open);
+        let file = || self.path.as_deref().map_or(Ok(None), file_at);
+        let now = file()?;
+        // One that is gone, or another by now, would take jobs that nobody finds again; it is closed before the next opens.
+        let is_there = now.is_some() || self.path.is_none();
+        let open = match kept.take().filter(|open| is_there && open.file == now) {
+            Some(open) => open,
+            None => Open { db: open(self.path.as_deref())?, file: file()? },
+        };
+        let done = run(&kept.insert(open).db);
+        done.map_err(|e| refused(self.place(), &e))
+    }
+
+    fn place(&self) -> &Path {
+        self.path.as_deref().unwrap_or(Path::new("memory"))
+    }
+
+    /// The same where there is one. Nothing waits where there is none, and looking makes none.
+    fn on<T: Default>(&self, run: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+        if self.path.as_ref().is_none_or(|path| path.exists()) { self.with(run) } else { Ok(T::default()) }
+    }
+
+    /// Changes a job that is still theirs: `?1` is its session, `?2` the token.
+    fn change_taken(&self, taken: &Taken, sql: &str, rest: &[&dyn rusqlite::ToSql]) -> Result<()> {
+        let (session, token) = (taken.job.session.as_str(), taken.token.cast_signed());
+        let values: Vec<&dyn rusqlite::ToSql> =
+            [&session as &dyn rusqlite::ToSql, &token].into_iter().chain(rest.iter().copied()).collect();
+        match self.on(|db| execute(db, sql, &values[..]))? {
+            0 => Err(Error::NotYours(taken.job.session.clone())),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn open(path: Option<&Path>) -> Result<Connection> {
+    let place = path.unwrap_or(Path::new("memory"));
+    if let Some(path) = path {
+        make_folder(path.parent().unwrap_or(path))?;
+        if !path.exists() {
+            private().open(path).tried("make", path)?;
+        }
+    }
+    let (db, version) = prepare(path).map_err(|e| refused(place, &e))?;
+    if version > VERSION {
+        let why = format!("it has version {version}, this komado reads up to {VERSION}; use a newer komado");
+        return Err(Error::Refused { place: place.display().to_string(), why });
+    }
+    Ok(db)
+}
+
+fn prepare(path: Option<&Path>) -> rusqlite::Result<(Connection, u32)> {
+    let db = path.map_or_else(Connection::open_in_memory, Connection::open)?;
+    db.busy_timeout(PATIENCE)?;
+    let version: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version > VERSION {
+        return Ok((db, version));
+    }
+    db.pragma_update(None, "journal_mode", "WAL")?;
+    db.pragma_update(None, "synchronous", "FULL")?;
+    // What a job says may be private, and is gone with it.
+    db.pragma_update(None, "secure_delete", "ON")?;
+    if version < VERSION {
+        db.execute_batch(SCHEMA)?;
+        db.pragma_update(None, "user_version", VERSION)?;
+    }
+    Ok((db, VERSION))
+}
+
+fn refused(path: &Path, error: &rusqlite::Error) -> Error {
+    let place = path.display().to_string();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            Error::away(&place, "another process holds it".to_owned())
+        }
+        _ => of_system(path, error).unwrap_or_else(|| {
+            let advice = "put it back from a copy, or move it away to begin with an empty queue";
+            Error::Refused { place, why: format!("{error}; {advice}") }
+        }),
+    }
+}
+
+/// A time as it is counted in the file.
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.min(LONGEST).as_millis()).unwrap_or(i64::MAX)
+}
+
+fn execute(db: &Connection, sql: &str, values: impl Params) -> rusqlite::Result<usize> {
+    db.prepare_cached(sql)?.execute(values)
+}
+
+fn read_job(row: &Row<'_>) -> rusqlite::Result<Job> {
+    Ok(Job {
+        session: SessionId::new(row.get::<_, String>("session")?).map_err(|e| odd(0, e))?,
+        key: row.get("key")?,
+        user: row.get("user")?,
+        body: row.get("body")?,
+        at: row.get("at")?,
+    })
+}
+
+fn read_taken(row: &Row<'_>) -> rusqlite::Result<Taken> {
+    let token: i64 = row.get("token")?;
+    let (tries, why) = (row.get("tries")?, row.get("why")?);
+    Ok(Taken { job: read_job(row)?, token: token.cast_unsigned(), tries, why })
+}
+
+fn read_queued(row: &Row<'_>) -> rusqlite::Result<Queued> {
+    let holder: Option<String> = row.get("holder")?;
+    let held = match holder.filter(|_| row.get("is_hidden").unwrap_or(false)) {
+        Some(holder) => Some(serde_json::from_str(&holder).map_err(|e| odd(0, e))?),
+        None => None,
+    };
+    let stage = match held {
+        _ if row.get("dead")? => Stage::Dead,
+        Some(holder) => Stage::Held(holder),
+        None => Stage::Waiting,
+    };
+    Ok(Queued { job: read_job(row)?, stage, tries: row.get("tries")?, why: row.get("why")? })
+}
+
+impl<S: HasJobs> Queue for S {
+    fn adopt(&self, queued: &Queued) -> Result<bool> {
+        let sql = "INSERT OR IGNORE INTO jobs (session, key, user, body, at, tries, why, dead) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        let Queued { job, stage, tries, why } = queued;
+        let (session, is_dead) = (job.session.as_str(), *stage == Stage::Dead);
+        let values = params![session, job.key, job.user, job.body, job.at, tries, why, is_dead];
+        Ok(self.line().with(|db| execute(db, sql, values))? > 0)
+    }
+
+    fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<Taken>> {
+        let sql = format!(
+            "UPDATE jobs SET token = random(), holder = ?1, hidden_until = {NOW} + ?2, tries = tries + 1 \
+             WHERE place = (SELECT place FROM jobs WHERE dead = 0 AND hidden_until <= {NOW} ORDER BY place LIMIT 1) \
+             RETURNING {COLUMNS}, token"
+        );
+        let holder = serde_json::to_string(holder).unwrap_or_default();
+        self.line().on(|db| {
+            let mut statement = db.prepare_cached(&sql)?;
+            statement.query_row(params![holder, millis(hidden)], read_taken).optional()
+        })
+    }
+
+    fn keep(&self, taken: &Taken, hidden: Duration) -> Result<()> {
+        let sql = format!("UPDATE jobs SET hidden_until = {NOW} + ?3 WHERE session = ?1 AND token = ?2");
+        self.line().change_taken(taken, &sql, &[&millis(hidden)])
+    }
+
+    fn finish(&self, taken: &Taken, outcome: &Outcome) -> Result<()> {
+        match outcome {
+            Outcome::Done => {
+                self.line().change_taken(taken, "DELETE FROM jobs WHERE session = ?1 AND token = ?2", &[])
+            }
+            Outcome::Again { pause, why } => {
+                let sql = format!(
+                    "UPDATE jobs SET token = NULL, holder = NULL, hidden_until = {NOW} + ?3, why = ?4 \
+                     WHERE session = ?1 AND token = ?2"
+                );
+                self.line().change_taken(taken, &sql, &[&millis(*pause), why])
+            }
+            Outcome::Back => {
+                let sql = "UPDATE jobs SET token = NULL, holder = NULL, hidden_until = 0, tries = MAX(tries - 1, 0) \
+                           WHERE session = ?1 AND token = ?2";
+                self.line().change_taken(taken, sql, &[])
+            }
+            Outcome::Dead { why } => {
+                let sql = "UPDATE jobs SET token = NULL, holder = NULL, dead = 1, why = ?3 \
+                           WHERE session = ?1 AND token = ?2";
+                self.line().change_taken(taken, sql, &[why])
+            }
+        }
+    }
+
+    fn jobs(&self, after: Option<&SessionId>, limit: usize) -> Result<Vec<Queued>> {
+        let sql = format!(
+            "SELECT {COLUMNS}, holder, dead, hidden_until > {NOW} AS is_hidden FROM jobs \
+             WHERE place > COALESCE((SELECT place FROM jobs WHERE session = ?1), 0) ORDER BY place LIMIT ?2"
+        );
+        let limit = if limit == 0 { -1 } else { i64::try_from(limit).unwrap_or(-1) };
+        self.line().on(|db| {
+            let mut statement = db.prepare_cached(&sql)?;
+            let rows = statement.query_map(params![after.map(SessionId::as_str), limit], read_queued)?;
+            rows.collect()
+        })
+    }
+
+    fn requeue(&self, id: &SessionId) -> Result<bool> {
+        let sql = format!(
+            "UPDATE jobs SET dead = 0, tries = 0, hidden_until = 0, holder = NULL, token = NULL \
+             WHERE session = ?1 AND (dead = 1 OR token IS NULL OR hidden_until <= {NOW})"
+        );
+        Ok(self.line().on(|db| execute(db, &sql, [id.as_str()]))? > 0)
+    }
+
+    fn withdraw(&self, id: &SessionId) -> Result<bool> {
+        Ok(self.line().on(|db| execute(db, "DELETE FROM jobs WHERE session = ?1", [id.as_str()]))? > 0)
+    }
 }

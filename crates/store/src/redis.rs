@@ -49,18 +49,18 @@ mod tables;
 mod vitals;
 
 use crate::connect::Connecting;
-use crate::{Holder, Result, Store};
+use crate::lease::Leases;
+use crate::{Result, Store};
 use ::redis::ToRedisArgs;
 use address::Address;
 use komado_core::SessionId;
-use lease::Leases;
 use link::Link;
 use news::Newsroom;
 use scripts::{Ask, Lua, Said};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use vitals::Promise;
 
@@ -76,13 +76,13 @@ pub struct RedisStore(Arc<Inner>);
 struct Inner {
     link: Arc<Link>,
     keys: Keys,
-    holder: Holder,
     lease: Duration,
     ttl: Option<Duration>,
     /// Who we are among all who ever opened this store.
     claim: String,
     nonces: AtomicU64,
-    leases: Leases,
+    leases: Arc<Leases<lease::Token>>,
+    is_renewing: AtomicBool,
     news: Newsroom,
     promise: Promise,
     /// Sessions that were found to have ended by themselves.
@@ -99,11 +99,20 @@ impl RedisStore {
         let link = Link::new(address, how.patience)?;
         let promise = vitals::promise(&link)?;
         let news = Newsroom::new(keys.news());
-        let (holder, lease, ttl) = (how.holder.clone(), how.lease, how.ttl);
-        let (nonces, leases, expired) = (AtomicU64::default(), Leases::default(), AtomicU64::default());
-        let (claim, looked) = (claim(), std::sync::Mutex::default());
-        let inner =
-            Inner { link, keys, holder, lease, ttl, claim, nonces, leases, news, promise, expired, looked };
+        let inner = Inner {
+            link,
+            keys,
+            lease: how.lease,
+            ttl: how.ttl,
+            claim: claim(),
+            nonces: AtomicU64::default(),
+            leases: Leases::new(how.holder.clone()),
+            is_renewing: AtomicBool::default(),
+            news,
+            promise,
+            expired: AtomicU64::default(),
+            looked: std::sync::Mutex::default(),
+        };
         Ok(Self(Arc::new(inner)))
     }
 }

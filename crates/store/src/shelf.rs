@@ -11,8 +11,6 @@
 pub(crate) mod posts;
 pub(crate) mod search;
 pub(crate) mod sql;
-pub(crate) mod stacks;
-mod tables;
 
 pub(crate) use sql::SqlShelf;
 

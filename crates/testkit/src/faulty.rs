@@ -7,13 +7,10 @@
 use komado_core::session::{Meta, Session};
 use komado_core::thread::{Branch, Header};
 use komado_core::{Head, Seq, SessionId, ThreadId, View};
-use komado_store::lesson::Lessons;
 use komado_store::letter::Letter;
-use komado_store::places::{Places, Spot};
 use komado_store::queue::{Outcome, Queue, Queued, Taken};
 use komado_store::shelf::{Filter, Hit, Mark, Sheet, Shelf, Sought, Tally};
-use komado_store::tree::{Mail, Tree, Which};
-use komado_store::vitals::{Pulse, Vitals};
+use komado_store::tables::{Lessons, Mail, Places, Pulse, Spot, Tree, Vitals, Which};
 use komado_store::watch::{Watch, Watcher};
 use komado_store::{
     BlobRef, Blobs, Change, Error, Holder, Journal, Mode, Note, Query, ReadSeek, Result, Row, Store, Swept,

@@ -10,7 +10,7 @@ use komado_core::journal::{self, Entry, Record};
 use komado_core::session::Session;
 use komado_core::thread::Header;
 use komado_core::{Seq, SessionId, ThreadId, View};
-use komado_store::places::spot_of;
+use komado_store::spot_of;
 use komado_store::{Journal, Mode, Row, Spot, Store};
 use std::collections::{BTreeMap, HashSet};
 

@@ -8,7 +8,8 @@ use crate::error::Tried;
 use crate::{BlobRef, Blobs, Error, ReadSeek, Result, Swept};
 use komado_core::SessionId;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Hex digits of a blob's id: 128 bits of its BLAKE3 digest.

@@ -5,17 +5,18 @@
 //! loses nothing, and one that does not look as it was left is written anew.
 
 use super::journal::FileJournal;
-use super::{blobs, header, place, private};
+use super::{blobs, place, private};
 use crate::error::Tried;
 use crate::{Error, Result};
 use komado_core::head::{Kind, Source};
 use komado_core::journal::{Edit, Entry, Record, ShowKind};
 use komado_core::message::{Message, Outcome};
-use komado_core::openai::{self, Blobs};
-use komado_core::{Seq, View};
+use komado_core::openai::Blobs;
+use komado_core::{Seq, View, openai};
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io;
+use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -31,7 +32,7 @@ pub(super) fn settle(journal: &mut FileJournal, view: &View) -> Result<()> {
 /// Removes what was made from lines of `journal` that are no longer there, the first of them `first`: in the thread, in
 /// its forks, and in the threads spawned from these, which see a part of them.
 pub(super) fn forget(journal: &FileJournal, first: Seq) -> Result<()> {
-    let family = header::family(&journal.folder)?;
+    let family = place::family_headers(&journal.folder)?;
     let mut stale = vec![(crate::Journal::header(journal).thread.clone(), first)];
     let mut next = 0;
     while let Some((thread, first)) = stale.get(next).cloned() {

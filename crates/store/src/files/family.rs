@@ -3,15 +3,14 @@
 //! Nothing here is an error that keeps a session from opening. A parent that is not there, threads that go round in a
 //! circle, an anchor that leads nowhere: each is told by who checks, and the rest goes on.
 
-use super::rebuild::Finding;
 use super::tasks::Tasks;
 use super::{FileJournal, FileStore};
-use crate::tree::{Mail, Which};
+use crate::tables::{Mail, Which};
 use crate::{Error, Mode, Result, Store};
 use komado_core::head::{Kind, Source};
 use komado_core::journal::{Ending, Entry, Record};
-use komado_core::thread::{self, Branch, Header, Status};
-use komado_core::{Seq, SessionId, ThreadId, View};
+use komado_core::thread::{Branch, Header, Status};
+use komado_core::{Seq, SessionId, ThreadId, View, thread};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the journals of a session say of its threads.
@@ -24,7 +23,7 @@ pub(super) struct Family {
     /// What each thread has heard of each other one.
     heard: BTreeMap<(ThreadId, ThreadId), Seq>,
     /// What does not fit together.
-    gaps: Vec<Finding>,
+    gaps: Vec<String>,
     /// What cannot be read, and why.
     unread: Vec<(ThreadId, String)>,
     /// Threads whose rows are not all theirs to tell: what the table knows of them is better.
@@ -119,8 +118,11 @@ impl Family {
         if known.contains(&anchor.thread) || anchor.ending.is_some_and(|ending| ending != Ending::Paused) {
             return;
         }
-        let place = format!("{}/{}@{seq}", parent.session, parent.thread);
-        self.gaps.push(Finding::LostChild { place, child: anchor.thread.to_string() });
+        self.gaps.push(format!(
+            "{}/{}@{seq}: this anchor names thread {}, which is not there; whoever opens the session to write ends it \
+             as aborted",
+            parent.session, parent.thread, anchor.thread
+        ));
         self.branches.push(Branch {
             session: parent.session.clone(),
             parent: Some(parent.thread.clone()),
@@ -159,13 +161,14 @@ impl Family {
 }
 
 /// What headers name that is not there, and those that stand on one another in a circle.
-fn gaps(headers: &[Header], known: &BTreeSet<ThreadId>) -> Vec<Finding> {
+fn gaps(headers: &[Header], known: &BTreeSet<ThreadId>) -> Vec<String> {
     let mut found = Vec::new();
     let mut left: Vec<&Header> = headers.iter().collect();
     for header in headers {
         for moment in header.base.iter().chain(&header.parent).filter(|m| !known.contains(&m.thread)) {
-            let thread = format!("{}/{}", header.session, header.thread);
-            found.push(Finding::NoParent { thread, parent: moment.thread.to_string() });
+            let (Header { session, thread, .. }, parent) = (header, &moment.thread);
+            let stands = format!("{session}/{thread}: it stands on thread {parent}, which is not there");
+            found.push(format!("{stands}; what it says itself can be read"));
         }
     }
     loop {
@@ -177,7 +180,12 @@ fn gaps(headers: &[Header], known: &BTreeSet<ThreadId>) -> Vec<Finding> {
     }
     if let Some(first) = left.first() {
         let threads: Vec<&str> = left.iter().map(|header| header.thread.as_str()).collect();
-        found.push(Finding::Circle { session: first.session.to_string(), threads: threads.join(", ") });
+        found.push(format!(
+            "session {}: these threads stand on one another in a circle: {}; the first lines of their journals must be \
+             put right by hand",
+            first.session,
+            threads.join(", ")
+        ));
     }
     found
 }
@@ -256,7 +264,8 @@ impl FileStore {
         for branch in family.branches.iter().filter(|branch| branch.parent.is_some()) {
             let row = known.iter().find(|row| row.thread == branch.thread);
             if !row.is_some_and(|row| is_same(row, branch) || family.guessed.contains(&row.thread)) {
-                self.note_branch(branch, row.map_or_else(|| "nothing".into(), words), words(branch));
+                let was = row.map_or_else(|| "nothing".into(), words);
+                self.note_branch(branch, &was, &words(branch));
                 self.with_tasks(|tasks| tasks.put_branch(branch))?;
             }
         }
@@ -267,7 +276,7 @@ impl FileStore {
         }
         let is_there = |row: &Branch| family.branches.iter().any(|branch| branch.thread == row.thread);
         for row in known.iter().filter(|row| row.told && !is_there(row)) {
-            self.note_branch(row, words(row), "gone".into());
+            self.note_branch(row, &words(row), "gone");
             self.with_tasks(|tasks| tasks.drop_branch(id, &row.thread))?;
         }
         self.check_mail(id, &family, &told)?;
@@ -277,13 +286,13 @@ impl FileStore {
 
     fn note_unread(&self, id: &SessionId, family: &Family) {
         for (thread, why) in &family.unread {
-            self.opener.note_unreadable(id, thread, why.clone());
+            self.opener.note_unreadable(id, thread, why);
         }
     }
 
-    fn note_branch(&self, branch: &Branch, was: String, is: String) {
-        let thread = format!("{}/{}", branch.session, branch.thread);
-        self.opener.note(Finding::BranchChanged { thread, was, is });
+    fn note_branch(&self, branch: &Branch, was: &str, is: &str) {
+        let Branch { session, thread, .. } = branch;
+        self.opener.note(format!("{session}/{thread}: the table of threads said {was}, it is {is}"));
     }
 
     /// Words that wait are in the table, words that were heard are not.
@@ -307,8 +316,11 @@ impl FileStore {
             for mail in &stale {
                 self.with_tasks(|tasks| tasks.taken(id, to, &mail.from, mail.seq))?;
             }
-            let (lost, stale) = (lost.len() as u64, stale.len() as u64);
-            self.opener.note(Finding::MailChanged { thread: format!("{id}/{to}"), lost, stale });
+            let (lost, stale) = (lost.len(), stale.len());
+            self.opener.note(format!(
+                "{id}/{to}: of the words told to it, {lost} that wait were not in the table and {stale} that it has \
+                 heard still were"
+            ));
         }
         Ok(())
     }

@@ -3,13 +3,12 @@
 //! Opening reads the header line and the index's marks. When the journal is longer than the index knows, only the
 //! rest is read; a last line without an end was never acknowledged and is cut off.
 
-use super::derived;
-use super::header;
 use super::index::{Extent, Index, MAKING, OPEN};
-use super::lease::Ticket;
-use super::opener::Opener;
-use super::place::{self, Folder};
+use super::opener::{Lock, Opener};
+use super::place::Folder;
+use super::{derived, place};
 use crate::error::Tried;
+use crate::lease::Ticket;
 use crate::letter::Letter;
 use crate::{Error, Journal, Mode, Note, Result, Row, check_rewritten, check_rows, read_record};
 use komado_core::head::Source;
@@ -56,7 +55,7 @@ pub struct FileJournal {
     pub(super) index: Index,
     tail: (Seq, Head),
     end: u64,
-    lease: Option<Ticket>,
+    lease: Option<Ticket<Lock>>,
     poisoned: bool,
     notes: Vec<Note>,
     work: Work,
@@ -66,7 +65,7 @@ pub struct FileJournal {
 /// What a handle may do about an index that is behind its journal.
 pub(super) enum Access {
     /// Bring it forward, and append.
-    Write(Ticket),
+    Write(Ticket<Lock>),
     /// Nothing: a writer is at work and will. What it has not indexed is not yet said.
     Follow,
     /// Nothing, and nobody else will: read the rest, and keep it in mind.
@@ -86,7 +85,7 @@ impl FileJournal {
         let (file, header, first, index, scans, lease) = match access {
             Access::Write(ticket) => {
                 let file = OpenOptions::new().read(true).append(true).open(&path).tried("open", &path)?;
-                let (header, first) = header::read(&folder, &file)?;
+                let (header, first) = place::read_header(&folder, &file)?;
                 let index = match Index::open_to_write(&folder.index())? {
                     Some(index) => index,
                     None => Index::begin(&folder.index(), first)?,
@@ -95,7 +94,7 @@ impl FileJournal {
             }
             Access::Follow | Access::Read | Access::Anew => {
                 let (file, found) = open_pair(&folder)?;
-                let (header, first) = header::read(&folder, &file)?;
+                let (header, first) = place::read_header(&folder, &file)?;
                 let index = found.filter(|_| !matches!(access, Access::Anew));
                 let scans = index.is_none() || matches!(access, Access::Read);
                 let index = index.unwrap_or_else(|| Index::in_memory(&folder.index(), first));
@@ -332,7 +331,7 @@ pub(super) fn is_settled(folder: &Folder) -> Result<bool> {
     let Some(index) = Index::open(&folder.index())? else { return Ok(false) };
     let end = match index.last() {
         Some((_, extent)) => extent.end(),
-        None => header::read(folder, &file)?.1,
+        None => place::read_header(folder, &file)?.1,
     };
     Ok(end == file.metadata().tried("look at", &path)?.len())
 }

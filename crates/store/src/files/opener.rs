@@ -1,19 +1,85 @@
-//! How a thread on disk is opened: with what it goes on from, and while its session may be on the move.
+//! One process writes a session at a time.
 //!
-//! The store has one of these, and so has every open journal, which finds its siblings with it. It holds no file open
-//! and decides nothing: it knows the place, the locks, and where to tell what had to be put right.
+//! The lock is the system's own, on the file `lock` in the session's folder: it goes with the process, however that
+//! ends. What is written in the file only says who holds it.
 
-use super::header;
-use super::journal::{self, Access, FileJournal, Progress, Tally};
-use super::lease::{Leases, Purpose, Ticket};
+use super::journal::{Access, FileJournal, Progress, Tally};
 use super::place::{Base, Folder};
-use super::rebuild::Finding;
 use super::watch::Chime;
-use crate::error::Holder;
+use super::{journal, place};
+use crate::error::{Holder, Tried};
+use crate::lease::{Lease, Leases, Purpose, Ticket};
 use crate::{Error, Journal, Mode, Result, locked};
 use komado_core::{SessionId, ThreadId};
+use std::fs::{File, TryLockError};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+
+/// The system's lock. It is given back by name: closing the file alone would leave it with a child process that is
+/// just being started and has not yet closed what it inherited.
+#[derive(Debug)]
+pub(super) struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
+impl Lease for Lock {
+    type Token = ();
+
+    fn token(&self) {}
+}
+
+/// Locks the session in `folder`, or says who has it.
+fn lock(id: &SessionId, folder: &Path, holder: &Holder) -> Result<Lock> {
+    let path = folder.join("lock");
+    let mut file = super::private().read(true).open(&path).tried("open", &path)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Err(Error::Busy { session: id.clone(), holder: read_holder(&mut file) });
+        }
+        Err(TryLockError::Error(e)) => return Err(e).tried("lock", &path),
+    }
+    // Only for people, and first written, then cut: whoever looks in between still finds a name. The lock holds
+    // whether or not there is room to say whose it is.
+    let line = serde_json::to_vec(holder).unwrap_or_default();
+    let _ = file.write_all_at(&line, 0).and_then(|()| file.set_len(line.len() as u64));
+    Ok(Lock(file))
+}
+
+/// Who holds the session in `folder`, changing nothing in it. The lock is shared with others who look, for a moment.
+pub(super) fn holder_of(folder: &Path) -> Result<Option<Holder>> {
+    let path = folder.join("lock");
+    let mut file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && folder.is_dir() => return Ok(None),
+        Err(error) => return Err(error).tried("open", &path),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => {
+            drop(Lock(file));
+            Ok(None)
+        }
+        Err(TryLockError::WouldBlock) => Ok(Some(read_holder(&mut file))),
+        Err(TryLockError::Error(error)) => Err(error).tried("lock", &path),
+    }
+}
+
+fn read_holder(file: &mut File) -> Holder {
+    let mut text = Vec::new();
+    let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_end(&mut text));
+    Holder::read(if read.is_ok() { &text } else { &[] })
+}
+
+// How a thread on disk is opened: with what it goes on from, and while its session may be on the move.
+//
+// The store has one of these, and so has every open journal, which finds its siblings with it. It holds no file open
+// and decides nothing: it knows the place, the locks, and where to tell what had to be put right.
 
 /// How many forks may stand on one another.
 const DEEPEST: usize = 1000;
@@ -25,8 +91,9 @@ pub(super) struct Opener {
     pub(super) progress: Option<Arc<Progress>>,
     pub(super) tally: Arc<Tally>,
     pub(super) chime: Arc<Chime>,
-    pub(super) leases: Arc<Leases>,
-    findings: Arc<Mutex<Vec<Finding>>>,
+    pub(super) leases: Arc<Leases<Lock>>,
+    /// What had to be put right, in words.
+    findings: Arc<Mutex<Vec<String>>>,
 }
 
 impl Opener {
@@ -77,7 +144,7 @@ impl Opener {
     /// Opens what a fork goes on from: the eldest first, each to be the base of the next.
     pub(super) fn open_base(&self, id: &SessionId, folder: &Folder) -> Result<Option<Box<FileJournal>>> {
         let mut chain = Vec::new();
-        let mut next = header::base_of(folder)?;
+        let mut next = place::base_of(folder)?;
         while let Some(moment) = next {
             if chain.len() >= DEEPEST {
                 let why =
@@ -85,7 +152,7 @@ impl Opener {
                 return Err(Error::damaged(folder.path().display().to_string(), why));
             }
             let folder = self.base.thread(id, &moment.thread)?;
-            next = header::base_of(&folder)?;
+            next = place::base_of(&folder)?;
             chain.push((moment.thread, folder));
         }
         let mut base = None;
@@ -123,24 +190,24 @@ impl Opener {
 
     pub(super) fn note_repairs(&self, id: &SessionId, thread: &ThreadId, journal: &FileJournal) {
         for note in journal.notes() {
-            self.note(Finding::Repaired { thread: format!("{id}/{thread}"), note: note.clone() });
+            self.note(format!("{id}/{thread}: {note}"));
         }
     }
 
     /// Notes what of a thread cannot be read, once: whoever counts and whoever looks at the tree come across the same line.
-    pub(super) fn note_unreadable(&self, id: &SessionId, thread: &ThreadId, why: String) {
-        let found = Finding::UnreadableThread { thread: format!("{id}/{thread}"), why };
+    pub(super) fn note_unreadable(&self, id: &SessionId, thread: &ThreadId, why: &str) {
+        let found = format!("{id}/{thread}: not all of it can be read: {why}");
         let mut findings = locked(&self.findings);
         if !findings.contains(&found) {
             findings.push(found);
         }
     }
 
-    pub(super) fn note(&self, finding: Finding) {
+    pub(super) fn note(&self, finding: String) {
         locked(&self.findings).push(finding);
     }
 
-    pub(super) fn take_findings(&self) -> Vec<Finding> {
+    pub(super) fn take_findings(&self) -> Vec<String> {
         std::mem::take(&mut locked(&self.findings))
     }
 
@@ -149,7 +216,20 @@ impl Opener {
         folder.starts_with(self.base.path().join("completed"))
     }
 
-    pub(super) fn ticket(&self, id: &SessionId, thread: &ThreadId, purpose: Purpose) -> Result<Ticket> {
-        self.leases.take(id, thread, &self.base.session(id)?, purpose)
+    /// Takes the whole session in `folder`; refused while a thread of it is written, here or elsewhere.
+    pub(super) fn take_whole(&self, id: &SessionId, folder: &Path) -> Result<Lock> {
+        self.leases.while_idle(id, |is_idle| match is_idle {
+            true => lock(id, folder, &self.leases.holder),
+            false => Err(self.leases.busy(id)),
+        })
+    }
+
+    pub(super) fn ticket(&self, id: &SessionId, thread: &ThreadId, purpose: Purpose) -> Result<Ticket<Lock>> {
+        let folder = self.base.session(id)?;
+        let take = |known: Option<()>| {
+            let lock = known.is_none().then(|| lock(id, &folder, &self.leases.holder));
+            Ok((lock.transpose()?, ()))
+        };
+        self.leases.take((id, thread), purpose, take).map(|(ticket, ())| ticket)
     }
 }

@@ -4,156 +4,18 @@
 //! the journal's last [`Close`](komado_core::journal::Close) say where it stands, and the entries say what was done.
 
 use super::journal::Access;
-use super::lease::Purpose;
-use super::place::{self, HALVES};
+use super::place::HALVES;
 use super::tasks::{Opened, Tasks};
-use super::{FileJournal, FileStore};
+use super::{FileJournal, FileStore, place};
 use crate::error::Tried;
+use crate::lease::Purpose;
 use crate::shelf::Shelf;
-use crate::{Error, Mode, Note, Result, Store};
+use crate::{Error, Mode, Result, Store};
 use komado_core::head::{Kind, Source};
 use komado_core::journal::{Close, Ending, Entry};
 use komado_core::session::{Counters, Meta, MetaConfig, Session, State, TaskKey};
 use komado_core::{Seq, SessionId, ThreadId, View};
 use std::path::{Path, PathBuf};
-
-/// Something that was not as it should be.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Finding {
-    /// `tasks.db` could not be read; it was put aside and made again.
-    #[error("tasks.db could not be read ({why}); it is now {aside}, a new one was made from the folders")]
-    TasksReplaced {
-        /// What was wrong with it.
-        why: String,
-        /// Where it is now.
-        aside: String,
-    },
-    /// `tasks.db` was not there and was made from the folders.
-    #[error("tasks.db was missing; made again with {rows} sessions")]
-    TasksMade {
-        /// Rows in it.
-        rows: u64,
-    },
-    /// A session that cannot be read.
-    #[error("session {session} cannot be read: {why}")]
-    Unreadable {
-        /// The session.
-        session: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// A thread of which not everything can be read. The rest of its session can.
-    #[error("{thread}: not all of it can be read: {why}")]
-    UnreadableThread {
-        /// The thread.
-        thread: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// Something put right in a thread.
-    #[error("{thread}: {note}")]
-    Repaired {
-        /// The thread.
-        thread: String,
-        /// What.
-        note: Note,
-    },
-    /// `metadata.json` was missing or could not be read.
-    #[error("session {session}: metadata.json cannot be read")]
-    NoMetadata {
-        /// The session.
-        session: String,
-    },
-    /// The journal and the half its session's folder was in did not agree; the folder was moved.
-    #[error("session {session}: its folder was moved to {to}/, as its journal says")]
-    Moved {
-        /// The session.
-        session: String,
-        /// The half it is in now.
-        to: &'static str,
-    },
-    /// Something that a process left behind when it ended too early; it was removed.
-    #[error("removed what an earlier run left behind: {path}")]
-    LeftBehind {
-        /// What it was.
-        path: String,
-    },
-    /// `recall.db` had holes; it was emptied.
-    #[error("session {session}: recall.db had holes; the next search makes it again")]
-    ShelfCleared {
-        /// The session.
-        session: String,
-    },
-    /// The row said something else than the folder.
-    #[error("session {session}: the table said {was}, it is {is}")]
-    RowChanged {
-        /// The session.
-        session: String,
-        /// What the row said.
-        was: String,
-        /// What it says now.
-        is: String,
-    },
-    /// The row of a spawned thread said something else than its journal.
-    #[error("{thread}: the table of threads said {was}, it is {is}")]
-    BranchChanged {
-        /// The thread.
-        thread: String,
-        /// What the row said.
-        was: String,
-        /// What it says now.
-        is: String,
-    },
-    /// Words that wait for a thread were not in the table, or some that it has heard still were.
-    #[error(
-        "{thread}: of the words told to it, {lost} that wait were not in the table and {stale} that it has heard still were"
-    )]
-    MailChanged {
-        /// The thread.
-        thread: String,
-        /// How many were not there.
-        lost: u64,
-        /// How many were still there.
-        stale: u64,
-    },
-    /// A thread stands on one that is not there.
-    #[error("{thread}: it stands on thread {parent}, which is not there; what it says itself can be read")]
-    NoParent {
-        /// The thread.
-        thread: String,
-        /// What it stands on.
-        parent: String,
-    },
-    /// Threads stand on one another in a circle.
-    #[error(
-        "session {session}: these threads stand on one another in a circle: {threads}; the first lines of their journals must be put right by hand"
-    )]
-    Circle {
-        /// The session.
-        session: String,
-        /// The threads.
-        threads: String,
-    },
-    /// Requests of clients that the journals name were not in the table.
-    #[error("session {session}: the table of places lacked {count} that its journals name")]
-    SpotsNoted {
-        /// The session.
-        session: String,
-        /// How many.
-        count: u64,
-    },
-    /// An anchor leads nowhere.
-    #[error(
-        "{place}: this anchor names thread {child}, which is not there; whoever opens the session to write ends it as aborted"
-    )]
-    LostChild {
-        /// The anchor.
-        place: String,
-        /// The thread it names.
-        child: String,
-    },
-}
 
 /// What a rebuild did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -190,7 +52,7 @@ impl FileStore {
     pub fn check(&self, id: &SessionId) -> Result<()> {
         let folder = self.base().session(id)?;
         // While someone writes, what looks left behind may be in use.
-        if let Ok(lock) = self.opener.leases.take_whole(id, &folder) {
+        if let Ok(lock) = self.opener.take_whole(id, &folder) {
             self.remove_left_behind(&[folder.join("threads"), folder.join("outputs")])?;
             for folder in self.base().thread(id, &ThreadId::root())?.family()? {
                 for path in [folder.unfinished_journal(), folder.unfinished_current()] {
@@ -231,7 +93,7 @@ impl FileStore {
         let mut shelf = self.open_shelf(id)?;
         if !shelf.is_sound() {
             shelf.clear()?;
-            self.opener.note(Finding::ShelfCleared { session: id.to_string() });
+            self.opener.note(format!("session {id}: recall.db had holes; the next search makes it again"));
         }
         Ok(())
     }
@@ -248,7 +110,7 @@ impl FileStore {
     fn remove_leftover(&self, path: &Path, is_one: bool) -> Result<()> {
         if is_one {
             place::remove(path)?;
-            self.opener.note(Finding::LeftBehind { path: path.display().to_string() });
+            self.opener.note(format!("removed what an earlier run left behind: {}", path.display()));
         }
         Ok(())
     }
@@ -292,7 +154,8 @@ impl FileStore {
         }
         match self.move_to_half(id, ended) {
             Ok(()) => {
-                self.opener.note(Finding::Moved { session: id.to_string(), to: HALVES[usize::from(ended)] })
+                let half = HALVES[usize::from(ended)];
+                self.opener.note(format!("session {id}: its folder was moved to {half}/, as its journal says"));
             }
             // Whoever writes is about to say how it goes on.
             Err(Error::Busy { .. }) => {}
@@ -320,7 +183,7 @@ impl FileStore {
         }
         let (was, is) = (before.as_ref().map_or_else(|| "nothing".into(), told), told(&now));
         if was != is {
-            self.opener.note(Finding::RowChanged { session: id.to_string(), was, is });
+            self.opener.note(format!("session {id}: the table said {was}, it is {is}"));
             self.with_tasks(|tasks| tasks.put(&now))?;
         }
         Ok(())
@@ -329,8 +192,7 @@ impl FileStore {
     /// True while someone writes a thread of the session.
     fn is_held(&self, id: &SessionId) -> bool {
         let folder = self.base().session(id);
-        folder
-            .is_ok_and(|folder| matches!(self.opener.leases.take_whole(id, &folder), Err(Error::Busy { .. })))
+        folder.is_ok_and(|folder| matches!(self.opener.take_whole(id, &folder), Err(Error::Busy { .. })))
     }
 
     fn check_spots(&self, id: &SessionId) -> Result<()> {
@@ -338,7 +200,7 @@ impl FileStore {
         let spots = self.spots_of(id, alias.as_deref())?;
         let count = self.with_tasks(|tasks| tasks.note_spots(&spots))? as u64;
         if count > 0 {
-            self.opener.note(Finding::SpotsNoted { session: id.to_string(), count });
+            self.opener.note(format!("session {id}: the table of places lacked {count} that its journals name"));
         }
         Ok(())
     }
@@ -364,7 +226,7 @@ impl FileStore {
                     done.sessions += 1;
                 }
                 Err(error) => {
-                    self.opener.note(Finding::Unreadable { session: id.to_string(), why: error.to_string() });
+                    self.opener.note(format!("session {id} cannot be read: {error}"));
                     done.unreadable += 1;
                 }
             }
@@ -381,8 +243,7 @@ impl FileStore {
         for row in rows.iter().filter(|row| !folders.iter().any(|id| id.as_str() == row.meta.uuid)) {
             if let Ok(id) = SessionId::new(row.meta.uuid.as_str()) {
                 tasks.remove(&id)?;
-                let (was, is) = (told(row), "gone".into());
-                self.opener.note(Finding::RowChanged { session: id.to_string(), was, is });
+                self.opener.note(format!("session {id}: the table said {}, it is gone", told(row)));
             }
         }
         Ok(folders)
@@ -403,7 +264,10 @@ impl FileStore {
         };
         let done = self.fill(&tasks)?;
         tasks.filled()?;
-        self.opener.note(Finding::TasksReplaced { why: why.into(), aside: aside.display().to_string() });
+        let aside = aside.display();
+        self.opener.note(format!(
+            "tasks.db could not be read ({why}); it is now {aside}, a new one was made from the folders"
+        ));
         Ok((tasks, done))
     }
 
@@ -439,7 +303,7 @@ impl FileStore {
             let (own, unread) = counted.unwrap_or_else(|why| (Counters::default(), Some(why)));
             sum += own;
             if let Some(why) = unread {
-                self.opener.note_unreadable(id, &header.thread, why.to_string());
+                self.opener.note_unreadable(id, &header.thread, &why.to_string());
                 is_whole = false;
             }
         }
@@ -449,7 +313,7 @@ impl FileStore {
     fn read_meta(&self, id: &SessionId, folder: &std::path::Path, made: &str) -> Meta {
         let text = std::fs::read(folder.join("metadata.json")).ok();
         text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_else(|| {
-            self.opener.note(Finding::NoMetadata { session: id.to_string() });
+            self.opener.note(format!("session {id}: metadata.json cannot be read"));
             Meta {
                 uuid: id.to_string(),
                 task_key: TaskKey::local(id),

@@ -7,7 +7,7 @@
 use super::tasks::Tasks;
 use super::{FileJournal, FileStore};
 use crate::error::odd;
-use crate::places::{MOST_SPOTS, Places, Spot, spot_of};
+use crate::tables::{MOST_SPOTS, Places, Spot, spot_of};
 use crate::{Journal, Mode, Result, Store};
 use komado_core::head::{Kind, Source};
 use komado_core::{Seq, SessionId, ThreadId};

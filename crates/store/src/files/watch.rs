@@ -9,8 +9,9 @@
 
 use super::FileStore;
 use crate::error::Tried;
+use crate::files::place;
 use crate::watch::{Bell, Ear, Heard, News, Watch, Watcher};
-use crate::{Result, files::place, locked};
+use crate::{Result, locked};
 use komado_core::{Seq, SessionId, ThreadId};
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -4,11 +4,10 @@
 //! their name, and what is there under it already is not sent again.
 
 use super::PostgresStore;
-use super::link::values;
-use super::server::Server;
-use crate::chunks::{CHUNK, Chunks};
+use super::server::{Server, values};
 use crate::error::Tried;
 use crate::files::{copy_blob, is_blob_id};
+use crate::wire::{CHUNK, Chunks};
 use crate::{BlobRef, Blobs, Error, ReadSeek, Result, Swept};
 use komado_core::SessionId;
 use std::io::{Read, Seek, SeekFrom};

@@ -4,18 +4,20 @@
 //! statement and so one commit: it compares the last number and the lease's token under their locks and adds all rows, or
 //! none.
 
-use super::PostgresStore;
-use super::append::{Append, Outcome};
-use super::lease::Ticket;
-use super::link::values;
-use super::pages::Pages;
-use super::server::{Server, Work};
+use super::lease::Row as LeaseRow;
+use super::server::{Server, Values, Work, pause, values};
+use super::{PostgresStore, seconds, seq};
+use crate::files::{head_bytes, read_head};
+use crate::lease::{Purpose, Ticket};
 use crate::letter::Letter;
+use crate::wire::{Page, Plan};
 use crate::{Error, Journal, Mode, Result, Row, Store, check_rewritten, check_rows};
 use komado_core::session::State;
 use komado_core::thread::Header;
 use komado_core::{Head, Seq, SessionId, ThreadId};
+use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio_postgres::Row as Found;
 
 const LOOK: &str = "SELECT s.number, s.status, t.header, t.last, l.token \
@@ -44,7 +46,7 @@ pub(super) struct PostgresJournal {
     store: PostgresStore,
     header: Header,
     last: Seq,
-    ticket: Option<Ticket>,
+    ticket: Option<Ticket<LeaseRow>>,
     pages: Pages,
     /// True when an append was sent and no answer came: its lines may be there.
     is_unsure: bool,
@@ -64,16 +66,17 @@ pub(super) fn open(
 ) -> Result<PostgresJournal> {
     let server = store.server();
     let (ticket, opened) = match mode {
-        Mode::Read => (None, look(server, id, thread, None)?.1),
+        Mode::Read => (None, look(server, id, thread, None)?),
         Mode::Write | Mode::Amend => {
-            let take = |known: Option<i64>| {
-                let (token, opened) = match known {
-                    Some(token) => look(server, id, thread, Some((token, mode)))?,
-                    None => take(server, id, thread, mode)?,
-                };
-                Ok((opened.number, token, opened))
+            let take = |known: Option<(i64, i64)>| match known {
+                Some((_, token)) => Ok((None, look(server, id, thread, Some((token, mode)))?)),
+                None => {
+                    let (token, opened) = take(server, id, thread, mode)?;
+                    let key = (opened.number, token);
+                    Ok((Some(LeaseRow { server: Arc::clone(server), key }), opened))
+                }
             };
-            let (ticket, opened) = Ticket::take(server, (id, thread), take)?;
+            let (ticket, opened) = server.leases.take((id, thread), Purpose::Write, take)?;
             (Some(ticket), opened)
         }
     };
@@ -83,22 +86,16 @@ pub(super) fn open(
 }
 
 /// Opens a thread of a session to look, or under a lease that this process has.
-fn look(
-    server: &Server,
-    id: &SessionId,
-    thread: &ThreadId,
-    lease: Option<(i64, Mode)>,
-) -> Result<(i64, Opened)> {
+fn look(server: &Server, id: &SessionId, thread: &ThreadId, lease: Option<(i64, Mode)>) -> Result<Opened> {
     let rows = server.ask(LOOK, values![id.to_string(), thread.to_string()])?;
     let row = rows.first().ok_or_else(|| Error::NoSession(id.clone()))?;
     if let Some((_, mode)) = lease {
         check_state(id, row, mode)?;
     }
     let opened = read(id, thread, row)?;
-    let token: i64 = row.get(4);
     match lease {
-        Some((ours, _)) if ours != token => Err(Error::TakenOver(id.clone())),
-        _ => Ok((token, opened)),
+        Some((ours, _)) if ours != row.get::<_, i64>(4) => Err(Error::TakenOver(id.clone())),
+        _ => Ok(opened),
     }
 }
 
@@ -106,10 +103,10 @@ fn look(
 fn take(server: &Server, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<(i64, Opened)> {
     let holder = serde_json::to_string(&server.how.holder).unwrap_or_default();
     let ask = || {
-        let (claimant, claim) = server.leases.claim();
+        let (claimant, claim) = server.claims.next();
         let (id, thread, is_amending) = (id.to_string(), thread.to_string(), mode == Mode::Amend);
-        let given =
-            values![id, thread, holder.clone(), server.leases.seconds(), is_amending, claimant, claim];
+        let span = seconds(server.how.lease);
+        let given = values![id, thread, holder.clone(), span, is_amending, claimant, claim];
         server.once(TAKE, given)
     };
     // Where an answer is lost the lease may be ours without our knowing: another claim takes it again.
@@ -134,13 +131,18 @@ fn read(id: &SessionId, thread: &ThreadId, row: &Found) -> Result<Opened> {
     let header: Option<&[u8]> = row.get(2);
     let header = header.ok_or_else(|| Error::NoThread(id.clone(), thread.clone()))?;
     let last: Option<i64> = row.get(3);
-    let header = super::threads::read_header(&format!("{id}/{thread}"), header)?;
+    let header = super::sessions::read_header(&format!("{id}/{thread}"), header)?;
     Ok(Opened { number: row.get(0), header, last: super::seq(last.unwrap_or(0)) })
 }
 
 impl PostgresJournal {
     fn no_entry(&self, seq: Seq) -> Error {
         Error::no_entry(&self.header.session, &self.header.thread, seq)
+    }
+
+    /// The session's number and our token.
+    fn key(&self) -> Result<(i64, i64)> {
+        self.ticket.as_ref().ok_or(Error::ReadOnly)?.token()
     }
 
     /// Says that the thread is as long as `last` now.
@@ -153,12 +155,12 @@ impl PostgresJournal {
 
     /// Begins a change of what is there, under the lease.
     fn begin(&self) -> Result<(Work<'_>, i64)> {
-        let ticket = self.ticket.as_ref().ok_or(Error::ReadOnly)?;
+        let (number, token) = self.key()?;
         let mut work = self.store.server().begin()?;
         let sql = "SELECT 1 FROM leases WHERE session = $1 AND token = $2 FOR SHARE";
-        match work.ask(sql, values![ticket.number, ticket.token])?.is_empty() {
+        match work.ask(sql, values![number, token])?.is_empty() {
             true => Err(Error::TakenOver(self.header.session.clone())),
-            false => Ok((work, ticket.number)),
+            false => Ok((work, number)),
         }
     }
 
@@ -171,8 +173,7 @@ impl PostgresJournal {
         let thread = self.header.thread.to_string();
         let (mut changed, mut seq) = (0, self.header.base_seq() + 1);
         while seq <= self.last {
-            let rows =
-                work.ask(super::pages::AHEAD, values![number, thread.clone(), i64::from(seq), 256i64])?;
+            let rows = work.ask(AHEAD, values![number, thread.clone(), i64::from(seq), 256i64])?;
             if rows.is_empty() {
                 return Err(self.no_entry(seq));
             }
@@ -223,7 +224,7 @@ impl Journal for PostgresJournal {
     }
 
     fn append(&mut self, after: Seq, rows: &[Row]) -> Result<()> {
-        let Some(ticket) = &self.ticket else { return Err(Error::ReadOnly) };
+        let key = self.key()?;
         if after != self.last {
             return Err(Error::Moved { expected: after, found: self.last });
         }
@@ -231,25 +232,18 @@ impl Journal for PostgresJournal {
         if rows.is_empty() {
             return Ok(());
         }
-        let append = Append { server: self.store.server(), ticket, header: &self.header, after };
-        match append.run(rows, self.is_unsure) {
-            Ok(Outcome::There) => {
-                self.grown(after + rows.len() as Seq);
-                Ok(())
-            }
-            Ok(Outcome::Moved(found)) => {
-                self.grown(found);
-                Err(Error::Moved { expected: after, found })
-            }
-            Err(error) => {
-                self.is_unsure |= error.is_away();
-                Err(error)
-            }
+        let append = Append { server: self.store.server(), key, header: &self.header, after };
+        let done = append.run(rows, self.is_unsure);
+        match &done {
+            Ok(()) => self.grown(after + rows.len() as Seq),
+            Err(Error::Moved { found, .. }) => self.grown(*found),
+            Err(error) => self.is_unsure |= error.is_away(),
         }
+        done
     }
 
     fn letter(&self) -> Result<Letter> {
-        self.ticket.as_ref().ok_or(Error::ReadOnly).and_then(|_| Letter::passing())
+        self.key().and_then(|_| Letter::passing())
     }
 
     fn rewrite(&mut self, change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>) -> Result<u64> {
@@ -275,5 +269,282 @@ impl Journal for PostgresJournal {
 
     fn above(&self, thread: &ThreadId) -> Result<Box<dyn Journal>> {
         self.store.open(&self.header.session, thread, Mode::Read)
+    }
+}
+
+// An append, also where the answer to it is lost.
+//
+// The statement compares and adds, so sending it again can never add anything twice: when it was done, the thread has
+// moved on, and whether by us is seen from the lines themselves. So after a lost connection it is sent again, until the
+// store's patience ends; and an append that was given up is settled by the next one with the same lines.
+
+/// Adds rows after entry $4 under token $3, or none. Gives how many were added, whether the token is good, and the last
+/// entry that was there before.
+const APPEND: &str = "WITH lease AS ( \
+        SELECT session FROM leases WHERE session = $1 AND token = $3 FOR SHARE), \
+    grown AS ( \
+        UPDATE threads SET last = $4 + cardinality($5::SMALLINT[]) \
+        WHERE session = (SELECT session FROM lease) AND thread = $2 AND last = $4 RETURNING session), \
+    added AS ( \
+        INSERT INTO entries (session, thread, seq, kind, size, head, line) \
+        SELECT grown.session, $2, $4 + n.number, n.kind, octet_length(n.line), n.head, n.line \
+        FROM grown, unnest($5::SMALLINT[], $6::BYTEA[], $7::BYTEA[]) WITH ORDINALITY AS n(kind, head, line, number) \
+        RETURNING 1) \
+    SELECT (SELECT count(*) FROM added), EXISTS (SELECT 1 FROM lease), \
+        (SELECT last FROM threads WHERE session = $1 AND thread = $2)";
+
+/// What goes to the server in one statement.
+const MOST_ROWS: usize = 4096;
+const MOST_BYTES: usize = 8 << 20;
+
+/// An append to a thread.
+struct Append<'a> {
+    server: &'a Server,
+    key: (i64, i64),
+    header: &'a Header,
+    after: Seq,
+}
+
+/// What one try came to.
+enum Tried {
+    Added,
+    NotOurs,
+    At(Seq),
+}
+
+impl Append<'_> {
+    /// Appends `rows`; `is_unsure` when an earlier append may have left its lines there.
+    fn run(&self, rows: &[Row], mut is_unsure: bool) -> Result<()> {
+        let until = Instant::now() + self.server.how.patience;
+        for tries in 0.. {
+            let left = until.saturating_duration_since(Instant::now());
+            let tried = match batches(rows).len() {
+                1 => self.try_at_once(rows, left),
+                _ => self.try_in_steps(rows),
+            };
+            match tried {
+                Ok(Tried::Added) => return Ok(()),
+                Ok(tried) => match self.settled(tried, rows, is_unsure) {
+                    Err(error) if error.is_away() && Instant::now() < until => is_unsure = true,
+                    settled => return settled,
+                },
+                Err(error) if !error.is_away() || Instant::now() + pause(tries) >= until => {
+                    return Err(error);
+                }
+                Err(_) => is_unsure = true,
+            }
+            std::thread::sleep(pause(tries));
+        }
+        Err(Error::Poisoned)
+    }
+
+    /// What it means that nothing was added.
+    fn settled(&self, tried: Tried, rows: &[Row], is_unsure: bool) -> Result<()> {
+        if is_unsure && self.has(rows)? {
+            return Ok(());
+        }
+        match tried {
+            Tried::At(found) if found == self.after => {
+                // An append of our own that was given up was done between the look and the locks.
+                let place = self.server.wire.place();
+                Err(Error::away(place, "another append was under way".to_owned()))
+            }
+            Tried::At(found) => Err(Error::Moved { expected: self.after, found }),
+            Tried::NotOurs | Tried::Added => Err(Error::TakenOver(self.header.session.clone())),
+        }
+    }
+
+    fn try_at_once(&self, rows: &[Row], left: Duration) -> Result<Tried> {
+        let answer = self.server.once_for(left, APPEND, self.values(self.after, rows))?;
+        Ok(tried(&answer, rows.len()))
+    }
+
+    /// Many rows, or long ones: several statements, one commit.
+    fn try_in_steps(&self, rows: &[Row]) -> Result<Tried> {
+        let mut work = self.server.begin()?;
+        let mut after = self.after;
+        for batch in batches(rows) {
+            let answer = work.ask(APPEND, self.values(after, batch))?;
+            match tried(&answer, batch.len()) {
+                Tried::Added => after += batch.len() as Seq,
+                other => return work.leave().map(|()| other),
+            }
+        }
+        work.commit().map(|()| Tried::Added)
+    }
+
+    fn values(&self, after: Seq, rows: &[Row]) -> Values {
+        let kinds: Vec<i16> = rows.iter().map(|row| row.head.kind as i16).collect();
+        let heads: Vec<Vec<u8>> = rows.iter().map(|row| head_bytes(&row.head).to_vec()).collect();
+        let lines: Vec<Vec<u8>> = rows.iter().map(|row| row.line.clone()).collect();
+        let thread = self.header.thread.to_string();
+        values![self.key.0, thread, self.key.1, i64::from(after), kinds, heads, lines]
+    }
+
+    /// True when exactly these lines stand after entry `after`.
+    fn has(&self, rows: &[Row]) -> Result<bool> {
+        let mut at = 0;
+        while at < rows.len() {
+            let from = i64::from(self.after) + 1 + at as i64;
+            let thread = self.header.thread.to_string();
+            let found = self.server.ask(AHEAD, values![self.key.0, thread, from, 256i64])?;
+            let same = found.iter().zip(&rows[at..]).all(|(found, row)| found.get::<_, &[u8]>(1) == row.line);
+            if found.is_empty() || !same {
+                return Ok(false);
+            }
+            at += found.len();
+        }
+        Ok(true)
+    }
+}
+
+fn tried(answer: &[tokio_postgres::Row], rows: usize) -> Tried {
+    let Some(row) = answer.first() else { return Tried::NotOurs };
+    let (added, is_ours, last): (i64, bool, Option<i64>) = (row.get(0), row.get(1), row.get(2));
+    match last {
+        _ if added == rows as i64 => Tried::Added,
+        Some(last) if is_ours => Tried::At(seq(last)),
+        _ => Tried::NotOurs,
+    }
+}
+
+/// Rows in as few pieces as the bounds allow.
+fn batches(rows: &[Row]) -> Vec<&[Row]> {
+    let (mut pieces, mut begin, mut bytes) = (Vec::new(), 0, 0);
+    for (i, row) in rows.iter().enumerate() {
+        if i > begin && (i - begin >= MOST_ROWS || bytes + row.line.len() > MOST_BYTES) {
+            pieces.push(&rows[begin..i]);
+            (begin, bytes) = (i, 0);
+        }
+        bytes += row.line.len();
+    }
+    pieces.push(&rows[begin..]);
+    pieces
+}
+
+// What is read of a thread, a little ahead of whoever reads it.
+//
+// A page is bounded in entries and in bytes. A fork reads what came before it where it stands, in the
+// threads it goes on from.
+
+/// Lines from an entry on, at most so many, and, after the first, no more than 1 MiB.
+pub(super) const AHEAD: &str = "SELECT seq, line FROM ( \
+    SELECT seq, line, sum(size) OVER (ORDER BY seq) - size AS before FROM ( \
+        SELECT seq, line, size FROM entries WHERE session = $1 AND thread = $2 AND seq >= $3 \
+        ORDER BY seq LIMIT $4) AS few) AS page \
+    WHERE before < 1048576 OR seq = $3 ORDER BY seq";
+
+/// The same backwards.
+const BACK: &str = "SELECT seq, line FROM ( \
+    SELECT seq, line, sum(size) OVER (ORDER BY seq DESC) - size AS before FROM ( \
+        SELECT seq, line, size FROM entries WHERE session = $1 AND thread = $2 AND seq <= $3 \
+        ORDER BY seq DESC LIMIT $4) AS few) AS page \
+    WHERE before < 1048576 OR seq = $3 ORDER BY seq DESC";
+
+const HEADS_AHEAD: &str = "SELECT seq, head FROM entries WHERE session = $1 AND thread = $2 AND seq >= $3 \
+    ORDER BY seq LIMIT $4";
+
+const HEADS_BACK: &str = "SELECT seq, head FROM entries WHERE session = $1 AND thread = $2 AND seq <= $3 \
+    ORDER BY seq DESC LIMIT $4";
+
+/// The threads that a fork goes on from, the nearest first.
+const CHAIN: &str = "WITH RECURSIVE chain AS ( \
+        SELECT thread, base_thread, base_seq, 0 AS depth FROM threads WHERE session = $1 AND thread = $2 \
+        UNION ALL \
+        SELECT t.thread, t.base_thread, t.base_seq, c.depth + 1 FROM chain c \
+        JOIN threads t ON t.session = $1 AND t.thread = c.base_thread) \
+    SELECT thread, base_seq FROM chain ORDER BY depth";
+
+/// Entries of the first page.
+const LEAST: u32 = 16;
+
+/// Reads a thread and what it goes on from.
+pub(super) struct Pages {
+    server: Arc<Server>,
+    session: i64,
+    own: (String, Seq),
+    place: String,
+    /// Threads, each with the number before its first own entry: this one, then those it goes on from.
+    chain: OnceCell<Vec<(String, Seq)>>,
+    heads: RefCell<Page>,
+    lines: RefCell<Page>,
+}
+
+impl Pages {
+    pub(super) fn new(server: Arc<Server>, session: i64, header: &Header) -> Self {
+        let own = (header.thread.to_string(), header.base_seq());
+        let place = format!("{}/{}", header.session, header.thread);
+        let (heads, lines) = (RefCell::default(), RefCell::default());
+        Self { server, session, own, place, chain: OnceCell::new(), heads, lines }
+    }
+
+    pub(super) fn head(&self, at: Seq, last: Seq) -> Result<Option<Head>> {
+        let found = self.find(&self.heads, [HEADS_AHEAD, HEADS_BACK], at, last)?;
+        let wrong = || Error::damaged(format!("{}@{at}", self.place), "its head cannot be read");
+        found.map(|bytes| read_head(&bytes).ok_or_else(wrong)).transpose()
+    }
+
+    pub(super) fn line(&self, at: Seq, last: Seq) -> Result<Option<Vec<u8>>> {
+        self.find(&self.lines, [AHEAD, BACK], at, last)
+    }
+
+    /// Lets go of lines that may have been changed.
+    pub(super) fn forget(&self) {
+        self.lines.take();
+    }
+
+    fn find(
+        &self,
+        page: &RefCell<Page>,
+        [ahead, back]: [&'static str; 2],
+        at: Seq,
+        last: Seq,
+    ) -> Result<Option<Vec<u8>>> {
+        let thread = self.owner(at)?;
+        if let Some(found) = page.borrow().get(thread, at) {
+            return Ok(Some(found.to_vec()));
+        }
+        let mut plan = page.borrow().plan(thread, at, (1, last.max(at)), LEAST);
+        if plan.is_apart && at == last {
+            // Who begins with the last entry goes back from there.
+            plan = Plan { count: LEAST, is_backward: true, ..plan };
+        }
+        let sql = if plan.is_backward { back } else { ahead };
+        let name = self.name(thread)?.0.clone();
+        let rows = self.server.ask(sql, values![self.session, name, i64::from(at), i64::from(plan.count)])?;
+        let read = |row: &Found| (seq(row.get(0)), row.get::<_, Vec<u8>>(1));
+        let (seqs, items): (Vec<Seq>, Vec<Vec<u8>>) = rows.iter().map(read).unzip();
+        let is_whole = seqs.windows(2).all(|pair| pair[0].abs_diff(pair[1]) == 1);
+        if !is_whole || seqs.first() != Some(&at) {
+            return Ok(None);
+        }
+        page.borrow_mut().keep(plan, items, LEAST);
+        Ok(page.borrow().get(thread, at).map(<[u8]>::to_vec))
+    }
+
+    /// Which thread of the chain an entry is of.
+    fn owner(&self, at: Seq) -> Result<usize> {
+        if at > self.own.1 {
+            return Ok(0);
+        }
+        let owner = self.chain()?.iter().position(|(_, base)| at > *base);
+        owner.ok_or_else(|| Error::damaged(self.place.as_str(), format!("it has no entry @{at}")))
+    }
+
+    fn name(&self, thread: usize) -> Result<&(String, Seq)> {
+        if thread == 0 {
+            return Ok(&self.own);
+        }
+        let lost = || Error::damaged(self.place.as_str(), "what it goes on from is not there");
+        self.chain()?.get(thread).ok_or_else(lost)
+    }
+
+    fn chain(&self) -> Result<&[(String, Seq)]> {
+        if self.chain.get().is_none() {
+            let rows = self.server.ask(CHAIN, values![self.session, self.own.0.clone()])?;
+            let found = rows.iter().map(|row| (row.get(0), seq(row.get(1)))).collect();
+            let _ = self.chain.set(found);
+        }
+        Ok(self.chain.get().map_or(&[], Vec::as_slice))
     }
 }

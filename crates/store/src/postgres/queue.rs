@@ -1,8 +1,7 @@
 //! What waits to be worked on: a row for each job, taken by who finds it first unlocked.
 
-use super::link::values;
-use super::server::Server;
-use super::{PostgresStore, clean};
+use super::server::{Server, values};
+use super::{PostgresStore, clean, seconds};
 use crate::queue::{Job, Outcome, Queue, Queued, Stage, Taken};
 use crate::{Error, Holder, Result};
 use komado_core::SessionId;
@@ -112,11 +111,6 @@ impl Server {
         let (is_dead, why, pause) = end;
         self.once(LEAVE, values![id.to_string(), token, is_dead, clean(why), seconds(pause)])
     }
-}
-
-/// A pause as the server can add it to a time; one of centuries is as good as any longer one.
-fn seconds(pause: Duration) -> f64 {
-    pause.as_secs_f64().min(1e10)
 }
 
 fn theirs(id: &SessionId, rows: &[Row]) -> Result<()> {

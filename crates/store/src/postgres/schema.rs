@@ -3,8 +3,7 @@
 //! One row holds the version. Whoever finds it behind locks that row and applies what is missing in the same transaction,
 //! so of many processes that start at once one does the work and the others wait for it, on any server that locks rows.
 
-use super::fault::{Fault, Sql, refused_by};
-use super::link::{Link, values};
+use super::server::{Fault, Link, Sql, refused_by, values};
 use crate::Result;
 use tokio_postgres::error::SqlState;
 

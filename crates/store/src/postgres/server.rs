@@ -1,14 +1,22 @@
 //! The server as callers see it who wait: one statement, or several that stand or fall together.
 
 use super::address::Address;
-use super::link::{Db, Link, Values};
+use super::lease::{Claims, Row as LeaseRow};
 use super::news::Teller;
-use super::{lease::Leases, schema};
+use super::schema;
+use crate::lease::Leases;
 use crate::wire::Wire;
 use crate::{Connecting, Error, Result};
+use deadpool_postgres::{
+    Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, Timeouts,
+};
+use rustls_platform_verifier::BuilderVerifierExt;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio_postgres::Row;
+use tokio_postgres::error::{DbError, SqlState};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Config, NoTls, Row};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// A server, with what this process holds of it.
 pub(super) struct Server {
@@ -16,7 +24,8 @@ pub(super) struct Server {
     pub(super) wire: Wire,
     pub(super) schema: String,
     pub(super) how: Connecting,
-    pub(super) leases: Arc<Leases>,
+    pub(super) leases: Arc<Leases<LeaseRow>>,
+    pub(super) claims: Claims,
     pub(super) teller: Arc<Teller>,
 }
 
@@ -29,11 +38,11 @@ impl Server {
         let (by, schema) = (link.clone(), address.schema.clone());
         let name = schema.clone();
         wire.call(async move { schema::prepare(&by, &name).await })?;
-        let leases = Arc::new(Leases::new(how.lease));
+        let leases = Leases::new(how.holder.clone());
         wire.spawn(super::lease::renew(Arc::downgrade(&leases), Link::new(&address, how, 1)?, how.lease));
         let teller = Arc::new(Teller::new(&schema));
         wire.spawn(super::news::tell(Arc::downgrade(&teller), link.clone()));
-        Ok(Self { link, wire, schema, how: how.clone(), leases, teller })
+        Ok(Self { link, wire, schema, how: how.clone(), leases, claims: Claims::new(), teller })
     }
 
     /// Asks what may be asked twice.
@@ -134,4 +143,280 @@ impl Drop for Server {
             });
         }
     }
+}
+
+// Connections to the server: taken from a pool, given back when nothing of ours is under way on them.
+
+/// What a statement is given.
+pub(super) type Values = Vec<Box<dyn ToSql + Send + Sync>>;
+
+/// The values of a statement, each of its own type.
+macro_rules! values {
+    ($($value:expr),* $(,)?) => {
+        vec![$(Box::new($value) as Box<dyn tokio_postgres::types::ToSql + Send + Sync>),*]
+    };
+}
+pub(super) use values;
+
+/// How connections are made and kept; clones share them.
+#[derive(Clone)]
+pub(super) struct Link {
+    pool: Pool,
+    pub(super) config: Config,
+    pub(super) tls: Option<MakeRustlsConnect>,
+    pub(super) place: Arc<str>,
+}
+
+impl Link {
+    /// A pool of `size` connections at the most; none is made before it is needed.
+    pub(super) fn new(address: &Address, how: &Connecting, size: usize) -> Result<Self> {
+        let tls = if address.is_sealed { Some(sealed(&address.place)?) } else { None };
+        let quick = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let config = address.config.clone();
+        let manager = match &tls {
+            Some(tls) => Manager::from_config(config.clone(), tls.clone(), quick),
+            None => Manager::from_config(config.clone(), NoTls, quick),
+        };
+        let wait = Some(how.patience);
+        let pool = Pool::builder(manager)
+            .max_size(size)
+            .timeouts(Timeouts { wait, create: wait, recycle: wait })
+            .runtime(Runtime::Tokio1)
+            .build()
+            .map_err(|error| refused_by(&address.place, error.to_string()))?;
+        Ok(Self { pool, config, tls, place: address.place.as_str().into() })
+    }
+
+    /// A connection; broken ones are passed over.
+    pub(super) async fn db(&self) -> Sql<Db> {
+        let object = self.pool.get().await?;
+        Ok(Db { object: Some(object), is_busy: false, is_open: false })
+    }
+
+    /// One statement by itself.
+    pub(super) async fn ask(&self, sql: &str, values: &Values) -> Result<Vec<Row>> {
+        let done = async { self.db().await?.ask(sql, values).await };
+        done.await.map_err(|fault| self.told(fault))
+    }
+
+    /// The same, again on another connection when the one it had was lost.
+    pub(super) async fn ask_again(&self, sql: &str, values: &Values) -> Result<Vec<Row>> {
+        for _ in 0..2 {
+            let done = async { self.db().await?.ask(sql, values).await };
+            match done.await {
+                Err(fault) if fault.passes() => {}
+                done => return done.map_err(|fault| self.told(fault)),
+            }
+        }
+        self.ask(sql, values).await
+    }
+
+    pub(super) fn told(&self, fault: Fault) -> Error {
+        told(&self.place, fault)
+    }
+
+    /// Connections that this process has.
+    pub(super) fn connections(&self) -> usize {
+        self.pool.status().size
+    }
+}
+
+/// Speaks to nobody but who a certificate, known to this system, names.
+fn sealed(place: &str) -> Result<MakeRustlsConnect> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(BuilderVerifierExt::with_platform_verifier)
+        .map_err(|error| refused_by(place, format!("no TLS on this system: {error}")))?;
+    Ok(MakeRustlsConnect::new(config.with_no_client_auth()))
+}
+
+/// A connection in use. It goes back to the pool when dropped, unless an answer is still awaited on it or a transaction is
+/// open: then it is closed, and the server takes back what was not committed.
+pub(super) struct Db {
+    object: Option<Object>,
+    is_busy: bool,
+    is_open: bool,
+}
+
+impl Db {
+    /// Runs a statement, prepared once for each connection.
+    pub(super) async fn ask(&mut self, sql: &str, values: &Values) -> Sql<Vec<Row>> {
+        let Some(object) = &self.object else { return Err(Fault::gone()) };
+        self.is_busy = true;
+        let given: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| &**value as _).collect();
+        let statement = object.prepare_cached(sql).await;
+        let done = match &statement {
+            Ok(statement) => object.query(statement, &given).await,
+            Err(_) => Ok(Vec::new()),
+        };
+        self.is_busy = false;
+        statement?;
+        Ok(done?)
+    }
+
+    /// Runs statements that are given nothing and give nothing.
+    pub(super) async fn run(&mut self, sql: &str) -> Sql<()> {
+        let Some(object) = &self.object else { return Err(Fault::gone()) };
+        self.is_busy = true;
+        let done = object.batch_execute(sql).await;
+        self.is_busy = false;
+        Ok(done?)
+    }
+
+    pub(super) async fn begin(&mut self) -> Sql<()> {
+        self.is_open = true;
+        self.run("BEGIN").await
+    }
+
+    pub(super) async fn end(&mut self, word: &str) -> Sql<()> {
+        self.run(word).await?;
+        self.is_open = false;
+        Ok(())
+    }
+}
+
+impl Drop for Db {
+    fn drop(&mut self) {
+        if (self.is_busy || self.is_open)
+            && let Some(object) = self.object.take()
+        {
+            drop(Object::take(object));
+        }
+    }
+}
+
+/// How long to wait before the server is tried again, the n-th time.
+pub(super) fn pause(tries: u32) -> Duration {
+    Duration::from_millis(10 << tries.min(5))
+}
+
+// What the driver says went wrong, in the store's own words: away, and worth another try, or refused, and what to do.
+
+/// What a conversation with the server comes to.
+pub(super) type Sql<T> = std::result::Result<T, Fault>;
+
+/// What went wrong.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// The driver or the server said so.
+    Driver(tokio_postgres::Error),
+    /// There was no connection to speak on.
+    Pool(String),
+}
+
+impl From<tokio_postgres::Error> for Fault {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Driver(error)
+    }
+}
+
+impl From<PoolError> for Fault {
+    fn from(error: PoolError) -> Self {
+        match error {
+            PoolError::Backend(error) => Self::Driver(error),
+            PoolError::Timeout(_) => Self::Pool("no connection became free in time".to_owned()),
+            other => Self::Pool(other.to_string()),
+        }
+    }
+}
+
+impl Fault {
+    /// That a connection was given away.
+    pub(super) fn gone() -> Self {
+        Self::Pool("the connection is closed".to_owned())
+    }
+
+    /// The server's own code.
+    pub(super) fn code(&self) -> Option<&SqlState> {
+        match self {
+            Self::Driver(error) => error.code(),
+            Self::Pool(_) => None,
+        }
+    }
+
+    /// True when a connection that was there is there no more, or two were in each other's way: the same may succeed at
+    /// once.
+    pub(super) fn passes(&self) -> bool {
+        match (self, self.code()) {
+            (_, Some(code)) => {
+                is_ending(code)
+                    || *code == SqlState::T_R_SERIALIZATION_FAILURE
+                    || *code == SqlState::T_R_DEADLOCK_DETECTED
+            }
+            (Self::Driver(error), None) => {
+                error.is_closed() || words(error).starts_with("error communicating")
+            }
+            (Self::Pool(_), None) => false,
+        }
+    }
+}
+
+/// True when the server itself ends or begins.
+fn is_ending(code: &SqlState) -> bool {
+    matches!(code.code(), "57P01" | "57P02" | "57P03")
+}
+
+/// That a server refused.
+pub(super) fn refused_by(place: &str, why: String) -> Error {
+    Error::Refused { place: place.to_owned(), why }
+}
+
+/// The error in the store's words.
+pub(super) fn told(place: &str, fault: Fault) -> Error {
+    match fault {
+        Fault::Pool(why) => Error::away(place, why),
+        Fault::Driver(error) => match error.as_db_error() {
+            Some(said) => told_by_server(place, said),
+            None => told_by_driver(place, &error),
+        },
+    }
+}
+
+fn told_by_server(place: &str, said: &DbError) -> Error {
+    let (code, message) = (said.code(), said.message());
+    let advice = match code.code() {
+        "28P01" | "28000" => "check the user and the password in the URL",
+        "3D000" => "make the database first, with createdb, or name another in the URL",
+        "42501" => "let the user make and use the schema: GRANT CREATE ON DATABASE … TO …",
+        "25006" => return Error::away(place, format!("it only lets itself be read ({message})")),
+        "25P03" => {
+            return Error::away(place, format!("we were silent for too long between two steps ({message})"));
+        }
+        other if is_away(other) => return Error::away(place, format!("{message} ({other})")),
+        _ => "this is no fault of the server; please report it",
+    };
+    refused_by(place, format!("{message} ({}); {advice}", code.code()))
+}
+
+/// True for codes that tell of the server's state, not of what was asked: connections, room, ends, time-outs, others in
+/// the way.
+fn is_away(code: &str) -> bool {
+    ["08", "53", "57", "58", "40", "55"].iter().any(|class| code.starts_with(class))
+}
+
+fn told_by_driver(place: &str, error: &tokio_postgres::Error) -> Error {
+    let why = words(error);
+    if why.starts_with("error performing TLS handshake") {
+        let advice = "check the server's certificate, or say sslmode=disable where the way to it is safe";
+        return refused_by(place, format!("{why}; {advice}"));
+    }
+    if why.starts_with("invalid configuration") || why.starts_with("authentication error") {
+        return refused_by(place, format!("{why}; check the user and the password in the URL"));
+    }
+    Error::away(place, why)
+}
+
+/// The error with all its causes.
+fn words(error: &tokio_postgres::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(deeper) = cause {
+        let more = deeper.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = deeper.source();
+    }
+    text
 }

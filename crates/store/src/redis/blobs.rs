@@ -6,9 +6,9 @@
 
 use super::scripts::{OUTPUTS, Said, read};
 use super::{Inner, RedisStore, scripts};
-use crate::chunks::{CHUNK, Chunks};
 use crate::error::Tried;
 use crate::files::{copy_blob, is_blob_id};
+use crate::wire::{CHUNK, Chunks};
 use crate::{BlobRef, Blobs, Error, ReadSeek, Result, Swept};
 use komado_core::SessionId;
 use std::collections::HashMap;

@@ -3,14 +3,15 @@
 //! A fork has only its own entries; those before it are read from the threads it goes on from, which are all named when it
 //! is opened. An append is one script: it looks at the lease and at the last entry, and writes all rows or none.
 
-use super::lease::Ticket;
+use super::lease::Token;
 use super::scripts::read;
 use super::sessions::read_header;
 use super::tables::read_session;
 use super::{Inner, RedisStore, scripts};
 use crate::files::{head_bytes, read_head};
+use crate::lease::Ticket;
 use crate::letter::Letter;
-use crate::page::Page;
+use crate::wire::Page;
 use crate::{Error, Journal, Mode, Result, Row, Store, check_rewritten, check_rows};
 use komado_core::thread::Header;
 use komado_core::{Head, Seq, SessionId, ThreadId};
@@ -41,7 +42,7 @@ pub(super) struct RedisJournal {
     /// The thread itself, then those it goes on from.
     legs: Vec<Leg>,
     /// Absent for a reader.
-    ticket: Option<Ticket>,
+    ticket: Option<Ticket<Token>>,
     lines: RefCell<Page>,
     heads: RefCell<Page>,
     renewed: Cell<Instant>,
@@ -108,7 +109,7 @@ impl RedisJournal {
     }
 
     fn token(&self) -> Result<u64> {
-        self.ticket.as_ref().map(|ticket| ticket.token).ok_or(Error::ReadOnly)
+        self.ticket.as_ref().ok_or(Error::ReadOnly)?.token()
     }
 
     /// Replaces fields of the session's heart in one step.

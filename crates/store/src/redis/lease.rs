@@ -4,108 +4,49 @@
 //! shared by all its writers; it is renewed at a third of its time and given back with the last of them. Who was not heard
 //! of may be replaced; the next one's token is larger, and nothing is written under a smaller one.
 
-use super::scripts::Said;
+use super::link::Link;
+use super::scripts::{Ask, Said};
 use super::{Inner, scripts};
-use crate::{Error, Holder, Mode, Result, locked};
+use crate::lease::{Lease, Purpose, Ticket};
+use crate::{Mode, Result};
 use komado_core::{SessionId, ThreadId};
-use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
 /// How long is waited at most for a lease to be given back; it ends by itself otherwise.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// The sessions this process writes.
-#[derive(Default)]
-pub(super) struct Leases {
-    held: Mutex<HashMap<SessionId, Arc<Mutex<Held>>>>,
-    is_renewing: AtomicBool,
+/// A session of ours.
+pub(super) struct Token {
+    link: Arc<Link>,
+    number: u64,
+    /// Gives it back.
+    release: Option<Ask>,
 }
 
-#[derive(Default)]
-struct Held {
-    token: u64,
-    threads: HashSet<ThreadId>,
-}
+impl Lease for Token {
+    type Token = u64;
 
-impl Leases {
-    fn of(&self, id: &SessionId) -> Arc<Mutex<Held>> {
-        Arc::clone(locked(&self.held).entry(id.clone()).or_default())
-    }
-
-    /// Forgets a session that nobody here writes or is about to.
-    fn forget(&self, id: &SessionId, held: &Arc<Mutex<Held>>) {
-        let mut table = locked(&self.held);
-        // The table's own and ours: whoever wants one takes it under the table's lock.
-        if Arc::strong_count(held) == 2 && locked(held).threads.is_empty() {
-            table.remove(id);
-        }
-    }
-
-    /// How many there are.
-    pub(super) fn count(&self) -> usize {
-        locked(&self.held).len()
-    }
-
-    fn tokens(&self) -> Vec<(SessionId, u64)> {
-        let table: Vec<_> =
-            locked(&self.held).iter().map(|(id, held)| (id.clone(), Arc::clone(held))).collect();
-        // One that is being opened or closed just now needs no renewal.
-        let token = |held: &Mutex<Held>| {
-            held.try_lock().ok().filter(|held| !held.threads.is_empty()).map(|held| held.token)
-        };
-        table.iter().filter_map(|(id, held)| Some((id.clone(), token(held)?))).collect()
+    fn token(&self) -> u64 {
+        self.number
     }
 }
 
-/// One thread's share of a session's lease; given back when dropped.
-pub(super) struct Ticket {
-    store: Arc<Inner>,
-    id: SessionId,
-    thread: ThreadId,
-    held: Option<Arc<Mutex<Held>>>,
-    pub(super) token: u64,
-}
-
-impl Drop for Ticket {
+impl Drop for Token {
     fn drop(&mut self) {
-        let Some(shared) = self.held.take() else { return };
-        let mut held = locked(&shared);
-        held.threads.remove(&self.thread);
-        if held.threads.is_empty() {
-            let ask = self.store.about(&self.id, &scripts::RELEASE, held.token);
-            let _ = self.store.link.ask_for(FAREWELL.min(self.store.link.patience), ask);
+        if let Some(ask) = self.release.take() {
+            let _ = self.link.ask_for(FAREWELL.min(self.link.patience), ask);
         }
-        drop(held);
-        self.store.leases.forget(&self.id, &shared);
     }
 }
 
 impl Inner {
-    /// Calls with our claim when nobody here writes the session, and lets nobody begin meanwhile: a lease that could not be
-    /// given back hinders only others. Calls with none when somebody does.
+    /// Calls with our claim when this process does not write the session, and lets none of its threads be taken meanwhile: a
+    /// lease that could not be given back hinders only other processes. Calls with none when it does.
     pub(super) fn while_idle<T>(&self, id: &SessionId, call: impl FnOnce(&str) -> Result<T>) -> Result<T> {
-        let shared = self.leases.of(id);
-        let held = locked(&shared);
-        let done = if held.threads.is_empty() {
-            let done = call(&self.claim);
-            drop(held);
-            done
-        } else {
-            // Whoever writes must be able to go on, and its lease to be renewed.
-            drop(held);
-            call("")
-        };
-        self.leases.forget(id, &shared);
-        done
-    }
-
-    /// Who writes the session, whichever thread of it; only looks.
-    pub(super) fn writer(&self, id: &SessionId) -> Result<Option<Holder>> {
-        let said = self.while_idle(id, |claim| self.run(id, &scripts::WRITER, claim))?;
-        Ok(Some(said.text(0)).filter(|text| !text.is_empty()).map(|text| Holder::read(text.as_bytes())))
+        self.leases.while_idle(id, |is_idle| call(if is_idle { &self.claim } else { "" }))
     }
 
     /// Opens a thread, and takes it for writing where that is meant.
@@ -114,42 +55,24 @@ impl Inner {
         id: &SessionId,
         thread: &ThreadId,
         mode: Mode,
-    ) -> Result<(Said, Option<Ticket>)> {
+    ) -> Result<(Said, Option<Ticket<Token>>)> {
         if mode == Mode::Read {
             return Ok((self.opening(id, thread, mode)?, None));
         }
-        let shared = self.leases.of(id);
-        let taken = self.taken(id, thread, mode, &shared);
-        if taken.is_err() {
-            self.leases.forget(id, &shared);
+        let (ticket, said) = self.leases.take((id, thread), Purpose::Write, |known| {
+            let said = self.opening(id, thread, mode)?;
+            let number = said.number(0);
+            let new = (known != Some(number)).then(|| {
+                let release = Some(self.about(id, &scripts::RELEASE, number));
+                Token { link: Arc::clone(&self.link), number, release }
+            });
+            Ok((new, said))
+        })?;
+        // All leases are renewed from the first on, for as long as the store is there.
+        if !self.is_renewing.swap(true, Ordering::SeqCst) {
+            self.link.wire.spawn(renewing(Arc::downgrade(self), self.lease / 3));
         }
-        let (said, token) = taken?;
-        self.renew_leases();
-        let ticket = Ticket {
-            store: Arc::clone(self),
-            id: id.clone(),
-            thread: thread.clone(),
-            held: Some(shared),
-            token,
-        };
         Ok((said, Some(ticket)))
-    }
-
-    fn taken(
-        &self,
-        id: &SessionId,
-        thread: &ThreadId,
-        mode: Mode,
-        shared: &Mutex<Held>,
-    ) -> Result<(Said, u64)> {
-        let mut held = locked(shared);
-        if held.threads.contains(thread) {
-            return Err(Error::Busy { session: id.clone(), holder: self.holder.clone() });
-        }
-        let said = self.opening(id, thread, mode)?;
-        held.token = said.number(0);
-        held.threads.insert(thread.clone());
-        Ok((said, held.token))
     }
 
     fn opening(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Said> {
@@ -158,17 +81,10 @@ impl Inner {
             Mode::Write => "write",
             Mode::Amend => "amend",
         };
-        let holder = serde_json::to_string(&self.holder).unwrap_or_default();
+        let holder = serde_json::to_string(&self.leases.holder).unwrap_or_default();
         let lease = self.lease.as_millis() as u64;
         let args = (mode, thread.as_str(), &self.claim, holder, lease, self.ttl());
         self.run(id, &scripts::OPEN, args)
-    }
-
-    /// Renews all leases from now on, for as long as the store is there.
-    fn renew_leases(self: &Arc<Self>) {
-        if !self.leases.is_renewing.swap(true, Ordering::SeqCst) {
-            self.link.wire.spawn(renewing(Arc::downgrade(self), self.lease / 3));
-        }
     }
 }
 

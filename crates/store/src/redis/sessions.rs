@@ -139,7 +139,8 @@ impl Store for RedisStore {
     }
 
     fn writer(&self, id: &SessionId) -> Result<Option<Holder>> {
-        self.0.writer(id)
+        let said = self.0.while_idle(id, |claim| self.0.run(id, &scripts::WRITER, claim))?;
+        Ok(Some(said.text(0)).filter(|text| !text.is_empty()).map(|text| Holder::read(text.as_bytes())))
     }
 
     fn shelf(&self, id: &SessionId) -> Result<Box<dyn Shelf>> {

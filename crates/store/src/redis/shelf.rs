@@ -7,8 +7,8 @@
 use super::scripts::{SHELF, read};
 use super::{Inner, scripts};
 use crate::shelf::posts::{LAST_PART, Post, Row, doc, entry_of};
+use crate::shelf::search::{Entry, Piece, Places, Side, Stacks};
 use crate::shelf::sql::joined;
-use crate::shelf::stacks::{Entry, Piece, Places, Side, Stacks};
 use crate::shelf::{Doc, Filter, Hit, Mark, Passage, Sheet, Shelf, Sought, Tally, search};
 use crate::{Error, Result};
 use komado_core::{Role, Seq, SessionId, ThreadId};

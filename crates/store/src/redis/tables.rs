@@ -3,9 +3,7 @@
 
 use super::scripts::{Ask, TREE, read};
 use super::{Inner, RedisStore, scripts};
-use crate::lesson::Lessons;
-use crate::places::{MOST_SPOTS, Places, Spot};
-use crate::tree::{Grove, Mail, Tree, Which};
+use crate::tables::{Grove, Lessons, MOST_SPOTS, Mail, Places, Spot, Tree, Which};
 use crate::{Error, Result};
 use komado_core::session::{Counters, Meta, Session, State};
 use komado_core::thread::Branch;

@@ -3,7 +3,7 @@
 use super::RedisStore;
 use super::link::Link;
 use super::scripts::{Ask, read};
-use crate::vitals::{Pulse, Vitals};
+use crate::tables::{Pulse, Vitals};
 use crate::{Error, Result};
 use std::collections::HashMap;
 use std::sync::Arc;

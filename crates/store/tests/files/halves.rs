@@ -6,7 +6,6 @@ use komado_core::journal::{Close, Ending, Entry};
 use komado_core::session::State;
 use komado_core::thread::Header;
 use komado_core::{Role, ThreadId};
-use komado_store::files::Finding;
 use komado_store::{Blobs, Change, Error, Journal, Mode, Query, Store};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -66,12 +65,13 @@ fn a_session_whose_last_word_came_before_its_move_is_moved_by_a_check() {
         assert!(room.base().join("completed/s").is_dir() && !room.base().join("running/s").exists());
         assert_eq!(inode(&room.path("")), folder);
         let findings = room.store.take_findings();
-        assert_eq!(findings[0], Finding::Moved { session: "s".into(), to: "completed" });
-        assert!(matches!(&findings[1], Finding::RowChanged { was, is, .. }
-            if was.starts_with("running,") && is.starts_with(status)));
+        assert_eq!(findings[0], "session s: its folder was moved to completed/, as its journal says");
+        let changed = &findings[1];
+        assert!(changed.starts_with("session s: the table said running,"), "{changed}");
+        assert!(changed.contains(&format!(", it is {status}")), "{changed}");
         assert_eq!(room.store.sessions(&Query::default()).unwrap()[0].status.name(), status);
         room.store.check(&room.id).unwrap();
-        assert_eq!(room.store.take_findings(), []);
+        assert_eq!(room.store.take_findings(), [""; 0]);
         same(&room.read(), &room.book);
     }
 }
@@ -85,13 +85,13 @@ fn a_session_that_goes_on_is_moved_back_by_a_check() {
     enter(&room, State::Completed).unwrap();
     room.store.check(&room.id).unwrap();
     assert!(room.base().join("running/s").is_dir());
-    assert!(room.store.take_findings().contains(&Finding::Moved { session: "s".into(), to: "running" }));
+    assert!(room.store.take_findings().contains(&"session s: its folder was moved to running/, as its journal says".into()));
     assert_eq!(room.store.sessions(&Query::default()).unwrap()[0].status, State::Running);
     // Closed, then opened again: the rewind says that it goes on.
     close(&mut room, Ending::Completed);
     enter(&room, State::Completed).unwrap();
     room.store.check(&room.id).unwrap();
-    assert_eq!(room.store.take_findings(), []);
+    assert_eq!(room.store.take_findings(), [""; 0]);
     enter(&room, State::Running).unwrap();
     let mut journal = room.write();
     room.say(&mut journal, Entry::Rewind { to: 1 });
@@ -155,7 +155,7 @@ fn what_was_left_behind_is_removed_by_a_check_and_told() {
     let told = room.store.take_findings();
     for path in &litter {
         assert!(
-            told.contains(&Finding::LeftBehind { path: path.display().to_string() }),
+            told.contains(&format!("removed what an earlier run left behind: {}", path.display())),
             "{}",
             path.display()
         );
@@ -164,7 +164,7 @@ fn what_was_left_behind_is_removed_by_a_check_and_told() {
     same(&room.read(), &room.book);
     room.store.check_base().unwrap();
     room.store.check(&room.id).unwrap();
-    assert_eq!(room.store.take_findings(), []);
+    assert_eq!(room.store.take_findings(), [""; 0]);
 }
 
 #[test]
@@ -222,10 +222,10 @@ fn a_row_without_a_folder_goes_and_a_folder_without_a_row_gets_one() {
     let told = room.store.take_findings();
     assert!(
         told.iter().any(
-            |f| matches!(f, Finding::RowChanged { session, is, .. } if session == "lost" && is == "gone")
+            |f| f.starts_with("session lost: the table said ") && f.ends_with(", it is gone")
         )
     );
-    assert!(told.iter().any(|f| matches!(f, Finding::RowChanged { was, .. } if was == "nothing")));
+    assert!(told.iter().any(|f| f.contains(": the table said nothing, it is ")));
     // A half that cannot be listed is not an empty one.
     fs::rename(room.base().join("running"), room.base().join("away")).unwrap();
     fs::write(room.base().join("running"), "").unwrap();

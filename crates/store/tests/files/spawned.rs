@@ -7,7 +7,7 @@ use komado_core::journal::{Entry, encode};
 use komado_core::session::State;
 use komado_core::thread::{Header, Moment};
 use komado_core::{Message, Role, Seq, View};
-use komado_store::files::{FileJournal, Finding};
+use komado_store::files::FileJournal;
 use komado_store::{Change, Error, Journal, Mode, Note, Store, Tree, Which};
 use std::fs;
 use std::path::PathBuf;
@@ -185,7 +185,7 @@ fn a_torn_child_is_put_right_when_it_is_opened_and_its_parent_is_not_touched() {
         assert_eq!(pour(&room, &below).0, 5);
         let told = room.store.take_findings();
         assert!(
-            matches!(&told[..], [Finding::Repaired { thread, note: Note::Torn { .. } }] if thread == "s/stelis_1")
+            matches!(&told[..], [one] if one.starts_with("s/stelis_1: cut ") && one.contains("never finished"))
         );
         assert_eq!(fs::read(&path).unwrap(), whole);
         fs::write(&path, [&whole[..], end].concat()).unwrap();
@@ -233,7 +233,7 @@ fn a_child_whose_folder_was_half_made_is_no_thread_and_can_be_made() {
         room.store
             .take_findings()
             .iter()
-            .any(|f| matches!(f, Finding::LeftBehind { path } if path.contains(".new-abc")))
+            .any(|f| f.contains("left behind") && f.contains(".new-abc"))
     );
     // A folder with a thread's name and no journal is told by who reads it, and hinders nobody else.
     fs::create_dir(room.path("threads/empty")).unwrap();

@@ -6,7 +6,6 @@ use komado_core::journal::{Entry, Group, Mark, Reply, Sent};
 use komado_core::session::Meta;
 use komado_core::thread::{Header, Moment};
 use komado_core::{Message, Role, Seq, SessionId, ThreadId};
-use komado_store::files::Finding;
 use komado_store::{FileStore, Mode, Places, Spot, Store};
 use komado_testkit::Book;
 use rusqlite::Connection;
@@ -117,7 +116,7 @@ fn a_check_puts_back_what_the_table_lacks_and_says_so() {
     assert!(found[1].contains("lacked 2"), "{found:?}");
     assert_eq!(sorted(&room.store), all);
     room.store.check(&sid("t")).unwrap();
-    assert_eq!(room.store.take_findings(), Vec::<Finding>::new());
+    assert_eq!(room.store.take_findings(), Vec::<String>::new());
 }
 
 #[test]
