@@ -6,20 +6,14 @@
 //!
 //! Nothing is kept here and nothing is lost here: whoever calls has put the whole output where the call will find it.
 
-mod calls;
-mod decode;
-mod ends;
 mod line;
-mod notes;
 #[cfg(test)]
 mod tests;
 
-pub use calls::{CHARS, Call, GREP, LINE, LINES, READ, grep_call, line_call, read_call};
-pub use decode::Decoder;
-pub use line::{Cut, Line, Room};
+pub use line::{Cut, Decoder, Line, Room};
 
-use ends::{Head, Tail};
-use notes::Notes;
+use std::collections::VecDeque;
+use std::fmt::{Display, Formatter, Result};
 
 /// How much of an output is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -179,6 +173,224 @@ impl Clipper {
                 return Some([head, &gap, tail, &last].concat());
             }
             if tail.is_empty() { self.head.give(over) } else { self.tail.give(over) }
+        }
+    }
+}
+
+// The calls that read an output, ready to be made: the text a model copies.
+//
+// Their names and arguments are a contract with whoever offers the tools; only the text is made here.
+
+/// The tool that reads lines.
+pub const READ: &str = "tool_output_cache";
+/// The tool that searches.
+pub const GREP: &str = "tool_output_cache_grep";
+/// The tool that reads characters of one line.
+pub const LINE: &str = "tool_output_cache_line";
+
+/// Lines that are read when nothing else is said.
+pub const LINES: u64 = 200;
+/// Characters that are read when nothing else is said.
+pub const CHARS: u64 = 2000;
+
+/// One call: a tool, and its arguments as JSON.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Call {
+    /// The tool.
+    pub tool: &'static str,
+    /// A JSON object.
+    pub arguments: String,
+}
+
+impl Display for Call {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        write!(f, "{}({})", self.tool, self.arguments)
+    }
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Reads `limit` lines from line `offset` on, counted from 1.
+pub fn read_call(reference: &str, offset: u64, limit: u64) -> Call {
+    let reference = quoted(reference);
+    Call { tool: READ, arguments: format!(r#"{{"ref_id":{reference},"offset":{offset},"limit":{limit}}}"#) }
+}
+
+/// Reads `limit` characters of line `line`, after the first `offset` of them.
+pub fn line_call(reference: &str, line: u64, offset: u64, limit: u64) -> Call {
+    let reference = quoted(reference);
+    let arguments = format!(
+        r#"{{"ref_id":{reference},"line_number":{line},"char_offset":{offset},"char_limit":{limit}}}"#
+    );
+    Call { tool: LINE, arguments }
+}
+
+/// Searches; `more` are further arguments, each with its value as JSON.
+pub fn grep_call(reference: &str, pattern: &str, more: &[(&str, String)]) -> Call {
+    let mut arguments = format!(r#"{{"ref_id":{},"pattern":{}"#, quoted(reference), quoted(pattern));
+    for (name, value) in more {
+        arguments.push_str(&format!(",{}:{value}", quoted(name)));
+    }
+    arguments.push('}');
+    Call { tool: GREP, arguments }
+}
+
+// What a view says about what it does not show: which lines, and the call that reads on.
+
+/// What the notes are about.
+struct Notes<'a> {
+    limits: &'a Limits,
+    reference: &'a str,
+    lines: u64,
+    bytes: u64,
+}
+
+impl Notes<'_> {
+    /// The mark between head and tail, with its line break, and the last line.
+    fn write(&self, head: &Head, tail: &Tail) -> (String, String) {
+        let shown = head.lines + tail.lines;
+        let cuts = head.cuts.len() + tail.cuts.len();
+        let first_cut = head.cuts.first().or_else(|| tail.cuts.front());
+        let cut = first_cut.map(|(line, at)| (*line, line_call(self.reference, *line, *at, CHARS)));
+        if shown == self.lines {
+            // Nothing is left out but what lies inside of lines, so there is one.
+            let call = cut.map(|(_, call)| call).unwrap_or_else(|| read_call(self.reference, 1, LINES));
+            return (String::new(), self.last(shown, cuts, None, &call));
+        }
+        let (from, to) = (head.lines + 1, self.lines - tail.lines);
+        let gap = if from == to {
+            format!("[…line {from} left out…]\n")
+        } else {
+            format!("[…lines {from} to {to} left out…]\n")
+        };
+        (gap, self.last(shown, cuts, cut, &read_call(self.reference, from, LINES)))
+    }
+
+    fn last(&self, shown: u64, cuts: usize, cut: Option<(u64, Call)>, call: &Call) -> String {
+        if self.limits.is_small() {
+            return format!("[read on with {call}]");
+        }
+        let shown = if shown == self.lines { "all".to_owned() } else { format!("{shown} of") };
+        let lines = if self.lines == 1 { "line" } else { "lines" };
+        let inside = match cuts {
+            0 => String::new(),
+            n => format!(", {n} of them cut inside"),
+        };
+        let cut = cut.map(|(line, call)| format!("; line {line}: {call}")).unwrap_or_default();
+        let bytes = self.bytes;
+        format!(
+            "[{shown} {} {lines} shown{inside}, {bytes} bytes in all{cut}; read on with {call}]",
+            self.lines
+        )
+    }
+}
+
+// The beginning and the end of an output: the lines that are shown.
+//
+// Whole lines only, each already short enough. Neither end ever holds more than its share of the bytes, so both
+// together are bounded however long the output is.
+
+/// A line that is cut inside: its number, and the characters before the cut.
+type CutLine = (u64, u64);
+
+/// The first lines, until one does not fit.
+struct Head {
+    room: usize,
+    full: bool,
+    /// The lines, each with its break.
+    text: String,
+    lines: u64,
+    cuts: Vec<CutLine>,
+}
+
+impl Head {
+    fn new(room: usize) -> Self {
+        Self { room, full: false, text: String::new(), lines: 0, cuts: Vec::new() }
+    }
+
+    /// Takes a line in; false when it, or one before it, does not fit.
+    fn push(&mut self, line: &str, cut: Option<CutLine>) -> bool {
+        self.full |= self.text.len() + line.len() >= self.room;
+        if !self.full {
+            self.text.push_str(line);
+            self.text.push('\n');
+            self.lines += 1;
+            self.cuts.extend(cut);
+        }
+        !self.full
+    }
+
+    /// Lets the last lines go, `bytes` at least.
+    fn give(&mut self, bytes: usize) {
+        let most = self.text.len().saturating_sub(bytes);
+        while self.text.len() > most {
+            self.text.pop();
+            self.text.truncate(self.text.rfind('\n').map_or(0, |at| at + 1));
+            self.lines -= 1;
+        }
+        let last = self.lines;
+        self.cuts.retain(|(number, _)| *number <= last);
+    }
+}
+
+/// The last lines, as many as there is room for.
+struct Tail {
+    room: usize,
+    buffer: String,
+    /// Where in the buffer the first line that is kept begins.
+    start: usize,
+    lines: u64,
+    /// Number of the last line.
+    last: u64,
+    cuts: VecDeque<CutLine>,
+}
+
+impl Tail {
+    fn new(room: usize) -> Self {
+        Self { room, buffer: String::new(), start: 0, lines: 0, last: 0, cuts: VecDeque::new() }
+    }
+
+    /// The lines, each with its break.
+    fn text(&self) -> &str {
+        &self.buffer[self.start..]
+    }
+
+    /// Bytes in memory.
+    #[cfg(test)]
+    fn held(&self) -> usize {
+        self.buffer.capacity()
+    }
+
+    /// Takes line `number` in; the first ones go to make room for it.
+    fn push(&mut self, line: &str, cut: Option<CutLine>, number: u64) {
+        self.buffer.push_str(line);
+        self.buffer.push('\n');
+        self.lines += 1;
+        self.last = number;
+        self.cuts.extend(cut);
+        self.shrink(self.room);
+    }
+
+    /// Lets the first lines go, `bytes` at least.
+    fn give(&mut self, bytes: usize) {
+        self.shrink(self.text().len().saturating_sub(bytes));
+    }
+
+    fn shrink(&mut self, most: usize) {
+        while self.text().len() > most {
+            self.start += self.text().find('\n').map_or(self.text().len(), |at| at + 1);
+            self.lines -= 1;
+        }
+        let gone = self.last - self.lines;
+        while self.cuts.front().is_some_and(|(number, _)| *number <= gone) {
+            self.cuts.pop_front();
+        }
+        // Moving what is left only when it is the smaller half costs each byte once.
+        if self.start > self.buffer.len() / 2 {
+            self.buffer.drain(..self.start);
+            self.start = 0;
         }
     }
 }

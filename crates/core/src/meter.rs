@@ -7,17 +7,16 @@
 //! Every meter works in two steps: it adds up *units* (tokens, characters or bytes), then turns the sum into tokens.
 //! Rounding happens once, at the end. No meter calls a provider, and none knows a window or a limit.
 
-use crate::journal::Setup;
-use crate::message::Message;
-use bpe_openai::Tokenizer;
-
-mod counter;
-mod weigh;
-
 #[cfg(test)]
 mod tests;
 
-pub use counter::Counter;
+use crate::clip::Decoder;
+use crate::journal::Setup;
+use crate::message::{Call, ImageSource, Message, Opaque, Outcome, Part};
+use crate::raw::Raw;
+use bpe_openai::Tokenizer;
+use std::borrow::Cow;
+use std::mem;
 
 /// A way to count tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -133,5 +132,219 @@ impl Meter {
 
     fn tokens(self, units: u64) -> u32 {
         u32::try_from(self.close(units)).unwrap_or(u32::MAX)
+    }
+}
+
+// Counts a text while it arrives, in pieces cut anywhere, to exactly what counting it whole would give.
+//
+// A tokeniser first splits a text into words and counts each by itself, so a word that has ended is settled.
+// The last two are not: after `あ`, `AAA` an arriving `b` makes one word of both, as a line break does after a line
+// break and spaces. One open word is therefore not enough, and a third is never touched: each rule of the splitter
+// looks past the end of its match by one run of one class at most.
+//
+// A single word may be a megabyte long. Splitting again at every arrival would then cost the square of that, so the
+// open end is split again only when it has doubled.
+
+/// The open end is left alone up to this many bytes.
+const FLOOR: usize = 512;
+
+/// Counts a text that arrives in pieces; see [`Meter::counter`].
+#[derive(Clone, Debug)]
+pub struct Counter {
+    meter: Meter,
+    /// Units of all that is settled.
+    settled: u64,
+    /// What may still be split in another way.
+    open: String,
+    /// How long `open` was after it was last split.
+    mark: usize,
+    decoder: Decoder,
+    /// How many bytes were split so far, some of them again and again.
+    #[cfg(test)]
+    work: usize,
+}
+
+impl Counter {
+    fn new(meter: Meter) -> Self {
+        Self {
+            meter,
+            settled: 0,
+            open: String::new(),
+            mark: 0,
+            decoder: Decoder::default(),
+            #[cfg(test)]
+            work: 0,
+        }
+    }
+
+    /// Takes the next piece.
+    pub fn push(&mut self, text: &str) {
+        if self.decoder.is_amid() { self.push_bytes(text.as_bytes()) } else { self.take(text) }
+    }
+
+    /// Takes the next piece of a stream of UTF-8, cut anywhere, also inside a character.
+    ///
+    /// Bytes that are no UTF-8 count as U+FFFD, as [`String::from_utf8_lossy`] reads them.
+    pub fn push_bytes(&mut self, bytes: &[u8]) {
+        let mut decoder = mem::take(&mut self.decoder);
+        decoder.push(bytes, &mut |text| self.take(text));
+        self.decoder = decoder;
+    }
+
+    /// Tokens if the text ended here. Costs as much as the open end is long, most often less than a kilobyte.
+    pub fn count(&self) -> u64 {
+        let mut open = Cow::Borrowed(self.open.as_str());
+        if self.decoder.is_amid() {
+            open.to_mut().push(char::REPLACEMENT_CHARACTER);
+        }
+        self.meter.close(self.settled + self.meter.units(&open))
+    }
+
+    /// Tokens of the whole text.
+    pub fn finish(self) -> u64 {
+        self.count()
+    }
+
+    fn take(&mut self, text: &str) {
+        if !self.meter.loads_table() {
+            self.settled += self.meter.units(text);
+            return;
+        }
+        self.open.push_str(text);
+        if self.open.len() >= FLOOR.max(2 * self.mark) {
+            self.settle();
+        }
+    }
+
+    /// Counts all words but the last two and lets go of them.
+    fn settle(&mut self) {
+        let Some(table) = self.meter.table() else { return };
+        #[cfg(test)]
+        {
+            self.work += self.open.len();
+        }
+        let (mut held, mut done) = (["", ""], 0);
+        for word in table.split(&self.open) {
+            self.settled += table.bpe.count(held[0].as_bytes()) as u64;
+            done += held[0].len();
+            held = [held[1], word];
+        }
+        self.open.drain(..done);
+        self.mark = self.open.len();
+    }
+}
+
+// What a message weighs, part by part.
+//
+// The exact meters count everything a provider is sent: a view that is larger than we say fails far from here.
+// Each text is counted by itself, because that is how providers join parts, and because a sum of parts can be
+// checked part by part. The other meters count what their originals counted, faults included; where an original
+// is silent, that is said below.
+
+/// An image of which only the address is known.
+const IMAGE_ELSEWHERE: u64 = 300;
+
+impl Meter {
+    /// The message in this meter's units.
+    fn weigh(self, message: &Message) -> u64 {
+        match self {
+            Self::O200k | Self::Cl100k => self.whole(message),
+            Self::O200kTimes15 => message.parts.iter().map(|part| self.known(part)).sum(),
+            Self::Chars4 | Self::Bytes4 => self.length(message),
+        }
+    }
+
+    /// Everything: overhead, the speaker's name, parts, and fields that only one dialect knows.
+    fn whole(self, message: &Message) -> u64 {
+        let name = message.name.as_deref().map_or(0, |name| self.units(name));
+        let parts: u64 = message.parts.iter().map(|part| self.part(part)).sum();
+        self.overhead() + name + parts + self.opaque(message.extra.as_ref())
+    }
+
+    fn part(self, part: &Part) -> u64 {
+        match part {
+            Part::Text { text, extra } => self.units(text) + self.opaque(extra.as_ref()),
+            Part::Image { source, .. } => image(source),
+            Part::Call(call) => self.units(&asked(call)) + self.raw(call.extra.as_ref()),
+            Part::Result(outcome) => {
+                let content: u64 = outcome.content.iter().map(|part| self.part(part)).sum();
+                self.units(&heading(outcome, " ")) + content
+            }
+            // The signature is left out: a provider checks its seal and takes it off; the model reads the thought.
+            Part::Reasoning { text, .. } => self.units(text),
+            Part::Opaque(opaque) => self.opaque(Some(opaque)),
+        }
+    }
+
+    fn opaque(self, opaque: Option<&Opaque>) -> u64 {
+        self.raw(opaque.map(|opaque| &opaque.json))
+    }
+
+    fn raw(self, raw: Option<&Raw>) -> u64 {
+        raw.map_or(0, |raw| self.units(raw.get()))
+    }
+
+    /// As the padded count's original has it: texts, images, calls and results; anything else is nothing.
+    fn known(self, part: &Part) -> u64 {
+        match part {
+            Part::Text { text, .. } => self.units(text),
+            Part::Image { source, .. } => image(source),
+            Part::Call(call) => self.units(&asked(call)),
+            Part::Result(outcome) => self.units(&answered(outcome)),
+            Part::Reasoning { .. } | Part::Opaque(_) => 0,
+        }
+    }
+
+    /// Words, and the names and arguments of calls. The original of this guess counted words only, so a message
+    /// that just calls a tool weighed nothing, however long the file it wrote.
+    fn length(self, message: &Message) -> u64 {
+        let calls: u64 =
+            message.calls().map(|call| self.units(&call.name) + self.units(&call.arguments)).sum();
+        self.units(&message.words()) + calls
+    }
+}
+
+fn asked(call: &Call) -> String {
+    format!("Tool: {}\nArguments: {}", call.name, call.arguments)
+}
+
+fn heading(outcome: &Outcome, before_error: &str) -> String {
+    let error = if outcome.is_error { format!("{before_error}[Error]") } else { String::new() };
+    format!("Tool Result ({}){error}", outcome.call_id)
+}
+
+/// A result in one text, in which a picture is only mentioned.
+fn answered(outcome: &Outcome) -> String {
+    let mut text = heading(outcome, "\n");
+    for part in &outcome.content {
+        let line = match part {
+            Part::Text { text, .. } => text,
+            Part::Image { .. } => "[Image content]",
+            _ => continue,
+        };
+        text.push('\n');
+        text.push_str(line);
+    }
+    text
+}
+
+/// The square root of the image's base64 length, rounded up: grows with the picture, and is never near its bytes.
+fn image(source: &ImageSource) -> u64 {
+    match encoded_length(source) {
+        0 => IMAGE_ELSEWHERE,
+        length => {
+            let root = length.isqrt();
+            root + u64::from(root * root < length)
+        }
+    }
+}
+
+fn encoded_length(source: &ImageSource) -> u64 {
+    match source {
+        ImageSource::Blob { byte_size, .. } => byte_size.div_ceil(3).saturating_mul(4),
+        ImageSource::Url { url } => {
+            let data = url.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("data:"));
+            data.and_then(|_| url.split_once(',')).map_or(0, |(_, data)| data.len() as u64)
+        }
     }
 }

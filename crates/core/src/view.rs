@@ -21,15 +21,12 @@ use crate::{Seq, Span};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-mod above;
 mod fold;
 mod layout;
 mod render;
-mod swaps;
 
-pub use layout::{Item, Piece, What, subtract};
+pub use layout::{Item, Piece, Swaps, What, subtract};
 pub use render::shown_message;
-pub use swaps::Swaps;
 
 /// What the model sees at a moment, as an index.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -12,8 +12,6 @@ mod fact;
 mod gather;
 mod parse;
 mod scan;
-mod share;
-mod shelf;
 mod words;
 mod write;
 

@@ -4,7 +4,7 @@
 //! words: lines that matter are taken out, the rest goes.
 
 use super::paths::Touch;
-use super::{Gathered, Voice, commands, errors, paths, symbols};
+use super::{Gathered, Voice, commands, ids, paths};
 use crate::Seq;
 use crate::digest::fact::{Fact, FactKind};
 use crate::digest::scan;
@@ -137,7 +137,7 @@ impl Gathered {
         let Value::Object(fields) = arguments else { return };
         for (_, text) in fields.iter().filter(|(key, _)| !key.to_ascii_lowercase().starts_with("old")) {
             let Some(text) = text.as_str() else { continue };
-            symbols::defined(text, |name| {
+            ids::defined(text, |name| {
                 let fact = Fact::new(FactKind::Symbol, name, seq).weighing(300);
                 self.symbols.put(name.to_owned(), fact);
             });
@@ -147,7 +147,7 @@ impl Gathered {
     /// Words and names of what was merely shown.
     fn shown(&mut self, seq: Seq, output: &str) {
         self.words(seq, Voice::Shown, output);
-        symbols::defined(scan::start(output, 1 << 18), |name| {
+        ids::defined(scan::start(output, 1 << 18), |name| {
             self.symbols.put(name.to_owned(), Fact::new(FactKind::Symbol, name, seq).weighing(60));
         });
     }
@@ -215,14 +215,14 @@ impl Gathered {
         let mut found = Vec::new();
         let mut tallies = Vec::new();
         for line in output.lines() {
-            if let Some(error) = errors::error(line) {
+            if let Some(error) = commands::error(line) {
                 // The first few and the last few of a flood.
                 if found.len() == 2 * LINES {
                     found.remove(LINES);
                 }
                 found.push(error);
             }
-            if let Some(tally) = errors::tally(line) {
+            if let Some(tally) = commands::tally(line) {
                 if tallies.len() == 3 {
                     tallies.remove(0);
                 }
@@ -247,8 +247,8 @@ impl Gathered {
     fn first_errors(&mut self, seq: Seq, output: &str, failed: bool) {
         let mut lines = output.lines().map(str::trim).filter(|line| !line.is_empty()).take(3).peekable();
         let first = lines.peek().copied().unwrap_or_default();
-        let found = lines.filter(|line| line.len() < 2000 && is_notice(line)).find_map(errors::error);
-        let found = found.or_else(|| failed.then(|| scan::one_line(first, errors::LENGTH)));
+        let found = lines.filter(|line| line.len() < 2000 && is_notice(line)).find_map(commands::error);
+        let found = found.or_else(|| failed.then(|| scan::one_line(first, commands::ERROR_LENGTH)));
         if let Some(text) = found.filter(|text| !text.is_empty()) {
             self.error(seq, text, 150, None, None);
         }

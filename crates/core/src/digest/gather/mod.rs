@@ -5,19 +5,15 @@
 
 pub(super) mod calls;
 mod commands;
-mod decisions;
-mod errors;
 pub(super) mod ids;
 pub(super) mod paths;
-mod symbols;
 mod todos;
 mod user;
 
 pub(super) use paths::Touch;
 
-use super::fact::{Fact, FactKind};
+use super::fact::{Fact, FactKind, Shelf};
 use super::scan;
-use super::shelf::Shelf;
 use super::words::Speech;
 use crate::Seq;
 use crate::message::{Message, Part, Role};
@@ -117,7 +113,7 @@ impl Gathered {
                 self.words(seq, Voice::Shown, text);
             }
             Role::Assistant => {
-                for fact in decisions::decisions(seq, text) {
+                for fact in user::decisions(seq, text) {
                     self.decisions.put(scan::fold(&fact.text), fact);
                 }
                 self.todos.prose(seq, text);
@@ -157,8 +153,8 @@ impl Gathered {
 
     /// Errors that a person pasted; only what no prose looks like.
     fn pasted_errors(&mut self, seq: Seq, text: &str) {
-        for line in text.lines().filter(|line| errors::is_certain(line)).take(12) {
-            if let Some(text) = errors::error(line) {
+        for line in text.lines().filter(|line| commands::is_certain(line)).take(12) {
+            if let Some(text) = commands::error(line) {
                 self.errors.put(scan::shape(&text), Fact::new(FactKind::Error, text, seq).weighing(200));
             }
         }

@@ -4,9 +4,8 @@
 //! something is done because it was talked about.
 
 use crate::Seq;
-use crate::digest::fact::{Fact, FactKind};
+use crate::digest::fact::{Fact, FactKind, Shelf};
 use crate::digest::scan::{fold, one_line, sentences};
-use crate::digest::shelf::Shelf;
 use crate::digest::words::{NEXT, cue};
 use serde_json::Value;
 use std::collections::BTreeMap;

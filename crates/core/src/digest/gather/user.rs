@@ -4,10 +4,9 @@
 //! command is a rule. It refuses to soften: rules are kept as they were said.
 
 use crate::Seq;
-use crate::digest::fact::{Fact, FactKind};
+use crate::digest::fact::{Fact, FactKind, Shelf};
 use crate::digest::scan::{fold, head_and_tail, one_line, sentences};
-use crate::digest::shelf::Shelf;
-use crate::digest::words::{NO_RULES, STRONG_RULES, WEAK_RULES, cue};
+use crate::digest::words::{DECISIONS, NO_RULES, STRONG_RULES, WEAK_RULES, cue};
 use crate::message::Role;
 
 /// Characters kept of the first request and of the newest.
@@ -90,6 +89,28 @@ pub(in crate::digest) fn rules(seq: Seq, role: Role, text: &str) -> Vec<Fact> {
     found
 }
 
+// What the model decided, and the reasons it gave.
+//
+// A sentence with a word of decision is kept as it stands. It refuses to weigh whether the decision was wise.
+
+/// Sentences of one message that are kept.
+const MOST_DECISIONS: usize = 6;
+
+pub(in crate::digest) fn decisions(seq: Seq, text: &str) -> Vec<Fact> {
+    let mut found = Vec::new();
+    for sentence in sentences(text) {
+        let low = sentence.to_lowercase();
+        let Some(cue) = cue(&low, DECISIONS) else { continue };
+        if sentence.chars().count() < 8 || low.ends_with(['?', '？', ':', '：']) {
+            continue;
+        }
+        let weight = if matches!(cue, "because" | "instead of" | "choose") { 100 } else { 300 };
+        found.push(Fact::new(FactKind::Decision, sentence, seq).weighing(weight));
+    }
+    found.truncate(MOST_DECISIONS);
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,5 +140,12 @@ mod tests {
         assert_eq!(requests.first.as_ref().unwrap().text, "One. More of one.");
         assert_eq!(requests.newest.as_ref().unwrap().text, "Three.\nMore.");
         assert_eq!(requests.others.ranked(3)[0].text, "Two words.");
+    }
+
+    #[test]
+    fn decisions_of_both_languages_are_found() {
+        let text = "Let me look.\nThe root cause is a stale cache. Shall we go with it?\n方針は単純にすることです。読みます。";
+        let found: Vec<String> = super::decisions(4, text).into_iter().map(|fact| fact.text).collect();
+        assert_eq!(found, ["The root cause is a stale cache.", "方針は単純にすることです。"]);
     }
 }
