@@ -19,12 +19,13 @@ mod watch;
 
 #[cfg(any(feature = "postgres", feature = "redis"))]
 pub(crate) use blobs::is_id as is_blob_id;
+pub(crate) use branches::HasTasks;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 pub(crate) use index::{head_bytes, read_head};
 pub use journal::{FileJournal, Progress, Work};
 pub(crate) use place::{make_folder, private};
 pub use rebuild::Rebuilt;
-pub(crate) use tasks::file_at;
+pub(crate) use tasks::{Tasks, file_at};
 
 use crate::error::{Holder, Tried};
 use crate::queue::{HasJobs, Jobs};
@@ -33,7 +34,7 @@ use crate::tables::{Lessons, Pulse, Vitals};
 use crate::{BlobRef, Change, Error, Journal, Mode, Query, Result, Store, by_age, id_of, locked};
 use index::Index;
 use komado_core::session::{Meta, Session};
-use komado_core::thread::Header;
+use komado_core::thread::{Branch, Header};
 use komado_core::{SessionId, ThreadId};
 use opener::Opener;
 use place::{Base, sync_folder};
@@ -44,7 +45,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tasks::{Opened, Tasks};
+use tasks::Opened;
 
 /// Sessions in a folder.
 pub struct FileStore {
@@ -133,32 +134,6 @@ impl FileStore {
 
     fn open_shelf(&self, id: &SessionId) -> Result<SqlShelf> {
         self.opener.while_moving(id, || SqlShelf::open(&self.base().thread(id, &ThreadId::root())?.recall()))
-    }
-
-    /// Runs `run` on the table, which is opened, made, or made again first.
-    fn with_tasks<T>(&self, run: impl FnOnce(&Tasks) -> Result<T>) -> Result<T> {
-        let mut table = locked(&self.tasks);
-        table.check_patience()?;
-        let begun = Instant::now();
-        // A file that is gone or another one by now would take rows that nobody finds again.
-        let kept = match table.open.take() {
-            Some(tasks) if tasks.is_current()? => Some(tasks),
-            _ => None,
-        };
-        let tasks = match kept.map_or_else(|| self.open_tasks(table.patience), Ok) {
-            Ok(tasks) => tasks,
-            Err(error) => {
-                let failed = Err(error);
-                table.waited(begun, &failed);
-                return failed;
-            }
-        };
-        let done = run(&tasks);
-        table.waited(begun, &done);
-        if !tasks.is_copy {
-            table.open = Some(tasks);
-        }
-        done
     }
 
     fn open_tasks(&self, patience: Option<Duration>) -> Result<Tasks> {
@@ -277,6 +252,46 @@ fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
 /// Copies a blob's bytes and names them; the one way a blob gets its id, in every store.
 pub(crate) fn copy_blob(from: &mut dyn Read, to: &mut dyn Write) -> Result<BlobRef> {
     blobs::copy(from, to).tried("copy", Path::new("a blob"))
+}
+
+impl HasTasks for FileStore {
+    /// Runs `run` on the table, which is opened, made, or made again first.
+    fn with_tasks<T>(&self, run: impl FnOnce(&Tasks) -> Result<T>) -> Result<T> {
+        let mut table = locked(&self.tasks);
+        table.check_patience()?;
+        let begun = Instant::now();
+        // A file that is gone or another one by now would take rows that nobody finds again.
+        let kept = match table.open.take() {
+            Some(tasks) if tasks.is_current()? => Some(tasks),
+            _ => None,
+        };
+        let tasks = match kept.map_or_else(|| self.open_tasks(table.patience), Ok) {
+            Ok(tasks) => tasks,
+            Err(error) => {
+                let failed = Err(error);
+                table.waited(begun, &failed);
+                return failed;
+            }
+        };
+        let done = run(&tasks);
+        table.waited(begun, &done);
+        if !tasks.is_copy {
+            table.open = Some(tasks);
+        }
+        done
+    }
+
+    fn check_session(&self, id: &SessionId) -> Result<()> {
+        self.base().session(id).map(drop)
+    }
+
+    fn is_made(&self) -> bool {
+        self.base().path().exists()
+    }
+
+    fn put_parents(&self, branch: &Branch) -> Result<()> {
+        self.put_rows_above(branch)
+    }
 }
 
 impl HasJobs for FileStore {

@@ -3,22 +3,23 @@
 //! What the other stores must do is what this one does. It keeps what it is given for as long as the process lives.
 
 use crate::error::Holder;
-use crate::files::copy_blob;
+use crate::files::{HasTasks, Tasks, copy_blob};
 use crate::lease::{Leases, Purpose, Ticket};
 use crate::letter::Letter;
 use crate::queue::{HasJobs, Jobs};
 use crate::shelf::{Shelf, SqlShelf};
-use crate::tables::{Grove, Lessons, Mail, Places, Pulse, Signposts, Spot, Tree, Vitals, Which};
+use crate::tables::{Lessons, Pulse, Vitals};
 use crate::watch::{Bell, News, Watch, Watcher};
 use crate::{
     BlobRef, Blobs, Change, Error, Journal, Mode, Query, ReadSeek, Result, Row, Store, Swept, by_age,
     check_rewritten, check_rows, id_of, locked,
 };
 use komado_core::session::{Meta, Session};
-use komado_core::thread::{Branch, Header};
+use komado_core::thread::Header;
 use komado_core::{Head, Seq, SessionId, ThreadId};
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// Sessions in memory. Clones share what they hold.
@@ -26,7 +27,8 @@ use std::sync::{Arc, Mutex};
 pub struct MemoryStore {
     rooms: Arc<Mutex<BTreeMap<SessionId, Room>>>,
     lessons: Arc<Mutex<BTreeMap<String, String>>>,
-    signposts: Arc<Mutex<Signposts>>,
+    /// Spawned threads, their mail, and where transcripts may go on; made when first asked for.
+    tasks: Arc<Mutex<Option<Tasks>>>,
     line: Arc<Jobs>,
     bell: Bell,
     leases: Arc<Leases<()>>,
@@ -39,8 +41,6 @@ struct Room {
     session: Session,
     threads: BTreeMap<ThreadId, (Header, Rows)>,
     blobs: BTreeMap<String, Arc<[u8]>>,
-    /// The table of spawned threads.
-    grove: Grove,
     /// The index of words, once somebody asked for it.
     shelf: Option<SqlShelf>,
 }
@@ -53,9 +53,9 @@ impl Default for MemoryStore {
             program: "this process".into(),
             since: "its start".into(),
         };
-        let (rooms, lessons, signposts) = (Arc::default(), Arc::default(), Arc::default());
+        let (rooms, lessons, tasks) = (Arc::default(), Arc::default(), Arc::default());
         let (line, bell, leases) = (Arc::default(), Bell::default(), Leases::new(here));
-        Self { rooms, lessons, signposts, line, bell, leases }
+        Self { rooms, lessons, tasks, line, bell, leases }
     }
 }
 
@@ -63,10 +63,6 @@ impl MemoryStore {
     fn with<T>(&self, id: &SessionId, run: impl FnOnce(&mut Room) -> Result<T>) -> Result<T> {
         let mut rooms = locked(&self.rooms);
         run(rooms.get_mut(id).ok_or_else(|| Error::NoSession(id.clone()))?)
-    }
-
-    fn with_tree<T>(&self, id: &SessionId, run: impl FnOnce(&mut Grove) -> T) -> Result<T> {
-        self.with(id, |room| Ok(run(&mut room.grove)))
     }
 
     fn is_written(&self, id: &SessionId) -> bool {
@@ -165,44 +161,15 @@ impl Lessons for MemoryStore {
     }
 }
 
-impl Places for MemoryStore {
-    fn note(&self, spots: &[Spot]) -> Result<()> {
-        locked(&self.signposts).note(spots);
-        Ok(())
+impl HasTasks for MemoryStore {
+    fn with_tasks<T>(&self, run: impl FnOnce(&Tasks) -> Result<T>) -> Result<T> {
+        let mut tasks = locked(&self.tasks);
+        let made = tasks.take().map_or_else(|| Tasks::memory(Path::new("memory")), Ok)?;
+        run(tasks.insert(made))
     }
 
-    fn spots(&self, name: &str) -> Result<Vec<Spot>> {
-        Ok(locked(&self.signposts).spots(name))
-    }
-}
-
-impl Tree for MemoryStore {
-    fn put_branch(&self, branch: &Branch) -> Result<()> {
-        self.with_tree(&branch.session, |tree| tree.put(branch))
-    }
-
-    fn branches(&self, id: &SessionId, which: Which) -> Result<Vec<Branch>> {
-        self.with_tree(id, |tree| tree.list(&which))
-    }
-
-    fn unsettle(&self, id: &SessionId, parent: &ThreadId) -> Result<()> {
-        self.with_tree(id, |tree| tree.unsettle(parent))
-    }
-
-    fn drop_branch(&self, id: &SessionId, thread: &ThreadId) -> Result<()> {
-        self.with_tree(id, |tree| tree.forget(thread))
-    }
-
-    fn post(&self, id: &SessionId, to: &ThreadId, mail: &Mail) -> Result<()> {
-        self.with_tree(id, |tree| tree.post(to, mail))
-    }
-
-    fn mail(&self, id: &SessionId, to: &ThreadId) -> Result<Vec<Mail>> {
-        self.with_tree(id, |tree| tree.mail(to))
-    }
-
-    fn taken(&self, id: &SessionId, to: &ThreadId, from: &ThreadId, upto: Seq) -> Result<()> {
-        self.with_tree(id, |tree| tree.taken(to, from, upto))
+    fn check_session(&self, id: &SessionId) -> Result<()> {
+        self.with(id, |_| Ok(()))
     }
 }
 
@@ -243,7 +210,7 @@ impl Store for MemoryStore {
         let root = Header::root(id.clone(), &meta.created_at);
         let threads = BTreeMap::from([(ThreadId::root(), (root, Arc::default()))]);
         let session = Session::new(meta);
-        let room = Room { session, threads, blobs: BTreeMap::new(), grove: Grove::default(), shelf: None };
+        let room = Room { session, threads, blobs: BTreeMap::new(), shelf: None };
         rooms.insert(id.clone(), room);
         self.tell_changed(&id);
         Ok(())
@@ -277,7 +244,7 @@ impl Store for MemoryStore {
             return Err(self.leases.busy(id));
         }
         rooms.remove(id).ok_or_else(|| Error::NoSession(id.clone()))?;
-        locked(&self.signposts).forget(id);
+        self.with_tasks(|tasks| tasks.forget_branches(id).and_then(|()| tasks.forget_spots(id)))?;
         self.tell_changed(id);
         Ok(())
     }

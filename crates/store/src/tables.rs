@@ -8,7 +8,6 @@ use komado_core::journal::Entry;
 use komado_core::thread::Branch;
 use komado_core::{Seq, SessionId, ThreadId};
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// Which branches to list.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,7 +58,6 @@ pub trait Tree: Send + Sync {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Grove {
     branches: Vec<Branch>,
-    mail: Vec<(ThreadId, Mail)>,
 }
 
 impl Grove {
@@ -78,30 +76,6 @@ impl Grove {
             (Which::Under(thread), Some(parent)) => thread == parent,
         };
         self.branches.iter().filter(wanted).cloned().collect()
-    }
-
-    pub(crate) fn unsettle(&mut self, parent: &ThreadId) {
-        let children = self.branches.iter_mut().filter(|branch| branch.parent.as_ref() == Some(parent));
-        children.for_each(|branch| branch.told = false);
-    }
-
-    pub(crate) fn forget(&mut self, thread: &ThreadId) {
-        self.branches.retain(|known| known.thread != *thread);
-    }
-
-    pub(crate) fn post(&mut self, to: &ThreadId, mail: &Mail) {
-        let new = (to.clone(), mail.clone());
-        if !self.mail.contains(&new) {
-            self.mail.push(new);
-        }
-    }
-
-    pub(crate) fn mail(&self, to: &ThreadId) -> Vec<Mail> {
-        self.mail.iter().filter(|(whose, _)| whose == to).map(|(_, mail)| mail.clone()).collect()
-    }
-
-    pub(crate) fn taken(&mut self, to: &ThreadId, from: &ThreadId, upto: Seq) {
-        self.mail.retain(|(whose, mail)| !(whose == to && mail.from == *from && mail.seq <= upto));
     }
 }
 
@@ -150,34 +124,6 @@ pub fn spot_of(entry: &Entry) -> Option<&str> {
         _ => None,
     };
     name.map(String::as_str).filter(|name| !name.is_empty())
-}
-
-/// The table in memory.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Signposts(BTreeMap<String, Vec<Spot>>);
-
-impl Signposts {
-    pub(crate) fn note(&mut self, spots: &[Spot]) {
-        for spot in spots {
-            let known = self.0.entry(spot.name.clone()).or_default();
-            if !known.contains(spot) {
-                known.push(spot.clone());
-            }
-        }
-    }
-
-    pub(crate) fn spots(&self, name: &str) -> Vec<Spot> {
-        self.0
-            .get(name)
-            .map(|spots| spots.iter().rev().take(MOST_SPOTS).cloned().collect())
-            .unwrap_or_default()
-    }
-
-    pub(crate) fn forget(&mut self, session: &SessionId) {
-        for spots in self.0.values_mut() {
-            spots.retain(|spot| spot.session != *session);
-        }
-    }
 }
 
 // What was learned about models, kept for next time.

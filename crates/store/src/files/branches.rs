@@ -111,7 +111,7 @@ impl Tasks {
             branch.created_at,
             branch.completed_at,
         ];
-        self.retry(|| self.db.execute(PUT, values))?;
+        self.write(PUT, values)?;
         if replaces {
             self.wipe();
         }
@@ -131,25 +131,23 @@ impl Tasks {
 
     /// The spawned threads of a session, those further up first, then by age.
     pub(super) fn branches(&self, id: &SessionId, which: &Which) -> Result<Vec<Branch>> {
-        let mut statement = self.told(self.db.prepare_cached(&listing(which)))?;
         let key = match which {
             Which::All | Which::Unsettled => id.to_string(),
             Which::Under(parent) => address(id, parent),
         };
-        let rows = self.told(statement.query_map([key], read))?;
-        self.told(rows.collect::<rusqlite::Result<Vec<_>>>())
+        self.rows(&listing(which), [key], read)
     }
 
     /// Marks every child of `parent`. Also those that are marked: that may not have reached the disk yet.
     pub(super) fn unsettle(&self, id: &SessionId, parent: &ThreadId) -> Result<()> {
         let sql = "UPDATE stelis_threads SET told = 0 WHERE parent_thread_id = ?1";
-        self.retry(|| self.db.execute(sql, [address(id, parent)])).map(|_| ())
+        self.write(sql, [address(id, parent)]).map(drop)
     }
 
     /// Takes a branch out. What its chronicle said is gone for good.
     pub(super) fn drop_branch(&self, id: &SessionId, thread: &ThreadId) -> Result<()> {
         let sql = "DELETE FROM stelis_threads WHERE thread_id = ?1";
-        if self.retry(|| self.db.execute(sql, [address(id, thread)]))? > 0 {
+        if self.write(sql, [address(id, thread)])? > 0 {
             self.wipe();
         }
         Ok(())
@@ -158,30 +156,28 @@ impl Tasks {
     pub(super) fn post(&self, id: &SessionId, to: &ThreadId, mail: &Mail) -> Result<()> {
         let sql = "INSERT OR IGNORE INTO stelis_mail (session, to_thread, from_thread, seq) VALUES (?1, ?2, ?3, ?4)";
         let values = params![id.as_str(), to.as_str(), mail.from.as_str(), mail.seq];
-        self.retry(|| self.db.execute(sql, values)).map(|_| ())
+        self.write(sql, values).map(drop)
     }
 
     pub(super) fn mail(&self, id: &SessionId, to: &ThreadId) -> Result<Vec<Mail>> {
         let sql =
             "SELECT from_thread, seq FROM stelis_mail WHERE session = ?1 AND to_thread = ?2 ORDER BY rowid";
-        let mut statement = self.told(self.db.prepare_cached(sql))?;
         let read = |row: &Row<'_>| Ok(Mail { from: thread(row, 0)?, seq: row.get(1)? });
-        let rows = self.told(statement.query_map([id.as_str(), to.as_str()], read))?;
-        self.told(rows.collect::<rusqlite::Result<Vec<_>>>())
+        self.rows(sql, [id.as_str(), to.as_str()], read)
     }
 
     pub(super) fn taken(&self, id: &SessionId, to: &ThreadId, from: &ThreadId, upto: Seq) -> Result<()> {
         let sql = "DELETE FROM stelis_mail WHERE session = ?1 AND to_thread = ?2 AND from_thread = ?3 AND seq <= ?4";
         let values = params![id.as_str(), to.as_str(), from.as_str(), upto];
-        self.retry(|| self.db.execute(sql, values)).map(|_| ())
+        self.write(sql, values).map(drop)
     }
 
     /// Takes all rows of a session out.
-    pub(super) fn forget_branches(&self, id: &SessionId) -> Result<()> {
+    pub(crate) fn forget_branches(&self, id: &SessionId) -> Result<()> {
         for sql in
             ["DELETE FROM stelis_threads WHERE session = ?1", "DELETE FROM stelis_mail WHERE session = ?1"]
         {
-            if self.retry(|| self.db.execute(sql, [id.as_str()]))? > 0 {
+            if self.write(sql, [id.as_str()])? > 0 {
                 self.wipe();
             }
         }
@@ -198,7 +194,7 @@ impl Tasks {
         };
         let sql = "UPDATE stelis_threads SET status = ?2, completed_at = ?3 WHERE thread_id = ?1 || '/root'";
         let ended = to.is_ended().then_some(at);
-        self.retry(|| self.db.execute(sql, params![id, status.name(), ended])).map(|_| ())
+        self.write(sql, params![id, status.name(), ended]).map(drop)
     }
 
     /// Runs `run` so that what it writes outlives a power cut, as the journals do.
@@ -240,21 +236,38 @@ fn thread(row: &Row<'_>, column: usize) -> rusqlite::Result<ThreadId> {
     ThreadId::new(row.get::<_, String>(column)?).map_err(|e| odd(column, e))
 }
 
-// The tree of spawned threads as the file store keeps it: rows in `tasks.db`.
+/// A store with this table.
+pub(crate) trait HasTasks: Send + Sync {
+    /// Runs `run` on the table.
+    fn with_tasks<T>(&self, run: impl FnOnce(&Tasks) -> Result<T>) -> Result<T>;
 
-impl FileStore {
+    /// An error when there is no such session.
+    fn check_session(&self, id: &SessionId) -> Result<()>;
+
+    /// False while the table was not made, and looking is to make none.
+    fn is_made(&self) -> bool {
+        true
+    }
+
+    /// Gives the threads above a branch their rows, where people read the table.
+    fn put_parents(&self, _branch: &Branch) -> Result<()> {
+        Ok(())
+    }
+
     /// Changes rows of a session that is there.
     fn change_tree<T>(&self, id: &SessionId, run: impl FnOnce(&Tasks) -> Result<T>) -> Result<T> {
-        self.base().session(id)?;
+        self.check_session(id)?;
         self.with_tasks(|tasks| {
             tasks.may_change()?;
             run(tasks)
         })
     }
+}
 
+impl FileStore {
     /// Gives the threads above a branch their rows where they have none, up to the root. They are for people: what
     /// cannot be read is left out.
-    fn put_parents(&self, branch: &Branch) -> Result<()> {
+    pub(super) fn put_rows_above(&self, branch: &Branch) -> Result<()> {
         let (id, mut next, mut left) = (&branch.session, branch.parent.clone(), branch.depth);
         while let Some(parent) = next.take_if(|_| left > 0) {
             left -= 1;
@@ -277,7 +290,7 @@ impl FileStore {
     }
 }
 
-impl Tree for FileStore {
+impl<S: HasTasks> Tree for S {
     fn put_branch(&self, branch: &Branch) -> Result<()> {
         self.change_tree(&branch.session, |tasks| match branch.told {
             true => tasks.put_branch(branch),
@@ -287,7 +300,7 @@ impl Tree for FileStore {
     }
 
     fn branches(&self, id: &SessionId, which: Which) -> Result<Vec<Branch>> {
-        self.base().session(id)?;
+        self.check_session(id)?;
         self.with_tasks(|tasks| tasks.branches(id, &which))
     }
 
@@ -304,7 +317,7 @@ impl Tree for FileStore {
     }
 
     fn mail(&self, id: &SessionId, to: &ThreadId) -> Result<Vec<Mail>> {
-        self.base().session(id)?;
+        self.check_session(id)?;
         self.with_tasks(|tasks| tasks.mail(id, to))
     }
 

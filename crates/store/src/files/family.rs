@@ -4,7 +4,7 @@
 //! circle, an anchor that leads nowhere: each is told by who checks, and the rest goes on.
 
 use super::tasks::Tasks;
-use super::{FileJournal, FileStore};
+use super::{FileJournal, FileStore, HasTasks};
 use crate::tables::{Mail, Which};
 use crate::{Error, Mode, Result, Store};
 use komado_core::head::{Kind, Source};

@@ -13,6 +13,15 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
+/// A method for each file of a folder: its path.
+macro_rules! files {
+    ($($(#[$doc:meta])* $name:ident = $file:literal,)+) => {
+        $($(#[$doc])* pub(super) fn $name(&self) -> PathBuf {
+            self.0.join($file)
+        })+
+    };
+}
+
 /// The folder of one thread.
 #[derive(Clone, Debug)]
 pub(super) struct Folder(PathBuf);
@@ -22,44 +31,23 @@ impl Folder {
         &self.0
     }
 
-    pub(super) fn journal(&self) -> PathBuf {
-        self.0.join("messages.jsonl")
-    }
-
-    pub(super) fn index(&self) -> PathBuf {
-        self.0.join("index")
-    }
-
-    pub(super) fn current(&self) -> PathBuf {
-        self.0.join("current.jsonl")
-    }
-
-    pub(super) fn summaries(&self) -> PathBuf {
-        self.0.join("summaries.jsonl")
-    }
-
-    pub(super) fn tools(&self) -> PathBuf {
-        self.0.join("tools.jsonl")
+    files! {
+        journal = "messages.jsonl",
+        index = "index",
+        current = "current.jsonl",
+        summaries = "summaries.jsonl",
+        tools = "tools.jsonl",
+        /// A request on its way.
+        request = "request.json",
+        /// Where a journal is written anew.
+        unfinished_journal = "messages.jsonl.new",
+        /// Where the view is written anew.
+        unfinished_current = "current.jsonl.new",
     }
 
     /// The session's index of words, which all its threads share.
     pub(super) fn recall(&self) -> PathBuf {
         self.session().join("recall.db")
-    }
-
-    /// A request on its way.
-    pub(super) fn request(&self) -> PathBuf {
-        self.0.join("request.json")
-    }
-
-    /// Where a journal is written anew.
-    pub(super) fn unfinished_journal(&self) -> PathBuf {
-        self.0.join("messages.jsonl.new")
-    }
-
-    /// Where the view is written anew.
-    pub(super) fn unfinished_current(&self) -> PathBuf {
-        self.0.join("current.jsonl.new")
     }
 
     /// The folder of the session.

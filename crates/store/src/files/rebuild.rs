@@ -6,7 +6,7 @@
 use super::journal::Access;
 use super::place::HALVES;
 use super::tasks::{Opened, Tasks};
-use super::{FileJournal, FileStore, place};
+use super::{FileJournal, FileStore, HasTasks, place};
 use crate::error::Tried;
 use crate::lease::Purpose;
 use crate::shelf::Shelf;
@@ -155,7 +155,8 @@ impl FileStore {
         match self.move_to_half(id, ended) {
             Ok(()) => {
                 let half = HALVES[usize::from(ended)];
-                self.opener.note(format!("session {id}: its folder was moved to {half}/, as its journal says"));
+                self.opener
+                    .note(format!("session {id}: its folder was moved to {half}/, as its journal says"));
             }
             // Whoever writes is about to say how it goes on.
             Err(Error::Busy { .. }) => {}
@@ -200,7 +201,8 @@ impl FileStore {
         let spots = self.spots_of(id, alias.as_deref())?;
         let count = self.with_tasks(|tasks| tasks.note_spots(&spots))? as u64;
         if count > 0 {
-            self.opener.note(format!("session {id}: the table of places lacked {count} that its journals name"));
+            self.opener
+                .note(format!("session {id}: the table of places lacked {count} that its journals name"));
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! write. The write is not synced by itself. What a power cut takes is in the journals, and is put back by a rebuild; until
 //! then a transcript is found at an earlier mark, and the journal tells the rest.
 
+use super::branches::HasTasks;
 use super::tasks::Tasks;
 use super::{FileJournal, FileStore};
 use crate::error::odd;
@@ -55,16 +56,17 @@ impl Tasks {
 
     /// The moments called `name`, the newest first. A row that somebody else wrote, and that names nothing, is passed over.
     pub(super) fn spots(&self, name: &str) -> Result<Vec<Spot>> {
-        let mut statement = self.told(self.db.prepare_cached(FIND))?;
-        let rows = self.told(statement.query_map(params![name, MOST_SPOTS as i64], read))?;
-        let whole =
-            |row: &rusqlite::Result<Spot>| !matches!(row, Err(rusqlite::Error::FromSqlConversionFailure(..)));
-        self.told(rows.filter(whole).collect::<rusqlite::Result<Vec<_>>>())
+        let whole = |row: &Row<'_>| match read(row) {
+            Err(rusqlite::Error::FromSqlConversionFailure(..)) => Ok(None),
+            found => found.map(Some),
+        };
+        let found = self.rows(FIND, params![name, MOST_SPOTS as i64], whole)?;
+        Ok(found.into_iter().flatten().collect())
     }
 
     /// Takes all rows of a session out.
-    pub(super) fn forget_spots(&self, id: &SessionId) -> Result<()> {
-        self.retry(|| self.run("DELETE FROM places WHERE session = ?1", [id.as_str()])).map(|_| ())
+    pub(crate) fn forget_spots(&self, id: &SessionId) -> Result<()> {
+        self.write("DELETE FROM places WHERE session = ?1", [id.as_str()]).map(drop)
     }
 }
 
@@ -77,7 +79,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Spot> {
     })
 }
 
-impl Places for FileStore {
+impl<S: HasTasks> Places for S {
     fn note(&self, spots: &[Spot]) -> Result<()> {
         self.with_tasks(|tasks| {
             tasks.may_change()?;
@@ -86,7 +88,7 @@ impl Places for FileStore {
     }
 
     fn spots(&self, name: &str) -> Result<Vec<Spot>> {
-        if !self.base().path().exists() {
+        if !self.is_made() {
             return Ok(Vec::new());
         }
         self.with_tasks(|tasks| tasks.spots(name))

@@ -9,7 +9,7 @@ use crate::{Change, Error, Query, Result};
 use komado_core::SessionId;
 use komado_core::session::{Counters, Meta, MetaConfig, Session, State, TaskKey};
 use rusqlite::types::Value;
-use rusqlite::{Connection, ErrorCode, OptionalExtension, params, params_from_iter};
+use rusqlite::{Connection, ErrorCode, params, params_from_iter};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -79,7 +79,7 @@ pub(super) enum Opened {
 }
 
 /// The table, open.
-pub(super) struct Tasks {
+pub(crate) struct Tasks {
     pub(super) db: Connection,
     path: PathBuf,
     /// Which file it is, on which device.
@@ -125,10 +125,15 @@ impl Tasks {
 
     /// A table in memory, for who may not write the one on disk. It takes rows from folders and no changes.
     pub(super) fn copy(path: &Path) -> Result<Self> {
+        Ok(Self { is_copy: true, ..Self::memory(path)? })
+    }
+
+    /// A table in memory.
+    pub(crate) fn memory(path: &Path) -> Result<Self> {
         let db = Connection::open_in_memory().map_err(|e| refused(path, &e, 1))?;
         let made = db.execute_batch(SCHEMA).and_then(|()| branches::prepare(&db));
         made.and_then(|()| spots::prepare(&db)).map_err(|e| refused(path, &e, 1))?;
-        Ok(Self { db, path: path.to_owned(), file: None, is_copy: true })
+        Ok(Self { db, path: path.to_owned(), file: None, is_copy: false })
     }
 
     /// How long it is waited for from now on, all tries together.
@@ -176,6 +181,22 @@ impl Tasks {
         self.db.prepare_cached(sql)?.execute(values)
     }
 
+    /// Changes rows with one statement, tried a few times; gives how many.
+    pub(super) fn write(&self, sql: &str, values: impl rusqlite::Params + Clone) -> Result<usize> {
+        self.retry(|| self.run(sql, values.clone()))
+    }
+
+    /// What a query finds, read row by row.
+    pub(super) fn rows<T>(
+        &self,
+        sql: &str,
+        values: impl rusqlite::Params,
+        read: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>> {
+        let found = || self.db.prepare_cached(sql)?.query_map(values, read)?.collect();
+        self.told(found())
+    }
+
     pub(super) fn told<T>(&self, result: rusqlite::Result<T>) -> Result<T> {
         result.map_err(|e| refused(&self.path, &e, 1))
     }
@@ -183,7 +204,7 @@ impl Tasks {
     pub(super) fn put(&self, session: &Session) -> Result<()> {
         let marks = vec!["?"; 28].join(", ");
         let sql = format!("INSERT OR REPLACE INTO tasks ({COLUMNS}) VALUES ({marks})");
-        self.retry(|| self.run(&sql, params_from_iter(values(session)))).map(|_| ())
+        self.write(&sql, params_from_iter(values(session))).map(drop)
     }
 
     pub(super) fn change(&self, id: &SessionId, change: &Change) -> Result<()> {
@@ -196,7 +217,7 @@ impl Tasks {
                            started_at = CASE WHEN ?2 = 'queued' THEN started_at ELSE COALESCE(started_at, ?3) END \
                            WHERE uuid = ?1";
                 self.turn_root(id, *to, at)?;
-                self.retry(|| self.db.execute(sql, params![id, to.name(), at, ended, why]))?
+                self.write(sql, params![id, to.name(), at, ended, why])?
             }
             Change::Count { by, at } => {
                 let sql = "UPDATE tasks SET llm_call_count = llm_call_count + ?2, \
@@ -204,7 +225,7 @@ impl Tasks {
                            compression_count = compression_count + ?5, updated_at = ?6 WHERE uuid = ?1";
                 let n = [by.llm_call_count, by.tool_call_count, by.total_tokens, by.compression_count];
                 let [a, b, c, d] = n.map(|n| n as i64);
-                self.retry(|| self.run(sql, params![id, a, b, c, d, at]))?
+                self.write(sql, params![id, a, b, c, d, at])?
             }
             Change::Row(row) => {
                 self.turn_root(id, row.status, &row.updated_at)?;
@@ -219,13 +240,12 @@ impl Tasks {
         self.may_change()?;
         self.forget_branches(id)?;
         self.forget_spots(id)?;
-        self.retry(|| self.db.execute("DELETE FROM tasks WHERE uuid = ?1", [id.as_str()])).map(|_| ())
+        self.write("DELETE FROM tasks WHERE uuid = ?1", [id.as_str()]).map(drop)
     }
 
     pub(super) fn get(&self, id: &SessionId) -> Result<Option<Session>> {
         let sql = format!("SELECT {COLUMNS} FROM tasks WHERE uuid = ?1");
-        let mut statement = self.told(self.db.prepare_cached(&sql))?;
-        self.told(statement.query_row([id.as_str()], read).optional())
+        Ok(self.rows(&sql, [id.as_str()], read)?.pop())
     }
 
     /// How many sessions there are.
@@ -244,9 +264,7 @@ impl Tasks {
         let filter = if clauses.is_empty() { "1".to_owned() } else { clauses.join(" AND ") };
         let limit = if query.limit == 0 { String::new() } else { format!(" LIMIT {}", query.limit) };
         let sql = format!("SELECT {COLUMNS} FROM tasks WHERE {filter} ORDER BY created_at, uuid{limit}");
-        let mut statement = self.told(self.db.prepare_cached(&sql))?;
-        let rows = self.told(statement.query_map(params_from_iter(values), read))?;
-        self.told(rows.collect::<rusqlite::Result<Vec<_>>>())
+        self.rows(&sql, params_from_iter(values), read)
     }
 }
 
