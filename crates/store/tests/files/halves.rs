@@ -85,7 +85,11 @@ fn a_session_that_goes_on_is_moved_back_by_a_check() {
     enter(&room, State::Completed).unwrap();
     room.store.check(&room.id).unwrap();
     assert!(room.base().join("running/s").is_dir());
-    assert!(room.store.take_findings().contains(&"session s: its folder was moved to running/, as its journal says".into()));
+    assert!(
+        room.store
+            .take_findings()
+            .contains(&"session s: its folder was moved to running/, as its journal says".into())
+    );
     assert_eq!(room.store.sessions(&Query::default()).unwrap()[0].status, State::Running);
     // Closed, then opened again: the rewind says that it goes on.
     close(&mut room, Ending::Completed);
@@ -221,9 +225,7 @@ fn a_row_without_a_folder_goes_and_a_folder_without_a_row_gets_one() {
     assert_eq!(rows.iter().map(|row| row.meta.uuid.as_str()).collect::<Vec<_>>(), ["s"]);
     let told = room.store.take_findings();
     assert!(
-        told.iter().any(
-            |f| f.starts_with("session lost: the table said ") && f.ends_with(", it is gone")
-        )
+        told.iter().any(|f| f.starts_with("session lost: the table said ") && f.ends_with(", it is gone"))
     );
     assert!(told.iter().any(|f| f.contains(": the table said nothing, it is ")));
     // A half that cannot be listed is not an empty one.

@@ -229,12 +229,7 @@ fn a_child_whose_folder_was_half_made_is_no_thread_and_can_be_made() {
     drop(journal);
     room.store.check(&room.id).unwrap();
     assert!(!half.exists());
-    assert!(
-        room.store
-            .take_findings()
-            .iter()
-            .any(|f| f.contains("left behind") && f.contains(".new-abc"))
-    );
+    assert!(room.store.take_findings().iter().any(|f| f.contains("left behind") && f.contains(".new-abc")));
     // A folder with a thread's name and no journal is told by who reads it, and hinders nobody else.
     fs::create_dir(room.path("threads/empty")).unwrap();
     let why = room.store.open_file(&room.id, &tid("empty"), Mode::Write).err().unwrap().to_string();

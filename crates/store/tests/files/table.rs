@@ -270,9 +270,7 @@ fn a_table_that_is_none_is_put_aside_and_made_again() {
         assert_eq!(rows(&store), live, "{what}");
         let aside = base.join(format!("tasks.db.broken-{n}"));
         let told = store.take_findings();
-        assert!(
-            matches!(&told[..], [one] if one.contains(&format!("; it is now {}, ", aside.display())))
-        );
+        assert!(matches!(&told[..], [one] if one.contains(&format!("; it is now {}, ", aside.display()))));
         assert!(aside.exists(), "{what}");
     };
     fs::write(base.join("tasks.db"), b"garbage, and not little of it".repeat(500)).unwrap();

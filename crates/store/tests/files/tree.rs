@@ -361,7 +361,10 @@ fn an_anchor_that_leads_nowhere_is_told_and_has_a_row_for_who_ends_it() {
         if check {
             store.check(&room.id).unwrap();
             let told = store.take_findings();
-            assert!(told.iter().any(|f| f.starts_with("s/root@2: this anchor names thread never,")), "{told:?}");
+            assert!(
+                told.iter().any(|f| f.starts_with("s/root@2: this anchor names thread never,")),
+                "{told:?}"
+            );
         }
         assert_eq!(store.branches(&room.id, Which::Unsettled).unwrap(), std::slice::from_ref(&never));
     }
