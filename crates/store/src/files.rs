@@ -64,7 +64,7 @@ struct Table {
 }
 
 impl Table {
-    /// Whoever would wait in line for the same lock is told at once.
+    /// A caller that would wait in line for the same lock is told at once.
     fn check_patience(&self) -> Result<()> {
         let (Some(patience), Some(at)) = (self.patience, self.gave_up) else { return Ok(()) };
         match at.elapsed() < patience {
@@ -260,7 +260,7 @@ impl HasTasks for FileStore {
         let mut table = locked(&self.tasks);
         table.check_patience()?;
         let begun = Instant::now();
-        // A file that is gone or another one by now would take rows that nobody finds again.
+        // A file that is gone or another one by now would take rows that no process finds again.
         let kept = match table.open.take() {
             Some(tasks) if tasks.is_current()? => Some(tasks),
             _ => None,

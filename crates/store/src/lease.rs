@@ -2,7 +2,7 @@
 //!
 //! A store says with a lease (a lock on a file, a row or a field with a token) that this process writes a session. The
 //! process has one for all threads of a session that it writes: it is taken with the first and given back, by being dropped,
-//! with the last. While that is under way whoever wants the same session waits.
+//! with the last. While that is under way, callers that want the same session wait.
 
 use crate::{Error, Holder, Result, locked};
 use komado_core::{SessionId, ThreadId};
@@ -158,7 +158,7 @@ impl<L: Lease> Drop for Ticket<L> {
             self.leases.changed.notify_all();
             return;
         }
-        // The last one gives the lease back, and whoever wants it next waits for that.
+        // The last one gives the lease back, and the next caller waits for that.
         let lease = held.lease.take();
         drop(table);
         drop(lease);

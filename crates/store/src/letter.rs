@@ -1,7 +1,7 @@
 //! A request on its way: a file, so that no request is ever held in memory.
 //!
 //! It is written once, in order, and then sent straight from disk, as often as it takes. Who got an answer removes it;
-//! otherwise it stays where it is, for whoever wants to see what could not be sent. The next one takes its place.
+//! otherwise it stays where it is, to show what could not be sent. The next one takes its place.
 
 use crate::Result;
 use crate::error::Tried;

@@ -41,7 +41,7 @@ struct Room {
     session: Session,
     threads: BTreeMap<ThreadId, (Header, Rows)>,
     blobs: BTreeMap<String, Arc<[u8]>>,
-    /// The index of words, once somebody asked for it.
+    /// The index of words, once it was asked for.
     shelf: Option<SqlShelf>,
 }
 

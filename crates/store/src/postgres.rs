@@ -6,7 +6,7 @@
 //! acknowledged is as durable as the server's commits are; [`vitals`](crate::Pulse::vitals) tells what the server says of that.
 //!
 //! Nothing here needs PL/pgSQL, large objects or advisory locks, and the way of an append nothing but rows, CTEs and row
-//! locks: CockroachDB and YugabyteDB have all of that (neither was tried). What differs there: without LISTEN whoever watches is told to look at
+//! locks: CockroachDB and YugabyteDB have all of that (neither was tried). What differs there: without LISTEN a watcher is told to look at
 //! everything every second; `FOR SHARE` is what CockroachDB's own isolation already gives.
 
 mod address;
@@ -48,7 +48,7 @@ impl PostgresStore {
         &self.0
     }
 
-    /// Tells whoever watches that a session changed.
+    /// Tells watchers that a session changed.
     fn ring(&self, id: &SessionId) {
         self.0.teller.ring(id, &ThreadId::root(), 0);
     }

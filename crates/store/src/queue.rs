@@ -1,6 +1,6 @@
 //! What waits to be worked on.
 //!
-//! At least once: a job is hidden while somebody works on it, and is there again when they have not been heard of for too
+//! At least once: a job is hidden while a worker has it, and is there again when that worker was not heard of for too
 //! long. Each taking has a token; who was too slow finds that theirs is no longer good. What failed too often is laid
 //! aside and kept. The order is that of coming, and a job that is put back goes to its old place once its pause is over.
 
@@ -29,7 +29,7 @@ pub struct Job {
     pub at: String,
 }
 
-/// A job that somebody took.
+/// A job that a worker took.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Taken {
     /// The job.
@@ -69,7 +69,7 @@ pub enum Outcome {
 pub enum Stage {
     /// It waits.
     Waiting,
-    /// Somebody works on it.
+    /// A worker has it.
     Held(Holder),
     /// It was laid aside.
     Dead,
@@ -94,7 +94,7 @@ pub trait Queue: Send + Sync {
     /// waiting where it was not. False when one with its key or of its session is in the queue, laid aside or not.
     fn adopt(&self, queued: &Queued) -> Result<bool>;
 
-    /// The same for a job that nobody has tried.
+    /// The same for a job that was never tried.
     fn enqueue(&self, job: &Job) -> Result<bool> {
         self.adopt(&Queued { job: job.clone(), stage: Stage::Waiting, tries: 0, why: None })
     }
@@ -113,10 +113,10 @@ pub trait Queue: Send + Sync {
     fn jobs(&self, after: Option<&SessionId>, limit: usize) -> Result<Vec<Queued>>;
 
     /// Lets a job that was laid aside, or waits for its pause to be over, be taken now, as if it had never been taken.
-    /// False when there is no such job, or somebody works on it.
+    /// False when there is no such job, or a worker has it.
     fn requeue(&self, id: &SessionId) -> Result<bool>;
 
-    /// Takes a job out, whoever works on it; false when there is none.
+    /// Takes a job out, whichever worker has it; false when there is none.
     fn withdraw(&self, id: &SessionId) -> Result<bool>;
 }
 
@@ -126,7 +126,7 @@ pub trait Queue: Send + Sync {
 // before it is acknowledged. Each is one statement, which takes the file's own lock: two processes never take the same
 // job. The clock is the file's, so to speak: all who use it are on one machine.
 
-/// A token is set while somebody has the job; who was too slow finds another one, or none.
+/// A token is set while a worker has the job; a worker that was too slow finds another one, or none.
 const SCHEMA: &str = "
 CREATE TABLE IF NOT EXISTS jobs (
     place INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -188,7 +188,7 @@ impl Jobs {
         let mut kept = locked(&self.open);
         let file = || self.path.as_deref().map_or(Ok(None), file_at);
         let now = file()?;
-        // One that is gone, or another by now, would take jobs that nobody finds again; it is closed before the next opens.
+        // One that is gone, or another by now, would take jobs that no process finds again; it is closed before the next opens.
         let is_there = now.is_some() || self.path.is_none();
         let open = match kept.take().filter(|open| is_there && open.file == now) {
             Some(open) => open,

@@ -16,7 +16,7 @@
 //! `{komado}:users` (sorted sets by time and id), `{komado}:lessons`, `{komado:spot:…}`, `{komado}:spots:s` and
 //! `{komado:queue}:…`; `komado:news` is the channel that tells what happens. These are indexes: they may name a session
 //! that is no more, never the other way round, since a session is put into them before it is made, again after that, and
-//! whenever it is opened to write. Whoever finds a name without a session takes it out, and puts it
+//! whenever it is opened to write. A process that finds a name without a session takes it out, and puts it
 //! back when the session was made meanwhile.
 //!
 //! # Time to live
@@ -117,7 +117,7 @@ impl RedisStore {
     }
 }
 
-/// A name that nobody else has: the hasher's keys are the system's randomness.
+/// A name that no other process has: the hasher's keys are the system's randomness.
 fn claim() -> String {
     let half = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", half(), half())

@@ -1,7 +1,7 @@
 //! Which words stand where: an index of terms over all that was said in one session.
 //!
 //! A shelf is derived. It is filled from the journals, lost without harm and made again; it never decides what a model
-//! sees. It keeps terms, not texts: whoever fills it says which terms a passage has, and whoever asks says what each
+//! sees. It keeps terms, not texts: the filler says which terms a passage has, and the caller says what each
 //! of them is worth. So it knows no language, no stemming and no ranking but the sum it is told to make, and the
 //! shelves of many sessions can be asked as if they were one.
 //!

@@ -87,7 +87,7 @@ pub(crate) fn is_unsettled(branch: &Branch) -> bool {
 // Where a client's transcript may go on: a running digest leads to the moments at which it stood.
 //
 // An index, like the other tables: every mark stands in a journal, and the table is made again from them. It may be
-// behind, or name what is no more; whoever looks something up checks it against the journal.
+// behind, or name what is no more; the caller checks what it finds against the journal.
 
 /// A moment that a transcript came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -160,7 +160,7 @@ pub trait Lessons: Send + Sync {
     }
 }
 
-// How a store is doing: figures for whoever watches it.
+// How a store is doing: figures for monitoring.
 
 /// Figures of a store. What a store cannot know cheaply it leaves out.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]

@@ -1,6 +1,6 @@
-//! What happens in a store, told to whoever wants to hear it, also when another process did it.
+//! What happens in a store, told to watchers, also when another process did it.
 //!
-//! News only say where to look: the journal is the truth, and whoever hears of it reads there. So news may come twice or
+//! News only say where to look: the journal is the truth, and a watcher reads there. So news may come twice or
 //! be summed up, and who could not listen for a while is told so and looks at everything once.
 
 use crate::{Result, locked};

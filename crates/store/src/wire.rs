@@ -1,7 +1,7 @@
 //! How a store that is spoken to over a wire is waited for.
 //!
 //! The drivers are asynchronous, the store's calls are not: each call is run on a small runtime of the store's own, and
-//! whoever made it waits for it there, at most as long as the store may take. So a call is bounded in time whatever the
+//! its caller waits for it there, at most as long as the store may take. So a call is bounded in time whatever the
 //! server does, and works on any thread, also on one that drives other tasks.
 
 use crate::{Error, Result};

@@ -275,7 +275,7 @@ impl FileStore {
                 return Ok(());
             }
             let Ok(row) = self.branch_of(id, &parent) else { return Ok(()) };
-            // A root is nobody's child: there is no anchor that could say something else.
+            // A root has no parent: there is no anchor that could say something else.
             let row = Branch { told: row.parent.is_none(), ..row };
             self.with_tasks(|tasks| tasks.put_branch(&row))?;
             next = row.parent;

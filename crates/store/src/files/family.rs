@@ -112,7 +112,7 @@ impl Family {
         }
     }
 
-    /// A child of which there is nothing but an open anchor: whoever opens the parent next ends it there.
+    /// A child of which there is nothing but an open anchor: the next writer of the parent ends it there.
     fn take_lost(&mut self, parent: &Branch, seq: Seq, record: Record, known: &BTreeSet<ThreadId>) {
         let Entry::Anchor(anchor) = record.entry else { return };
         if known.contains(&anchor.thread) || anchor.ending.is_some_and(|ending| ending != Ending::Paused) {
@@ -190,7 +190,7 @@ fn gaps(headers: &[Header], known: &BTreeSet<ThreadId>) -> Vec<String> {
     found
 }
 
-/// The same row, whoever was told of it.
+/// The same row, whether or not the parent was told.
 fn is_same(a: &Branch, b: &Branch) -> bool {
     *a == Branch { told: a.told, ..b.clone() }
 }
@@ -227,7 +227,7 @@ impl FileStore {
     }
 
     /// Makes the rows of a session's threads again from its journals. A row without a thread stays while its parent was
-    /// not told: somebody may be about to make the thread.
+    /// not told: a process may be about to make the thread.
     pub(super) fn fill_tree(&self, tasks: &Tasks, id: &SessionId, family: &Family) -> Result<()> {
         self.note_unread(id, family);
         // Rows that cannot be read are not worth keeping.

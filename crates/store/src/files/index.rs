@@ -30,7 +30,7 @@ const STRETCH: u64 = 1 << 20;
 pub(super) const OPEN: u64 = 0;
 /// Closed in order, and durable.
 const CLOSED: u64 = 1;
-/// Being brought forward: says less than the journal, so nobody else looks at it.
+/// Being brought forward: says less than the journal, so readers pass it over.
 pub(super) const MAKING: u64 = 2;
 /// Records read at a time when looking back.
 const BLOCK: usize = 64;
@@ -173,7 +173,7 @@ impl Index {
         Ok(Some(index))
     }
 
-    /// Begins an index. One that is there is left to whoever has it open.
+    /// Begins an index. One that is there is left to the readers that have it open.
     pub(super) fn begin(path: &Path, journal_end: u64) -> Result<Self> {
         super::place::remove(path)?;
         let file = super::private().read(true).create_new(true).open(path).tried("make", path)?;

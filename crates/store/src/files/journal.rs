@@ -68,7 +68,7 @@ pub(super) enum Access {
     Write(Ticket<Lock>),
     /// Nothing: a writer is at work and will. What it has not indexed is not yet said.
     Follow,
-    /// Nothing, and nobody else will: read the rest, and keep it in mind.
+    /// Nothing, and no writer will: read the rest, and keep it in mind.
     Read,
     /// Nothing: read the whole journal, whatever the index says.
     Anew,

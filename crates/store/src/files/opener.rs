@@ -45,7 +45,7 @@ fn lock(id: &SessionId, folder: &Path, holder: &Holder) -> Result<Lock> {
         }
         Err(TryLockError::Error(e)) => return Err(e).tried("lock", &path),
     }
-    // Only for people, and first written, then cut: whoever looks in between still finds a name. The lock holds
+    // Only for people, and first written, then cut: a reader in between still finds a name. The lock holds
     // whether or not there is room to say whose it is.
     let line = serde_json::to_vec(holder).unwrap_or_default();
     let _ = file.write_all_at(&line, 0).and_then(|()| file.set_len(line.len() as u64));
@@ -108,7 +108,7 @@ impl Opener {
         }
     }
 
-    /// The same, telling nobody how far it has come.
+    /// The same, without telling how far it has come.
     pub(super) fn silent(&self) -> Self {
         Self { progress: None, ..self.clone() }
     }
@@ -171,7 +171,7 @@ impl Opener {
     ) -> Result<FileJournal> {
         let mut access = Access::Follow;
         if !journal::is_settled(folder)? {
-            // The lock is needed only when the index is behind and nobody is about to bring it forward. Where it
+            // The lock is needed only when the index is behind and no writer is about to bring it forward. Where it
             // cannot be had, or not be made use of, there is still the journal.
             match self.ticket(id, thread, Purpose::Repair) {
                 Ok(ticket) => match FileJournal::open(self, folder.clone(), base, Access::Write(ticket)) {
@@ -194,7 +194,7 @@ impl Opener {
         }
     }
 
-    /// Notes what of a thread cannot be read, once: whoever counts and whoever looks at the tree come across the same line.
+    /// Notes what of a thread cannot be read, once: counting and checking the tree come across the same line.
     pub(super) fn note_unreadable(&self, id: &SessionId, thread: &ThreadId, why: &str) {
         let found = format!("{id}/{thread}: not all of it can be read: {why}");
         let mut findings = locked(&self.findings);

@@ -185,7 +185,7 @@ pub(super) fn make_inside(path: &Path) -> Result<()> {
     }
 }
 
-/// A folder under a name that nobody looks for, to be filled and then named.
+/// A folder under a name that is never looked for, to be filled and then named.
 ///
 /// It is locked while it is being filled: one that is not was left behind.
 pub(super) fn new_folder(parent: &Path) -> Result<(TempDir, File)> {

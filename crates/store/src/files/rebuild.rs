@@ -85,7 +85,7 @@ impl FileStore {
         Ok(unreadable)
     }
 
-    /// An index of words that has holes is emptied; whoever searches next fills it.
+    /// An index of words that has holes is emptied; the next search fills it.
     fn check_shelf(&self, id: &SessionId) -> Result<()> {
         if !self.base().thread(id, &ThreadId::root())?.recall().exists() {
             return Ok(());
@@ -132,7 +132,7 @@ impl FileStore {
         }
         let mut journal = open(Access::Write(ticket))?;
         self.opener.note_repairs(id, thread, &journal);
-        // What is derived may hold anything by now; whoever settles next makes it again.
+        // What is derived may hold anything by now; the next writer makes it again.
         journal.index.mark(|marks| (marks.current, marks.tools, marks.summaries) = ([0; 3], [0; 3], [0; 3]));
         Ok(())
     }
@@ -158,7 +158,7 @@ impl FileStore {
                 self.opener
                     .note(format!("session {id}: its folder was moved to {half}/, as its journal says"));
             }
-            // Whoever writes is about to say how it goes on.
+            // The writer is about to say how it goes on.
             Err(Error::Busy { .. }) => {}
             Err(other) => return Err(other),
         }
@@ -173,7 +173,7 @@ impl FileStore {
         if let Some(counters) = since
             && (was_held || self.is_held(id) || before.as_ref().is_none_or(|row| row.counters != counters))
         {
-            // Whoever writes adds what it wrote when it is done: put in here, it would count twice.
+            // The writer adds what it wrote when it is done: put in here, it would count twice.
             now.counters = counters;
         }
         if let Some(row) = before.as_ref().filter(|row| row.status == State::Running)
@@ -331,7 +331,7 @@ impl FileStore {
 }
 
 /// True when something is the matter with a session that goes on, as with one whose import was broken off: then what its
-/// journal says is not all of it, and the row is left to whoever finishes it.
+/// journal says is not all of it, and the row is left to the process that finishes it.
 fn is_unsettled(row: &Session) -> bool {
     !row.status.is_ended() && row.error_message.is_some()
 }

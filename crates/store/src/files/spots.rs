@@ -54,7 +54,7 @@ impl Tasks {
         })
     }
 
-    /// The moments called `name`, the newest first. A row that somebody else wrote, and that names nothing, is passed over.
+    /// The moments called `name`, the newest first. A row that another program wrote, and that names nothing, is passed over.
     pub(super) fn spots(&self, name: &str) -> Result<Vec<Spot>> {
         let whole = |row: &Row<'_>| match read(row) {
             Err(rusqlite::Error::FromSqlConversionFailure(..)) => Ok(None),
@@ -97,7 +97,7 @@ impl<S: HasTasks> Places for S {
 
 impl FileStore {
     /// Every moment that the journals of a session name, the oldest first: its own name, requests, replies. What cannot be
-    /// read is left out; whoever counts the entries tells of it.
+    /// read is left out; counting the entries tells of it.
     pub(super) fn spots_of(&self, id: &SessionId, alias: Option<&str>) -> Result<Vec<Spot>> {
         let mut found = Vec::new();
         for header in self.threads(id)? {

@@ -54,7 +54,7 @@ CREATE INDEX IF NOT EXISTS idx_tasks_user ON tasks(user);
 /// Version of the table; 0 while it was made but not yet filled from the folders.
 const VERSION: u32 = 1;
 
-/// Columns that a table from before them does not have; whoever does not know them passes them over.
+/// Columns that a table from before them does not have; an older program passes them over.
 const LATER: [&str; 4] = ["window_from", "persona", "stelis_config", "alias"];
 
 const COLUMNS: &str = "uuid, task_source, owner, repo, task_type, task_id, status, created_at, started_at, \
@@ -72,7 +72,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 pub(super) enum Opened {
     /// It can be used.
     Ready(Tasks),
-    /// It is new, or whoever made it did not come to an end: it wants every row.
+    /// It is new, or the process that made it did not come to an end: it wants every row.
     Unfilled(Tasks),
     /// It is no table of ours.
     Broken(String),

@@ -1,11 +1,11 @@
 //! `bell`: how one process tells another what it did.
 //!
-//! Whoever listens makes the file; whoever does something adds a line to it when it is there. So nobody pays for news that
-//! nobody wants. Listeners look at its size ten times a second, one of them for all of its process; within a process news
+//! A watcher makes the file; a writer adds a line to it when it is there. So no writer pays for news that
+//! are not wanted. Watchers look at its size ten times a second, one of them for all of its process; within a process news
 //! come at once. A bell that grew long, or could not be written, is thrown away: listeners find it gone, make another and
 //! are told that they may have missed something. One that a listener left behind goes the same way and is not made again.
 //!
-//! The line is written after the deed. Who is killed in between has told nobody; the next deed in that thread does.
+//! The line is written after the deed. A process killed in between has told nothing; the next deed in that thread does.
 
 use super::FileStore;
 use crate::error::Tried;
@@ -43,7 +43,7 @@ impl Chime {
         Arc::new(Self { path: base.join("bell"), own, bell: Bell::default(), tail: Mutex::default() })
     }
 
-    /// Tells everyone who listens. What was done is done: nobody is refused because others cannot be told.
+    /// Tells everyone who listens. What was done is done: no call fails because others cannot be told.
     pub(super) fn ring(&self, session: &SessionId, thread: &ThreadId, last: Seq) {
         self.bell.ring(&News { session: session.clone(), thread: thread.clone(), last });
         let Ok(mut file) = OpenOptions::new().append(true).open(&self.path) else { return };
@@ -64,7 +64,7 @@ impl Chime {
         Ok(Listener { ear: self.bell.listen(), chime: Arc::clone(self), tail })
     }
 
-    /// Passes on what others did, unless somebody looked a moment ago.
+    /// Passes on what others did, unless another watcher looked a moment ago.
     fn look(&self, tail: &mut Tail) -> Result<()> {
         if tail.looked.elapsed() < PAUSE {
             return Ok(());

@@ -422,7 +422,7 @@ fn batches(rows: &[Row]) -> Vec<&[Row]> {
     pieces
 }
 
-// What is read of a thread, a little ahead of whoever reads it.
+// What is read of a thread, a little ahead of the reader.
 //
 // A page is bounded in entries and in bytes. A fork reads what came before it where it stands, in the
 // threads it goes on from.

@@ -55,7 +55,7 @@ impl Drop for Row {
     }
 }
 
-/// Passes over the rows that somebody has locked: one long transaction must not keep all others from being renewed.
+/// Passes over locked rows: one long transaction must not keep all others from being renewed.
 const RENEW: &str = "UPDATE leases l SET expires = clock_timestamp() + $3::DOUBLE PRECISION * INTERVAL '1 second' \
     FROM (SELECT h.session FROM leases h JOIN unnest($1::BIGINT[], $2::BIGINT[]) AS ours(session, token) \
             ON h.session = ours.session AND h.token = ours.token \
@@ -64,7 +64,7 @@ const RENEW: &str = "UPDATE leases l SET expires = clock_timestamp() + $3::DOUBL
 /// How often those that were passed over are tried again: an append has its lease locked for a moment only.
 const TRIES: u32 = 8;
 
-/// Renews what this process holds, for as long as the store is open, on a connection that nobody else takes.
+/// Renews what this process holds, for as long as the store is open, on a connection of its own.
 pub(super) async fn renew(leases: Weak<Leases<Row>>, link: Link, span: Duration) {
     loop {
         tokio::time::sleep((span / 3).max(Duration::from_millis(10))).await;

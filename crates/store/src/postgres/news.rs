@@ -1,7 +1,7 @@
 //! Tells others what happened here, with NOTIFY, after it was committed.
 //!
 //! Not in the append's own transaction: commits with a NOTIFY wait in line for one lock, and not every server has it. News
-//! are summed up for a moment and sent together. Where there is no NOTIFY nobody is told, and who watches looks by itself.
+//! are summed up for a moment and sent together. Where there is no NOTIFY nothing is sent, and watchers look by themselves.
 
 use super::PostgresStore;
 use super::server::{Link, Sql, pause, values};
@@ -113,7 +113,7 @@ pub(super) fn channel(schema: &str) -> String {
 
 // Listens to what is done, here and elsewhere, on a connection of its own.
 //
-// A connection that was lost is made again, and whoever listens is told that something may have been missed. Where the
+// A connection that was lost is made again, and watchers are told that something may have been missed. Where the
 // server knows no LISTEN, they are told so every second, and look for themselves.
 
 /// How often who cannot listen is told to look.

@@ -1,6 +1,6 @@
 //! The tables, and how they came to be: numbered files, each applied once.
 //!
-//! One row holds the version. Whoever finds it behind locks that row and applies what is missing in the same transaction,
+//! One row holds the version. The process that finds it behind locks that row and applies what is missing in the same transaction,
 //! so of many processes that start at once one does the work and the others wait for it, on any server that locks rows.
 
 use super::server::{Fault, Link, Sql, refused_by, values};

@@ -133,7 +133,7 @@ impl Work<'_> {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Whoever made the last change may end at once; others want to hear of it.
+        // The process may end right after its last change; watchers want to hear of it.
         let (teller, link) = (Arc::clone(&self.teller), self.link.clone());
         if teller.has_news() {
             let short = self.how.patience.min(Duration::from_secs(1));
@@ -221,7 +221,7 @@ impl Link {
     }
 }
 
-/// Speaks to nobody but who a certificate, known to this system, names.
+/// Speaks only to a server whose certificate this system trusts.
 fn sealed(place: &str) -> Result<MakeRustlsConnect> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)

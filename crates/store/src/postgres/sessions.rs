@@ -38,11 +38,11 @@ const ENTER: &str = "WITH free AS ( \
 /// Rows that are removed in one statement, where there may be very many or very large ones.
 const PIECE: i64 = 2000;
 
-/// The session's lease, unless somebody writes it; nobody appends after that.
+/// The session's lease, unless a process writes it; no append succeeds after that.
 const RELEASE: &str = "DELETE FROM leases WHERE session = (SELECT number FROM sessions WHERE uuid = $1) \
     AND (holder IS NULL OR expires < clock_timestamp()) RETURNING session";
 
-/// What belongs to a session. The first two wait for whoever adds something under their locks; each statement after them
+/// What belongs to a session. The first two wait for writers that hold their locks; each statement after them
 /// sees what those had added.
 const REMOVE: [&str; 10] = [
     "DELETE FROM sessions WHERE number = $1",
@@ -189,7 +189,7 @@ impl Store for PostgresStore {
 }
 
 impl Server {
-    /// Why nothing was done to a session: it is not there, or somebody writes it.
+    /// Why nothing was done to a session: it is not there, or a process writes it.
     pub(super) fn why_not(&self, id: &SessionId) -> Error {
         let sql = "SELECT l.holder FROM sessions s JOIN leases l ON l.session = s.number WHERE s.uuid = $1";
         match self.ask(sql, values![id.to_string()]) {

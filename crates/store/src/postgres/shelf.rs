@@ -249,7 +249,7 @@ impl Shelf for PostgresShelf {
     }
 }
 
-// Taking sheets in on a shelf: all or none, and nothing after somebody else was faster.
+// Taking sheets in on a shelf: all or none, and nothing after another process was faster.
 
 /// Places of a term in one row.
 const ROW: i64 = 400;

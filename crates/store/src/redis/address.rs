@@ -167,7 +167,7 @@ impl Address {
     }
 }
 
-/// A connection on which nothing is said, as to one that listens, is tried now and then: else nobody learns that the
+/// A connection on which nothing is said, as to one that listens, is tried now and then: else this process never learns that the
 /// other end is gone.
 pub(super) fn lively() -> TcpSettings {
     let keepalive = TcpKeepalive::new().with_time(QUIET).with_interval(QUIET / 3);

@@ -98,7 +98,7 @@ async fn renewing(store: Weak<Inner>, pause: Duration) {
             let args = (token, store.lease.as_millis() as u64, store.ttl());
             let ask = store.about(&id, &scripts::KEEP, args);
             let link = Arc::clone(&store.link);
-            // Whoever writes next learns what became of it.
+            // The next append tells what became of it.
             renewals.spawn(async move { link.answer(&ask, pause).await.map(drop) });
         }
         while renewals.join_next().await.is_some() {}

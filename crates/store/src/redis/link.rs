@@ -87,7 +87,7 @@ pub(super) struct Answer {
 }
 
 impl Link {
-    /// Makes the way; nobody is spoken to yet.
+    /// Prepares the connection; the server is not spoken to yet.
     pub(super) fn new(address: Address, patience: Duration) -> Result<Arc<Self>> {
         let place = address.place();
         let door = door(&address, patience).map_err(|e| invalid(&e))?;
@@ -101,7 +101,7 @@ impl Link {
 
     /// How many connections there are to ask on.
     pub(super) fn connections(&self) -> u64 {
-        // One that somebody is at just now is being made.
+        // One that is locked just now is being made.
         let is_there = |slot: &Slot| slot.try_lock().map_or(true, |line| line.is_some());
         u64::from(is_there(&self.open)) + u64::from(is_there(&self.waiting))
     }

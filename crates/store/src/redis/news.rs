@@ -71,11 +71,11 @@ async fn listen(store: Weak<Inner>, channel: String) {
     }
 }
 
-/// Says whether news come in from now on; false when nobody is there any more.
+/// Says whether news come in from now on; false when the store is closed.
 fn told(store: &Weak<Inner>, is_listening: bool) -> bool {
     let Some(store) = store.upgrade() else { return false };
     if is_listening {
-        // Whoever listened before may have missed something.
+        // A watcher from before may have missed something.
         store.news.bell.miss();
     }
     store.news.is_listening.send_replace(is_listening);

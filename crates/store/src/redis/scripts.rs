@@ -83,7 +83,7 @@ impl Lua {
 pub(super) struct Ask {
     cmd: Cmd,
     script: Option<&'static Lua>,
-    /// True when it says whether there is a server at all; then nobody waits for it to come.
+    /// True when it says whether there is a server at all; then the caller does not wait for it to come.
     pub(super) is_greeting: bool,
     /// True when replicas must have it too.
     pub(super) must_spread: bool,

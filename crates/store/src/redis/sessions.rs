@@ -24,7 +24,7 @@ impl Store for RedisStore {
         let id = id_of(meta)?;
         let store = &self.0;
         let session = Session::new(meta);
-        // A name without a session is taken out by whoever finds it: before and after, so that none is ever missing.
+        // A name without a session is taken out by the process that finds it: before and after, so that none is ever missing.
         store.link.ask_all(store.listing(&id, meta))?;
         let root = Header::root(id.clone(), &meta.created_at);
         let row = (session_text(&session), session.status.name(), root.thread.as_str(), root.encode());
@@ -269,7 +269,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Looks over the next few sessions, so that what ended by itself is noticed though nobody asks for it.
+    /// Looks over the next few sessions, so that what ended by itself is noticed without being asked for.
     pub(super) fn look_over(&self) -> Result<()> {
         let mut looked = locked(&self.looked).clone();
         for (key, upto) in [self.keys.made(), self.keys.users()].into_iter().zip(&mut looked) {

@@ -2,7 +2,7 @@
 //!
 //! One hash has all of it: `entry:7` an entry, `piece:7:0` a passage of it, `term:窓` where the rows of a term's places begin
 //! and how many each has, `row:窓:…` such a row, `mark:T` how far a thread is in. A filling reads what it adds to, and is
-//! written in one step if nobody else wrote in between.
+//! written in one step if no other writer came in between.
 
 use super::scripts::{SHELF, read};
 use super::{Inner, scripts};
@@ -143,7 +143,7 @@ impl Filling {
 }
 
 impl RedisShelf {
-    /// Tries to write; false when somebody else wrote in between.
+    /// Tries to write; false when another writer came in between.
     fn fill(
         &self,
         thread: &ThreadId,

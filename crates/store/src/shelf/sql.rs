@@ -1,6 +1,6 @@
 //! A shelf in one SQLite file, or in memory.
 //!
-//! The file belongs to nobody: it is made when someone first searches, made again when it is broken, foreign or of
+//! The file has no owner: it is made by the first search, made again when it is broken, foreign or of
 //! another version, and kept nowhere but in a passing file where the session's folder cannot be written. Each filling
 //! is one transaction; a count of clearings keeps a reader that still holds old words from putting them back.
 
@@ -48,7 +48,7 @@ const LOOKS: [&str; 5] = [
 #[derive(Clone)]
 pub(crate) struct SqlShelf {
     db: Arc<Mutex<Connection>>,
-    /// Its file; none for one that nobody else sees.
+    /// Its file; none for one that no other process sees.
     path: Option<PathBuf>,
     clearings: u64,
 }
