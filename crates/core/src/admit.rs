@@ -35,7 +35,7 @@ pub enum Refusal {
         /// The moment before they were made.
         before: Seq,
     },
-    /// A result nobody waits for.
+    /// A result without an open call.
     #[error(
         "result for call {id:?}, but {}",
         if .open.is_empty() { "no call waits for a result; append the call first".into() }
@@ -65,7 +65,7 @@ pub enum Refusal {
         /// The entry that closed it.
         at: Seq,
     },
-    /// A share for a thread that nobody spawned.
+    /// A share for a thread that was not spawned.
     #[error(
         "a share stands first in the journal of a spawned thread, and this one has begun without; spawn a thread \
          from it instead"

@@ -10,7 +10,7 @@ use crate::share::Shares;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The reserve for an answer, where nobody names one; never more than a fifth of the window.
+/// The reserve for an answer, unless one is named; never more than a fifth of the window.
 pub const RESERVE: u64 = 8192;
 
 /// Profiles may act from so many percent of the window on.
@@ -19,7 +19,7 @@ pub const PERCENT: std::ops::RangeInclusive<f64> = 5.0..=100.0;
 /// By which rule a window is kept.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Policy {
-    /// Its name, for whoever asks why.
+    /// Its name, to say why.
     pub preset: Preset,
     /// Tokens kept free for the answer, two fifths of the window at most; by default [`RESERVE`] or a fifth of the
     /// window, whichever is less.

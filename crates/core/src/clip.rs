@@ -4,7 +4,7 @@
 //! stream through and memory stays within the limits however many there are. Lines that are too long are cut inside,
 //! on character boundaries. The same bytes give the same view: no clock, no counter, no random name.
 //!
-//! Nothing is kept here and nothing is lost here: whoever calls has put the whole output where the call will find it.
+//! Nothing is kept here and nothing is lost here: the caller has put the whole output where the call will find it.
 
 mod line;
 #[cfg(test)]
@@ -179,7 +179,7 @@ impl Clipper {
 
 // The calls that read an output, ready to be made: the text a model copies.
 //
-// Their names and arguments are a contract with whoever offers the tools; only the text is made here.
+// Their names and arguments are a contract with the crate that offers the tools; only the text is made here.
 
 /// The tool that reads lines.
 pub const READ: &str = "tool_output_cache";

@@ -1,6 +1,6 @@
 //! What a provider takes: the order of speakers, and calls with their answers.
 //!
-//! Entries are checked when they are admitted; this is the other end of the same promise, for whoever wants to see
+//! Entries are checked when they are admitted; this is the other end of the same promise, for callers that want to see
 //! that a whole request is one that OpenAI and Anthropic would take. It knows shapes, not words.
 
 use crate::message::{Message, Role};

@@ -54,7 +54,7 @@ kinds! {
     Chronicle = 19,
     Tell = 20,
     Heard = 21,
-    /// Where whoever works in the thread stands.
+    /// How far the work in the thread is.
     Note = 22,
 }
 

@@ -35,7 +35,7 @@ pub struct Record {
 pub enum Entry {
     /// System prompt, tool definitions, parameters; the last one wins.
     Setup(Setup),
-    /// Somebody said something; with a [`Reply`] when a provider said it.
+    /// A message; with a [`Reply`] when a provider said it.
     Message(Message, Option<Reply>),
     /// In place of this, show that.
     Edit(Edit),
@@ -85,7 +85,7 @@ pub enum Entry {
         /// Its last [`Entry::Tell`] that was taken in.
         upto: Seq,
     },
-    /// Where whoever works in the thread stands; no model sees it. The last one about the same thing counts.
+    /// How far the work in the thread is; no model sees it. The last one about the same thing counts.
     Note {
         /// What it is about, such as `playbook`.
         about: String,
@@ -452,7 +452,7 @@ impl Ratio {
     }
 }
 
-/// Four fifths: what a child has of its parent's window, where nobody says otherwise.
+/// Four fifths: what a child has of its parent's window, unless said otherwise.
 impl Default for Ratio {
     fn default() -> Self {
         Self(WHOLE / 5 * 4)
@@ -488,9 +488,9 @@ pub struct Share {
     pub slices: Vec<Slice>,
     /// True when what the slices leave of their shares is lent to it.
     pub lends: bool,
-    /// Most tokens of its anchor; as many as usual where nobody said.
+    /// Most tokens of its anchor; as many as usual when absent.
     pub anchor_tokens: Option<u32>,
-    /// What is asked of whoever tells, at the end, what was done here.
+    /// What the writer of the chronicle is asked, at the end.
     pub chronicle_prompt: Option<String>,
     /// The process that ends it by ending itself; none for a thread that outlives processes.
     pub held_by: Option<String>,

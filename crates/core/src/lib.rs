@@ -3,7 +3,7 @@
 //! A thread is an append-only [journal] of entries. Folding the journal gives the [view]: exactly
 //! what the model sees. [`admit`](mod@admit) refuses an entry that would leave a view which cannot be sent.
 //!
-//! Nothing here does I/O, reads a clock, or draws a random number; whoever calls brings the entries, the time and
+//! Nothing here does I/O, reads a clock, or draws a random number; the caller brings the entries, the time and
 //! the ids. That is what lets the same fold run live, on reopen, in tests and in a simulator.
 
 #![forbid(unsafe_code)]

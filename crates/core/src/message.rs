@@ -95,7 +95,7 @@ impl CallKind {
     }
 }
 
-/// How the ids of calls begin that nobody asked a model for: a playbook made them itself.
+/// How the ids of calls begin that no model made: a playbook made them itself.
 pub const OWN_CALL: &str = "pb_";
 
 /// A model's request to run a tool.

@@ -44,7 +44,7 @@ crate::names! {
 impl Meter {
     /// The exact meter for `model`, also when a provider's path or a fine-tune's mark stands before its name.
     ///
-    /// A model nobody has heard of gets the newest public table: newer tables only differ more from older ones.
+    /// An unknown model gets the newest public table: newer tables only differ more from older ones.
     pub fn for_model(model: &str) -> Self {
         let name = model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase();
         let name = name.strip_prefix("ft:").unwrap_or(&name);

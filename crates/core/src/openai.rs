@@ -31,7 +31,7 @@ pub enum BadMessage {
     /// Not a JSON object.
     #[error("not a JSON object: {0}")]
     Json(String),
-    /// No role, or one nobody knows.
+    /// No role, or an unknown one.
     #[error("unknown role: {0}; known are system, developer, user, assistant and tool")]
     Role(String),
     /// A field of the wrong kind.

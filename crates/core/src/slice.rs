@@ -127,7 +127,7 @@ pub fn counted<S: Source + ?Sized>(
 }
 
 impl Tools {
-    /// Whose tools are offered to whoever stands above a thread with this setup.
+    /// Whose tools are offered to the threads above one with this setup.
     pub fn above(setup: Option<&Setup>) -> Self {
         match setup.and_then(|setup| setup.tools.as_ref()) {
             Some(_) => Self::Left,

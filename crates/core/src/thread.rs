@@ -102,7 +102,7 @@ pub struct Branch {
     pub completed_at: Option<String>,
 }
 
-/// The row of a thread, from its header and its journal. Nobody's anchor is looked at, so `told` is false: whoever opens
+/// The row of a thread, from its header and its journal. No anchor is looked at, so `told` is false: the process that opens
 /// the parent brings that in line.
 pub fn branch<S: Source + ?Sized>(header: &Header, source: &S) -> Result<Branch, S::Error> {
     let view = View::fold(source, source.last())?;

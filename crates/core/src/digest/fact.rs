@@ -33,7 +33,7 @@ pub enum FactKind {
     Symbol,
     /// An address on the net.
     Url,
-    /// A hash, an issue, a version, a booking: a name nobody can guess again.
+    /// A hash, an issue, a version, a booking: a name that cannot be guessed again.
     Id,
     /// A figure: a count of tests, an amount, a date.
     Number,

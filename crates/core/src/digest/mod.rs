@@ -78,7 +78,7 @@ impl Digest {
         self.gathered.take(seq, message);
     }
 
-    /// What came of a thread that was spawned from this one: told in few words by whoever knows it.
+    /// What came of a thread that was spawned from this one: told in few words by the caller.
     pub fn child(&mut self, seq: Seq, told: &str) {
         let fact = Fact::new(FactKind::Decision, told, seq).weighing(CHILD);
         self.gathered.decisions.put(scan::fold(told), fact);

@@ -40,7 +40,7 @@ impl<'a> Line<'a> {
         self.push(word, None)
     }
 
-    /// Somebody's name for something.
+    /// A name that a user, a model or a tool gave.
     pub(super) fn name(&mut self, name: &'a str) -> &mut Self {
         if is_bare(name) { self.push(name, None) } else { self.text(name) }
     }

@@ -29,7 +29,7 @@ impl View {
         self.pour_said(source, pour)
     }
 
-    /// Hands on the same without the system prompt, for whoever writes that elsewhere.
+    /// Hands on the same without the system prompt, for callers that write that elsewhere.
     pub fn pour_said<S: Source + ?Sized, E: From<S::Error>>(
         &self,
         source: &S,

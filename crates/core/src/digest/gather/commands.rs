@@ -270,7 +270,7 @@ fn is_listed(line: &str) -> bool {
     rest.len() < line.len() && rest.starts_with(['\t', '→'])
 }
 
-/// True for words that only stand in real failures, whoever wrote the text around them.
+/// True for words that only stand in real failures, whatever text is around them.
 pub(in crate::digest) fn is_certain(line: &str) -> bool {
     let line = start(line, LOOK);
     ["error:", "error[", "Error:", "Exception:", "panicked at", "FAILED", "fatal:", "エラー:", "例外:"]

@@ -166,7 +166,7 @@ fn is_name_with_digits(word: &str) -> bool {
     plain || (tail >= 3 && word.contains(['_', '-']) && word.starts_with(|c: char| c.is_ascii_alphabetic()))
 }
 
-/// A name with a hump or an underscore inside: nobody writes prose like that.
+/// A name with a hump or an underscore inside: prose has no such words.
 pub(in crate::digest) fn is_symbol(word: &str) -> bool {
     let b = word.as_bytes();
     (5..=64).contains(&b.len())

@@ -81,7 +81,7 @@ pub(super) struct Gathered {
 
 impl Gathered {
     pub(super) fn take(&mut self, seq: Seq, message: &Message) {
-        // Once somebody speaks again nobody waits for an answer any more.
+        // After the next message no call waits for an answer any more.
         if message.outcome().is_none() && message.role != Role::Tool {
             self.open.clear();
         }
@@ -142,7 +142,7 @@ impl Gathered {
         self.words(seq, Voice::Heard, text);
     }
 
-    /// An earlier summary that is no digest of ours: its words are facts, too, though nobody knows from where.
+    /// An earlier summary that is no digest of ours: its words are facts, too, though their entries are unknown.
     pub(super) fn told(&mut self, text: &str) {
         for mut fact in user::rules(0, Role::User, text) {
             fact.told = true;
