@@ -5,9 +5,8 @@
 //! Arguments that are not on their way to be an object are held until they are whole: clients read each piece.
 
 use super::NAME;
-use super::block::{self, input};
-use crate::dialect::json::{call_fields, complaint, frame, inner, list, object, of, text};
-use crate::dialect::tools::fields::quoted;
+use super::request::{self, input};
+use crate::dialect::json::{call_fields, complaint, frame, inner, list, object, of, quoted, text};
 use crate::dialect::{Encode, Form, Stamp};
 use crate::event::{Event, Failed};
 use crate::heard::Heard;
@@ -328,11 +327,11 @@ fn whole_block(part: &Part) -> Option<String> {
     let mut block = Vec::new();
     let written = match part {
         Part::Text { text, .. } if text.is_empty() => return None,
-        Part::Text { text, extra } => block::write_text(text, extra.as_ref(), &mut block),
+        Part::Text { text, extra } => request::write_text(text, extra.as_ref(), &mut block),
         Part::Reasoning { text, signature } => {
-            block::write_thinking(text, signature.as_deref().unwrap_or_default(), &mut block)
+            request::write_thinking(text, signature.as_deref().unwrap_or_default(), &mut block)
         }
-        Part::Call(call) => block::write_call(call, &mut block),
+        Part::Call(call) => request::write_call(call, &mut block),
         Part::Opaque(opaque) => return of(Some(opaque), NAME).map(str::to_owned),
         Part::Image { .. } | Part::Result(_) => return None,
     };

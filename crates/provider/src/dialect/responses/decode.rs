@@ -5,8 +5,7 @@
 //! sends all of them, so an item is found by its place, by its id, or by being the last, and what was not said in
 //! pieces is taken from the whole.
 
-use super::NAME;
-use super::item::{beside, call_kind, kind, usage, words};
+use super::{NAME, beside, call_kind, kind, usage, words};
 use crate::dialect::json::{call_extra, list, number, object, opaque, rest, said, tell, text};
 use crate::dialect::told::Tell;
 use crate::event::Event;

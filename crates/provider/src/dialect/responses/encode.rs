@@ -1,9 +1,7 @@
 //! An answer, encoded.
 
-use super::NAME;
-use super::item::{apart, call_words};
-use crate::dialect::json::{call_fields, complaint, frame, inner, of, text};
-use crate::dialect::tools::fields::quoted;
+use super::{NAME, apart, call_words};
+use crate::dialect::json::{call_fields, complaint, frame, inner, of, quoted, text};
 use crate::dialect::{Encode, Form, Stamp};
 use crate::event::{Event, Failed};
 use crate::heard::Heard;
