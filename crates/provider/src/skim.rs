@@ -5,15 +5,13 @@
 //! says: spaces, cache marks and thoughts that clients drop do not change it (`skim/element.rs` says what does).
 
 mod element;
-mod pen;
 mod references;
 mod request;
 mod scan;
-mod utf8;
 
-use crate::ask::BadRequest;
-use crate::dialect::Dialect;
 pub use references::{ReferenceSkimmer, References};
+
+use crate::dialect::{BadRequest, Dialect};
 use request::Request;
 use scan::Scanner;
 use std::ops::Range;

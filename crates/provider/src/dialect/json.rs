@@ -2,7 +2,7 @@
 //!
 //! Shared by the dialects whose blocks and items carry fields that only they know.
 
-use crate::ask::BadRequest;
+use super::BadRequest;
 use crate::event::Event;
 use komado_core::message::Opaque;
 use komado_core::raw::{Object, Raw};

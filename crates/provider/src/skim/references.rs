@@ -7,7 +7,7 @@
 
 use super::element::Word;
 use super::scan::{Holder, Scanner, Token, Watch};
-use crate::ask::BadRequest;
+use crate::dialect::BadRequest;
 
 /// The longest name of a field, type or id that is looked at.
 const LONGEST: usize = 1024;

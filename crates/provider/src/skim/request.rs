@@ -3,8 +3,7 @@
 use super::element::{Digester, LONGEST, Page, Word};
 use super::scan::{Holder, Token, Watch, bad};
 use super::{Field, Skim};
-use crate::ask::BadRequest;
-use crate::dialect::Dialect;
+use crate::dialect::{BadRequest, Dialect};
 use std::borrow::Cow;
 
 /// The longest name of a field that is looked at.

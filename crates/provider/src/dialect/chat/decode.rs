@@ -4,8 +4,8 @@
 //! held back until nothing more can come, because the usage stands behind it.
 
 use super::request;
+use crate::dialect::Tell;
 use crate::dialect::json::{Fields, kept, list, number, object, objects, opaque, rest, said, tell, text};
-use crate::dialect::told::Tell;
 use crate::event::Event;
 use crate::lines::{LONGEST, Sse};
 use komado_core::journal::Usage;

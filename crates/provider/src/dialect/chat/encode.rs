@@ -4,10 +4,8 @@
 
 use super::{decode, request};
 use crate::dialect::json::{Fields, array, error_words, own, quoted};
-use crate::dialect::parting::Parting;
-use crate::dialect::{Encode, Form, Stamp};
-use crate::event::{Event, Failed};
-use crate::heard::Heard;
+use crate::dialect::{Encode, Form, Parting, Stamp};
+use crate::event::{Event, Failed, Heard};
 use komado_core::message::{Call, CallKind, Part};
 use komado_core::openai::DIALECT;
 use komado_core::raw::{Object, Raw};

@@ -3,10 +3,8 @@
 //! Everything that may change from one request of a conversation to the next stands behind the messages, so that the
 //! next request is this one's bytes and more, and the provider's cache knows them.
 
-use crate::ask::{Ask, Asked, BadRequest, Tools};
 use crate::dialect::json::{Fields, field, kept, list, own, parsed, quoted, text};
-use crate::dialect::tail::Read;
-use crate::dialect::{Dialect, WriteRequest, tools};
+use crate::dialect::{Ask, Asked, BadRequest, Dialect, Read, Tools, WriteRequest, tools};
 use komado_core::journal::Setup;
 use komado_core::message::{Call, CallKind, Message, Opaque, Part, Role};
 use komado_core::openai::{self, BadMessage, Blobs, DIALECT};

@@ -2,10 +2,10 @@
 
 use super::NAME;
 use super::request::arguments;
+use crate::dialect::Tell;
 use crate::dialect::json::{
     Fields, add, all, call_extra, grow, kept, list, number, object, opaque, rest, said, tell, text,
 };
-use crate::dialect::told::Tell;
 use crate::event::Event;
 use crate::lines::Sse;
 use komado_core::journal::Usage;

@@ -1,13 +1,11 @@
 //! A request, written a message at a time.
 
 use super::NAME;
-use crate::ask::{Ask, Asked, BadRequest, Tools};
 use crate::dialect::json::{
     self, Fields, call_extra, call_fields, field, inner, kept, number, object, of, opaque, parsed, quoted,
     rest, said, splice, text, write_string,
 };
-use crate::dialect::tail::Read;
-use crate::dialect::{Dialect, WriteRequest, tools};
+use crate::dialect::{Ask, Asked, BadRequest, Dialect, Read, Tools, WriteRequest, tools};
 use komado_core::journal::Setup;
 use komado_core::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, Part, Role};
 use komado_core::openai::Blobs;

@@ -3,11 +3,8 @@
 use super::DIALECT;
 use super::request::{call, put_thoughts, read_arguments};
 use crate::dialect::json::{Fields, array, error_words, kept, number, object, objects, of, rest, said, tell};
-use crate::dialect::parting::Parting;
-use crate::dialect::told::Tell;
-use crate::dialect::{Encode, Form, Stamp};
-use crate::event::Event;
-use crate::heard::Heard;
+use crate::dialect::{Encode, Form, Parting, Stamp, Tell};
+use crate::event::{Event, Heard};
 use crate::lines::{LONGEST, Lines};
 use komado_core::journal::Usage;
 use komado_core::message::{CallKind, Part};

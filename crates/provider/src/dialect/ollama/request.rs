@@ -4,13 +4,11 @@
 //! that does not fit must be an error here, not a hole in what the model knows.
 
 use super::DIALECT;
-use crate::ask::{Ask, Asked, BadRequest, Tools};
 use crate::dialect::chat::{leading_system, thoughts};
 use crate::dialect::json::{
     self, Fields, array, field, list, objects, opaque, own, parsed, quoted, said, splice,
 };
-use crate::dialect::tail::Read;
-use crate::dialect::{Dialect, WriteRequest, tools};
+use crate::dialect::{Ask, Asked, BadRequest, Dialect, Read, Tools, WriteRequest, tools};
 use komado_core::journal::Setup;
 use komado_core::message::{Call, CallKind, ImageSource, Message, Outcome, Part, Role};
 use komado_core::openai::Blobs;

@@ -6,8 +6,8 @@
 //! pieces is taken from the whole.
 
 use super::{NAME, beside, call_kind, kind, usage, words};
+use crate::dialect::Tell;
 use crate::dialect::json::{call_extra, list, number, object, opaque, rest, said, tell, text};
-use crate::dialect::told::Tell;
 use crate::event::Event;
 use crate::lines::Sse;
 use komado_core::message::{CallKind, Opaque};

@@ -3,8 +3,7 @@
 use super::{NAME, apart, call_words};
 use crate::dialect::json::{call_fields, complaint, frame, inner, of, quoted, text};
 use crate::dialect::{Encode, Form, Stamp};
-use crate::event::{Event, Failed};
-use crate::heard::Heard;
+use crate::event::{Event, Failed, Heard};
 use komado_core::journal::Usage;
 use komado_core::message::{Call, CallKind, Opaque};
 use komado_core::raw::{Object, Raw};
