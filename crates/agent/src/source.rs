@@ -3,17 +3,9 @@
 //! A tracker is asked and told over HTTP. Whatever is told may be told twice, because whoever told it may have been killed
 //! before they knew that it came through. What strangers write there is words, and nothing else.
 
-mod body;
-mod cursor;
 mod file;
 mod github;
 mod gitlab;
-mod list;
-mod mark;
-mod news;
-mod place;
-mod review;
-mod seen;
 mod tracker;
 mod wait;
 mod wire;
@@ -213,7 +205,7 @@ impl Source for Nobody {
 /// The source of a tracker. Settings by which it could never work are refused here. `cancel` breaks off what waits, looks
 /// and begins; whatever is to be said of a task, and its end, is tried all the same.
 pub fn open(tracker: Tracker, client: Client, cancel: Cancel) -> Result<Box<dyn Source>, Error> {
-    seen::check_labels(&tracker)?;
+    tracker::check_labels(&tracker)?;
     for repo in &tracker.repos {
         repo_of(tracker.kind, repo)?;
     }

@@ -1,6 +1,6 @@
 //! Tools: what a model may call, whoever answers. The built-in ones and those of MCP servers have the same face.
 
-use crate::error::Result;
+use crate::Result;
 use komado_core::message::Call;
 use komado_engine::Thread;
 use komado_engine::converse::{Library, Toolbox as _};

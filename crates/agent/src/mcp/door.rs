@@ -1,9 +1,8 @@
 //! A server at an address. The protocol's library brings its own way to speak HTTP; ours bounds what is read, goes nowhere
 //! it was not sent, and says in plain words what an address answered that is no MCP server.
 
-use super::MOST_MESSAGE;
 use super::link::{chain, short};
-use super::shown::address;
+use super::{MOST_MESSAGE, address};
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt, TryStreamExt};

@@ -7,7 +7,7 @@
 use super::Next;
 use super::course::Course;
 use super::node::{After, Tool};
-use crate::error::Result;
+use crate::Result;
 use komado_core::journal::Entry;
 use komado_core::message::{Call, CallKind, Message, OWN_CALL, Outcome, Part, Role};
 use komado_core::{Kind, Seq};

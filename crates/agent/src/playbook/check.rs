@@ -3,9 +3,8 @@
 //! A graph may have holes, which were told: a way that could not be read, an id that two nodes have, a node of no known
 //! type. Behind a hole anything may be, so nothing is told that mending it could undo.
 
-use super::nearest::among;
 use super::node::{Does, Node, Start};
-use super::read::{Draft, HOLE, place_of};
+use super::read::{Draft, HOLE, among, place_of};
 use super::vars::{RESULTS, TASK};
 use super::{Playbook, Problem};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -3,11 +3,10 @@
 //! The child's name is noted before it is spawned, so that whoever takes the task up finds it again. It is held by nobody:
 //! it outlives the process, as the task does.
 
-use super::course::Course;
+use super::course::{Course, Note};
 use super::node::{Start, Stop};
-use super::note::Note;
 use super::{Hands, Next};
-use crate::error::Result;
+use crate::Result;
 use komado_core::journal::{Ending, Setup};
 use komado_core::thread::Status;
 use komado_core::{SessionId, ThreadId};

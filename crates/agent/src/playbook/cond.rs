@@ -2,9 +2,8 @@
 //!
 //! They are data, not code. What cannot be compared is false, so that a branch always has an answer.
 
-use super::nearest::among;
-use super::template::check_path;
-use super::vars::Lookup;
+use super::read::among;
+use super::vars::{Lookup, check_path};
 use regex::Regex;
 use serde_json::{Map, Value};
 use std::cmp::Ordering::{self, Equal, Greater, Less};

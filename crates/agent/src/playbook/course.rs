@@ -4,17 +4,17 @@
 //! journal of its thread. So a process that ends anywhere leaves either a node that has not acted, or one that has, or one
 //! whose traces say how far it came; the next process looks, and does the rest.
 
-use super::node::{Assign, Branch, Does, End, Node, Set};
-use super::note::{ABOUT, Note};
-use super::template::{Template, Unset};
-use super::vars::{Lookup, Vars};
+use super::node::{Assign, Branch, Does, End, Llm, Node, Set};
+use super::vars::{Lookup, Place, Template, Unset, Vars};
 use super::{Ended, Error as Bad, Hands, Next, Playbook};
-use crate::error::Result;
-use komado_core::journal::{Ending, Entry};
+use crate::{Error, Result};
+use komado_core::journal::{Ending, Entry, Reply};
 use komado_core::message::{Message, Role};
+use komado_core::raw::Raw;
 use komado_core::{Kind, Seq, SessionId, ThreadId};
 use komado_engine::Thread;
 use komado_store::Mode;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
 /// After so many nodes what is derived from the journals is brought up to date. It costs as much as the view is long.
@@ -365,4 +365,198 @@ fn gone(playbook: &Playbook, id: &str) -> crate::Error {
          the node back"
     );
     Bad::Bad { place: format!("playbook {}", playbook.name), why }.into()
+}
+
+// The `llm` node: something is said, if need be, and the model answers.
+
+/// What the reply of a thread to itself is called, when no model could take the request.
+const OVERFLOW: &str = "overflow";
+
+impl<'p> Course<'p, '_, '_> {
+    pub(super) fn llm(&mut self, llm: &'p Llm) -> Result<&'p str> {
+        let prompt = llm.prompt.as_ref().map(|prompt| self.fill(prompt)).transpose()?;
+        if prompt.as_ref().is_some_and(|prompt| prompt.trim().is_empty()) {
+            return Err(self.wrong("its prompt is empty once its variables are put in"));
+        }
+        self.came_by(llm);
+        match self.taken.take() {
+            Some(note) => {
+                if let Some((seq, message, reply)) = reply_after(self.active(), note.at)? {
+                    self.heard(llm, seq, &message, &reply);
+                    return Ok(&llm.next);
+                }
+                self.between(Next::Turn)?;
+                let active = self.active();
+                if let Some(prompt) = prompt
+                    && !is_said_after(active, note.at, &prompt)?
+                {
+                    active.say(user(prompt))?;
+                }
+            }
+            None => {
+                self.between(Next::Turn)?;
+                self.note(None, prompt.map(user))?;
+            }
+        }
+        self.turn(llm)?;
+        Ok(&llm.next)
+    }
+
+    fn turn(&mut self, llm: &Llm) -> Result<()> {
+        let thread = self.children.last_mut().unwrap_or(&mut self.root);
+        let turned = self.hands.turn(thread)?;
+        self.turned();
+        if turned.is_ours {
+            return Err(self.wrong(format!("the model could not be asked: {}", turned.message.words())));
+        }
+        self.heard(llm, turned.seq, &turned.message, &turned.reply);
+        Ok(())
+    }
+
+    fn heard(&mut self, llm: &Llm, seq: Seq, message: &Message, reply: &Reply) {
+        let place = (self.active().id().to_string(), seq);
+        self.vars.said(place, message, &reply.finish);
+        if let Some(name) = &llm.save_as {
+            self.vars.set(name, Value::String(message.words()));
+        }
+    }
+}
+
+/// What a model answered after an entry, the last of it.
+fn reply_after(thread: &Thread<'_>, at: Seq) -> Result<Option<(Seq, Message, Reply)>> {
+    let reply = thread.newest(
+        |kind| kind == Kind::Assistant,
+        |record| match record.entry {
+            _ if record.seq <= at => Some(None),
+            Entry::Message(message, Some(reply)) if reply.model.is_some() || reply.finish != OVERFLOW => {
+                Some(Some((record.seq, message, reply)))
+            }
+            _ => None,
+        },
+    )?;
+    Ok(reply.flatten())
+}
+
+/// True when somebody said exactly this after an entry.
+fn is_said_after(thread: &Thread<'_>, at: Seq, words: &str) -> Result<bool> {
+    let said = thread.newest(
+        |kind| kind == Kind::User,
+        |record| match record.entry {
+            _ if record.seq <= at => Some(false),
+            Entry::Message(message, _) if message.words() == words => Some(true),
+            _ => None,
+        },
+    )?;
+    Ok(said.unwrap_or(false))
+}
+
+// The way back from the end: somebody said something while the model said what it took for its last words.
+//
+// The course goes back to the `llm` node that was asked last of those that have no prompt of their own: such a node answers
+// whatever was said. One with a prompt would say that again, so a playbook that has no other cannot go back.
+
+/// How often a run goes back at most: whoever answers each of a task's words with words of their own never comes to an end.
+const MOST: u32 = 10;
+
+impl<'p> Course<'p, '_, '_> {
+    /// Remembers an `llm` node that answers whatever was said. One in a child thread is gone with its thread.
+    pub(super) fn came_by(&mut self, llm: &Llm) {
+        if llm.prompt.is_none() && self.children.is_empty() {
+            self.answers = Some(self.node);
+        }
+    }
+
+    /// The node to go back to; `None` when this is the end, or when the journal says already that it was.
+    pub(super) fn way_back(&mut self) -> Result<Option<&'p str>> {
+        if self.taken.is_some() {
+            return Ok(None);
+        }
+        let back = self.answers.filter(|_| self.children.is_empty() && self.backs < MOST);
+        let thread = self.children.last_mut().unwrap_or(&mut self.root);
+        let words_wait = self.hands.before_end(thread, back.is_some())?;
+        self.backs += u32::from(words_wait);
+        Ok(back.filter(|_| words_wait).map(|node| node.id.as_str()))
+    }
+}
+
+// Where a playbook stands, as the root thread's journal has it.
+
+/// What the notes of playbooks are about.
+pub const ABOUT: &str = "playbook";
+
+/// A note: written before a node acts.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Note {
+    pub(super) playbook: String,
+    pub(super) digest: String,
+    /// The node that is about to act.
+    pub(super) node: String,
+    /// The threads it works in, the root first.
+    pub(super) stack: Vec<String>,
+    /// The last entry of the last of them before the node acted.
+    pub(super) at: Seq,
+    /// The variables, when they changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) vars: Option<Map<String, Value>>,
+    /// The note that has them, when they did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) vars_at: Option<Seq>,
+    /// The last reply of the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) said: Option<Place>,
+    /// The last answer of a tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) told: Option<Place>,
+    /// The thread that is about to be begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) child: Option<String>,
+    /// The last node that answers whatever was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) answers: Option<String>,
+    /// True when whoever wrote it rests, and has begun none of the calls that wait.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) resting: bool,
+}
+
+impl Note {
+    /// As it is kept.
+    pub(super) fn raw(&self) -> Result<Raw> {
+        let text = serde_json::to_string(self).and_then(Raw::parse);
+        text.map_err(|why| Error::Io(why.into()))
+    }
+
+    /// The last one in the root thread, and its entry.
+    pub(super) fn last(root: &Thread<'_>) -> Result<Option<(Seq, Self)>> {
+        let Some((seq, raw)) = root.noted(ABOUT)? else { return Ok(None) };
+        Ok(Some((seq, read(root, seq, &raw)?)))
+    }
+
+    /// The variables that it, or the one before it that it names, has.
+    pub(super) fn vars(&self, root: &Thread<'_>) -> Result<Map<String, Value>> {
+        if let Some(vars) = &self.vars {
+            return Ok(vars.clone());
+        }
+        let Some(seq) = self.vars_at else { return Ok(Map::new()) };
+        match root.record(seq)?.entry {
+            komado_core::journal::Entry::Note { value, .. } => {
+                Ok(read(root, seq, &value)?.vars.unwrap_or_default())
+            }
+            _ => Ok(Map::new()),
+        }
+    }
+}
+
+/// True when whoever followed a playbook rests, and has begun none of the calls that wait.
+pub(crate) fn rests(root: &Thread<'_>) -> Result<bool> {
+    Ok(Note::last(root)?.is_some_and(|(_, note)| note.resting))
+}
+
+fn read(root: &Thread<'_>, seq: Seq, raw: &Raw) -> Result<Note> {
+    serde_json::from_str(raw.get()).map_err(|why| {
+        let place = format!("{}/root@{seq}", root.session());
+        let why = format!(
+            "the note of where the playbook stood cannot be read ({why}); `komado rewind` goes back before it"
+        );
+        super::Error::Bad { place, why }.into()
+    })
 }

@@ -1,7 +1,7 @@
 //! The nodes of a playbook, as they are once they were read.
 
 use super::cond::Cond;
-use super::template::{Form, Template};
+use super::vars::{Form, Template};
 use komado_core::journal::Ratio;
 
 /// One node.
