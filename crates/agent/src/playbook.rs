@@ -16,8 +16,8 @@ mod read;
 mod vars;
 
 pub(crate) use call::no_result;
-pub use course::ABOUT;
 pub(crate) use course::rests;
+pub use course::{ABOUT, run};
 pub use vars::RESULTS;
 
 use crate::Result;
@@ -34,22 +34,10 @@ use komado_provider::Cancel;
 use node::Node;
 use serde_json::{Map, Value};
 
-/// Why a playbook cannot be followed.
+/// Why a playbook cannot be followed: everything that is wrong with it.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// It is none.
-    #[error("{place}: {why}")]
-    Bad {
-        /// The file, and the node.
-        place: String,
-        /// What is wrong with it, and what to write.
-        why: String,
-    },
-    /// Several things are wrong with it.
-    #[error("{}", lines(.0))]
-    Several(Vec<Problem>),
-}
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+pub struct Error(Vec<Problem>);
 
 /// One thing that is wrong with a playbook.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -61,31 +49,19 @@ pub struct Problem {
     pub why: String,
 }
 
-fn lines(problems: &[Problem]) -> String {
-    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
-}
-
 impl Error {
     /// Everything that is wrong, one by one.
     pub fn problems(self) -> Vec<Problem> {
-        match self {
-            Self::Bad { place, why } => vec![Problem { place, why }],
-            Self::Several(problems) => problems,
-        }
+        self.0
     }
 
-    /// Of what was found; `None` when nothing was.
-    fn of(mut problems: Vec<Problem>) -> Option<Self> {
-        match problems.len() {
-            0 => None,
-            1 => problems.pop().map(|Problem { place, why }| Self::Bad { place, why }),
-            _ => Some(Self::Several(problems)),
-        }
+    fn bad(place: impl Into<String>, why: impl Into<String>) -> Self {
+        Self(vec![Problem { place: place.into(), why: why.into() }])
     }
 }
 
 /// A playbook that was checked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Playbook {
     /// Its name.
     pub name: String,
@@ -106,26 +82,17 @@ impl Playbook {
         let mut problems = Vec::new();
         let read = read::playbook(place, text, &mut problems);
         problems.extend(read.iter().flat_map(|draft| check::graph(place, draft, most)));
-        match (Error::of(problems), read) {
-            (None, Some(draft)) => Ok(draft.playbook),
-            (Some(error), _) => Err(error),
-            (None, None) => Err(Error::Bad { place: place.to_owned(), why: "it cannot be read".to_owned() }),
+        match read {
+            Some(draft) if problems.is_empty() => Ok(draft.playbook),
+            None if problems.is_empty() => Err(Error::bad(place, "it cannot be read")),
+            _ => Err(Error(problems)),
         }
     }
 
     /// The one that is followed when nobody names another: ask, carry out what is called for, until nothing is.
     pub fn built_in() -> Self {
-        match Self::parse("the built-in playbook", BUILT_IN) {
-            Ok(playbook) => playbook,
-            // A test reads the file; it is part of the program.
-            Err(_) => Self {
-                name: "default".into(),
-                start: String::new(),
-                vars: Map::new(),
-                nodes: Vec::new(),
-                digest: String::new(),
-            },
-        }
+        // A test reads the file; it is part of the program.
+        Self::parse("the built-in playbook", BUILT_IN).unwrap_or_default()
     }
 
     /// What may go wrong, although it can be followed: variables that have to be given.
@@ -146,7 +113,8 @@ impl Playbook {
     /// Refuses to nest deeper than `most`: how deep its threads nest is written in it.
     fn check_depth(&self, most: u32) -> std::result::Result<(), Error> {
         let draft = read::Draft { playbook: self.clone(), unknown: Vec::new(), has_nameless: false };
-        Error::of(check::graph(&format!("the playbook {}", self.name), &draft, most)).map_or(Ok(()), Err)
+        let problems = check::graph(&format!("the playbook {}", self.name), &draft, most);
+        if problems.is_empty() { Ok(()) } else { Err(Error(problems)) }
     }
 
     /// How many nodes it has.
@@ -245,17 +213,6 @@ pub struct Ended {
     pub result: String,
     /// The variables at the end.
     pub vars: Map<String, Value>,
-}
-
-/// Follows a playbook in a session, from its beginning or from where its journal says that it stopped. `vars` are there at
-/// the beginning.
-pub fn run<'e>(
-    playbook: &Playbook,
-    session: &SessionId,
-    vars: &Map<String, Value>,
-    hands: &mut dyn Hands<'e>,
-) -> Result<Ended> {
-    course::Course::begin(playbook, session, vars, hands)?.follow()
 }
 
 // Hands for a playbook that somebody runs in their own process: a mind, tools, limits, and Ctrl-C.

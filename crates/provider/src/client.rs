@@ -13,13 +13,15 @@ mod route;
 pub use error::{ClientError, SendError, Step};
 pub use incoming::Incoming;
 pub use reqwest::Method;
+/// A way to say stop, from any thread, to whatever waits, sends or reads. Clones are one and the same; once said it stays said.
+pub use tokio_util::sync::CancellationToken as Cancel;
 
-use crate::cancel::Cancel;
 use crate::provider::{Provider, check, check_whole, shown};
 use crate::splice::Splice;
 use backon::{BackoffBuilder, ExponentialBuilder};
+use bytes::Bytes;
 use error::Fault;
-use feed::{Feed, Pace, Source};
+use feed::{Feed, Pace};
 use futures_util::future::{Either, select};
 use reqwest::RequestBuilder;
 use reqwest::header::CONTENT_LENGTH;
@@ -27,7 +29,7 @@ use route::Routes;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 use tokio::runtime::{Handle, Runtime};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
@@ -79,7 +81,7 @@ pub enum Body<'a> {
         len: u64,
     },
     /// These bytes.
-    Bytes(Vec<u8>),
+    Bytes(Bytes),
     /// These pieces.
     Spliced(Splice),
 }
@@ -177,24 +179,23 @@ impl Client {
         cancel: &Cancel,
         tell: &mut dyn FnMut(Waiting),
     ) -> Result<Incoming, SendError> {
-        let source = Source::from(body);
-        incoming::on(&self.core.handle, unless(cancel, self.tries(to, &source, cancel, tell)))
+        incoming::on(&self.core.handle, unless(cancel, self.tries(to, &body, cancel, tell)))
     }
 
     /// Sends a request on, once, with its own headers and no others: only the address, the length, and an `accept` of
     /// anything where the request has none, which says the same. Whatever the status, an answer is an answer; a redirect
     /// is one, too.
     pub fn forward(&self, request: Forward<'_>, cancel: &Cancel) -> Result<Incoming, SendError> {
-        let source = Source::from(request.body);
+        let body = request.body;
         let sending = async {
             check_whole(request.url)?;
             let mut headers = route::forwarded(request.headers)?;
             let has_body = [Method::POST, Method::PUT, Method::PATCH].contains(&request.method);
-            if has_body || source.len() > 0 {
-                headers.insert(CONTENT_LENGTH, source.len().into());
+            if has_body || body.len() > 0 {
+                headers.insert(CONTENT_LENGTH, body.len().into());
             }
             let sent = self.core.routes.request(request.method, request.url)?.headers(headers);
-            let answer = self.sent(sent, request.url, &source, Pace::Even, cancel).await;
+            let answer = self.sent(sent, request.url, &body, Pace::Even, cancel).await;
             answer.map_err(|(Fault::Passing { error, .. } | Fault::Lasting(error))| error)
         };
         incoming::on(&self.core.handle, unless(cancel, sending))
@@ -262,13 +263,13 @@ impl Client {
     async fn tries(
         &self,
         to: &Provider,
-        source: &Source,
+        body: &Body<'_>,
         cancel: &Cancel,
         tell: &mut dyn FnMut(Waiting),
     ) -> Result<Incoming, SendError> {
         check(&to.base_url)?;
         let (url, mut headers) = (to.endpoint(), route::of(to)?);
-        headers.insert(CONTENT_LENGTH, source.len().into());
+        headers.insert(CONTENT_LENGTH, body.len().into());
         let most = self.patience.tries.max(1);
         let mut delays = delays(&self.patience);
         let mut pace = Pace::Even;
@@ -276,7 +277,7 @@ impl Client {
         loop {
             tries += 1;
             let request = self.core.routes.request(Method::POST, &url)?.headers(headers.clone());
-            let outcome = self.once(request, &url, source, pace, cancel).await;
+            let outcome = self.once(request, &url, body, pace, cancel).await;
             let (status, why, asked) = match outcome {
                 Ok(incoming) if tries >= most || !is_passing(incoming.status) => return Ok(incoming),
                 Ok(mut incoming) => {
@@ -309,11 +310,11 @@ impl Client {
         &self,
         request: RequestBuilder,
         url: &str,
-        source: &Source,
+        body: &Body<'_>,
         pace: Pace,
         cancel: &Cancel,
     ) -> Result<Incoming, Fault> {
-        let incoming = self.sent(request, url, source, pace, cancel).await?;
+        let incoming = self.sent(request, url, body, pace, cancel).await?;
         match route::redirect(&incoming) {
             Some(to) => {
                 let status = incoming.status;
@@ -327,11 +328,11 @@ impl Client {
         &self,
         request: RequestBuilder,
         url: &str,
-        source: &Source,
+        body: &Body<'_>,
         pace: Pace,
         cancel: &Cancel,
     ) -> Result<Incoming, Fault> {
-        let (body, feed) = source.open(pace).map_err(Fault::Lasting)?;
+        let (body, feed) = body.open(pace).map_err(Fault::Lasting)?;
         let answer = match self.answer(request.body(body), url, &feed).await? {
             Ok(answer) => answer,
             Err(error) => {
@@ -434,11 +435,9 @@ fn asked(headers: &[(String, String)], now: SystemTime) -> Option<Duration> {
     if let Some(seconds) = milliseconds.or_else(|| value.and_then(number)) {
         return Duration::try_from_secs_f64(seconds).ok();
     }
-    let until = date(value?)?;
-    let now = find(headers, "date").and_then(date).unwrap_or_else(|| {
-        now.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
-    });
-    u64::try_from(until.saturating_sub(now)).ok().map(Duration::from_secs)
+    let date = |text: &str| httpdate::parse_http_date(text).ok();
+    let now = find(headers, "date").and_then(date).unwrap_or(now);
+    date(value?)?.duration_since(now).ok()
 }
 
 fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
@@ -449,33 +448,10 @@ fn number(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0)
 }
 
-/// Seconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT`, the one form of a date that servers still write.
-fn date(text: &str) -> Option<i64> {
-    let words: Vec<&str> = text.split_ascii_whitespace().collect();
-    let [_, day, month, year, time, "GMT"] = words[..] else { return None };
-    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let month = i64::try_from(months.iter().position(|name| *name == month)?).ok()? + 1;
-    let clock: Vec<i64> = time.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
-    let [hour, minute, second] = clock[..] else { return None };
-    let (day, year) = (day.parse::<i64>().ok()?, year.parse::<i64>().ok()?);
-    let fits = (1..=31).contains(&day)
-        && (1970..=9999).contains(&year)
-        && (0..24).contains(&hour)
-        && (0..60).contains(&minute)
-        && (0..=60).contains(&second);
-    fits.then(|| days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second)
-}
-
-/// Days from 1970-01-01, with years that begin in March, so that the leap day is the last of its year.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let of_year = (153 * month + 2) / 5 + day - 1;
-    year * 365 + year / 4 - year / 100 + year / 400 + of_year - 719_468
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::UNIX_EPOCH;
 
     type Pairs<'a> = &'a [(&'a str, &'a str)];
 

@@ -22,8 +22,9 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 /// An API.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum Dialect {
+    #[default]
     /// OpenAI's chat completions, and everyone who speaks like them.
     Chat,
     /// OpenAI's responses.
@@ -43,8 +44,9 @@ komado_core::names! {
 }
 
 /// In one piece or in many.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Form {
+    #[default]
     /// Server-sent events, or a line of JSON for each piece.
     Stream,
     /// One JSON object.
@@ -216,6 +218,8 @@ impl Pieces for Lines {
 struct Told<T: Tell> {
     body: Body<T::Pieces>,
     answer: T,
+    /// True when it failed or finished; nothing after that counts.
+    over: bool,
 }
 
 enum Body<P> {
@@ -233,7 +237,7 @@ impl<T: Tell> Told<T> {
             Form::Stream if T::GUESSES => Body::Unknown,
             Form::Stream => Body::Stream(T::Pieces::default()),
         };
-        Self { body, answer: T::default() }
+        Self { body, answer: T::default(), over: false }
     }
 
     fn settle(&mut self, bytes: &[u8]) {
@@ -246,10 +250,20 @@ impl<T: Tell> Told<T> {
     }
 }
 
+/// Hands events on up to the one that ends the answer.
+fn until_over(over: &mut bool, each: &mut dyn FnMut(Event)) -> impl FnMut(Event) {
+    |event| {
+        if !*over {
+            *over = matches!(event, Event::Failed(_) | Event::Finished(_));
+            each(event);
+        }
+    }
+}
+
 impl<T: Tell> Decode for Told<T> {
     fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(Event)) {
         self.settle(bytes);
-        let answer = &mut self.answer;
+        let (answer, each) = (&mut self.answer, &mut until_over(&mut self.over, each));
         match &mut self.body {
             Body::Unknown | Body::Whole(None) => {}
             Body::Stream(pieces) => {
@@ -264,7 +278,7 @@ impl<T: Tell> Decode for Told<T> {
     }
 
     fn end(&mut self, each: &mut dyn FnMut(Event)) {
-        let answer = &mut self.answer;
+        let (answer, each) = (&mut self.answer, &mut until_over(&mut self.over, each));
         match &mut self.body {
             Body::Unknown => {}
             Body::Stream(pieces) => {

@@ -7,8 +7,6 @@
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "client")]
-pub mod cancel;
-#[cfg(feature = "client")]
 pub mod client;
 pub mod dialect;
 pub mod event;
@@ -27,10 +25,8 @@ pub mod skim;
 pub mod splice;
 
 #[cfg(feature = "client")]
-pub use cancel::Cancel;
-#[cfg(feature = "client")]
 pub use client::{
-    Body, Client, ClientError, Forward, Incoming, IsFinal, Method, Patience, SendError, Step, Waiting,
+    Body, Cancel, Client, ClientError, Forward, Incoming, IsFinal, Method, Patience, SendError, Step, Waiting,
 };
 pub use dialect::{Ask, Asked, BadRequest, Dialect, Form, Tools};
 pub use event::{Event, Failed, Heard};
@@ -40,3 +36,8 @@ pub use refusal::{Refusal, RefusalKind};
 pub use same::same_words;
 pub use skim::{By, Element, ReferenceSkimmer, References, Skim, Skimmer};
 pub use splice::{Piece, Splice};
+
+/// True when `word` is one of the words of `list`.
+fn listed(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|known| known == word)
+}

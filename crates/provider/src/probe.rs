@@ -10,23 +10,12 @@
 
 use serde_json::{Value, json};
 
-/// How a question is asked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Method {
-    /// Without a body.
-    Get,
-    /// With one.
-    Post,
-}
-
 /// A question to a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// How.
-    pub method: Method,
     /// Where, from the root of the server (without `/v1`).
     pub path: &'static str,
-    /// With what, as JSON.
+    /// With what, as JSON: with a body it is posted.
     pub body: Option<String>,
 }
 
@@ -49,11 +38,14 @@ impl Probe {
 
     /// What to ask for `model`, in this order.
     pub fn steps(self, model: &str) -> Vec<Step> {
-        let get = |path| Step { method: Method::Get, path, body: None };
+        let get = |path| Step { path, body: None };
         match self {
             Self::LlamaCpp => vec![get("/props"), get("/v1/models")],
             Self::Models => vec![get("/api/v0/models"), get("/v1/models")],
-            Self::Ollama => vec![get("/api/ps"), show(model)],
+            Self::Ollama => {
+                let body = Some(json!({ "model": model }).to_string());
+                vec![get("/api/ps"), Step { path: "/api/show", body }]
+            }
         }
     }
 
@@ -138,10 +130,6 @@ fn named<'a>(rows: &'a [Value], model: &str) -> Option<&'a Value> {
 }
 
 // Ollama's `/api/ps` and `/api/show`.
-
-fn show(model: &str) -> Step {
-    Step { method: Method::Post, path: "/api/show", body: Some(json!({ "model": model }).to_string()) }
-}
 
 /// The window `model` is loaded with now.
 fn loaded(body: &str, model: &str) -> Option<u64> {

@@ -5,6 +5,7 @@
 //! by its longest beginning. It refuses to guess for a model that runs locally: how large its window is was decided when
 //! its server was started, and only the server knows ([`crate::probe`]).
 
+use crate::listed;
 use komado_core::raw::Object;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -436,9 +437,7 @@ fn is_release(rest: &str) -> bool {
     let Some(words) = rest.strip_prefix('-') else { return false };
     let digits = |word: &str| word.bytes().take_while(u8::is_ascii_digit).count();
     // 32k is a window and 8b a size, wherever they stand.
-    let other = |word: &str| {
-        VARIANTS.split(' ').any(|variant| variant == word) || (digits(word) > 0 && digits(word) < word.len())
-    };
+    let other = |word: &str| listed(VARIANTS, word) || (digits(word) > 0 && digits(word) < word.len());
     // -5 right behind the name is a version; 0613, or -05-06 after another word, is a date.
     let version = |word: &str| (1..=2).contains(&digits(word));
     !words.split('-').any(other) && !words.split('-').next().is_some_and(version)
@@ -498,10 +497,8 @@ fn undated(name: &str) -> &str {
 fn is_local(name: &str) -> bool {
     let name = name.to_lowercase();
     let tag = name.rsplit('/').next().and_then(|last| last.split_once(':')).map(|(_, tag)| tag);
-    let release = |tag: &str| {
-        TAGS.split(' ').any(|known| known == tag)
-            || (!tag.is_empty() && tag.bytes().all(|b| b.is_ascii_digit()))
-    };
+    let release =
+        |tag: &str| listed(TAGS, tag) || (!tag.is_empty() && tag.bytes().all(|b| b.is_ascii_digit()));
     let tagged = !name.starts_with("ft:") && tag.is_some_and(|tag| !release(tag));
     let quantised = name.split(['-', '.', '_', ':', '/', '@']).any(is_quantised);
     tagged || quantised || name.ends_with(".bin") || name.starts_with('/') || name.contains('\\')

@@ -4,8 +4,8 @@
 //! journal of its thread. So a process that ends anywhere leaves either a node that has not acted, or one that has, or one
 //! whose traces say how far it came; the next process looks, and does the rest.
 
-use super::node::{Assign, Branch, Does, End, Llm, Node, Set};
-use super::vars::{Lookup, Place, Template, Unset, Vars};
+use super::node::{Assign, Does, Node};
+use super::vars::{Place, Template, Unset, Vars};
 use super::{Ended, Error as Bad, Hands, Next, Playbook};
 use crate::{Error, Result};
 use komado_core::journal::{Ending, Entry, Reply};
@@ -47,6 +47,20 @@ pub(super) struct Course<'p, 'h, 'e> {
     unsettled: u32,
     /// Calls of the playbook's own since the last turn.
     own_calls: u32,
+}
+
+/// Follows a playbook in a session, from its beginning or from where its journal says that it stopped. `vars` are there at
+/// the beginning.
+pub fn run<'e>(
+    playbook: &Playbook,
+    session: &SessionId,
+    vars: &Map<String, Value>,
+    hands: &mut dyn Hands<'e>,
+) -> Result<Ended> {
+    let mut course = Course::begin(playbook, session, vars, hands)?;
+    let ended = course.walk();
+    course.settle();
+    ended
 }
 
 impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
@@ -107,7 +121,7 @@ impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
         }
         self.recall(&note)?;
         self.answers = note.answers.as_deref().and_then(|id| self.playbook.node(id));
-        if matches!(self.node.does, Does::End(_)) && self.was_ended_since(seq)? {
+        if matches!(self.node.does, Does::End { .. }) && self.was_ended_since(seq)? {
             // Somebody opened the session again: the work begins anew, after all that was said.
             return self.go(&self.playbook.start);
         }
@@ -146,31 +160,28 @@ impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
         Ok(false)
     }
 
-    /// Follows it to its end.
-    pub(super) fn follow(mut self) -> Result<Ended> {
-        let ended = self.walk();
-        self.settle();
-        ended
-    }
-
+    /// Goes from node to node, to the end.
     fn walk(&mut self) -> Result<Ended> {
         loop {
             let node = self.node;
             let thread = self.active().id().clone();
             self.hands.entered(&node.id, node.label.as_deref(), &thread);
-            let next = match &node.does {
-                Does::Llm(llm) => self.llm(llm)?,
-                Does::Calls(after) => self.calls(after)?,
-                Does::Tool(tool) => self.tool(tool)?,
-                Does::Branch(branch) => self.branch(branch),
-                Does::Set(set) => self.set(set)?,
+            let mut next = node.next.as_str();
+            match &node.does {
+                Does::Llm(prompt) => self.llm(prompt.as_ref())?,
+                Does::Calls => next = self.calls()?,
+                Does::Tool { tool, args } => next = self.tool(tool, args)?,
+                Does::Branch { cases, other } => {
+                    next = cases.iter().find(|(cond, _)| cond.holds(&self.vars)).map_or(other, |(_, to)| to);
+                }
+                Does::Set(vars) => self.set(vars)?,
                 Does::Start(start) => self.start_child(start)?,
-                Does::Stop(stop) => self.stop_child(stop)?,
-                Does::End(end) => match self.way_back()? {
-                    Some(back) => back,
-                    None => return self.end(end),
+                Does::Stop { generate_chronicle } => self.stop_child(*generate_chronicle)?,
+                Does::End { is_good, result } => match self.way_back()? {
+                    Some(back) => next = back,
+                    None => return self.end(*is_good, result.as_ref()),
                 },
-            };
+            }
             self.go(next)?;
         }
     }
@@ -181,14 +192,9 @@ impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
         Ok(())
     }
 
-    fn branch(&self, branch: &'p Branch) -> &'p str {
-        let case = branch.cases.iter().find(|(cond, _)| cond.holds(&self.vars));
-        case.map_or(&branch.other, |(_, next)| next)
-    }
-
-    fn set(&mut self, set: &'p Set) -> Result<&'p str> {
-        let mut values = Vec::with_capacity(set.vars.len());
-        for (name, assign) in &set.vars {
+    fn set(&mut self, vars: &[(String, Assign)]) -> Result<()> {
+        let mut values = Vec::with_capacity(vars.len());
+        for (name, assign) in vars {
             let value = match assign {
                 Assign::To(form) => form.fill(&self.vars).map_err(|unset| self.unset(unset))?,
                 Assign::Add(of, by) => self.sum(of, by)?,
@@ -197,8 +203,7 @@ impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
         }
         values.into_iter().for_each(|(name, value)| self.vars.set(name, value));
         // Here, and not where they are noted next: a chain of these could double a text until no memory holds it.
-        self.vars.check().map_err(|why| self.wrong(why))?;
-        Ok(&set.next)
+        self.vars.check().map_err(|why| self.wrong(why))
     }
 
     /// A variable, and so much more. Whole numbers stay whole.
@@ -215,24 +220,18 @@ impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
         sum.ok_or_else(|| self.wrong(format!("{by} cannot be added to the variable {of:?}, which is {had}")))
     }
 
-    fn end(&mut self, end: &End) -> Result<Ended> {
+    fn end(&mut self, is_good: bool, result: Option<&Template>) -> Result<Ended> {
         // No order and no limit keeps from its end what is done.
         if self.taken.take().is_none() {
             self.note(None, None)?;
         }
-        let result = match &end.result {
+        let result = match result {
             Some(result) => self.fill(result)?,
             None => {
                 self.vars.value("last").and_then(|last| last.as_str().map(str::to_owned)).unwrap_or_default()
             }
         };
-        Ok(Ended { node: self.node.id.clone(), is_good: end.is_good, result, vars: self.vars.all() })
-    }
-
-    /// The model was asked: its limits count.
-    pub(super) fn turned(&mut self) {
-        self.own_calls = 0;
-        self.in_doubt = false;
+        Ok(Ended { node: self.node.id.clone(), is_good, result, vars: self.vars.all() })
     }
 
     /// One more call of the playbook's own, unless it goes round and round.
@@ -350,7 +349,7 @@ impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
     /// Something is wrong at this node.
     pub(super) fn wrong(&self, why: impl Into<String>) -> crate::Error {
         let place = super::read::place_of(&format!("playbook {}", self.playbook.name), &self.node.id);
-        Bad::Bad { place, why: why.into() }.into()
+        Bad::bad(place, why).into()
     }
 }
 
@@ -364,7 +363,7 @@ fn gone(playbook: &Playbook, id: &str) -> crate::Error {
         "the session stands at the node {id:?}, which this playbook does not have: run the one it was begun with, or put \
          the node back"
     );
-    Bad::Bad { place: format!("playbook {}", playbook.name), why }.into()
+    Bad::bad(format!("playbook {}", playbook.name), why).into()
 }
 
 // The `llm` node: something is said, if need be, and the model answers.
@@ -373,17 +372,20 @@ fn gone(playbook: &Playbook, id: &str) -> crate::Error {
 const OVERFLOW: &str = "overflow";
 
 impl<'p> Course<'p, '_, '_> {
-    pub(super) fn llm(&mut self, llm: &'p Llm) -> Result<&'p str> {
-        let prompt = llm.prompt.as_ref().map(|prompt| self.fill(prompt)).transpose()?;
+    fn llm(&mut self, prompt: Option<&Template>) -> Result<()> {
+        // One that says nothing itself answers whatever was said. One in a child thread is gone with its thread.
+        if prompt.is_none() && self.children.is_empty() {
+            self.answers = Some(self.node);
+        }
+        let prompt = prompt.map(|prompt| self.fill(prompt)).transpose()?;
         if prompt.as_ref().is_some_and(|prompt| prompt.trim().is_empty()) {
             return Err(self.wrong("its prompt is empty once its variables are put in"));
         }
-        self.came_by(llm);
         match self.taken.take() {
             Some(note) => {
                 if let Some((seq, message, reply)) = reply_after(self.active(), note.at)? {
-                    self.heard(llm, seq, &message, &reply);
-                    return Ok(&llm.next);
+                    self.heard(seq, &message, &reply);
+                    return Ok(());
                 }
                 self.between(Next::Turn)?;
                 let active = self.active();
@@ -398,25 +400,21 @@ impl<'p> Course<'p, '_, '_> {
                 self.note(None, prompt.map(user))?;
             }
         }
-        self.turn(llm)?;
-        Ok(&llm.next)
-    }
-
-    fn turn(&mut self, llm: &Llm) -> Result<()> {
         let thread = self.children.last_mut().unwrap_or(&mut self.root);
         let turned = self.hands.turn(thread)?;
-        self.turned();
+        // The model was asked: its limits count.
+        (self.own_calls, self.in_doubt) = (0, false);
         if turned.is_ours {
             return Err(self.wrong(format!("the model could not be asked: {}", turned.message.words())));
         }
-        self.heard(llm, turned.seq, &turned.message, &turned.reply);
+        self.heard(turned.seq, &turned.message, &turned.reply);
         Ok(())
     }
 
-    fn heard(&mut self, llm: &Llm, seq: Seq, message: &Message, reply: &Reply) {
+    fn heard(&mut self, seq: Seq, message: &Message, reply: &Reply) {
         let place = (self.active().id().to_string(), seq);
         self.vars.said(place, message, &reply.finish);
-        if let Some(name) = &llm.save_as {
+        if let Some(name) = &self.node.save_as {
             self.vars.set(name, Value::String(message.words()));
         }
     }
@@ -459,13 +457,6 @@ fn is_said_after(thread: &Thread<'_>, at: Seq, words: &str) -> Result<bool> {
 const MOST: u32 = 10;
 
 impl<'p> Course<'p, '_, '_> {
-    /// Remembers an `llm` node that answers whatever was said. One in a child thread is gone with its thread.
-    pub(super) fn came_by(&mut self, llm: &Llm) {
-        if llm.prompt.is_none() && self.children.is_empty() {
-            self.answers = Some(self.node);
-        }
-    }
-
     /// The node to go back to; `None` when this is the end, or when the journal says already that it was.
     pub(super) fn way_back(&mut self) -> Result<Option<&'p str>> {
         if self.taken.is_some() {
@@ -557,6 +548,6 @@ fn read(root: &Thread<'_>, seq: Seq, raw: &Raw) -> Result<Note> {
         let why = format!(
             "the note of where the playbook stood cannot be read ({why}); `komado rewind` goes back before it"
         );
-        super::Error::Bad { place, why }.into()
+        Bad::bad(place, why).into()
     })
 }

@@ -25,7 +25,8 @@ pub(super) fn rows(playbook: &Playbook) -> Vec<Row<'_>> {
     let mut waits: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     let mut left: BTreeMap<&str, ()> = nodes.keys().map(|id| (*id, ())).collect();
     let rank = |id: &str, depth: usize| {
-        let is_end = nodes.get(id).is_some_and(|node| matches!(node.does, Does::Stop(_) | Does::End(_)));
+        let is_end =
+            nodes.get(id).is_some_and(|node| matches!(node.does, Does::Stop { .. } | Does::End { .. }));
         depth * 2 + usize::from(!is_end)
     };
     waits.entry(rank(&playbook.start, 0)).or_default().push(&playbook.start);
@@ -41,7 +42,7 @@ pub(super) fn rows(playbook: &Playbook) -> Vec<Row<'_>> {
         let depth = level / 2;
         let after = match node.does {
             Does::Start(_) => depth + 1,
-            Does::Stop(_) => depth.saturating_sub(1),
+            Does::Stop { .. } => depth.saturating_sub(1),
             _ => depth,
         };
         rows.push(Row { node, depth });
@@ -54,9 +55,9 @@ pub(super) fn rows(playbook: &Playbook) -> Vec<Row<'_>> {
 
 /// The ways of a node, as they are told.
 pub(super) fn ways(node: &Node) -> Vec<Way<'_>> {
-    if let Does::Branch(branch) = &node.does {
-        let cases = branch.cases.iter().map(|(cond, to)| Way { when: cond.to_string(), to });
-        return cases.chain([Way { when: "else".into(), to: &branch.other }]).collect();
+    if let Does::Branch { cases, other } = &node.does {
+        let cases = cases.iter().map(|(cond, to)| Way { when: cond.to_string(), to });
+        return cases.chain([Way { when: "else".into(), to: other }]).collect();
     }
     let told =
         |(field, to)| Way { when: if field == "on_error" { "error".into() } else { String::new() }, to };
@@ -92,9 +93,9 @@ pub(super) fn text(playbook: &Playbook, width: usize) -> String {
 /// The type, and the tool that is called.
 pub(super) fn told_kind(node: &Node) -> String {
     match &node.does {
-        Does::Tool(tool) => format!("tool {}", tool.tool),
-        Does::Calls(_) => "tool: the model's calls".to_owned(),
-        Does::End(end) if !end.is_good => "end: failed".to_owned(),
+        Does::Tool { tool, .. } => format!("tool {tool}"),
+        Does::Calls => "tool: the model's calls".to_owned(),
+        Does::End { is_good: false, .. } => "end: failed".to_owned(),
         _ => node.kind().to_owned(),
     }
 }

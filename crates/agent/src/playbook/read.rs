@@ -4,7 +4,7 @@
 //! everything at once. What could not be read stands in it as a hole, of which nothing more is told.
 
 use super::cond::Cond;
-use super::node::{After, Assign, Branch, Does, End, Llm, Node, Set, Start, Stop, Tool};
+use super::node::{Assign, Does, Node, Start};
 use super::vars::{Form, RESULTS, TASK, Template, check_path};
 use super::{Playbook, Problem};
 use komado_core::journal::Ratio;
@@ -130,19 +130,16 @@ fn node(place: &str, n: usize, item: &Value, problems: &mut Vec<Problem>) -> Rea
         _ => return nameless("\"id\" is missing: a text that names the node".into()),
     };
     let mut found = Vec::new();
-    let mut reader = Fields::new(fields, &mut found);
-    let label = reader.text("label");
-    let does = reader.does();
+    let mut reader = Fields { fields, known: vec!["id", "type"], problems: &mut found };
+    let mut node = Node { id: id.clone(), label: reader.text("label"), ..Node::default() };
+    let is_known = reader.fill(&mut node).is_some();
     // Of a type that is not known neither are the fields.
-    if does.is_some() {
+    if is_known {
         reader.check_known();
     }
     let place = place_of(place, &id);
     problems.extend(found.into_iter().map(|why| Problem { place: place.clone(), why }));
-    match does {
-        Some(does) => Read::Node(Box::new(Node { id, label, does })),
-        None => Read::Unknown(id),
-    }
+    if is_known { Read::Node(Box::new(node)) } else { Read::Unknown(id) }
 }
 
 /// Where a node stands.
@@ -156,7 +153,7 @@ pub(super) fn place_of(place: &str, id: &str) -> String {
 const TYPES: [&str; 7] = ["llm", "tool", "branch", "set", "stelis_start", "stelis_end", "end"];
 
 /// The fields of a node, while they are read.
-pub(super) struct Fields<'a> {
+struct Fields<'a> {
     fields: &'a Map<String, Value>,
     /// Those that were asked for.
     known: Vec<&'static str>,
@@ -164,10 +161,6 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    pub(super) fn new(fields: &'a Map<String, Value>, problems: &'a mut Vec<String>) -> Self {
-        Self { fields, known: vec!["id", "type"], problems }
-    }
-
     fn tell(&mut self, why: impl Into<String>) {
         self.problems.push(why.into());
     }
@@ -187,7 +180,7 @@ impl<'a> Fields<'a> {
         found
     }
 
-    pub(super) fn text(&mut self, name: &'static str) -> Option<String> {
+    fn text(&mut self, name: &'static str) -> Option<String> {
         self.typed(name, "a text", |value| value.as_str().map(str::to_owned))
     }
 
@@ -223,49 +216,50 @@ impl<'a> Fields<'a> {
     }
 
     /// Tells of every field that nobody asked for.
-    pub(super) fn check_known(&mut self) {
+    fn check_known(&mut self) {
         let known = self.known.clone();
         for field in self.fields.keys().filter(|field| !known.contains(&field.as_str())) {
             self.problems.push(format!("unknown field {field:?}{}", among(field, known.iter().copied())));
         }
     }
 
-    /// What it does; `None` when its type is not known.
-    pub(super) fn does(&mut self) -> Option<Does> {
+    /// Reads what the node does; `None` when its type is not known.
+    fn fill(&mut self, node: &mut Node) -> Option<()> {
         let Some(Value::String(kind)) = self.fields.get("type") else {
             self.tell(format!("\"type\" is missing: one of {}", TYPES.join(", ")));
             return None;
         };
-        Some(match kind.to_lowercase().as_str() {
-            "llm" => self.llm(),
-            "tool" => self.tool(),
+        node.does = match kind.to_lowercase().as_str() {
+            "llm" => {
+                let prompt = self.template("prompt");
+                (node.save_as, node.next) = (self.save_as(), self.way("next"));
+                Does::Llm(prompt)
+            }
+            "tool" => self.tool(node),
             "branch" => self.branch(),
-            "set" => self.set(),
-            "stelis_start" => self.stelis_start(),
-            "stelis_end" => self.stelis_end(),
+            "set" => self.set(node),
+            "stelis_start" => self.stelis_start(node),
+            "stelis_end" => {
+                node.next = self.way("next");
+                let said = self.typed("generate_chronicle", "true or false", Value::as_bool);
+                Does::Stop { generate_chronicle: said.unwrap_or(true) }
+            }
             "end" => self.end(),
             _ => {
                 self.tell(format!("unknown type {kind:?}{}", among(kind, TYPES)));
                 return None;
             }
-        })
+        };
+        Some(())
     }
 
-    fn llm(&mut self) -> Does {
-        let (prompt, save_as, next) = (self.template("prompt"), self.save_as(), self.way("next"));
-        Does::Llm(Llm { prompt, save_as, next })
-    }
-
-    fn after(&mut self) -> After {
-        let (save_as, on_error) = (self.save_as(), self.way_if_any("on_error"));
-        After { save_as, on_error, next: self.way("next") }
-    }
-
-    fn tool(&mut self) -> Does {
+    fn tool(&mut self, node: &mut Node) -> Does {
         let is_named = self.fields.get("tool").is_some_and(|tool| !tool.is_null());
-        let (tool, args, after) = (self.text("tool"), self.take("args"), self.after());
+        let (tool, args) = (self.text("tool"), self.take("args"));
+        (node.save_as, node.on_error) = (self.save_as(), self.way_if_any("on_error"));
+        node.next = self.way("next");
         if !is_named && args.is_none() {
-            return Does::Calls(after);
+            return Does::Calls;
         }
         if !is_named {
             self.tell(
@@ -274,30 +268,26 @@ impl<'a> Fields<'a> {
         }
         let args = match args {
             None => Form::Object(Vec::new()),
-            Some(args @ Value::Object(_)) => self.form("args", args),
+            Some(args @ Value::Object(_)) => Form::parse(args).unwrap_or_else(|why| {
+                self.tell(format!("\"args\": {why}"));
+                Form::Plain(Value::Null)
+            }),
             Some(other) => {
                 self.tell(format!("\"args\" is an object, not {other}"));
                 Form::Object(Vec::new())
             }
         };
-        Does::Tool(Tool { tool: tool.unwrap_or_default(), args, after })
-    }
-
-    fn form(&mut self, name: &str, value: &Value) -> Form {
-        Form::parse(value).unwrap_or_else(|why| {
-            self.tell(format!("{name:?}: {why}"));
-            Form::Plain(Value::Null)
-        })
+        Does::Tool { tool: tool.unwrap_or_default(), args }
     }
 
     fn branch(&mut self) -> Does {
         let other = self.way("else");
         let Some(Value::Array(items)) = self.take("cases") else {
             self.tell("\"cases\" is missing: a list such as [{\"if\":{\"var\":\"calls\",\"gt\":0},\"next\":\"work\"}]");
-            return Does::Branch(Branch { cases: vec![hole()], other });
+            return Does::Branch { cases: vec![hole()], other };
         };
         let cases = items.iter().enumerate().map(|(n, item)| self.case(n + 1, item)).collect();
-        Does::Branch(Branch { cases, other })
+        Does::Branch { cases, other }
     }
 
     /// One way of a branch.
@@ -322,11 +312,11 @@ impl<'a> Fields<'a> {
         (cond.unwrap_or(hole().0), next.unwrap_or(hole().1))
     }
 
-    fn set(&mut self) -> Does {
-        let next = self.way("next");
+    fn set(&mut self, node: &mut Node) -> Does {
+        node.next = self.way("next");
         let Some(Value::Object(wanted)) = self.take("vars") else {
             self.tell("\"vars\" is missing: an object of names and values");
-            return Does::Set(Set { vars: Vec::new(), next });
+            return Does::Set(Vec::new());
         };
         let mut vars = Vec::new();
         for (name, value) in wanted {
@@ -335,11 +325,12 @@ impl<'a> Fields<'a> {
                 Err(why) => self.tell(format!("\"vars\", {name:?}: {why}")),
             }
         }
-        Does::Set(Set { vars, next })
+        Does::Set(vars)
     }
 
-    fn stelis_start(&mut self) -> Does {
-        let (system, next) = (self.template("system"), self.way("next"));
+    fn stelis_start(&mut self, node: &mut Node) -> Does {
+        let system = self.template("system");
+        node.next = self.way("next");
         let nothing = Map::new();
         let config = self.typed("stelis_config", "an object", Value::as_object).unwrap_or(&nothing);
         const KNOWN: [&str; 3] = ["window_ratio", "max_depth", "chronicle_prompt"];
@@ -359,7 +350,7 @@ impl<'a> Fields<'a> {
         let chronicle_prompt = self.in_config(config, "chronicle_prompt", |value| {
             value.as_str().map(str::to_owned).ok_or_else(|| "it is a text".to_owned())
         });
-        Does::Start(Start { ratio, max_depth, chronicle_prompt, system, next })
+        Does::Start(Start { ratio, max_depth, chronicle_prompt, system })
     }
 
     fn in_config<T>(
@@ -372,12 +363,6 @@ impl<'a> Fields<'a> {
         read(value).map_err(|why| self.tell(format!("{name:?} in \"stelis_config\" is {value}: {why}"))).ok()
     }
 
-    fn stelis_end(&mut self) -> Does {
-        let next = self.way("next");
-        let said = self.typed("generate_chronicle", "true or false", Value::as_bool);
-        Does::Stop(Stop { generate_chronicle: said.unwrap_or(true), next })
-    }
-
     fn end(&mut self) -> Does {
         let result = self.template("result");
         let is_good = match self.text("status").as_deref() {
@@ -388,7 +373,7 @@ impl<'a> Fields<'a> {
                 true
             }
         };
-        Does::End(End { is_good, result })
+        Does::End { is_good, result }
     }
 }
 

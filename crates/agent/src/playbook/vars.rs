@@ -17,12 +17,6 @@ const MOST: usize = 256 * 1024;
 /// Most bytes of an output that a variable holds.
 const MOST_OUTPUT: usize = 8 * 1024;
 
-/// Whoever knows variables.
-pub(super) trait Lookup {
-    /// The value at a path, such as `task.title`.
-    fn value(&self, path: &str) -> Option<Value>;
-}
-
 /// The entry that a result came from.
 pub(super) type Place = (String, Seq);
 
@@ -38,8 +32,9 @@ pub(super) struct Vars {
     is_changed: bool,
 }
 
-impl Lookup for Vars {
-    fn value(&self, path: &str) -> Option<Value> {
+impl Vars {
+    /// The value at a path, such as `task.title`.
+    pub(super) fn value(&self, path: &str) -> Option<Value> {
         let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
         let value = self.results.get(name).or_else(|| self.set.get(name))?;
         let into = |value: &'_ Value| rest.map_or(Some(value.clone()), |rest| inside(value, rest).cloned());
@@ -190,7 +185,7 @@ impl Template {
     }
 
     /// The text with every place filled; the error names the variable that is not set.
-    pub(super) fn fill(&self, vars: &dyn Lookup) -> Result<String, Unset> {
+    pub(super) fn fill(&self, vars: &Vars) -> Result<String, Unset> {
         let mut text = String::new();
         for piece in &self.pieces {
             match piece {
@@ -205,7 +200,7 @@ impl Template {
     }
 
     /// The value: what a single place holds, as it is, or else the text.
-    fn value(&self, vars: &dyn Lookup) -> Result<Value, Unset> {
+    fn value(&self, vars: &Vars) -> Result<Value, Unset> {
         match self.pieces.as_slice() {
             [Piece::Place(name)] => vars.value(name).ok_or_else(|| Unset(name.clone())),
             _ => self.fill(vars).map(Value::String),
@@ -254,7 +249,7 @@ impl Form {
 
     /// The JSON with every place filled. A text that is nothing but a place becomes the value of its variable, whatever
     /// that is.
-    pub(super) fn fill(&self, vars: &dyn Lookup) -> Result<Value, Unset> {
+    pub(super) fn fill(&self, vars: &Vars) -> Result<Value, Unset> {
         Ok(match self {
             Self::Plain(value) => value.clone(),
             Self::Text(text) => text.value(vars)?,
@@ -292,6 +287,12 @@ pub(super) fn check_path(path: &str) -> Result<(), String> {
 /// The beginning of a text, for an error.
 fn short(text: &str) -> String {
     text.chars().take(60).collect()
+}
+
+/// Variables with these values, for tests.
+#[cfg(test)]
+pub(super) fn given(values: Value) -> Vars {
+    Vars::begin(values.as_object().unwrap(), &Map::new())
 }
 
 #[cfg(test)]
@@ -335,16 +336,8 @@ mod template_tests {
     use super::*;
     use serde_json::json;
 
-    struct Fixed(Value);
-
-    impl Lookup for Fixed {
-        fn value(&self, path: &str) -> Option<Value> {
-            path.split('.').try_fold(&self.0, |value, part| value.get(part)).cloned()
-        }
-    }
-
     fn filled(text: &str) -> String {
-        let vars = Fixed(json!({"n": 3, "名前": "窓", "task": {"title": "直す"}, "evil": "{{n}}"}));
+        let vars = given(json!({"n": 3, "名前": "窓", "task": {"title": "直す"}, "evil": "{{n}}"}));
         match Template::parse(text) {
             Ok(template) => template.fill(&vars).unwrap_or_else(|Unset(name)| format!("unset {name}")),
             Err(why) => why,
@@ -378,7 +371,7 @@ mod template_tests {
     #[test]
     fn a_single_place_keeps_the_kind_of_its_value() {
         let form = Form::parse(&json!({"a": "{{n}}", "b": ["n = {{n}}", true], "c": null})).unwrap();
-        let vars = Fixed(json!({"n": 3}));
+        let vars = given(json!({"n": 3}));
         assert_eq!(form.fill(&vars), Ok(json!({"a": 3, "b": ["n = 3", true], "c": null})));
         assert_eq!(form.names(), ["n", "n"]);
     }

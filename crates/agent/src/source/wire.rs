@@ -161,7 +161,8 @@ impl Wire {
         if ask.body.is_some() {
             headers.push(("content-type".to_owned(), "application/json".to_owned()));
         }
-        let request = Forward { method: ask.method.clone(), url, headers: &headers, body: Body::Bytes(body) };
+        let request =
+            Forward { method: ask.method.clone(), url, headers: &headers, body: Body::Bytes(body.into()) };
         // What changes something is not left half done: nobody would know when it comes through.
         let cancel = if ask.method == Method::GET { self.cancel.clone() } else { Cancel::default() };
         self.client.forward(request, &cancel).map_err(|error| match error {

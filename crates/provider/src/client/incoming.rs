@@ -1,8 +1,8 @@
 //! An answer on its way in: its status at once, its body as it arrives.
 
+use super::Cancel;
 use super::feed::Feed;
 use super::{Core, SendError, Step, error, unless};
-use crate::cancel::Cancel;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::fmt;

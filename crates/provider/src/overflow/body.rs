@@ -3,7 +3,8 @@
 //! Only what speaks of an error is taken. An answer that went well may talk about windows as much as it likes, and what
 //! a server echoes of the request (`input`, `messages`) is the user's text, not the server's.
 
-use super::words::{self, ANSWER_CAP, FIELD, Sense, listed, sense};
+use super::words::{self, ANSWER_CAP, FIELD, Sense, sense};
+use crate::listed;
 use serde_json::Value;
 
 /// What was found in a body.

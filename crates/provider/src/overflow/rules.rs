@@ -1,7 +1,8 @@
 //! The rules that make an overflow out of a sentence: a thing of size, and an excess.
 
 use super::sizes::Sizes;
-use super::words::{ANSWER_CAP, Piece, SCHEMA, Sense, listed, sense};
+use super::words::{ANSWER_CAP, Piece, SCHEMA, Sense, sense};
+use crate::listed;
 
 /// A rule that held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,6 +5,7 @@
 
 use super::body::{self, Holds};
 use super::tongue;
+use crate::listed;
 
 /// A piece of a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,11 +39,6 @@ const LABELS: &str = "id ids key name label type format role url uri hash tag ti
 
 /// Units written right after a number, without a space.
 const UNITS: &str = "tokens token tok kb mb gb kib mib bytes s sec ms min px chars m h";
-
-/// True when `word` is one of a list of words.
-pub(super) fn listed(list: &str, word: &str) -> bool {
-    list.split_whitespace().any(|known| known == word)
-}
 
 impl Piece {
     /// The word; empty for anything else.

@@ -63,8 +63,9 @@ impl Word {
 }
 
 /// Where what passes is written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Page {
+    #[default]
     Element,
     /// A block of its content.
     Block,
@@ -73,7 +74,7 @@ pub(super) enum Page {
 }
 
 /// The element that passes, and what all before it come to.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Digester {
     dialect: Dialect,
     salt: [u8; 32],
@@ -81,7 +82,7 @@ pub(super) struct Digester {
     element: Pen,
     block: Pen,
     id: Pen,
-    page: Page,
+    pub(super) page: Page,
     has_id: bool,
     has_call: bool,
     has_role: bool,
@@ -102,24 +103,7 @@ impl Digester {
         pen.write(b"komado transcript 1\0");
         pen.write(salt);
         let salt = pen.digest();
-        Self {
-            dialect,
-            salt,
-            running: salt,
-            element: pen,
-            block: Pen::default(),
-            id: Pen::default(),
-            page: Page::Element,
-            has_id: false,
-            has_call: false,
-            has_role: false,
-            answers: false,
-            leads: true,
-            faded: Pen::default(),
-            role: Word::default(),
-            kind: Word::default(),
-            block_kind: Word::default(),
-        }
+        Self { dialect, salt, running: salt, leads: true, ..Self::default() }
     }
 
     /// A list begins: what was before belongs to another.
@@ -132,18 +116,10 @@ impl Digester {
         self.element.clear();
         self.element.write(&self.running);
         self.faded.clear();
-        self.turn(Page::Element);
+        self.page = Page::Element;
         (self.has_id, self.has_call, self.has_role, self.answers) = (false, false, false, false);
         self.role.clear();
         self.kind.clear();
-    }
-
-    pub(super) fn turn(&mut self, page: Page) {
-        self.page = page;
-    }
-
-    pub(super) const fn page(&self) -> Page {
-        self.page
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) {
@@ -172,13 +148,13 @@ impl Digester {
     pub(super) fn begin_id(&mut self) {
         self.id.clear();
         self.has_id = true;
-        self.turn(Page::Id);
+        self.page = Page::Id;
     }
 
     pub(super) fn begin_block(&mut self) {
         self.block.clear();
         self.block_kind.clear();
-        self.turn(Page::Block);
+        self.page = Page::Block;
     }
 
     /// The block is whole: it joins the element unless it is a thought.
@@ -249,8 +225,8 @@ fn by_kind(kind: &str) -> By {
 const GATHERED: usize = 8 << 10;
 
 /// Writes a digest.
-#[derive(Default)]
-pub(super) struct Pen {
+#[derive(Debug, Default)]
+struct Pen {
     gathered: Vec<u8>,
     /// What was worked in already, when it was more than could be gathered.
     hash: blake3::Hasher,
@@ -305,12 +281,6 @@ impl Pen {
             self.hash.reset();
         }
         self.gathered.clear();
-    }
-}
-
-impl std::fmt::Debug for Pen {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pen").field("gathered", &self.gathered.len()).finish_non_exhaustive()
     }
 }
 

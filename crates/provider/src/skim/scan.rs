@@ -17,13 +17,14 @@ pub(super) enum Holder {
 }
 
 /// What holds none.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Token {
     /// The name of a field.
     Key,
     /// A text.
     Text,
     /// A number, true, false or null.
+    #[default]
     Plain,
 }
 
@@ -42,8 +43,9 @@ pub(super) fn bad(at: u64, why: impl ToString) -> BadRequest {
 }
 
 /// What may come next.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum State {
+    #[default]
     /// A value.
     Value,
     /// A value, or the end of an empty list.
@@ -103,7 +105,7 @@ impl Digits {
 }
 
 /// Scans one JSON object.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Scanner {
     /// The next byte's place.
     at: u64,
@@ -115,10 +117,6 @@ pub(super) struct Scanner {
 }
 
 impl Scanner {
-    pub(super) fn new() -> Self {
-        Self { at: 0, depth: 0, objects: 0, state: State::Value, utf8: Utf8::default() }
-    }
-
     /// Takes the next bytes in.
     pub(super) fn push(&mut self, bytes: &[u8], watch: &mut impl Watch) -> Result<(), BadRequest> {
         self.utf8.push(bytes, self.at).map_err(|at| bad(at, "not UTF-8; send the body in UTF-8"))?;

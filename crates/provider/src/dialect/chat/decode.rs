@@ -28,8 +28,6 @@ pub(in crate::dialect) struct Answer {
     calls: Calls,
     usage: Option<Usage>,
     finish: Option<String>,
-    /// True when it failed or finished; nothing after that counts.
-    over: bool,
 }
 
 impl Tell for Answer {
@@ -39,30 +37,27 @@ impl Tell for Answer {
     fn piece(&mut self, name: &str, data: &str, is_last: bool, each: &mut dyn FnMut(Event)) {
         let understood = (is_last || name != "error") && self.data(data.trim(), each);
         if !understood && !is_last {
-            self.fail(data, each);
+            each(Event::failed(data));
         }
     }
 
     fn whole(&mut self, body: &str, each: &mut dyn FnMut(Event)) {
         let chosen = Object::parse(body)
             .is_ok_and(|object| object.get("error").is_some() || first_choice(&object).is_some());
-        if self.over || chosen && self.chunk(body, Given::Whole, each) {
+        if chosen && self.chunk(body, Given::Whole, each) {
             self.done(each);
         } else {
-            self.fail(body, each);
+            each(Event::failed(body));
         }
         self.finish(each);
     }
 
     fn overlong(&mut self, each: &mut dyn FnMut(Event)) {
-        self.fail(&format!("the answer is longer than {LONGEST} bytes"), each);
+        each(Event::failed(&format!("the answer is longer than {LONGEST} bytes")));
     }
 
     /// Nothing more comes. An answer that never said why it stopped did not finish.
     fn finish(&mut self, each: &mut dyn FnMut(Event)) {
-        if self.over {
-            return;
-        }
         let refused = !self.refusal.is_empty();
         if refused {
             let mut fields = Fields::default();
@@ -72,7 +67,6 @@ impl Tell for Answer {
         if let Some(why) = self.finish.take() {
             self.calls.close(each);
             each(Event::Finished(self.word(&why, refused)));
-            self.over = true;
         }
     }
 }
@@ -81,8 +75,8 @@ impl Answer {
     /// Takes the data of one event in. False when it is nothing known.
     fn data(&mut self, data: &str, each: &mut dyn FnMut(Event)) -> bool {
         match data {
-            "[DONE]" if !self.over => self.done(each),
-            _ => return self.over || data.is_empty() || self.chunk(data, Given::InPieces, each),
+            "[DONE]" => self.done(each),
+            _ => return data.is_empty() || self.chunk(data, Given::InPieces, each),
         }
         true
     }
@@ -92,7 +86,7 @@ impl Answer {
         let Ok(chunk) = Object::parse(json) else { return false };
         let choice = first_choice(&chunk);
         if is_error(&chunk, choice.as_ref()) {
-            self.fail(json, each);
+            each(Event::failed(json));
             return true;
         }
         self.begin(&chunk, choice.is_some(), each);
@@ -105,13 +99,6 @@ impl Answer {
             self.finish = said(&choice, "finish_reason").or(self.finish.take());
         }
         true
-    }
-
-    /// The provider gave up.
-    fn fail(&mut self, body: &str, each: &mut dyn FnMut(Event)) {
-        if !std::mem::replace(&mut self.over, true) {
-            each(Event::failed(body));
-        }
     }
 
     /// The server says that this was all.

@@ -11,7 +11,7 @@ use komado_core::openai::DIALECT;
 use komado_core::raw::{Object, Raw};
 
 /// Encodes an answer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Encoder {
     form: Form,
     stamp: Stamp,
@@ -30,17 +30,7 @@ pub struct Encoder {
 impl Encoder {
     /// An encoder for an answer in `form`.
     pub(in crate::dialect) fn new(form: Form, stamp: Stamp) -> Self {
-        Self {
-            form,
-            stamp,
-            heard: Heard::default(),
-            calls: Vec::new(),
-            begun: false,
-            refused: false,
-            failed: false,
-            parting: Parting::default(),
-            made: 0,
-        }
+        Self { form, stamp, ..Self::default() }
     }
 }
 

@@ -20,7 +20,6 @@ pub(in crate::dialect) struct Answer {
     calls: usize,
     usage: Usage,
     stop: Option<String>,
-    done: bool,
 }
 
 impl Tell for Answer {
@@ -28,9 +27,6 @@ impl Tell for Answer {
 
     fn piece(&mut self, name: &str, json: &str, _is_last: bool, each: &mut dyn FnMut(Event)) {
         let Ok(event) = Object::parse(json) else { return };
-        if self.done {
-            return;
-        }
         let index = number(&event, "index").unwrap_or_default();
         match text(&event, "type").as_deref().unwrap_or(name) {
             "message_start" => {
@@ -62,8 +58,8 @@ impl Tell for Answer {
             }
             "ping" => {}
             // An error by name, or one in another API's shape.
-            "error" => self.fail(json, each),
-            _ if event.get("error").is_some() => self.fail(json, each),
+            "error" => each(Event::failed(json)),
+            _ if event.get("error").is_some() => each(Event::failed(json)),
             _ => {}
         }
     }
@@ -72,7 +68,7 @@ impl Tell for Answer {
         let Ok(message) = Object::parse(body) else { return };
         if message.get("content").is_none() {
             if message.get("error").is_some() || text(&message, "type").as_deref() == Some("error") {
-                self.fail(body, each);
+                each(Event::failed(body));
             }
             return;
         }
@@ -89,10 +85,9 @@ impl Tell for Answer {
 
     // The reason is the last thing said; the event after it only says goodbye, and may be missing.
     fn finish(&mut self, each: &mut dyn FnMut(Event)) {
-        let Some(reason) = self.stop.take().filter(|_| !self.done) else { return };
+        let Some(reason) = self.stop.take() else { return };
         std::mem::take(&mut self.pieces).into_iter().for_each(|(_, piece)| piece.end(each));
         each(Event::Finished(heard_reason(reason)));
-        self.done = true;
     }
 }
 
@@ -116,11 +111,6 @@ impl Answer {
             *place = number(&told, key).unwrap_or(*place);
         }
         each(Event::Usage(self.usage));
-    }
-
-    fn fail(&mut self, body: &str, each: &mut dyn FnMut(Event)) {
-        each(Event::failed(body));
-        self.done = true;
     }
 }
 

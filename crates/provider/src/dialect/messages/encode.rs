@@ -14,7 +14,7 @@ use komado_core::message::{Call, CallKind, Opaque, Part};
 use komado_core::raw::{Object, Raw};
 
 /// An answer being written.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Encoder {
     form: Form,
     stamp: Stamp,
@@ -31,8 +31,9 @@ pub struct Encoder {
     made: usize,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 enum Open {
+    #[default]
     Nothing,
     Text(usize),
     /// The seal is held until it is whole: clients take the last piece of it for all of it.
@@ -71,8 +72,7 @@ impl OpenCall {
 
 impl Encoder {
     pub(in crate::dialect) fn new(form: Form, stamp: Stamp) -> Self {
-        let (heard, calls) = (Heard::default(), Vec::new());
-        Self { form, stamp, heard, begun: false, next: 0, open: Open::Nothing, calls, told: false, made: 0 }
+        Self { form, stamp, ..Self::default() }
     }
 
     fn begin(&mut self, out: &mut Vec<u8>) {
@@ -103,7 +103,7 @@ impl Encoder {
 
     /// Closes what is open and whole.
     fn settle(&mut self, out: &mut Vec<u8>) {
-        match std::mem::replace(&mut self.open, Open::Nothing) {
+        match std::mem::take(&mut self.open) {
             Open::Nothing => {}
             Open::Text(index) => stop(index, out),
             Open::Thinking(index, seal) => {

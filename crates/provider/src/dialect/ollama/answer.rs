@@ -19,8 +19,6 @@ const KNOWN: [&str; 4] = ["role", "content", "thinking", "tool_calls"];
 pub(in crate::dialect) struct Said {
     begun: bool,
     calls: usize,
-    /// True when it failed or finished; nothing after that counts.
-    over: bool,
 }
 
 impl Tell for Said {
@@ -28,7 +26,7 @@ impl Tell for Said {
 
     fn piece(&mut self, _name: &str, line: &str, is_last: bool, each: &mut dyn FnMut(Event)) {
         if !line.trim().is_empty() && !self.line(line, each) && !is_last {
-            self.fail(line, each);
+            each(Event::failed(line));
         }
     }
 
@@ -36,12 +34,12 @@ impl Tell for Said {
         let known = ["message", "done", "error"];
         let answers = Object::parse(body).is_ok_and(|line| known.iter().any(|key| line.get(key).is_some()));
         if !(answers && self.line(body, each)) {
-            self.fail(body, each);
+            each(Event::failed(body));
         }
     }
 
     fn overlong(&mut self, each: &mut dyn FnMut(Event)) {
-        self.fail(&format!("the answer is longer than {LONGEST} bytes"), each);
+        each(Event::failed(&format!("the answer is longer than {LONGEST} bytes")));
     }
 }
 
@@ -49,11 +47,8 @@ impl Said {
     /// Takes a line in. False when it is no JSON object.
     fn line(&mut self, json: &str, each: &mut dyn FnMut(Event)) -> bool {
         let Ok(line) = Object::parse(json) else { return false };
-        if self.over {
-            return true;
-        }
         if line.get("error").is_some() {
-            self.fail(json, each);
+            each(Event::failed(json));
             return true;
         }
         if !std::mem::replace(&mut self.begun, true) {
@@ -66,13 +61,6 @@ impl Said {
             self.finish(&line, each);
         }
         true
-    }
-
-    /// The provider gave up.
-    fn fail(&mut self, body: &str, each: &mut dyn FnMut(Event)) {
-        if !std::mem::replace(&mut self.over, true) {
-            each(Event::failed(body));
-        }
     }
 
     fn message(&mut self, message: &Object<'_>, each: &mut dyn FnMut(Event)) {
@@ -108,7 +96,6 @@ impl Said {
         let why = said(line, "done_reason").unwrap_or_else(|| "stop".into());
         let why = if why == "stop" && self.calls > 0 { "tool_calls".into() } else { why };
         each(Event::Finished(why));
-        self.over = true;
     }
 }
 
@@ -118,7 +105,7 @@ impl Said {
 // here knows; clients are told zero.
 
 /// Encodes an answer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Encoder {
     form: Form,
     stamp: Stamp,
@@ -130,7 +117,7 @@ pub struct Encoder {
 impl Encoder {
     /// An encoder for an answer in `form`.
     pub(in crate::dialect) fn new(form: Form, stamp: Stamp) -> Self {
-        Self { form, stamp, heard: Heard::default(), failed: false, parting: Parting::default() }
+        Self { form, stamp, ..Self::default() }
     }
 }
 
