@@ -12,6 +12,7 @@ mod process;
 use crate::sandbox::Confinement;
 use crate::tools::{Again, Answer, Body, Definition, Tools};
 use komado_provider::Cancel;
+use komado_provider::provider::shown;
 use link::{Link, Miss, Pump};
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, ResourceContents, Tool};
 use serde_json::{Map, Value, json};
@@ -361,7 +362,7 @@ impl fmt::Debug for How {
                 .field("confinement", confinement)
                 .finish(),
             Self::Http { url, headers } => {
-                f.debug_struct("Http").field("url", &address(url)).field("headers", &names(headers)).finish()
+                f.debug_struct("Http").field("url", &shown(url)).field("headers", &names(headers)).finish()
             }
         }
     }
@@ -369,14 +370,6 @@ impl fmt::Debug for How {
 
 fn names(pairs: &[(String, String)]) -> Vec<&str> {
     pairs.iter().map(|(name, _)| name.as_str()).collect()
-}
-
-/// An address without credentials, query and fragment, whatever else is wrong with it.
-fn address(url: &str) -> String {
-    let url = &url[..url.find(['?', '#']).unwrap_or(url.len())];
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let rest = rest.rsplit_once('@').map_or(rest, |(_, after)| after);
-    if scheme.is_empty() { rest.to_owned() } else { format!("{scheme}://{rest}") }
 }
 
 // What a server answered, in words: a model reads text. What is no text is named, with its kind and size.

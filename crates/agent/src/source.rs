@@ -159,48 +159,38 @@ pub enum Ended {
     Stopped,
 }
 
-/// Where tasks come from. Everything may be asked twice: whoever asks may have been killed in between.
+/// Where tasks come from; unless it says otherwise, a source that has no tasks and hears nothing. Everything may be asked twice: whoever asks may have been killed in between.
 pub trait Source: Send {
     /// Every task that waits, one after the other, page by page; `each` says whether to go on.
-    fn waiting(&mut self, each: &mut dyn FnMut(Task) -> bool) -> Result<(), Error>;
+    fn waiting(&mut self, _each: &mut dyn FnMut(Task) -> bool) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Work on it begins: the label changes.
-    fn begin(&mut self, task: &Task) -> Result<(), Error>;
+    fn begin(&mut self, _task: &Task) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// What is new about it since the comment whose id is `after`.
-    fn look(&mut self, task: &Task, after: Option<&str>) -> Result<Look, Error>;
+    fn look(&mut self, _task: &Task, _after: Option<&str>) -> Result<Look, Error> {
+        Ok(Look::default())
+    }
 
     /// Says something about it, once: a comment that has this `mark` is not written again.
-    fn say(&mut self, task: &Task, mark: &str, text: &str) -> Result<(), Error>;
+    fn say(&mut self, _task: &Task, _mark: &str, _text: &str) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Work on it ended: the label changes.
-    fn end(&mut self, task: &Task, ended: Ended) -> Result<(), Error>;
+    fn end(&mut self, _task: &Task, _ended: Ended) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 /// For tasks that nobody hears of: added by hand, or from a file.
 pub struct Nobody;
 
-impl Source for Nobody {
-    fn waiting(&mut self, _each: &mut dyn FnMut(Task) -> bool) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn begin(&mut self, _task: &Task) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn look(&mut self, _task: &Task, _after: Option<&str>) -> Result<Look, Error> {
-        Ok(Look::default())
-    }
-
-    fn say(&mut self, _task: &Task, _mark: &str, _text: &str) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn end(&mut self, _task: &Task, _ended: Ended) -> Result<(), Error> {
-        Ok(())
-    }
-}
+impl Source for Nobody {}
 
 /// The source of a tracker. Settings by which it could never work are refused here. `cancel` breaks off what waits, looks
 /// and begins; whatever is to be said of a task, and its end, is tried all the same.
