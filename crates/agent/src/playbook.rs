@@ -55,7 +55,8 @@ impl Error {
         self.0
     }
 
-    fn bad(place: impl Into<String>, why: impl Into<String>) -> Self {
+    /// One thing is wrong.
+    pub fn bad(place: impl Into<String>, why: impl Into<String>) -> Self {
         Self(vec![Problem { place: place.into(), why: why.into() }])
     }
 }

@@ -3,7 +3,7 @@
 //! Every provider words it in its own way, and words it anew with each release. So this is no list of texts but a small
 //! grammar: the body is unwrapped (`body`), its words are taken apart (`words`; Japanese, Chinese and Korean words
 //! of size, and those of western Europe, are put into the same language first), each number gets a role (`sizes`), and a few named rules look for
-//! a thing of size together with an excess (`rules`), unless the answer is about something else (`veto`): a
+//! a thing of size together with an excess (`rules`), unless the answer is about something else (`by_words`): a
 //! rate, a quota, time, a key, the length of the answer alone, an image.
 //!
 //! It refuses to guess: a text that names no size in tokens gives no limit, and an overflow counted in bytes or in

@@ -14,7 +14,6 @@ use komado_core::message::{Message, Part, Role};
 use komado_core::raw::Object;
 use std::collections::{HashSet, VecDeque};
 use std::fmt::{self, Write};
-use std::time::Duration;
 
 /// The moment of every answer: a clock would make each run another one.
 const CREATED: u64 = 1_700_000_000;
@@ -31,12 +30,8 @@ pub(super) struct Request {
 /// What is done about it.
 pub(super) struct Decision {
     pub(super) answer: Answer,
-    /// To wait before anything is sent.
-    pub(super) delay: Duration,
-    /// To wait between two pieces.
-    pub(super) pause: Duration,
-    /// The connection is cut after so many bytes.
-    pub(super) break_after: Option<u64>,
+    /// The step it follows, with its pauses and where the connection is cut.
+    pub(super) step: Step,
 }
 
 /// What is sent.
@@ -73,9 +68,7 @@ pub(super) fn decide(host: &Host, request: Request) -> Decision {
         cached: turn.cached,
     };
     host.record(seen);
-    let Step { delay_ms, chunk_delay_ms, break_after, .. } = step.unwrap_or_default();
-    let (delay, pause) = (Duration::from_millis(delay_ms), Duration::from_millis(chunk_delay_ms));
-    Decision { answer, delay, pause, break_after }
+    Decision { answer, step: step.unwrap_or_default() }
 }
 
 /// How many tokens a request has: what Anthropic's own count is asked for.
@@ -354,7 +347,7 @@ pub(super) async fn take(
     let events = speech.events(speech::begun(dialect, "scripted", sum.0), usage, None);
     let form = if stream { Form::Stream } else { Form::Whole };
     let answer = Answer::Said { form, events, stamp: fixed_stamp(true) };
-    Some(Decision { answer, delay: Duration::ZERO, pause: Duration::ZERO, break_after: None })
+    Some(Decision { answer, step: Step::default() })
 }
 
 /// The reply of the next step, as it stands there; the fixed text when there is none.

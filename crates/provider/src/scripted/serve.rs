@@ -34,25 +34,24 @@ enum Route {
     /// A request is only counted.
     Count,
     /// The server is asked about itself.
-    About(Page),
+    About,
     /// Nowhere, with the status that says why.
     Nowhere(Dialect, u16),
 }
 
 impl Route {
     fn of(method: &Method, path: &str) -> Self {
-        let path = if path.len() > 1 { path.trim_end_matches('/') } else { path };
+        let path = bare(path);
         let (wanted, route) = match path {
             "/v1/chat/completions" | "/chat/completions" => (Method::POST, Self::Ask(Dialect::Chat)),
             "/v1/responses" | "/responses" => (Method::POST, Self::Ask(Dialect::Responses)),
             "/v1/messages" | "/messages" => (Method::POST, Self::Ask(Dialect::Messages)),
             "/v1/messages/count_tokens" => (Method::POST, Self::Count),
             "/api/chat" => (Method::POST, Self::Ask(Dialect::Ollama)),
-            "/api/show" => (Method::POST, Self::About(Page::Show)),
-            other => match page_at(other) {
-                Some(page) => (Method::GET, Self::About(page)),
-                None => return Self::Nowhere(dialect(path), 404),
-            },
+            "/api/show" => (Method::POST, Self::About),
+            "/" | "/healthz" | "/health" | "/v1/models" | "/models" | "/props" | "/api/ps" | "/api/tags"
+            | "/api/version" | "/api/v0/models" => (Method::GET, Self::About),
+            _ => return Self::Nowhere(dialect(path), 404),
         };
         // Whoever asks for the head of a page is answered as if for the page.
         match *method == wanted || (*method == Method::HEAD && wanted == Method::GET) {
@@ -62,18 +61,9 @@ impl Route {
     }
 }
 
-fn page_at(path: &str) -> Option<Page> {
-    Some(match path {
-        "/" => Page::Root,
-        "/healthz" | "/health" => Page::Health,
-        "/v1/models" | "/models" => Page::Models,
-        "/props" => Page::Props,
-        "/api/ps" => Page::Ps,
-        "/api/tags" => Page::Tags,
-        "/api/version" => Page::Version,
-        "/api/v0/models" => Page::LmModels,
-        _ => return None,
-    })
+/// A path without slashes at its end.
+fn bare(path: &str) -> &str {
+    if path.len() > 1 { path.trim_end_matches('/') } else { path }
 }
 
 /// Who is likely to ask at a path that leads nowhere.
@@ -92,7 +82,7 @@ async fn answer(State(host): State<Arc<Host>>, request: axum::extract::Request) 
         Route::Ask(dialect) if host.options.discard => discarded(&host, dialect, &parts, body).await,
         Route::Ask(dialect) => asked(host, dialect, &parts, body).await,
         Route::Count => counted(host, &parts, body).await,
-        Route::About(page) => told(&host, page, &parts),
+        Route::About => told(&host, &parts),
         Route::Nowhere(dialect, status) => nowhere(&host, dialect, status, &parts),
     }
 }
@@ -102,8 +92,8 @@ async fn asked(host: Arc<Host>, dialect: Dialect, parts: &Parts, body: Body) -> 
     // Counting takes a while; other requests go on meanwhile.
     let decided = tokio::task::spawn_blocking(move || decide::decide(&host, request)).await;
     let Ok(decision) = decided else { return bug() };
-    if !decision.delay.is_zero() {
-        tokio::time::sleep(decision.delay).await;
+    if decision.step.delay_ms > 0 {
+        tokio::time::sleep(Duration::from_millis(decision.step.delay_ms)).await;
     }
     response(dialect, decision)
 }
@@ -130,9 +120,9 @@ async fn read_request(dialect: Dialect, parts: &Parts, body: Body) -> Option<Req
     Some(Request { dialect, path: path(parts), headers: headers(&parts.headers), body })
 }
 
-fn told(host: &Host, page: Page, parts: &Parts) -> HttpAnswer {
+fn told(host: &Host, parts: &Parts) -> HttpAnswer {
     let anthropic = parts.headers.contains_key("anthropic-version");
-    match about(page, host.options.words, host.options.window, anthropic) {
+    match about(bare(parts.uri.path()), host.options.words, host.options.window, anthropic) {
         Some(value) => page_of(&value),
         None => nowhere(host, dialect(parts.uri.path()), 404, parts),
     }
@@ -174,43 +164,21 @@ fn headers(headers: &HeaderMap) -> Vec<(String, String)> {
 /// The model that is listed; any other is answered, too.
 pub(super) const MODEL: &str = "scripted";
 
-/// A page of the server about itself.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Page {
-    /// `/`
-    Root,
-    /// `/healthz`, `/health`
-    Health,
-    /// `/v1/models`, with or without the name of one.
-    Models,
-    /// `/props` of llama.cpp.
-    Props,
-    /// `/api/show` of Ollama.
-    Show,
-    /// `/api/ps` of Ollama.
-    Ps,
-    /// `/api/tags` of Ollama.
-    Tags,
-    /// `/api/version` of Ollama.
-    Version,
-    /// `/api/v0/models` of LM Studio.
-    LmModels,
-}
-
-/// What stands on `page`; `None` when `words` speaks for a server that has no such page.
-fn about(page: Page, words: Words, window: Option<u64>, anthropic: bool) -> Option<Value> {
+/// What stands at `path`; `None` when `words` speaks for a server that has no such page.
+fn about(path: &str, words: Words, window: Option<u64>, anthropic: bool) -> Option<Value> {
     let only = |owner: Words| [owner, Words::ByDialect].contains(&words);
-    match page {
-        Page::Root => Some(json!({ "name": "komado model-server", "status": "running" })),
-        Page::Health => Some(json!({ "status": "ok" })),
-        Page::Models if anthropic && only(Words::Anthropic) => Some(anthropic_models(window)),
-        Page::Models => Some(models(words, window)),
-        Page::Props => only(Words::LlamaCpp).then(|| props(window)),
-        Page::Show => only(Words::Ollama).then(|| show(window)),
-        Page::Ps => only(Words::Ollama).then(|| json!({ "models": [loaded(window)] })),
-        Page::Tags => only(Words::Ollama).then(|| json!({ "models": [installed()] })),
-        Page::Version => only(Words::Ollama).then(|| json!({ "version": "0.12.6" })),
-        Page::LmModels => only(Words::LmStudio).then(|| lm_models(window)),
+    match path {
+        "/" => Some(json!({ "name": "komado model-server", "status": "running" })),
+        "/healthz" | "/health" => Some(json!({ "status": "ok" })),
+        "/v1/models" | "/models" if anthropic && only(Words::Anthropic) => Some(anthropic_models(window)),
+        "/v1/models" | "/models" => Some(models(words, window)),
+        "/props" => only(Words::LlamaCpp).then(|| props(window)),
+        "/api/show" => only(Words::Ollama).then(|| show(window)),
+        "/api/ps" => only(Words::Ollama).then(|| json!({ "models": [loaded(window)] })),
+        "/api/tags" => only(Words::Ollama).then(|| json!({ "models": [installed()] })),
+        "/api/version" => only(Words::Ollama).then(|| json!({ "version": "0.12.6" })),
+        "/api/v0/models" => only(Words::LmStudio).then(|| lm_models(window)),
+        _ => None,
     }
 }
 
@@ -302,7 +270,7 @@ const LAST_WORDS: Duration = Duration::from_millis(20);
 
 /// The HTTP answer to a request.
 pub(super) fn response(dialect: Dialect, decision: Decision) -> Response<Body> {
-    let (pause, cut) = (decision.pause, decision.break_after);
+    let (pause, cut) = (Duration::from_millis(decision.step.chunk_delay_ms), decision.step.break_after);
     match decision.answer {
         Answer::Refused(refusal) => refused(refusal, cut),
         Answer::RefusedInStream { refusal, begun, stamp } => {
