@@ -5,16 +5,9 @@
 //! allow-list (see `allow`) is manners, not a wall: it tells a model early what is not wanted here.
 
 mod allow;
-mod arguments;
-mod definitions;
-mod disk;
 mod edit;
 mod folder;
-mod grep;
-mod line;
-mod list;
-mod pruned;
-mod read;
+mod reading;
 mod shell;
 mod spool;
 mod syntax;
@@ -23,9 +16,9 @@ pub use allow::ALLOW;
 
 use crate::sandbox::Confinement;
 use crate::tools::{Answer, Definition, Tools};
-use arguments::Arguments;
 use folder::Folder;
 use komado_provider::Cancel;
+use serde_json::{Map, Value};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -102,16 +95,16 @@ impl Builtin {
             folder: workshop.folder.display().to_string(),
             why: format!("{why}; make it, or name another one"),
         })?;
-        let definitions = definitions::of(&workshop.enabled);
+        let definitions = definitions(&workshop.enabled);
         Ok(Self { shell: shell::Shell::new(workshop, folder.path().to_owned()), folder, definitions })
     }
 
     fn answer(&mut self, name: &str, arguments: &str, cancel: &Cancel) -> Result<Answer, String> {
         let given = Arguments::parse(name, arguments)?;
         match name {
-            "read" => read::read(&self.folder, &given),
-            "list" => list::list(&self.folder, &given, cancel),
-            "grep" => grep::grep(&self.folder, &given, cancel),
+            "read" => reading::read(&self.folder, &given),
+            "list" => reading::list(&self.folder, &given, cancel),
+            "grep" => reading::grep(&self.folder, &given, cancel),
             "edit" => edit::edit(&self.folder, &given),
             _ => self.shell.run(&given, cancel),
         }
@@ -129,5 +122,140 @@ impl Tools for Builtin {
             return Answer::wrong(format!("there is no tool {name:?}; there are: {}", known.join(", ")));
         }
         self.answer(name, arguments, cancel).unwrap_or_else(Answer::wrong)
+    }
+}
+
+// The arguments of a call, read generously: models write numbers as texts and `null` for nothing. What cannot be meant
+// is refused in words that say what to write instead.
+
+struct Arguments {
+    tool: String,
+    given: Map<String, Value>,
+}
+
+impl Arguments {
+    fn parse(tool: &str, text: &str) -> Result<Self, String> {
+        let tool = tool.to_owned();
+        if text.trim().is_empty() {
+            return Ok(Self { tool, given: Map::new() });
+        }
+        match serde_json::from_str(text) {
+            Ok(Value::Object(given)) => Ok(Self { tool, given }),
+            Ok(_) => Err(format!(
+                "{tool}: the arguments are no JSON object; write one, such as {{\"path\":\"src\"}}"
+            )),
+            Err(error) => Err(format!("{tool}: the arguments are no JSON: {error}")),
+        }
+    }
+
+    /// What was given as `name`; `null` is nothing.
+    fn get(&self, name: &str) -> Option<&Value> {
+        self.given.get(name).filter(|value| !value.is_null())
+    }
+
+    /// A text that need not be there.
+    fn text(&self, name: &str) -> Result<Option<&str>, String> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => Err(self.bad(name, "a text", other)),
+        }
+    }
+
+    /// A text that must be there.
+    fn needed(&self, name: &str) -> Result<&str, String> {
+        self.text(name)?.ok_or_else(|| format!("{}: {name} is missing; write it as a text", self.tool))
+    }
+
+    /// A whole number, also as `"12"` or `12.0`.
+    fn number(&self, name: &str) -> Result<Option<u64>, String> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        let number = match value {
+            Value::Number(number) => number.as_u64().or_else(|| number.as_f64().and_then(whole)),
+            Value::String(text) if text.trim().is_empty() => return Ok(None),
+            Value::String(text) => {
+                text.trim().parse().ok().or_else(|| text.trim().parse().ok().and_then(whole))
+            }
+            _ => None,
+        };
+        number.map(Some).ok_or_else(|| self.bad(name, "a whole number, 0 or more", value))
+    }
+
+    /// Yes or no, also as `"true"`; no when nothing is said.
+    fn flag(&self, name: &str) -> Result<bool, String> {
+        let Some(value) = self.get(name) else { return Ok(false) };
+        let said = match value {
+            Value::Bool(flag) => Some(*flag),
+            Value::String(text) => match text.trim().to_ascii_lowercase().as_str() {
+                "true" => Some(true),
+                "false" | "" => Some(false),
+                _ => None,
+            },
+            _ => None,
+        };
+        said.ok_or_else(|| self.bad(name, "true or false", value))
+    }
+
+    fn bad(&self, name: &str, wanted: &str, value: &Value) -> String {
+        let text = value.to_string();
+        let brief: String = text.chars().take(60).collect();
+        let more = if brief.len() < text.len() { "…" } else { "" };
+        format!("{}: {name} must be {wanted}, not {brief}{more}", self.tool)
+    }
+}
+
+/// A float that is a whole number, as far as floats can tell.
+fn whole(number: f64) -> Option<u64> {
+    (number.fract() == 0.0 && (0.0..=9e15).contains(&number)).then_some(number as u64)
+}
+
+// The tools as a model is told of them: always the same words, because they stand before the conversation.
+
+/// All of them, in the order of [`ENABLED`].
+const TOOLS: &str = include_str!("builtin/tools.json");
+
+/// The definitions of those that are enabled.
+fn definitions(enabled: &[String]) -> Vec<Definition> {
+    // A test reads the file; it is part of the program.
+    let mut all: Vec<Definition> = serde_json::from_str(TOOLS).unwrap_or_default();
+    all.retain(|tool| enabled.contains(&tool.name));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Arguments, ENABLED, definitions};
+
+    #[test]
+    fn every_tool_is_defined_in_its_order() {
+        let all: Vec<String> = ENABLED.iter().map(|name| (*name).to_owned()).collect();
+        let defined: Vec<String> = definitions(&all).into_iter().map(|tool| tool.name).collect();
+        assert_eq!(defined, all);
+    }
+
+    #[test]
+    fn numbers_and_flags_are_read_however_a_model_writes_them() {
+        let given = r#"{"a":"12","b":12.0,"c":null,"d":"True","e":"","f":7}"#;
+        let given = Arguments::parse("read", given).unwrap();
+        assert_eq!(given.number("a"), Ok(Some(12)));
+        assert_eq!(given.number("b"), Ok(Some(12)));
+        assert_eq!(given.number("c"), Ok(None));
+        assert_eq!(given.number("e"), Ok(None));
+        assert_eq!(given.number("f"), Ok(Some(7)));
+        assert_eq!(given.flag("d"), Ok(true));
+        assert_eq!(given.flag("c"), Ok(false));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_answered_with_what_to_write() {
+        let given = Arguments::parse("read", r#"{"limit":-3,"path":7,"all":"maybe"}"#).unwrap();
+        assert_eq!(
+            given.number("limit").unwrap_err(),
+            "read: limit must be a whole number, 0 or more, not -3"
+        );
+        assert_eq!(given.needed("path").unwrap_err(), "read: path must be a text, not 7");
+        assert_eq!(given.flag("all").unwrap_err(), "read: all must be true or false, not \"maybe\"");
+        assert!(Arguments::parse("read", "[1]").err().unwrap().contains("no JSON object"));
+        assert!(Arguments::parse("read", "{").err().unwrap().contains("no JSON"));
     }
 }

@@ -6,46 +6,38 @@
 //! whose end is journaled does the rest. Nothing here knows a process, a signal or a terminal: what is wanted of a task
 //! from outside comes as [`Orders`], and what happens is handed to whoever wants to tell it.
 
-mod begin;
 mod brief;
-mod comments;
-mod earlier;
-mod ending;
-mod git;
 mod hands;
-mod kept;
-mod last_words;
 mod mark;
 mod orders;
-mod toll;
-mod trouble;
-mod watch;
 
-pub use begin::make;
 pub use brief::{Brief, setup};
-pub use kept::{keep, kept};
-pub use mark::{ABOUT, Mark};
-pub use orders::Orders;
-pub use watch::{Vigil, watch};
+pub use mark::{ABOUT, Mark, keep, kept};
+pub use orders::{Orders, Vigil, watch};
 
-use crate::error::{Error, Result};
-use crate::limits::Limits;
+use crate::limits::{Limits, Reached, count};
 use crate::mind::Mind;
 use crate::playbook::{self, Playbook};
 use crate::progress::{Order, Progress};
-use crate::source::Source;
+use crate::sandbox::Snapshot;
+use crate::source::{self, Ended, Source, head};
 use crate::task::Task;
 use crate::tools::Toolbox;
+use crate::{Error, Result};
 use hands::AtWork;
-use komado_core::SessionId;
-use komado_core::journal::Ending;
-use komado_core::session::{MetaConfig, State};
-use komado_engine::Engine;
+use komado_core::journal::{Close, Ending, Entry};
+use komado_core::message::{Call, Message};
+use komado_core::session::{Counters, Meta, MetaConfig, Session, State};
+use komado_core::{Role, Seq, SessionId, ThreadId};
+use komado_engine::turn::Why;
+use komado_engine::{Engine, Error as EngineError, Thread};
+use komado_provider::SendError;
+use komado_store::{Change, Error as Store, Mode, Query};
+use mark::{Answered, note, noted};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-use trouble::Trouble;
+use std::time::{Duration, Instant};
 
 /// A source that the handler and whoever watches its tracker share.
 pub type Shared = Mutex<Box<dyn Source>>;
@@ -158,8 +150,8 @@ pub fn unable(engine: &Engine, kit: &mut Kit<'_>, why: &str) -> Verdict {
     let (tries, most) = kit.tries;
     let rested = match kit.orders.now() {
         Some(Order::Leave(why)) => return Verdict::Left(why),
-        Some(Order::Stop(why)) => begin::session(engine, kit).and_then(|_| ending::stop(engine, kit, &why)),
-        Some(Order::Pause(why)) => begin::session(engine, kit).and_then(|_| ending::pause(engine, kit, &why)),
+        Some(Order::Stop(why)) => session(engine, kit).and_then(|_| stop(engine, kit, &why)),
+        Some(Order::Pause(why)) => session(engine, kit).and_then(|_| pause(engine, kit, &why)),
         None if tries < most => return Verdict::Again(why.to_owned()),
         None => return give_up(engine, kit, &last_try(most, why)),
     };
@@ -169,7 +161,7 @@ pub fn unable(engine: &Engine, kit: &mut Kit<'_>, why: &str) -> Verdict {
 /// Tells how a task ended whose journal says that it did; `None` when there is something left to do.
 pub fn told(engine: &Engine, kit: &Kit<'_>) -> Option<Verdict> {
     let session = engine.session(kit.session).ok().filter(|session| session.status.is_ended())?;
-    let told = ending::tell(engine, kit);
+    let told = tell(engine, kit);
     tracing::debug!("{} had ended: {}", kit.session, session.status.name());
     let (tries, most) = kit.tries;
     Some(match told.unwrap_or_else(|error| Trouble::of(&error).verdict()) {
@@ -182,13 +174,13 @@ pub fn told(engine: &Engine, kit: &Kit<'_>) -> Option<Verdict> {
 
 fn attempt<'e>(mind: &mut dyn Mind<'e>, kit: &mut Kit<'_>) -> Result<Verdict> {
     let engine = mind.engine();
-    match begin::session(engine, kit)?.status {
-        State::Paused => return ending::pause(engine, kit, "somebody paused it"),
-        ended if ended.is_ended() => return ending::tell(engine, kit),
+    match session(engine, kit)?.status {
+        State::Paused => return pause(engine, kit, "somebody paused it"),
+        ended if ended.is_ended() => return tell(engine, kit),
         State::Running | State::Queued | State::Completed | State::Failed | State::Stopped => {}
     }
-    match earlier::closing(engine, kit.session)? {
-        Some((_, close)) if close.ending != Ending::Paused => return ending::again(engine, kit, close),
+    match closing(engine, kit.session)? {
+        Some((_, close)) if close.ending != Ending::Paused => return again(engine, kit, close),
         _ => {}
     }
     let ended = follow(mind, kit);
@@ -197,9 +189,9 @@ fn attempt<'e>(mind: &mut dyn Mind<'e>, kit: &mut Kit<'_>) -> Result<Verdict> {
 
 /// Follows the playbook to its end, or to where it cannot go on.
 fn follow<'e>(mind: &mut dyn Mind<'e>, kit: &mut Kit<'_>) -> Result<playbook::Ended> {
-    let begun = begin::open(mind, kit)?;
+    let begun = open(mind, kit)?;
     tracing::info!("Task started: {}", kit.session);
-    begin::announce(kit, &begun);
+    announce(kit, &begun);
     let vars = vars(kit.task);
     let (book, session) = (kit.playbook, kit.session);
     let mut at_work = AtWork::new(mind, kit, &begun);
@@ -230,29 +222,25 @@ fn conclude<'e>(
     }
     match ended {
         Ok(ended) => {
-            let result = git::with_changes(engine, kit, comments::with_unheard(kit, &ended.result))?;
-            if ended.is_good {
-                ending::complete(engine, kit, &result)
-            } else {
-                ending::fail(engine, kit, &result)
-            }
+            let result = with_changes(engine, kit, hands::with_unheard(kit, &ended.result))?;
+            if ended.is_good { complete(engine, kit, &result) } else { fail(engine, kit, &result) }
         }
-        Err(Error::Order(Order::Pause(why))) => ending::pause(engine, kit, &why),
+        Err(Error::Order(Order::Pause(why))) => pause(engine, kit, &why),
         Err(Error::Order(Order::Stop(why))) => {
-            let why = git::with_changes(engine, kit, why)?;
-            ending::stop(engine, kit, &why)
+            let why = with_changes(engine, kit, why)?;
+            stop(engine, kit, &why)
         }
         Err(Error::Order(Order::Leave(why))) => Ok(Verdict::Left(why)),
         Err(Error::Limit(reached)) => {
-            let summary = last_words::say(mind, kit, &reached)?;
+            let summary = say(mind, kit, &reached)?;
             *kit.tools = Toolbox::default();
-            let result = git::with_changes(engine, kit, comments::with_unheard(kit, &summary))?;
-            ending::fail(engine, kit, &result)
+            let result = with_changes(engine, kit, hands::with_unheard(kit, &summary))?;
+            fail(engine, kit, &result)
         }
         Err(error) => match Trouble::of(&error) {
             Trouble::ForGood(why) => {
-                let why = git::with_changes(engine, kit, why)?;
-                ending::fail(engine, kit, &why)
+                let why = with_changes(engine, kit, why)?;
+                fail(engine, kit, &why)
             }
             other => Ok(other.verdict()),
         },
@@ -261,9 +249,9 @@ fn conclude<'e>(
 
 /// Ends a task that was tried too often, also one that was never begun.
 pub fn give_up(engine: &Engine, kit: &mut Kit<'_>, why: &str) -> Verdict {
-    let ended = begin::session(engine, kit).and_then(|session| match session.status.is_ended() {
-        true => ending::tell(engine, kit),
-        false => ending::fail(engine, kit, &git::with_changes(engine, kit, why.to_owned())?),
+    let ended = session(engine, kit).and_then(|session| match session.status.is_ended() {
+        true => tell(engine, kit),
+        false => fail(engine, kit, &with_changes(engine, kit, why.to_owned())?),
     });
     match ended {
         Ok(Verdict::Again(untold)) => {
@@ -276,5 +264,421 @@ pub fn give_up(engine: &Engine, kit: &mut Kit<'_>, why: &str) -> Verdict {
             Trouble::Elsewhere(why) => Verdict::Again(why),
             Trouble::MayPass(why) | Trouble::ForGood(why) => Verdict::Failed(why),
         },
+    }
+}
+
+// The beginning, or the going on: the session is made when it is missing, and the task is told in it once.
+
+/// How often a session that another process holds is looked at.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Where work begins.
+struct Begun {
+    mark: Mark,
+    /// What was answered before.
+    answered: Answered,
+    /// True when somebody had worked on it before.
+    again: bool,
+}
+
+/// The task's session; made when it is missing, running when it waited.
+fn session(engine: &Engine, kit: &Kit<'_>) -> Result<Session> {
+    let session = match engine.session(kit.session) {
+        Ok(session) => session,
+        Err(EngineError::Store(Store::NoSession(_))) => {
+            make(engine, kit.session, kit.task, kit.config.clone(), kit.host.clone(), false)?
+        }
+        Err(other) => return Err(other.into()),
+    };
+    if session.status != State::Queued {
+        return Ok(session);
+    }
+    let change = Change::State { to: State::Running, at: engine.now(), why: None };
+    Ok(engine.store().change(kit.session, &change)?)
+}
+
+/// The session of a task, made unless it is there; `queued` when no worker has begun it.
+pub fn make(
+    engine: &Engine,
+    session: &SessionId,
+    task: &Task,
+    config: MetaConfig,
+    hostname: String,
+    queued: bool,
+) -> Result<Session> {
+    let meta = Meta {
+        uuid: session.to_string(),
+        task_key: task.key.clone(),
+        created_at: engine.now(),
+        process_id: std::process::id(),
+        hostname,
+        config,
+        user: task.user.clone(),
+        queued,
+    };
+    match engine.create(&meta) {
+        // Another process was quicker; whose it is now is told by who holds it.
+        Ok(_) | Err(EngineError::Store(Store::SessionExists(_))) => Ok(engine.session(session)?),
+        Err(other) => Err(other.into()),
+    }
+}
+
+/// Opens the session and tells the task in it, unless that was done.
+fn open<'e>(mind: &mut dyn Mind<'e>, kit: &Kit<'_>) -> Result<Begun> {
+    let engine = mind.engine();
+    let mut root = opened(mind, kit)?;
+    // Not told by whether it is empty: one that was paused or given up before it could begin has entries.
+    if root.view().setup().is_none() {
+        root.set_up(brief::setup(&kit.brief, kit.tools))?;
+    }
+    remember(&mut root, kit)?;
+    if let Some(mark) = Mark::of_session(engine, kit.session)? {
+        // Whoever worked on it may have been killed before it could say what it took.
+        engine.recount(kit.session)?;
+        return Ok(Begun { mark, answered: Answered::of_session(engine, kit.session)?, again: true });
+    }
+    let earlier = summary(engine, kit.task, kit.session)?;
+    let words = brief::first_message(kit, earlier.as_deref());
+    let mark = Mark::about(kit.task);
+    root.say_noting(ABOUT, mark.raw()?, vec![Message::text(Role::User, words)])?;
+    root.settle()?;
+    Ok(Begun { mark, answered: Answered::default(), again: false })
+}
+
+/// The root thread, to write. A process that was killed may hold it for a moment longer.
+fn opened<'e>(mind: &dyn Mind<'e>, kit: &Kit<'_>) -> Result<Thread<'e>> {
+    let began = Instant::now();
+    loop {
+        match mind.open(kit.session, &ThreadId::root()) {
+            Err(Error::Engine(EngineError::Store(Store::Busy { .. }))) if began.elapsed() < kit.patience => {
+                if let Some(order) = kit.orders.now() {
+                    return Err(Error::Order(order));
+                }
+                std::thread::sleep(LOOK);
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Tells everybody that work begins. A tracker that is away does not keep anybody from working.
+fn announce(kit: &Kit<'_>, begun: &Begun) {
+    let name = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
+    let model = format!("{}/{}", name(&kit.config.llm_provider), name(&kit.config.model));
+    let window = kit.config.context_length.map_or(0, u64::from);
+    kit.orders.listen(begun.mark.seen.clone());
+    (kit.tell)(Progress::Begun { model, window, again: begun.again });
+    let mut source = kit.source();
+    let words = format!("Work on this has begun, in session `{}`.", kit.session);
+    let told =
+        source.begin(kit.task).and_then(|()| source.say(kit.task, &format!("{}:start", kit.session), &words));
+    if let Err(why) = told {
+        (kit.tell)(Progress::Trouble { why: why.to_string() });
+    }
+}
+
+// What earlier work on the same task came to: the summary of the newest session with its key.
+
+/// Most bytes of a summary that are inherited.
+const MOST: usize = 16 << 10;
+
+/// The summary of the newest session that ended with this task's key. One page of sessions at a time is looked at; a task
+/// whose key is its session's own name has none.
+fn summary(engine: &Engine, task: &Task, session: &SessionId) -> Result<Option<String>> {
+    if task.key.task_id == session.as_str() {
+        return Ok(None);
+    }
+    let mut newest: Option<(String, SessionId)> = None;
+    engine.each_session(Query::default(), |row| {
+        let is_it =
+            row.meta.task_key == task.key && row.status.is_ended() && row.meta.uuid != session.as_str();
+        let ended = row.completed_at.clone().unwrap_or_else(|| row.updated_at.clone());
+        if is_it && newest.as_ref().is_none_or(|(before, _)| *before <= ended) {
+            newest = Some((ended, SessionId::new(row.meta.uuid.as_str())?));
+        }
+        Ok(())
+    })?;
+    match newest {
+        Some((_, id)) => {
+            Ok(closing(engine, &id)?.and_then(|(_, close)| close.result).map(|text| bounded(&text)))
+        }
+        None => Ok(None),
+    }
+}
+
+/// What the journal says of a session's end, and where.
+fn closing(engine: &Engine, id: &SessionId) -> Result<Option<(Seq, Close)>> {
+    let root = engine.open(id, &ThreadId::root(), Mode::Read)?;
+    let Some(at) = root.view().closed() else { return Ok(None) };
+    match root.record(at)?.entry {
+        Entry::Close(close) => Ok(Some((at, close))),
+        _ => Ok(None),
+    }
+}
+
+fn bounded(text: &str) -> String {
+    let kept = head(text, MOST);
+    let rest = if kept.len() < text.len() { "…" } else { "" };
+    format!("{kept}{rest}")
+}
+
+// The end, in this order: the journal says it, the tracker is told, and only then the queue hears of it.
+//
+// Each step may be the last one of a process. Whoever follows finds the end in the journal and does the rest: comments
+// have a mark by which they are written once, and labels are set to what they shall be.
+
+/// Ends it well.
+fn complete(engine: &Engine, kit: &Kit<'_>, result: &str) -> Result<Verdict> {
+    let result = Some(result.trim().to_owned()).filter(|text| !text.is_empty());
+    engine.complete(kit.session, result)?;
+    tell(engine, kit)
+}
+
+/// Ends it with a reason.
+fn fail(engine: &Engine, kit: &Kit<'_>, why: &str) -> Result<Verdict> {
+    mark::keep(engine, kit.session, kit.task)?;
+    engine.fail(kit.session, why)?;
+    tell(engine, kit)
+}
+
+/// Ends it because it is not wanted any more.
+fn stop(engine: &Engine, kit: &Kit<'_>, why: &str) -> Result<Verdict> {
+    mark::keep(engine, kit.session, kit.task)?;
+    engine.stop(kit.session, Some(why.to_owned()))?;
+    tell(engine, kit)
+}
+
+/// Ends it as its journal says that it ended: whoever wrote that was killed before the table could follow.
+fn again(engine: &Engine, kit: &Kit<'_>, close: Close) -> Result<Verdict> {
+    match close.ending {
+        Ending::Completed => engine.complete(kit.session, close.result)?,
+        Ending::Failed => engine.fail(kit.session, &close.result.unwrap_or_default())?,
+        _ => engine.stop(kit.session, close.result)?,
+    };
+    tell(engine, kit)
+}
+
+/// Lets it rest.
+fn pause(engine: &Engine, kit: &Kit<'_>, why: &str) -> Result<Verdict> {
+    // A row may say so before the journal does, and the other way round.
+    if closing(engine, kit.session)?.is_none() {
+        mark::keep(engine, kit.session, kit.task)?;
+        engine.pause(kit.session, Some(why.to_owned()))?;
+    }
+    if let Err(untold) = kit.source().end(kit.task, Ended::Paused) {
+        (kit.tell)(Progress::Trouble { why: untold.to_string() });
+    }
+    Ok(Verdict::Paused(why.to_owned()))
+}
+
+/// Tells how a session ended that has ended.
+fn tell(engine: &Engine, kit: &Kit<'_>) -> Result<Verdict> {
+    let session = engine.session(kit.session)?;
+    let (at, result) = match closing(engine, kit.session)? {
+        Some((at, Close { result, .. })) => (at, result),
+        None => (0, None),
+    };
+    let result = result.or(session.error_message).unwrap_or_default();
+    let (words, ended, verdict) = match session.status {
+        State::Completed => (done(&result), Ended::Done, Verdict::Completed),
+        State::Failed => (failed(&result), Ended::Failed, Verdict::Failed(result)),
+        _ => (format!("Work on this was stopped: {result}."), Ended::Stopped, Verdict::Stopped(result)),
+    };
+    let words = format!("{words}\n\n{}", figures(kit, &session.counters));
+    match tell_source(kit, at, &words, ended) {
+        Ok(()) => Ok(verdict),
+        Err(error @ source::Error::Away { .. }) => Ok(Verdict::Again(error.to_string())),
+        Err(error) => {
+            (kit.tell)(Progress::Trouble { why: error.to_string() });
+            Ok(verdict)
+        }
+    }
+}
+
+/// The comment, once, and the label. A task that is tried again ends again, and that is news: its mark has the entry.
+fn tell_source(kit: &Kit<'_>, at: Seq, words: &str, ended: Ended) -> std::result::Result<(), source::Error> {
+    let mut source = kit.source();
+    source.say(kit.task, &format!("{}:result:{at}", kit.session), words)?;
+    source.end(kit.task, ended)
+}
+
+fn done(result: &str) -> String {
+    if result.is_empty() { "This is done.".to_owned() } else { result.to_owned() }
+}
+
+fn failed(why: &str) -> String {
+    format!("This could not be done: {why}")
+}
+
+fn figures(kit: &Kit<'_>, counters: &Counters) -> String {
+    let Counters { llm_call_count, tool_call_count, total_tokens, .. } = *counters;
+    let (turns, calls) = (count(llm_call_count, "turn"), count(tool_call_count, "tool call"));
+    let tokens = count(total_tokens, "token");
+    format!("{turns}, {calls}, {tokens}; `komado log {}` shows all of it.", kit.session)
+}
+
+// What a task did to the hooks and settings of git in its folder: remembered when it begins, told when it ends.
+
+/// What the note is about.
+const GIT_NOTE: &str = "git";
+
+/// Notes how things are, before any tool runs.
+fn remember(root: &mut Thread<'_>, kit: &Kit<'_>) -> Result<()> {
+    let Some(folder) = &kit.folder else { return Ok(()) };
+    if root.noted(GIT_NOTE)?.is_some() {
+        return Ok(());
+    }
+    root.note(GIT_NOTE, note(&Snapshot::of(folder))?)?;
+    Ok(())
+}
+
+/// The words about the end of a task, with what changed since.
+fn with_changes(engine: &Engine, kit: &Kit<'_>, words: String) -> Result<String> {
+    let Some(folder) = kit.folder.as_ref().or(kit.task.folder.as_ref()) else { return Ok(words) };
+    let root = engine.open(kit.session, &ThreadId::root(), Mode::Read)?;
+    let before: Option<Snapshot> = noted(&root, GIT_NOTE)?;
+    let changed = before.map(|before| before.changes(&Snapshot::of(folder)).to_string());
+    Ok(match changed.filter(|changed| !changed.is_empty()) {
+        Some(changed) => format!("{}\n\n{changed}", words.trim_end()),
+        None => words,
+    })
+}
+
+// When a bound is reached the model is asked once more: what was done, and what is open. Nothing is carried out any more.
+
+const NOT_RUN: &str = "[not run: the task has reached its bounds]";
+
+/// The reason, and what the model says of the work so far. A model that cannot be asked any more does not keep a task from
+/// ending.
+fn say<'e>(mind: &mut dyn Mind<'e>, kit: &Kit<'_>, reached: &Reached) -> Result<String> {
+    let mut root = mind.open(kit.session, &ThreadId::root())?;
+    answer_calls(&mut root)?;
+    root.say(Message::text(Role::User, question(reached)))?;
+    let turned = mind.turn(&mut root, kit.orders.cancel(), &mut |_| {});
+    let summary = match turned {
+        Ok(turned) => {
+            for call in turned.message.calls() {
+                root.say(not_run(call))?;
+            }
+            turned.message.words()
+        }
+        Err(why) => {
+            (kit.tell)(Progress::Trouble { why: why.to_string() });
+            String::new()
+        }
+    };
+    begin_anew(mind, kit, &mut root)?;
+    let summary = summary.trim();
+    Ok(if summary.is_empty() { reached.to_string() } else { format!("{reached}\n\n{summary}") })
+}
+
+fn question(reached: &Reached) -> String {
+    format!(
+        "The task ends here: {reached}. Call no tool any more. Write a summary for whoever goes on: what was done, where, and \
+         what is open."
+    )
+}
+
+/// Calls that nobody began are told so; one of which nobody knows was interrupted.
+fn answer_calls(root: &mut Thread<'_>) -> Result<()> {
+    if playbook::rests(root)?
+        && let Entry::Message(message, _) = root.record(root.view().open().unit)?.entry
+    {
+        for call in message.calls() {
+            if root.view().open().waits_for(&call.id) {
+                root.say(not_run(call))?;
+            }
+        }
+    }
+    Ok(root.answer_open_calls()?)
+}
+
+fn not_run(call: &Call) -> Message {
+    playbook::no_result(call, NOT_RUN, Some(0))
+}
+
+/// Whoever lets the task go on gives it as much again: what it took so far does not count then.
+fn begin_anew<'e>(mind: &dyn Mind<'e>, kit: &Kit<'_>, root: &mut Thread<'_>) -> Result<()> {
+    root.settle()?;
+    let answered = Answered::of_session(mind.engine(), kit.session)?;
+    let mark = Mark {
+        spent_ms: 0,
+        turns_from: answered.turns,
+        tokens_from: answered.tokens,
+        ..Mark::of(root)?.unwrap_or_default()
+    };
+    root.note(ABOUT, mark.raw()?).map_err(Error::from)?;
+    Ok(())
+}
+
+// What is in the way of a task: something that may pass, something that will not, or somebody else who holds it.
+
+/// What is in the way.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Trouble {
+    /// Another process holds the session.
+    Elsewhere(String),
+    /// Later it may go.
+    MayPass(String),
+    /// It will be the same every time.
+    ForGood(String),
+}
+
+impl Trouble {
+    /// What an error means for the task.
+    fn of(error: &Error) -> Self {
+        let why = error.to_string();
+        match error {
+            Error::Engine(EngineError::Store(
+                Store::Busy { .. } | Store::TakenOver(_) | Store::Moved { .. },
+            )) => Self::Elsewhere(why),
+            Error::Engine(EngineError::Unanswered { why: reason, .. }) if is_final(reason) => {
+                Self::ForGood(why)
+            }
+            Error::Engine(EngineError::Unanswered { .. } | EngineError::Store(_) | EngineError::Io(_))
+            | Error::Source(source::Error::Away { .. })
+            | Error::Io(_) => Self::MayPass(why),
+            #[cfg(feature = "mcp")]
+            Error::Mcp(_) => Self::MayPass(why),
+            Error::Order(_) => Self::Elsewhere(why),
+            _ => Self::ForGood(why),
+        }
+    }
+
+    /// What it comes to where nothing can be ended.
+    fn verdict(self) -> Verdict {
+        match self {
+            Self::Elsewhere(why) => Verdict::Left(why),
+            Self::MayPass(why) | Self::ForGood(why) => Verdict::Again(why),
+        }
+    }
+}
+
+/// True when the model's server will say the same every time: the key, the model or the request is wrong.
+fn is_final(why: &Why) -> bool {
+    match why {
+        Why::Refused { status, .. } => !matches!(status, 200..300 | 408 | 425 | 429 | 500..),
+        Why::Send(SendError::Tls { .. } | SendError::Redirected { .. }) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(status: u16) -> Error {
+        let why = Why::Refused { url: "http://model".into(), status, body: "no".into() };
+        Error::Engine(EngineError::Unanswered { seq: 3, why })
+    }
+
+    #[test]
+    fn a_wrong_key_is_for_good_and_a_busy_server_may_pass() {
+        for status in [400, 401, 403, 404, 422] {
+            assert!(matches!(Trouble::of(&refused(status)), Trouble::ForGood(_)), "{status}");
+        }
+        for status in [200, 408, 429, 500, 503, 529] {
+            assert!(matches!(Trouble::of(&refused(status)), Trouble::MayPass(_)), "{status}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! [`ModelMind`] is a resolved model as such. What the engine says went wrong is handed on as it is, so that a model that is
 //! away can be told from a request that can never be sent. What the settings have wrong is told in their own words.
 
-use crate::error::{Error, Result};
+use crate::{Error, Result};
 use komado_core::session::MetaConfig;
 use komado_core::{SessionId, ThreadId};
 use komado_engine::stelis::{Spawn, Telling};

@@ -5,57 +5,39 @@
 //! night over a misspelled name. While it runs, the journal of the root thread says which node it is at; whoever takes the
 //! task up goes on there, says nothing twice and calls nothing twice that may do harm.
 
-mod back;
 mod call;
 mod check;
 mod child;
 mod cond;
 mod course;
 mod draw;
-mod fields;
-mod llm;
-mod nearest;
 mod node;
-mod note;
 mod read;
-mod solo;
-mod svg;
-mod template;
 mod vars;
 
 pub(crate) use call::no_result;
-pub use note::ABOUT;
-pub(crate) use note::rests;
-pub use solo::{Audience, Solo};
+pub(crate) use course::rests;
+pub use course::{ABOUT, run};
 pub use vars::RESULTS;
 
-use crate::error::Result;
+use crate::Result;
+use crate::limits::{Limits, Toll};
 use crate::mind::Mind;
-use crate::tools::Answer;
+use crate::progress::Order;
+use crate::tools::{Answer, Toolbox};
 use komado_core::message::Call;
 use komado_core::{SessionId, ThreadId};
 use komado_engine::stelis::{Spawn, Telling};
-use komado_engine::turn::Turned;
+use komado_engine::turn::{News, Turned};
 use komado_engine::{Engine, Thread};
+use komado_provider::Cancel;
 use node::Node;
 use serde_json::{Map, Value};
 
-/// Why a playbook cannot be followed.
+/// Why a playbook cannot be followed: everything that is wrong with it.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// It is none.
-    #[error("{place}: {why}")]
-    Bad {
-        /// The file, and the node.
-        place: String,
-        /// What is wrong with it, and what to write.
-        why: String,
-    },
-    /// Several things are wrong with it.
-    #[error("{}", lines(.0))]
-    Several(Vec<Problem>),
-}
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+pub struct Error(Vec<Problem>);
 
 /// One thing that is wrong with a playbook.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -67,31 +49,20 @@ pub struct Problem {
     pub why: String,
 }
 
-fn lines(problems: &[Problem]) -> String {
-    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
-}
-
 impl Error {
     /// Everything that is wrong, one by one.
     pub fn problems(self) -> Vec<Problem> {
-        match self {
-            Self::Bad { place, why } => vec![Problem { place, why }],
-            Self::Several(problems) => problems,
-        }
+        self.0
     }
 
-    /// Of what was found; `None` when nothing was.
-    fn of(mut problems: Vec<Problem>) -> Option<Self> {
-        match problems.len() {
-            0 => None,
-            1 => problems.pop().map(|Problem { place, why }| Self::Bad { place, why }),
-            _ => Some(Self::Several(problems)),
-        }
+    /// One thing is wrong.
+    pub fn bad(place: impl Into<String>, why: impl Into<String>) -> Self {
+        Self(vec![Problem { place: place.into(), why: why.into() }])
     }
 }
 
 /// A playbook that was checked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Playbook {
     /// Its name.
     pub name: String,
@@ -112,26 +83,17 @@ impl Playbook {
         let mut problems = Vec::new();
         let read = read::playbook(place, text, &mut problems);
         problems.extend(read.iter().flat_map(|draft| check::graph(place, draft, most)));
-        match (Error::of(problems), read) {
-            (None, Some(draft)) => Ok(draft.playbook),
-            (Some(error), _) => Err(error),
-            (None, None) => Err(Error::Bad { place: place.to_owned(), why: "it cannot be read".to_owned() }),
+        match read {
+            Some(draft) if problems.is_empty() => Ok(draft.playbook),
+            None if problems.is_empty() => Err(Error::bad(place, "it cannot be read")),
+            _ => Err(Error(problems)),
         }
     }
 
     /// The one that is followed when nobody names another: ask, carry out what is called for, until nothing is.
     pub fn built_in() -> Self {
-        match Self::parse("the built-in playbook", BUILT_IN) {
-            Ok(playbook) => playbook,
-            // A test reads the file; it is part of the program.
-            Err(_) => Self {
-                name: "default".into(),
-                start: String::new(),
-                vars: Map::new(),
-                nodes: Vec::new(),
-                digest: String::new(),
-            },
-        }
+        // A test reads the file; it is part of the program.
+        Self::parse("the built-in playbook", BUILT_IN).unwrap_or_default()
     }
 
     /// What may go wrong, although it can be followed: variables that have to be given.
@@ -152,7 +114,8 @@ impl Playbook {
     /// Refuses to nest deeper than `most`: how deep its threads nest is written in it.
     fn check_depth(&self, most: u32) -> std::result::Result<(), Error> {
         let draft = read::Draft { playbook: self.clone(), unknown: Vec::new(), has_nameless: false };
-        Error::of(check::graph(&format!("the playbook {}", self.name), &draft, most)).map_or(Ok(()), Err)
+        let problems = check::graph(&format!("the playbook {}", self.name), &draft, most);
+        if problems.is_empty() { Ok(()) } else { Err(Error(problems)) }
     }
 
     /// How many nodes it has.
@@ -172,7 +135,7 @@ impl Playbook {
 
     /// As a picture.
     pub fn svg(&self) -> String {
-        svg::picture(self)
+        draw::picture(self)
     }
 
     fn node(&self, id: &str) -> Option<&Node> {
@@ -253,13 +216,92 @@ pub struct Ended {
     pub vars: Map<String, Value>,
 }
 
-/// Follows a playbook in a session, from its beginning or from where its journal says that it stopped. `vars` are there at
-/// the beginning.
-pub fn run<'e>(
-    playbook: &Playbook,
-    session: &SessionId,
-    vars: &Map<String, Value>,
-    hands: &mut dyn Hands<'e>,
-) -> Result<Ended> {
-    course::Course::begin(playbook, session, vars, hands)?.follow()
+// Hands for a playbook that somebody runs in their own process: a mind, tools, limits, and Ctrl-C.
+
+/// Is told what happens, as far as it wants to know.
+pub trait Audience {
+    /// A node is entered.
+    fn node(&mut self, _id: &str, _label: Option<&str>, _thread: &ThreadId) {}
+    /// Something happens in a turn.
+    fn news(&mut self, _news: News<'_>) {}
+    /// A tool answered.
+    fn tool(&mut self, _call: &Call, _answer: &Answer) {}
+}
+
+/// Hands over a mind and a box of tools.
+pub struct Solo<'m, 'e> {
+    mind: &'m mut dyn Mind<'e>,
+    tools: &'m mut Toolbox,
+    toll: Toll,
+    cancel: Cancel,
+    audience: &'m mut dyn Audience,
+}
+
+impl<'m, 'e> Solo<'m, 'e> {
+    /// With these; `cancel` stops at the next node, and a turn or a call at once.
+    pub fn new(
+        mind: &'m mut dyn Mind<'e>,
+        tools: &'m mut Toolbox,
+        limits: Limits,
+        cancel: Cancel,
+        audience: &'m mut dyn Audience,
+    ) -> Self {
+        Self { mind, tools, toll: Toll::new(limits), cancel, audience }
+    }
+
+    /// Turns that were taken.
+    pub fn turns(&self) -> u64 {
+        self.toll.turns
+    }
+
+    /// Unless somebody interrupted it.
+    fn go_on(&self) -> Result<()> {
+        match self.cancel.is_cancelled() {
+            true => Err(crate::Error::Order(Order::Leave("it was interrupted".to_owned()))),
+            false => Ok(()),
+        }
+    }
+}
+
+impl<'e> Hands<'e> for Solo<'_, 'e> {
+    fn mind(&self) -> &dyn Mind<'e> {
+        self.mind
+    }
+
+    fn between(&mut self, _thread: &mut Thread<'_>, _next: Next) -> Result<()> {
+        self.go_on()?;
+        self.toll.reached().map_or(Ok(()), |reached| Err(crate::Error::Limit(reached)))
+    }
+
+    fn entered(&mut self, node: &str, label: Option<&str>, thread: &ThreadId) {
+        self.audience.node(node, label, thread);
+    }
+
+    fn turn(&mut self, thread: &mut Thread<'_>) -> Result<Turned> {
+        let audience = &mut *self.audience;
+        let turned = self.mind.turn(thread, &self.cancel, &mut |news| audience.news(news))?;
+        self.toll.turn(turned.reply.usage.map_or(0, |usage| usage.total()));
+        Ok(turned)
+    }
+
+    fn call(&mut self, thread: &Thread<'_>, call: &Call) -> Result<Answer> {
+        let answer = self.tools.answer(thread, call, &self.cancel)?;
+        // A call that was broken off stays open: whoever goes on makes it again, or tells the model.
+        self.go_on()?;
+        self.toll.call(answer.fault(&call.name));
+        self.audience.tool(call, &answer);
+        Ok(answer)
+    }
+
+    fn may_repeat(&self, name: &str) -> bool {
+        self.tools.may_repeat(name)
+    }
+
+    fn telling(
+        &mut self,
+        thread: &Thread<'_>,
+        tell: &mut dyn FnMut(Telling<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.mind.telling(thread, &self.cancel, tell)
+    }
 }

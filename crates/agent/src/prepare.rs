@@ -1,7 +1,7 @@
 //! Fills the new folder of a task: a command of the settings, which may clone a repository.
 
-use crate::error::{Error, Result};
 use crate::task::Task;
+use crate::{Error, Result};
 use komado_provider::Cancel;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs::File;

@@ -3,17 +3,9 @@
 //! A tracker is asked and told over HTTP. Whatever is told may be told twice, because whoever told it may have been killed
 //! before they knew that it came through. What strangers write there is words, and nothing else.
 
-mod body;
-mod cursor;
 mod file;
 mod github;
 mod gitlab;
-mod list;
-mod mark;
-mod news;
-mod place;
-mod review;
-mod seen;
 mod tracker;
 mod wait;
 mod wire;
@@ -167,53 +159,43 @@ pub enum Ended {
     Stopped,
 }
 
-/// Where tasks come from. Everything may be asked twice: whoever asks may have been killed in between.
+/// Where tasks come from; unless it says otherwise, a source that has no tasks and hears nothing. Everything may be asked twice: whoever asks may have been killed in between.
 pub trait Source: Send {
     /// Every task that waits, one after the other, page by page; `each` says whether to go on.
-    fn waiting(&mut self, each: &mut dyn FnMut(Task) -> bool) -> Result<(), Error>;
-
-    /// Work on it begins: the label changes.
-    fn begin(&mut self, task: &Task) -> Result<(), Error>;
-
-    /// What is new about it since the comment whose id is `after`.
-    fn look(&mut self, task: &Task, after: Option<&str>) -> Result<Look, Error>;
-
-    /// Says something about it, once: a comment that has this `mark` is not written again.
-    fn say(&mut self, task: &Task, mark: &str, text: &str) -> Result<(), Error>;
-
-    /// Work on it ended: the label changes.
-    fn end(&mut self, task: &Task, ended: Ended) -> Result<(), Error>;
-}
-
-/// For tasks that nobody hears of: added by hand, or from a file.
-pub struct Nobody;
-
-impl Source for Nobody {
     fn waiting(&mut self, _each: &mut dyn FnMut(Task) -> bool) -> Result<(), Error> {
         Ok(())
     }
 
+    /// Work on it begins: the label changes.
     fn begin(&mut self, _task: &Task) -> Result<(), Error> {
         Ok(())
     }
 
+    /// What is new about it since the comment whose id is `after`.
     fn look(&mut self, _task: &Task, _after: Option<&str>) -> Result<Look, Error> {
         Ok(Look::default())
     }
 
+    /// Says something about it, once: a comment that has this `mark` is not written again.
     fn say(&mut self, _task: &Task, _mark: &str, _text: &str) -> Result<(), Error> {
         Ok(())
     }
 
+    /// Work on it ended: the label changes.
     fn end(&mut self, _task: &Task, _ended: Ended) -> Result<(), Error> {
         Ok(())
     }
 }
 
+/// For tasks that nobody hears of: added by hand, or from a file.
+pub struct Nobody;
+
+impl Source for Nobody {}
+
 /// The source of a tracker. Settings by which it could never work are refused here. `cancel` breaks off what waits, looks
 /// and begins; whatever is to be said of a task, and its end, is tried all the same.
 pub fn open(tracker: Tracker, client: Client, cancel: Cancel) -> Result<Box<dyn Source>, Error> {
-    seen::check_labels(&tracker)?;
+    tracker::check_labels(&tracker)?;
     for repo in &tracker.repos {
         repo_of(tracker.kind, repo)?;
     }

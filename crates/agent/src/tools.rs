@@ -1,16 +1,18 @@
 //! Tools: what a model may call, whoever answers. The built-in ones and those of MCP servers have the same face.
 
-use crate::error::Result;
+use crate::Result;
 use komado_core::message::Call;
 use komado_engine::Thread;
 use komado_engine::converse::{Library, Toolbox as _};
 use komado_provider::Cancel;
+use serde::Deserialize;
 use serde_json::Value;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 
 /// Whether a call may be made once more when nobody knows whether it took effect: a worker was killed while it ran.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Again {
     /// It only looks, or does the same thing twice without harm.
     Safe,
@@ -19,7 +21,7 @@ pub enum Again {
 }
 
 /// A tool as it is offered.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Definition {
     /// Its name: letters, digits, `_` and `-`, at most 64.
     pub name: String,

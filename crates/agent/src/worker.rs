@@ -4,26 +4,23 @@
 //! Whoever works on it keeps the job and ends it; the worker steps in only where they died. So a task that brings its
 //! process down brings nothing else down, and a worker that is killed leaves jobs that come back by themselves.
 
-mod errand;
-mod leash;
-mod orphans;
 mod process;
-mod wire;
 
-pub use errand::attend;
-pub use leash::Leash;
-pub use orphans::{Orphan, orphans};
 pub use process::Process;
-pub use wire::{read_taken, write_taken};
 
-use crate::error::Result;
+use crate::Result;
+use crate::handler::{Mark, Orders, Verdict, Vigil, watch};
 use crate::progress::Progress;
+use komado_core::journal::{Close, Ending, Entry};
+use komado_core::session::{State, TaskKey};
+use komado_core::{Kind, SessionId, ThreadId, head};
 use komado_engine::{Engine, Error as EngineError};
-use komado_store::{Error as Store, Holder, Outcome, Taken};
-use std::collections::BTreeMap;
+use komado_store::{Error as Store, Holder, Mode, Outcome, Query, Taken};
+use std::collections::{BTreeMap, HashSet};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
@@ -313,6 +310,191 @@ fn yours(done: komado_store::Result<()>) -> Result<()> {
     }
 }
 
+// One job in this process: watched over while it is worked on, and finished in the queue when it came to rest.
+
+/// Has `work` done while its job is kept and its tracker watched, and ends the job in the queue. Progress hears of the end
+/// once the queue has.
+pub fn attend(vigil: &Vigil<'_>, pace: &Pace, work: impl FnOnce() -> Verdict) -> Result<Verdict> {
+    let verdict = std::thread::scope(|scope| {
+        scope.spawn(|| watch(vigil));
+        let _over = Over(vigil.orders);
+        work()
+    });
+    finish(vigil.engine, vigil.taken, &verdict, pace)?;
+    (vigil.tell)(verdict.progress());
+    Ok(verdict)
+}
+
+/// Says that the task came to rest, also when it did so by a panic: whoever watches would wait for ever.
+struct Over<'o>(&'o Orders);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.over();
+    }
+}
+
+/// What the queue hears of it.
+fn finish(engine: &Engine, taken: &Taken, verdict: &Verdict, pace: &Pace) -> Result<()> {
+    let outcome = match verdict.clone() {
+        Verdict::Completed | Verdict::Stopped(_) => Outcome::Done,
+        Verdict::Failed(why) => Outcome::Dead { why },
+        Verdict::Paused(_) => Outcome::Dead { why: "paused".to_owned() },
+        // Nothing was wrong with it: this taking does not count.
+        Verdict::Left(_) => Outcome::Back,
+        Verdict::Again(why) => Outcome::Again { pause: pace.pause_after(taken.tries), why },
+    };
+    yours(engine.store().finish(taken, &outcome))
+}
+
+// How a worker reaches whoever works on a job: to ask them to rest, or to end them.
+
+type Act = Box<dyn FnMut() + Send>;
+
+/// A leash. It may be pulled before anybody is on it: then they feel it as soon as they are.
+#[derive(Default)]
+pub struct Leash(Mutex<LeashState>);
+
+#[derive(Default)]
+struct LeashState {
+    rest: Option<Act>,
+    end: Option<Act>,
+    pulled: bool,
+    killed: bool,
+}
+
+impl Leash {
+    /// Puts somebody on it: `rest` asks them to come to rest, `end` ends them.
+    pub fn tie(&self, rest: impl FnMut() + Send + 'static, end: impl FnMut() + Send + 'static) {
+        self.with(|state| {
+            state.rest = Some(Box::new(rest));
+            state.end = Some(Box::new(end));
+            act(state.pulled, &mut state.rest);
+            act(state.killed, &mut state.end);
+        });
+    }
+
+    /// Nobody is on it any more.
+    pub fn untie(&self) {
+        self.with(|state| (state.rest, state.end) = (None, None));
+    }
+
+    /// Asks them to come to rest.
+    pub fn pull(&self) {
+        self.with(|state| {
+            state.pulled = true;
+            act(true, &mut state.rest);
+        });
+    }
+
+    /// Ends them.
+    pub fn kill(&self) {
+        self.with(|state| {
+            state.killed = true;
+            act(true, &mut state.end);
+        });
+    }
+
+    /// True once it was pulled: whoever dies then was asked to end.
+    pub fn is_pulled(&self) -> bool {
+        let mut pulled = false;
+        self.with(|state| pulled = state.pulled || state.killed);
+        pulled
+    }
+
+    fn with(&self, change: impl FnOnce(&mut LeashState)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+fn act(wanted: bool, act: &mut Option<Act>) {
+    if let Some(act) = act.as_mut().filter(|_| wanted) {
+        act();
+    }
+}
+
+// Sessions of tasks that nobody works on and nobody will: their job is gone.
+//
+// A job leaves the queue when somebody takes it out or when its session has ended. Whoever was killed right after it was
+// taken out leaves a session that says it runs, for ever. It is put right: stopped, with the reason, and kept.
+
+const WHY: &str = "its job is no longer in the queue, and nobody works on it";
+
+/// A session that was put right.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Orphan {
+    /// The session.
+    pub session: SessionId,
+    /// What it worked on.
+    pub key: TaskKey,
+}
+
+/// Finds them and stops them; gives those that were stopped.
+pub fn orphans(engine: &Engine) -> Result<Vec<Orphan>> {
+    // Sessions first: one that is made while the queue is read is not among them.
+    let mut found = Vec::new();
+    engine.each_session(Query { status: Some(State::Running), ..Query::default() }, |row| {
+        if row.meta.task_key.is_task() {
+            found.push((SessionId::new(row.meta.uuid.as_str())?, row.meta.task_key.clone()));
+        }
+        Ok(())
+    })?;
+    if found.is_empty() {
+        return Ok(Vec::new());
+    }
+    let queued: HashSet<SessionId> =
+        engine.jobs().map(|queued| Ok(queued?.job.session)).collect::<Result<_>>()?;
+    let mut stopped = Vec::new();
+    for (session, key) in found.into_iter().filter(|(session, _)| !queued.contains(session)) {
+        if is_abandoned(engine, &session)? && stop(engine, &session)? {
+            stopped.push(Orphan { session, key });
+        }
+    }
+    Ok(stopped)
+}
+
+/// True when a worker began it and nobody writes it now. A session that somebody made by hand for an issue is theirs, and
+/// so is one that they opened after it was completed.
+fn is_abandoned(engine: &Engine, session: &SessionId) -> Result<bool> {
+    Ok(engine.store().writer(session)?.is_none()
+        && Mark::of_session(engine, session)?.is_some()
+        && !was_completed(engine, session)?)
+}
+
+/// True when it was completed the last time it was closed.
+fn was_completed(engine: &Engine, session: &SessionId) -> Result<bool> {
+    let root = engine.open(session, &ThreadId::root(), Mode::Read)?;
+    // Whether or not it was opened again since.
+    for entry in head::back(root.source(), 0) {
+        let (seq, head) = entry?;
+        if head.kind == Kind::Close {
+            let entry = root.record(seq)?.entry;
+            return Ok(matches!(entry, Entry::Close(Close { ending: Ending::Completed, .. })));
+        }
+    }
+    Ok(false)
+}
+
+fn stop(engine: &Engine, session: &SessionId) -> Result<bool> {
+    match engine.stop(session, Some(WHY.to_owned())) {
+        Ok(_) => Ok(true),
+        Err(EngineError::Store(Store::Busy { .. } | Store::Ended(..)) | EngineError::Refused(_)) => Ok(false),
+        Err(other) => Err(other.into()),
+    }
+}
+
+// A taken job as one line of JSON, from a worker to the process that works on it.
+
+/// The line, with its end.
+pub fn write_taken(taken: &Taken) -> io::Result<String> {
+    Ok(serde_json::to_string(taken)? + "\n")
+}
+
+/// Reads it back.
+pub fn read_taken(line: &str) -> io::Result<Taken> {
+    Ok(serde_json::from_str(line)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -323,5 +505,56 @@ mod tests {
         let pace = Pace { tries: 3, hidden: second, pause: second * 30, grace: second, poll: second };
         let seconds = [1, 2, 3, 40].map(|tries| pace.pause_after(tries).as_secs());
         assert_eq!(seconds, [30, 60, 120, 3_600]);
+    }
+}
+
+#[cfg(test)]
+mod leash_tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    #[test]
+    fn whoever_is_put_on_a_leash_that_was_pulled_feels_it() {
+        let felt = Arc::new(AtomicU32::new(0));
+        let leash = Leash::default();
+        leash.pull();
+        let (rest, end) = (Arc::clone(&felt), Arc::clone(&felt));
+        leash.tie(
+            move || {
+                rest.fetch_add(1, Ordering::SeqCst);
+            },
+            move || {
+                end.fetch_add(10, Ordering::SeqCst);
+            },
+        );
+        assert_eq!(felt.load(Ordering::SeqCst), 1);
+        leash.kill();
+        leash.untie();
+        leash.kill();
+        assert_eq!(felt.load(Ordering::SeqCst), 11);
+    }
+}
+
+#[cfg(test)]
+mod wire_tests {
+    use super::*;
+    use komado_core::SessionId;
+    use komado_store::Job;
+
+    #[test]
+    fn a_job_reads_back() {
+        let job = Job {
+            session: SessionId::new("s1").unwrap(),
+            key: "local:窓".into(),
+            user: None,
+            body: "{\"title\":\"a\\nb\"}".into(),
+            at: "2027-01-01T00:00:00Z".into(),
+        };
+        let taken = Taken { job, token: u64::MAX, tries: 2, why: Some("its process\nended".into()) };
+        let line = write_taken(&taken).unwrap();
+        assert_eq!(line.lines().count(), 1);
+        assert_eq!(read_taken(&line).unwrap(), taken);
+        assert!(read_taken("{}").is_err());
     }
 }

@@ -305,7 +305,8 @@ fn translate(
             return Ok(());
         }
     };
-    let incoming = asking.client.post(&asking.provider, Body::Bytes(bytes), &asking.cancel, &mut |_| {})?;
+    let incoming =
+        asking.client.post(&asking.provider, Body::Bytes(bytes.into()), &asking.cancel, &mut |_| {})?;
     if incoming.header("content-encoding").is_some_and(|kind| kind != "identity") {
         return Err(SendError::Broken { why: "the answer came packed and cannot be translated".to_owned() });
     }

@@ -5,11 +5,23 @@
 //! and only while nothing of an answer has been handed on: what a status means beyond that is for others to say. A
 //! redirect is never followed, because a conversation goes where its owner sent it or nowhere.
 
-use crate::cancel::Cancel;
+mod error;
+mod feed;
+mod incoming;
+mod route;
+
+pub use error::{ClientError, SendError, Step};
+pub use incoming::Incoming;
+pub use reqwest::Method;
+/// A way to say stop, from any thread, to whatever waits, sends or reads. Clones are one and the same; once said it stays said.
+pub use tokio_util::sync::CancellationToken as Cancel;
+
 use crate::provider::{Provider, check, check_whole, shown};
 use crate::splice::Splice;
+use backon::{BackoffBuilder, ExponentialBuilder};
+use bytes::Bytes;
 use error::Fault;
-use feed::{Feed, Pace, Source};
+use feed::{Feed, Pace};
 use futures_util::future::{Either, select};
 use reqwest::RequestBuilder;
 use reqwest::header::CONTENT_LENGTH;
@@ -20,18 +32,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::runtime::{Handle, Runtime};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
-
-mod block;
-mod error;
-mod feed;
-mod headers;
-mod incoming;
-mod pause;
-mod route;
-
-pub use error::{ClientError, SendError, Step};
-pub use incoming::Incoming;
-pub use reqwest::Method;
 
 /// How much of an answer is looked at before it is decided whether to try again.
 const GLANCE: usize = 64 << 10;
@@ -81,7 +81,7 @@ pub enum Body<'a> {
         len: u64,
     },
     /// These bytes.
-    Bytes(Vec<u8>),
+    Bytes(Bytes),
     /// These pieces.
     Spliced(Splice),
 }
@@ -161,7 +161,7 @@ impl Client {
 
     fn with(handle: Handle, runtime: Option<Runtime>, patience: Patience) -> Self {
         let core = Core { handle, runtime, routes: Routes::new(patience.connect) };
-        let patience = Patience { first: patience.first.min(pause::DAY), ..patience };
+        let patience = Patience { first: patience.first.min(DAY), ..patience };
         Self { core: Arc::new(core), patience, is_final: |_, _| false }
     }
 
@@ -179,27 +179,26 @@ impl Client {
         cancel: &Cancel,
         tell: &mut dyn FnMut(Waiting),
     ) -> Result<Incoming, SendError> {
-        let source = Source::from(body);
-        block::on(&self.core.handle, unless(cancel, self.tries(to, &source, cancel, tell)))
+        incoming::on(&self.core.handle, unless(cancel, self.tries(to, &body, cancel, tell)))
     }
 
     /// Sends a request on, once, with its own headers and no others: only the address, the length, and an `accept` of
     /// anything where the request has none, which says the same. Whatever the status, an answer is an answer; a redirect
     /// is one, too.
     pub fn forward(&self, request: Forward<'_>, cancel: &Cancel) -> Result<Incoming, SendError> {
-        let source = Source::from(request.body);
+        let body = request.body;
         let sending = async {
             check_whole(request.url)?;
-            let mut headers = headers::forwarded(request.headers)?;
+            let mut headers = route::forwarded(request.headers)?;
             let has_body = [Method::POST, Method::PUT, Method::PATCH].contains(&request.method);
-            if has_body || source.len() > 0 {
-                headers.insert(CONTENT_LENGTH, source.len().into());
+            if has_body || body.len() > 0 {
+                headers.insert(CONTENT_LENGTH, body.len().into());
             }
             let sent = self.core.routes.request(request.method, request.url)?.headers(headers);
-            let answer = self.sent(sent, request.url, &source, Pace::Even, cancel).await;
+            let answer = self.sent(sent, request.url, &body, Pace::Even, cancel).await;
             answer.map_err(|(Fault::Passing { error, .. } | Fault::Lasting(error))| error)
         };
-        block::on(&self.core.handle, unless(cancel, sending))
+        incoming::on(&self.core.handle, unless(cancel, sending))
     }
 
     /// Waits after try number `tries` of a request whose answer began, and then said that the provider is busy: only who
@@ -222,7 +221,7 @@ impl Client {
             sleep(delay).await;
             Ok(true)
         };
-        block::on(&self.core.handle, unless(cancel, waiting))
+        incoming::on(&self.core.handle, unless(cancel, waiting))
     }
 
     /// Asks something small, once, with little patience: status and body. `path` comes after [`Provider::root`].
@@ -237,12 +236,12 @@ impl Client {
         let asking = async {
             check(&to.base_url)?;
             let url = format!("{}/{}", to.root(), path.trim_start_matches('/'));
-            let request = self.core.routes.request(method, &url)?.headers(headers::of(to)?);
+            let request = self.core.routes.request(method, &url)?.headers(route::of(to)?);
             let request = body.into_iter().fold(request, RequestBuilder::body);
             let late = |_| SendError::TimedOut { url: shown(&url), step: Step::Probe, after: PROBE };
             timeout(PROBE, self.probe(request, &url, cancel)).await.map_err(late)?
         };
-        block::on(&self.core.handle, unless(cancel, asking))
+        incoming::on(&self.core.handle, unless(cancel, asking))
     }
 
     async fn probe(
@@ -264,29 +263,29 @@ impl Client {
     async fn tries(
         &self,
         to: &Provider,
-        source: &Source,
+        body: &Body<'_>,
         cancel: &Cancel,
         tell: &mut dyn FnMut(Waiting),
     ) -> Result<Incoming, SendError> {
         check(&to.base_url)?;
-        let (url, mut headers) = (to.endpoint(), headers::of(to)?);
-        headers.insert(CONTENT_LENGTH, source.len().into());
+        let (url, mut headers) = (to.endpoint(), route::of(to)?);
+        headers.insert(CONTENT_LENGTH, body.len().into());
         let most = self.patience.tries.max(1);
-        let mut delays = pause::delays(&self.patience);
+        let mut delays = delays(&self.patience);
         let mut pace = Pace::Even;
         let mut tries = 0;
         loop {
             tries += 1;
             let request = self.core.routes.request(Method::POST, &url)?.headers(headers.clone());
-            let outcome = self.once(request, &url, source, pace, cancel).await;
+            let outcome = self.once(request, &url, body, pace, cancel).await;
             let (status, why, asked) = match outcome {
-                Ok(incoming) if tries >= most || !pause::is_passing(incoming.status) => return Ok(incoming),
+                Ok(incoming) if tries >= most || !is_passing(incoming.status) => return Ok(incoming),
                 Ok(mut incoming) => {
                     let seen = incoming.glance(GLANCE).await;
-                    if pause::is_refused(&incoming.headers) || (self.is_final)(incoming.status, &seen) {
+                    if is_refused(&incoming.headers) || (self.is_final)(incoming.status, &seen) {
                         return Ok(incoming);
                     }
-                    let asked = pause::asked(&incoming.headers, SystemTime::now());
+                    let asked = asked(&incoming.headers, SystemTime::now());
                     // To come back earlier than that would be in vain.
                     if asked.is_some_and(|asked| asked > self.patience.longest_delay) {
                         return Ok(incoming);
@@ -311,11 +310,11 @@ impl Client {
         &self,
         request: RequestBuilder,
         url: &str,
-        source: &Source,
+        body: &Body<'_>,
         pace: Pace,
         cancel: &Cancel,
     ) -> Result<Incoming, Fault> {
-        let incoming = self.sent(request, url, source, pace, cancel).await?;
+        let incoming = self.sent(request, url, body, pace, cancel).await?;
         match route::redirect(&incoming) {
             Some(to) => {
                 let status = incoming.status;
@@ -329,11 +328,11 @@ impl Client {
         &self,
         request: RequestBuilder,
         url: &str,
-        source: &Source,
+        body: &Body<'_>,
         pace: Pace,
         cancel: &Cancel,
     ) -> Result<Incoming, Fault> {
-        let (body, feed) = source.open(pace).map_err(Fault::Lasting)?;
+        let (body, feed) = body.open(pace).map_err(Fault::Lasting)?;
         let answer = match self.answer(request.body(body), url, &feed).await? {
             Ok(answer) => answer,
             Err(error) => {
@@ -395,5 +394,121 @@ async fn unless<T>(
     match select(pin!(cancel.cancelled()), pin!(work)).await {
         Either::Left(((), _)) => Err(SendError::Cancelled),
         Either::Right((result, _)) => result,
+    }
+}
+
+// Whether a failure may pass, and how long to wait for that.
+//
+// What a provider asks for counts before what would be our own choice. Pure but for the jitter: the time is told, not
+// read.
+
+/// Longer than anyone waits, and short enough to be reckoned with.
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// True for an answer that says: not now.
+fn is_passing(status: u16) -> bool {
+    matches!(status, 408 | 409 | 429 | 500 | 502 | 503 | 504 | 529)
+}
+
+/// True when the provider says itself that to try again is of no use.
+fn is_refused(headers: &[(String, String)]) -> bool {
+    find(headers, "x-should-retry").is_some_and(|value| value.eq_ignore_ascii_case("false"))
+}
+
+/// Our own delays: each about twice the one before, never quite the same, so that many clients do not come back at once.
+fn delays(patience: &Patience) -> impl Iterator<Item = Duration> + use<> {
+    let longest = patience.longest_delay.min(DAY);
+    ExponentialBuilder::new()
+        .with_min_delay(patience.delay.min(longest))
+        .with_max_delay(longest)
+        .without_max_times()
+        .with_jitter()
+        .build()
+        .map(move |delay| delay.min(longest))
+}
+
+/// The delay that an answer asks for. A date is read against the answer's own, so that clocks need not agree; `now` is
+/// for an answer that has none.
+fn asked(headers: &[(String, String)], now: SystemTime) -> Option<Duration> {
+    let milliseconds = find(headers, "retry-after-ms").and_then(number).map(|number| number / 1000.0);
+    let value = find(headers, "retry-after");
+    if let Some(seconds) = milliseconds.or_else(|| value.and_then(number)) {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let date = |text: &str| httpdate::parse_http_date(text).ok();
+    let now = find(headers, "date").and_then(date).unwrap_or(now);
+    date(value?)?.duration_since(now).ok()
+}
+
+fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    headers.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::UNIX_EPOCH;
+
+    type Pairs<'a> = &'a [(&'a str, &'a str)];
+
+    fn headers(pairs: Pairs<'_>) -> Vec<(String, String)> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn what_a_provider_asks_for_is_read_in_every_form() {
+        let at = UNIX_EPOCH + Duration::from_secs(784_111_770);
+        let table: [(Pairs<'_>, Option<f64>); 11] = [
+            (&[("retry-after", "7")], Some(7.0)),
+            (&[("Retry-After", " 0.5 ")], Some(0.5)),
+            (&[("retry-after-ms", "250"), ("retry-after", "7")], Some(0.25)),
+            (&[("retry-after-ms", "soon"), ("retry-after", "7")], Some(7.0)),
+            (&[("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT")], Some(7.0)),
+            (
+                &[
+                    ("date", "Tue, 29 Feb 2028 23:59:50 GMT"),
+                    ("retry-after", "Wed, 01 Mar 2028 00:00:00 GMT"),
+                ],
+                Some(10.0),
+            ),
+            (&[("retry-after", "Sun, 06 Nov 1994 08:49:00 GMT")], None),
+            (&[("retry-after", "-1")], None),
+            (&[("retry-after", "NaN")], None),
+            (&[("retry-after", "Sun, 06 Foo 1994 08:49:37 GMT")], None),
+            (&[], None),
+        ];
+        for (pairs, seconds) in table {
+            assert_eq!(asked(&headers(pairs), at), seconds.map(Duration::from_secs_f64), "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn our_own_delays_grow_and_stay_under_the_longest() {
+        let patience = Patience {
+            delay: Duration::from_secs(2),
+            longest_delay: Duration::from_secs(10),
+            ..Patience::default()
+        };
+        let all: Vec<Duration> = delays(&patience).take(20).collect();
+        assert!((2..4).contains(&all[0].as_secs()) && (4..8).contains(&all[1].as_secs()), "{all:?}");
+        assert!(all.iter().all(|delay| *delay <= patience.longest_delay), "{all:?}");
+    }
+
+    #[test]
+    fn no_patience_is_too_long_to_be_reckoned_with() {
+        let patience = Patience { delay: Duration::MAX, longest_delay: Duration::MAX, ..Patience::default() };
+        assert_eq!(delays(&patience).take(9).max(), Some(DAY));
+    }
+
+    #[test]
+    fn a_status_that_may_pass_is_told_from_one_that_stays() {
+        assert!([408, 409, 429, 500, 502, 503, 504, 529].into_iter().all(is_passing));
+        assert!(![200, 301, 400, 401, 403, 404, 413, 422, 501].into_iter().any(is_passing));
+        assert!(is_refused(&headers(&[("X-Should-Retry", "false")])));
+        assert!(!is_refused(&headers(&[("x-should-retry", "true")])));
     }
 }

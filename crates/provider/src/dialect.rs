@@ -4,27 +4,27 @@
 //! decoded ([`Dialect::decoder`]) and encoded ([`Dialect::encoder`]). What a dialect does not know it keeps and gives
 //! back to the same dialect, byte for byte; to another dialect it says nothing of it.
 
-use crate::ask::{Ask, Asked, BadRequest};
-use crate::event::Event;
-use komado_core::message::{Call, Message};
-use komado_core::openai::Blobs;
-use std::io::{self, Write};
-pub use tail::Tail;
-use told::Told;
-
 pub mod chat;
 mod json;
 pub mod messages;
 pub mod ollama;
-mod parting;
 pub mod responses;
-mod tail;
-mod told;
 mod tools;
 
+use crate::event::Event;
+use crate::lines::{self, LONGEST, Lines, Sse};
+use komado_core::journal::{Group, Setup};
+use komado_core::message::{Call, Message};
+use komado_core::openai::Blobs;
+use komado_core::raw;
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::ops::Range;
+
 /// An API.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum Dialect {
+    #[default]
     /// OpenAI's chat completions, and everyone who speaks like them.
     Chat,
     /// OpenAI's responses.
@@ -44,8 +44,9 @@ komado_core::names! {
 }
 
 /// In one piece or in many.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Form {
+    #[default]
     /// Server-sent events, or a line of JSON for each piece.
     Stream,
     /// One JSON object.
@@ -76,19 +77,19 @@ impl Dialect {
     /// Reads elements of a transcript that follow on others, as JSON texts. `open` are the calls made before them that
     /// wait for an answer, in order: without them some dialects cannot tell what an answer answers.
     pub fn read_elements(self, elements: &[&str], open: &[Call]) -> Result<Tail, BadRequest> {
-        tail::read(self, elements, open)
+        read(self, elements, open)
     }
 
     /// Like [`Self::read_elements`], for elements that are to be written again next to others of the same transcript: where
     /// they do not name a call by an id, it has none here either.
     pub fn read_told(self, elements: &[&str], open: &[Call]) -> Result<Tail, BadRequest> {
-        tail::read_told(self, elements, open)
+        read_told(self, elements, open)
     }
 
     /// Writes messages as elements of a transcript, comma between them, as they stand in a request. Neighbours are
     /// joined where the dialect wants it, and a system message is an element like any other.
     pub fn write_elements(self, messages: &[Message], blobs: &mut dyn Blobs) -> io::Result<Vec<u8>> {
-        tail::write(self, messages, blobs)
+        write(self, messages, blobs)
     }
 
     /// The tools of `setup` as a JSON array in this dialect's form; `None` when it names none that this one knows.
@@ -157,4 +158,398 @@ pub trait Encode: Send {
 
     /// Adds what stands at the end. Only for an answer that finished: a broken one just stops.
     fn end(&mut self, out: &mut Vec<u8>);
+}
+
+// An answer as it arrives: in pieces, or in one object.
+//
+// What a piece or the object means is the dialect's ([`Tell`]); how bytes become either is the same for all.
+
+/// A dialect's understanding of an answer, as far as it has come.
+trait Tell: Default + Send {
+    /// How its stream is cut into pieces.
+    type Pieces: Pieces;
+
+    /// True when a stream that begins like an object is taken for one: some servers send one all the same.
+    const GUESSES: bool = false;
+
+    /// Takes a piece in: an event with its name, or a line. The last one may be half of one, because the answer was cut.
+    fn piece(&mut self, name: &str, data: &str, is_last: bool, each: &mut dyn FnMut(Event));
+
+    /// Takes the whole answer in.
+    fn whole(&mut self, body: &str, each: &mut dyn FnMut(Event));
+
+    /// The answer is longer than is taken in.
+    fn overlong(&mut self, _each: &mut dyn FnMut(Event)) {}
+
+    /// No piece comes any more.
+    fn finish(&mut self, _each: &mut dyn FnMut(Event)) {}
+}
+
+/// Cuts a stream into pieces, each with its name, which may be empty.
+trait Pieces: Default + Send {
+    /// Takes bytes in.
+    fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(&str, &str));
+
+    /// No more comes.
+    fn end(&mut self, each: &mut dyn FnMut(&str, &str));
+}
+
+impl Pieces for Sse {
+    fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(&str, &str)) {
+        self.push(bytes, each);
+    }
+
+    fn end(&mut self, each: &mut dyn FnMut(&str, &str)) {
+        self.end(each);
+    }
+}
+
+impl Pieces for Lines {
+    fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(&str, &str)) {
+        self.push(bytes, &mut |line| each("", &lines::text(line)));
+    }
+
+    fn end(&mut self, each: &mut dyn FnMut(&str, &str)) {
+        self.end(&mut |line| each("", &lines::text(line)));
+    }
+}
+
+/// An answer being read.
+struct Told<T: Tell> {
+    body: Body<T::Pieces>,
+    answer: T,
+    /// True when it failed or finished; nothing after that counts.
+    over: bool,
+}
+
+enum Body<P> {
+    /// Nothing but white space came yet, and it is not known which it is.
+    Unknown,
+    Stream(P),
+    /// Held until all of it is there; `None` when it was too long: an answer with a hole must not be read.
+    Whole(Option<Vec<u8>>),
+}
+
+impl<T: Tell> Told<T> {
+    fn new(form: Form) -> Self {
+        let body = match form {
+            Form::Whole => Body::Whole(Some(Vec::new())),
+            Form::Stream if T::GUESSES => Body::Unknown,
+            Form::Stream => Body::Stream(T::Pieces::default()),
+        };
+        Self { body, answer: T::default(), over: false }
+    }
+
+    fn settle(&mut self, bytes: &[u8]) {
+        let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+        match (&self.body, first) {
+            (Body::Unknown, Some(b'{' | b'[')) => self.body = Body::Whole(Some(Vec::new())),
+            (Body::Unknown, Some(_)) => self.body = Body::Stream(T::Pieces::default()),
+            _ => {}
+        }
+    }
+}
+
+/// Hands events on up to the one that ends the answer.
+fn until_over(over: &mut bool, each: &mut dyn FnMut(Event)) -> impl FnMut(Event) {
+    |event| {
+        if !*over {
+            *over = matches!(event, Event::Failed(_) | Event::Finished(_));
+            each(event);
+        }
+    }
+}
+
+impl<T: Tell> Decode for Told<T> {
+    fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(Event)) {
+        self.settle(bytes);
+        let (answer, each) = (&mut self.answer, &mut until_over(&mut self.over, each));
+        match &mut self.body {
+            Body::Unknown | Body::Whole(None) => {}
+            Body::Stream(pieces) => {
+                pieces.push(bytes, &mut |name, data| answer.piece(name, data, false, each));
+            }
+            Body::Whole(Some(held)) if held.len() + bytes.len() <= LONGEST => held.extend_from_slice(bytes),
+            Body::Whole(held) => {
+                *held = None;
+                answer.overlong(each);
+            }
+        }
+    }
+
+    fn end(&mut self, each: &mut dyn FnMut(Event)) {
+        let (answer, each) = (&mut self.answer, &mut until_over(&mut self.over, each));
+        match &mut self.body {
+            Body::Unknown => {}
+            Body::Stream(pieces) => {
+                pieces.end(&mut |name, data| answer.piece(name, data, true, each));
+                answer.finish(each);
+            }
+            Body::Whole(held) => answer.whole(&lines::text(&held.take().unwrap_or_default()), each),
+        }
+    }
+}
+
+// One answer made of several: where the next one begins.
+//
+// A gateway that answers some of the model's calls itself asks again, and the client is to see one answer. It begins
+// once, and where content is one text for all of it, words of the next answer are parted from those before.
+
+/// Between the words of two answers.
+const BETWEEN: &str = "\n\n";
+
+/// What was said so far, for answers whose content is one text.
+#[derive(Debug, Default)]
+struct Parting {
+    begun: bool,
+    spoke: bool,
+    due: bool,
+}
+
+impl Parting {
+    /// The event as it is to be told; `None` when it is not: an answer begins once.
+    fn told<'a>(&mut self, event: &'a Event) -> Option<Cow<'a, Event>> {
+        match event {
+            Event::Begun { .. } if self.begun => {
+                self.due = self.spoke;
+                return None;
+            }
+            Event::Begun { .. } => self.begun = true,
+            Event::Text(text) if !text.is_empty() => {
+                self.spoke = true;
+                if std::mem::take(&mut self.due) {
+                    return Some(Cow::Owned(Event::Text(format!("{BETWEEN}{text}"))));
+                }
+            }
+            _ => {}
+        }
+        Some(Cow::Borrowed(event))
+    }
+}
+
+// Elements of a transcript on their own: the part of a request that is new, or the part that is shown otherwise.
+//
+// Read in the light of what came before, they say what they say in the whole; written, they stand in a request as its
+// writer would have put them. It refuses to guess what came before: who asks says which calls still wait.
+
+/// Elements, read.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Tail {
+    /// What they say. A system prompt among them is a message here.
+    pub messages: Vec<Message>,
+    /// How many elements became how many messages, in order, all of both. Groups that are alike stand together.
+    pub groups: Vec<Group>,
+}
+
+/// What a dialect read: messages, and which of them each element became, or became a part of.
+#[derive(Debug, Default)]
+struct Read {
+    messages: Vec<Message>,
+    became: Vec<Range<usize>>,
+}
+
+impl Read {
+    /// Messages each of which is one element.
+    fn one_by_one(messages: Vec<Message>) -> Self {
+        Self { became: (0..messages.len()).map(|at| at..at + 1).collect(), messages }
+    }
+}
+
+fn read(dialect: Dialect, elements: &[&str], open: &[Call]) -> Result<Tail, BadRequest> {
+    for (i, element) in elements.iter().enumerate() {
+        raw::check(element).map_err(|why| BadRequest::new(format!("element {i}"), why))?;
+    }
+    let read = match dialect {
+        Dialect::Chat => chat::read_elements(elements, open),
+        Dialect::Responses => responses::read_elements(elements, open),
+        Dialect::Messages => messages::read_elements(elements),
+        Dialect::Ollama => ollama::read_elements(elements, open),
+    }?;
+    Ok(Tail { groups: groups(&read.became), messages: read.messages })
+}
+
+/// Elements as the client has them: no id is made up for what it does not name.
+fn read_told(dialect: Dialect, elements: &[&str], open: &[Call]) -> Result<Tail, BadRequest> {
+    let mut tail = read(dialect, elements, open)?;
+    let told = tail.messages.iter_mut().zip(elements);
+    match dialect {
+        Dialect::Chat => told.for_each(|(message, text)| chat::as_told(message, text)),
+        Dialect::Ollama => told.for_each(|(message, text)| ollama::as_told(message, text)),
+        Dialect::Responses | Dialect::Messages => {}
+    }
+    Ok(tail)
+}
+
+/// The smallest groups that hold every message of their elements and every element of their messages.
+fn groups(became: &[Range<usize>]) -> Vec<Group> {
+    // The first message that any element from here on became.
+    let mut ahead = vec![usize::MAX; became.len() + 1];
+    for (i, messages) in became.iter().enumerate().rev() {
+        let own = if messages.is_empty() { usize::MAX } else { messages.start };
+        ahead[i] = own.min(ahead[i + 1]);
+    }
+    let mut groups: Vec<Group> = Vec::new();
+    let (mut from, mut told, mut upto) = (0, 0, 0);
+    for (i, messages) in became.iter().enumerate() {
+        if !messages.is_empty() {
+            upto = upto.max(messages.end);
+        }
+        if upto > ahead[i + 1] {
+            continue;
+        }
+        let (elements, entries) = (count(i + 1 - from), count(upto - told));
+        match groups.last_mut() {
+            Some(last) if (last.elements, last.entries) == (elements, entries) => last.times += 1,
+            _ => groups.push(Group { elements, entries, times: 1 }),
+        }
+        (from, told) = (i + 1, upto);
+    }
+    groups
+}
+
+fn count(many: usize) -> u32 {
+    u32::try_from(many).unwrap_or(u32::MAX)
+}
+
+fn write(dialect: Dialect, messages: &[Message], blobs: &mut dyn Blobs) -> io::Result<Vec<u8>> {
+    match dialect {
+        Dialect::Chat => write_with(&mut chat::Writer::of_elements(), messages, blobs),
+        Dialect::Responses => write_with(&mut responses::Writer::of_elements(), messages, blobs),
+        Dialect::Ollama => write_with(&mut ollama::Writer::of_elements(), messages, blobs),
+        Dialect::Messages => {
+            let mut writer = messages::Writer::of_elements();
+            let mut out = write_with(&mut writer, messages, blobs)?;
+            writer.close(&mut out)?;
+            Ok(out)
+        }
+    }
+}
+
+fn write_with(
+    writer: &mut impl WriteRequest,
+    messages: &[Message],
+    blobs: &mut dyn Blobs,
+) -> io::Result<Vec<u8>> {
+    let mut out = Vec::new();
+    messages.iter().try_for_each(|message| writer.message(message, blobs, &mut out))?;
+    Ok(out)
+}
+
+// What is asked of a model, beside the messages themselves.
+
+/// Everything in a request that is not a message of the conversation.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// The model.
+    pub model: &'a str,
+    /// System prompt, tools and parameters.
+    pub setup: &'a Setup,
+    /// The longest answer wanted; over the one in the parameters.
+    pub max_tokens: Option<u64>,
+    /// True when the answer should come in pieces.
+    pub stream: bool,
+    /// The window to ask for, where a dialect lets one choose (Ollama's `num_ctx`).
+    pub window: Option<u64>,
+    /// Whether the model may call tools.
+    pub tools: Tools,
+    /// True when the server refuses fields that are not its own.
+    pub is_strict: bool,
+    /// True when neighbouring texts of the user are to be one message: some models' templates refuse two.
+    pub joins: bool,
+}
+
+/// Whether the model may call tools.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Tools {
+    /// As the setup says.
+    #[default]
+    AsSetUp,
+    /// They are named, so that the prompt is the one the provider has cached, but none may be called.
+    NamedOnly,
+}
+
+/// A request, read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Asked {
+    /// The model asked.
+    pub model: String,
+    /// System prompt, tools and every parameter that is not named here, in the dialect's own form.
+    pub setup: Setup,
+    /// The conversation. A system prompt that leads it is in `setup`, not here.
+    pub messages: Vec<Message>,
+    /// The longest answer wanted.
+    pub max_tokens: Option<u64>,
+    /// True when the answer should come in pieces.
+    pub stream: bool,
+}
+
+/// Why a request cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{place}: {why}")]
+pub struct BadRequest {
+    /// Where, such as `messages[3]`.
+    pub place: String,
+    /// What is wrong there.
+    pub why: String,
+}
+
+impl BadRequest {
+    /// Something is wrong at `place`.
+    pub fn new(place: impl Into<String>, why: impl ToString) -> Self {
+        Self { place: place.into(), why: why.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct NoBlobs;
+
+    impl Blobs for NoBlobs {
+        fn base64(&mut self, _: &str, _: &mut dyn io::Write) -> io::Result<()> {
+            Err(io::ErrorKind::NotFound.into())
+        }
+    }
+
+    #[test]
+    fn what_names_no_call_names_none_when_it_is_written_again() {
+        let cases = [
+            (Dialect::Ollama, r#"{"role":"tool","content":"ok"}"#),
+            (Dialect::Ollama, r#"{"role":"tool","content":"ok","tool_name":"read"}"#),
+            (Dialect::Ollama, r#"{"role":"tool","content":"ok","tool_name":"read","tool_call_id":"c7"}"#),
+            (
+                Dialect::Ollama,
+                r#"{"role":"assistant","content":"","tool_calls":[{"function":{"name":"read","arguments":{}}},{"id":"c8","function":{"name":"read","arguments":{}}}]}"#,
+            ),
+            (Dialect::Chat, r#"{"role":"function","content":"ok","name":"read"}"#),
+            (
+                Dialect::Chat,
+                r#"{"role":"assistant","content":null,"function_call":{"name":"read","arguments":"{}"}}"#,
+            ),
+            (Dialect::Chat, r#"{"role":"tool","tool_call_id":"c7","content":"ok"}"#),
+        ];
+        for (dialect, text) in cases {
+            let id = if text.contains("c7") { "c7" } else { "call_0" };
+            let (id, name, arguments) = (id.into(), "read".into(), String::new());
+            let open = [Call { id, name, arguments, kind: Default::default(), extra: None }];
+            let told = read_told(dialect, &[text], &open).unwrap().messages;
+            let written = write(dialect, &told, &mut NoBlobs).unwrap();
+            assert_eq!(String::from_utf8(written).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn groups_are_the_smallest_that_hold_all_of_theirs() {
+        let shown = |became: &[Range<usize>]| -> Vec<[u32; 3]> {
+            groups(became).into_iter().map(<[u32; 3]>::from).collect()
+        };
+        assert_eq!(shown(&[0..1, 1..2, 2..3]), [[1, 1, 3]]);
+        assert_eq!(shown(&[0..1, 0..1, 1..2, 2..3]), [[2, 1, 1], [1, 1, 2]]);
+        assert_eq!(shown(&[0..3, 3..4]), [[1, 3, 1], [1, 1, 1]]);
+        // The model goes on after the first of two outputs: all five hang together.
+        assert_eq!(shown(&[0..1, 0..1, 1..2, 0..1, 2..3, 3..4]), [[4, 2, 1], [1, 1, 2]]);
+        assert_eq!(shown(&[1..2, 0..1, 2..3]), [[2, 2, 1], [1, 1, 1]]);
+        assert_eq!(shown(&[]), <[[u32; 3]; 0]>::default());
+    }
 }

@@ -4,8 +4,8 @@
 //! message. An event owns its words, so that it can be handed on while the next bytes arrive.
 
 use komado_core::journal::Usage;
-use komado_core::message::{CallKind, Opaque};
-use komado_core::raw::Raw;
+use komado_core::message::{Call, CallKind, Message, Opaque, Part, Role};
+use komado_core::raw::{Object, Raw};
 
 /// One piece of an answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -81,5 +81,235 @@ impl Event {
     /// True when a person would see something of it: from here on an answer cannot be taken back.
     pub fn is_content(&self) -> bool {
         !matches!(self, Self::Begun { .. } | Self::Usage(_) | Self::Failed(_) | Self::Finished(_))
+    }
+}
+
+// An answer, added up from its events.
+
+/// What was heard so far.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Heard {
+    /// The answer's id.
+    pub id: Option<String>,
+    /// The model that answered.
+    pub model: Option<String>,
+    /// What it took.
+    pub usage: Option<Usage>,
+    /// Why it stopped; `None` while it has not.
+    pub finish: Option<String>,
+    /// What went wrong.
+    pub failed: Option<Failed>,
+    parts: Vec<Part>,
+    /// Where each call stands among the parts, by its index.
+    calls: Vec<(usize, usize)>,
+    /// Fields of the message, each with what was said of it so far, by dialect.
+    extra: Vec<Field>,
+    dialect: String,
+    /// True when the last part is whole.
+    closed: bool,
+}
+
+impl Heard {
+    /// Takes the next event in.
+    pub fn take(&mut self, event: &Event) {
+        match event {
+            Event::Begun { id, model } => {
+                self.id = id.clone().or(self.id.take());
+                self.model = model.clone().or(self.model.take());
+            }
+            Event::Text(text) => self.text(text),
+            Event::Reasoning(text) => self.reasoning(text, None),
+            Event::Signature(seal) => self.reasoning("", Some(seal)),
+            Event::Call { index, id, name, kind } => {
+                self.calls.push((*index, self.parts.len()));
+                self.push(Part::Call(Call {
+                    id: id.clone(),
+                    name: name.clone(),
+                    arguments: String::new(),
+                    kind: *kind,
+                    extra: None,
+                }));
+            }
+            Event::Arguments { index, text } => {
+                if let Some(call) = self.call(*index) {
+                    call.arguments.push_str(text);
+                }
+            }
+            Event::CallExtra { index, json } => {
+                if let Some(call) = self.call(*index) {
+                    call.extra = Some(json.clone());
+                }
+            }
+            Event::Part(opaque) => {
+                self.push(Part::Opaque(opaque.clone()));
+                self.closed = true;
+            }
+            Event::PartDone(extra) => {
+                if let Some(Part::Text { extra: place, .. }) = self.parts.last_mut() {
+                    *place = extra.clone().or(place.take());
+                }
+                self.closed = true;
+            }
+            Event::Extra(more) => self.add(more),
+            Event::Usage(usage) => self.usage = Some(*usage),
+            Event::Finished(why) => self.finish = Some(why.clone()),
+            Event::Failed(failed) => self.failed = Some(failed.clone()),
+        }
+    }
+
+    /// True when nothing was said yet.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// The message; `None` when nothing was said.
+    pub fn message(&self) -> Option<Message> {
+        let extra = self.extra();
+        if self.parts.is_empty() && extra.is_none() {
+            return None;
+        }
+        let parts = if self.parts.is_empty() { vec![Part::text("")] } else { self.parts.clone() };
+        Some(Message { role: Role::Assistant, name: None, parts, extra })
+    }
+
+    /// Takes fields in. They are put together when someone wants them: they may come with every word.
+    fn add(&mut self, more: &Opaque) {
+        let Ok(object) = Object::parse(more.json.get()) else { return };
+        if self.dialect != more.dialect {
+            (self.extra, self.dialect) = (Vec::new(), more.dialect.clone());
+        }
+        for (key, value) in &object.0 {
+            let value = value.get().to_owned();
+            match self.extra.iter_mut().find(|field| field.key == *key) {
+                Some(field) if is_list(&value) && field.values.iter().all(|v| is_list(v)) => {
+                    field.values.push(value)
+                }
+                Some(field) => field.values = vec![value],
+                None => self.extra.push(Field { key: key.to_string(), values: vec![value] }),
+            }
+        }
+    }
+
+    fn extra(&self) -> Option<Opaque> {
+        if self.extra.is_empty() {
+            return None;
+        }
+        let fields: Vec<String> = self.extra.iter().map(Field::json).collect();
+        let json = Raw::parse(format!("{{{}}}", fields.join(","))).ok()?;
+        Some(Opaque { dialect: self.dialect.clone(), json })
+    }
+
+    fn push(&mut self, part: Part) {
+        self.parts.push(part);
+        self.closed = false;
+    }
+
+    fn text(&mut self, more: &str) {
+        match self.parts.last_mut() {
+            Some(Part::Text { text, .. }) if !self.closed => text.push_str(more),
+            _ => self.push(Part::text(more)),
+        }
+    }
+
+    fn reasoning(&mut self, more: &str, seal: Option<&String>) {
+        match self.parts.last_mut() {
+            Some(Part::Reasoning { text, signature }) if !self.closed => {
+                text.push_str(more);
+                if let Some(seal) = seal {
+                    signature.get_or_insert_default().push_str(seal);
+                }
+            }
+            _ => self.push(Part::Reasoning { text: more.to_owned(), signature: seal.cloned() }),
+        }
+    }
+
+    fn call(&mut self, index: usize) -> Option<&mut Call> {
+        let at = self.calls.iter().rev().find(|(i, _)| *i == index)?.1;
+        match self.parts.get_mut(at) {
+            Some(Part::Call(call)) => Some(call),
+            _ => None,
+        }
+    }
+}
+
+/// A field of the message: a value, or pieces of a list.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Field {
+    key: String,
+    values: Vec<String>,
+}
+
+impl Field {
+    fn json(&self) -> String {
+        let value = match self.values.as_slice() {
+            [one] => one.clone(),
+            pieces => {
+                let inner = |list: &'_ String| {
+                    let inner = list.trim().strip_prefix('[').and_then(|list| list.strip_suffix(']'));
+                    inner.unwrap_or_default().trim().to_owned()
+                };
+                let inner: Vec<String> = pieces.iter().map(inner).filter(|inner| !inner.is_empty()).collect();
+                format!("[{}]", inner.join(","))
+            }
+        };
+        format!("{}:{value}", serde_json::Value::from(self.key.as_str()))
+    }
+}
+
+fn is_list(json: &str) -> bool {
+    json.trim_start().starts_with('[')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use komado_core::message::CallKind;
+
+    fn heard(events: &[Event]) -> Heard {
+        let mut heard = Heard::default();
+        events.iter().for_each(|event| heard.take(event));
+        heard
+    }
+
+    #[test]
+    fn pieces_join_in_the_order_in_which_they_were_said() {
+        let call = |index, id: &str| Event::Call {
+            index,
+            id: id.into(),
+            name: "read".into(),
+            kind: CallKind::Function,
+        };
+        let arguments = |index, text: &str| Event::Arguments { index, text: text.into() };
+        let heard = heard(&[
+            Event::Reasoning("hm".into()),
+            Event::Signature("s1".into()),
+            Event::PartDone(None),
+            Event::Text("窓".into()),
+            Event::Text("を".into()),
+            Event::PartDone(None),
+            Event::Text("開ける".into()),
+            call(0, "a"),
+            call(1, "b"),
+            arguments(1, "{\"p\":"),
+            arguments(0, "{}"),
+            arguments(1, "1}"),
+            Event::Finished("tool_calls".into()),
+        ]);
+        let message = heard.message().unwrap();
+        let seal = Some("s1".to_owned());
+        assert_eq!(message.parts[0], Part::Reasoning { text: "hm".into(), signature: seal });
+        assert_eq!(message.parts[1..3], [Part::text("窓を"), Part::text("開ける")]);
+        let calls: Vec<_> = message.calls().map(|call| (call.id.as_str(), call.arguments.as_str())).collect();
+        assert_eq!(calls, [("a", "{}"), ("b", "{\"p\":1}")]);
+        assert_eq!(heard.finish.as_deref(), Some("tool_calls"));
+    }
+
+    #[test]
+    fn fields_of_the_message_grow_where_they_are_lists() {
+        let extra =
+            |json: &str| Event::Extra(Opaque { dialect: "openai".into(), json: Raw::parse(json).unwrap() });
+        let heard = heard(&[extra(r#"{"a":[1.0],"b":1}"#), extra(r#"{"a":[2],"b":null,"c":"x"}"#)]);
+        let message = heard.message().unwrap();
+        assert_eq!(message.extra.unwrap().json.get(), r#"{"a":[1.0,2],"b":null,"c":"x"}"#);
     }
 }

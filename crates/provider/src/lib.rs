@@ -6,14 +6,10 @@
 
 #![forbid(unsafe_code)]
 
-pub mod ask;
-#[cfg(feature = "client")]
-pub mod cancel;
 #[cfg(feature = "client")]
 pub mod client;
 pub mod dialect;
 pub mod event;
-pub mod heard;
 pub mod lines;
 pub mod overflow;
 #[cfg(feature = "client")]
@@ -28,19 +24,20 @@ pub mod scripted;
 pub mod skim;
 pub mod splice;
 
-pub use ask::{Ask, Asked, BadRequest, Tools};
-#[cfg(feature = "client")]
-pub use cancel::Cancel;
 #[cfg(feature = "client")]
 pub use client::{
-    Body, Client, ClientError, Forward, Incoming, IsFinal, Method, Patience, SendError, Step, Waiting,
+    Body, Cancel, Client, ClientError, Forward, Incoming, IsFinal, Method, Patience, SendError, Step, Waiting,
 };
-pub use dialect::{Dialect, Form};
-pub use event::{Event, Failed};
-pub use heard::Heard;
+pub use dialect::{Ask, Asked, BadRequest, Dialect, Form, Tools};
+pub use event::{Event, Failed, Heard};
 #[cfg(feature = "client")]
 pub use provider::{Auth, BadKey, BadUrl, Key, Provider, ROWS, Row, row};
 pub use refusal::{Refusal, RefusalKind};
 pub use same::same_words;
 pub use skim::{By, Element, ReferenceSkimmer, References, Skim, Skimmer};
 pub use splice::{Piece, Splice};
+
+/// True when `word` is one of the words of `list`.
+fn listed(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|known| known == word)
+}

@@ -3,23 +3,19 @@
 //! Every provider words it in its own way, and words it anew with each release. So this is no list of texts but a small
 //! grammar: the body is unwrapped (`body`), its words are taken apart (`words`; Japanese, Chinese and Korean words
 //! of size, and those of western Europe, are put into the same language first), each number gets a role (`sizes`), and a few named rules look for
-//! a thing of size together with an excess (`rules`), unless the answer is about something else (`veto`): a
+//! a thing of size together with an excess (`rules`), unless the answer is about something else (`by_words`): a
 //! rate, a quota, time, a key, the length of the answer alone, an image.
 //!
 //! It refuses to guess: a text that names no size in tokens gives no limit, and an overflow counted in bytes or in
 //! characters is told without numbers.
 
 mod body;
-mod field;
-mod latin;
 mod rules;
-mod sense;
 mod sizes;
 mod tongue;
-mod veto;
 mod words;
 
-use field::Holds;
+use body::Holds;
 use rules::{Rule, Weight};
 use serde::Serialize;
 use sizes::Sizes;
@@ -100,7 +96,7 @@ struct Texts {
 impl Texts {
     fn new(said: &body::Said) -> Self {
         let taken = |text: &String| {
-            let pieces = words::split(&field::veiled(text));
+            let pieces = words::split(&body::veiled(text));
             let sizes = Sizes::read(&pieces);
             (text.clone(), pieces, sizes)
         };
@@ -108,8 +104,8 @@ impl Texts {
         if !said.figures.is_empty() {
             all.push(taken(&said.figures));
         }
-        let named = || said.texts.iter().find_map(|text| Some(field::named(text)?.1));
-        let field = said.field.as_deref().or_else(named).map(field::holds);
+        let named = || said.texts.iter().find_map(|text| Some(body::named(text)?.1));
+        let field = said.field.as_deref().or_else(named).map(body::holds);
         Self { all, codes: said.texts.len(), field }
     }
 
@@ -123,8 +119,8 @@ impl Texts {
             .collect();
         let strong = judged.iter().find(|(_, rule)| rule.weight == Weight::Strong);
         let coded = strong.filter(|(at, _)| *at >= self.codes);
-        let vetoed = self.all.iter().find_map(|(_, pieces, _)| veto::by_words(pieces));
-        if let Some(why) = veto::by_status(status)
+        let vetoed = self.all.iter().find_map(|(_, pieces, _)| rules::by_words(pieces));
+        if let Some(why) = rules::by_status(status)
             && (coded.is_none() || status != 429 || vetoed.is_some())
         {
             return Err(why);
@@ -159,14 +155,14 @@ impl Texts {
     fn elsewhere(&self) -> bool {
         let mut pieces = self.all.iter().flat_map(|(_, pieces, _)| pieces);
         self.field == Some(Holds::Other)
-            && !pieces.any(|piece| matches!(sense::sense(piece), sense::Sense::Window | sense::Sense::Tokens))
+            && !pieces.any(|piece| matches!(words::sense(piece), words::Sense::Window | words::Sense::Tokens))
     }
 
     fn of_other(&self) -> bool {
         self.all
             .iter()
             .flat_map(|(_, pieces, _)| pieces)
-            .any(|piece| sense::sense(piece) == sense::Sense::Other)
+            .any(|piece| words::sense(piece) == words::Sense::Other)
     }
 
     /// The numbers: those of the first text that has any, filled up from the others.

@@ -78,14 +78,7 @@ impl Refusal {
             RefusalKind::Overflow => 400,
             _ if (400..600).contains(&self.status) => self.status,
             RefusalKind::Unavailable if dialect == Dialect::Messages => 529,
-            RefusalKind::Unavailable => 503,
-            RefusalKind::TooMany => 429,
-            RefusalKind::Unauthorised => 401,
-            RefusalKind::Forbidden => 403,
-            RefusalKind::NotFound => 404,
-            RefusalKind::TooLong => 413,
-            RefusalKind::BadRequest => 400,
-            RefusalKind::Upstream => 502,
+            _ => self.usual().0,
         }
     }
 
@@ -126,48 +119,36 @@ impl Refusal {
         }
     }
 
-    /// Type and code, as OpenAI names them.
-    const fn openai_names(&self) -> (&'static str, &'static str) {
+    /// The status that is usual for it, its type and code as OpenAI names them, and its type as Anthropic names it.
+    const fn usual(&self) -> (u16, &'static str, &'static str, &'static str) {
+        let bad = "invalid_request_error";
         match self.kind {
-            RefusalKind::Overflow => ("invalid_request_error", "context_length_exceeded"),
-            RefusalKind::Unavailable => ("server_error", "service_unavailable"),
-            RefusalKind::TooMany => ("rate_limit_error", "rate_limit_exceeded"),
-            RefusalKind::Unauthorised => ("invalid_request_error", "invalid_api_key"),
-            RefusalKind::Forbidden => ("permission_error", "permission_denied"),
-            RefusalKind::NotFound => ("not_found_error", "not_found"),
-            RefusalKind::TooLong => ("invalid_request_error", "request_too_large"),
-            RefusalKind::BadRequest => ("invalid_request_error", "invalid_request"),
-            RefusalKind::Upstream => ("server_error", "server_error"),
-        }
-    }
-
-    const fn anthropic_name(&self) -> &'static str {
-        match self.kind {
-            RefusalKind::Overflow | RefusalKind::BadRequest => "invalid_request_error",
-            RefusalKind::Unavailable => "overloaded_error",
-            RefusalKind::TooMany => "rate_limit_error",
-            RefusalKind::Unauthorised => "authentication_error",
-            RefusalKind::Forbidden => "permission_error",
-            RefusalKind::NotFound => "not_found_error",
-            RefusalKind::TooLong => "request_too_large",
-            RefusalKind::Upstream => "api_error",
+            RefusalKind::Overflow => (400, bad, "context_length_exceeded", bad),
+            RefusalKind::Unavailable => (503, "server_error", "service_unavailable", "overloaded_error"),
+            RefusalKind::TooMany => (429, "rate_limit_error", "rate_limit_exceeded", "rate_limit_error"),
+            RefusalKind::Unauthorised => (401, bad, "invalid_api_key", "authentication_error"),
+            RefusalKind::Forbidden => (403, "permission_error", "permission_denied", "permission_error"),
+            RefusalKind::NotFound => (404, "not_found_error", "not_found", "not_found_error"),
+            RefusalKind::TooLong => (413, bad, "request_too_large", "request_too_large"),
+            RefusalKind::BadRequest => (400, bad, "invalid_request", bad),
+            RefusalKind::Upstream => (502, "server_error", "server_error", "api_error"),
         }
     }
 
     fn openai(&self, list: &str) -> Value {
-        let (kind, code) = self.openai_names();
+        let (_, kind, code, _) = self.usual();
         let param = if self.kind == RefusalKind::Overflow { json!(list) } else { Value::Null };
         json!({ "error": { "message": self.openai_words(), "type": kind, "param": param, "code": code } })
     }
 
     fn anthropic(&self) -> Value {
-        let error = json!({ "type": self.anthropic_name(), "message": self.anthropic_words() });
+        let error = json!({ "type": self.usual().3, "message": self.anthropic_words() });
         json!({ "type": "error", "error": error })
     }
 
     /// A response that failed. Its id is of no use to anyone: nobody can lean on it.
     fn failed(&self) -> Value {
-        let error = json!({ "code": self.openai_names().1, "message": self.openai_words() });
+        let error = json!({ "code": self.usual().2, "message": self.openai_words() });
         let response = json!({
             "id": "resp_refused", "object": "response", "created_at": 0, "status": "failed", "error": error,
             "incomplete_details": null, "instructions": null, "metadata": {}, "model": "", "output": [],

@@ -17,33 +17,26 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-mod about;
 mod check;
-mod count;
 mod decide;
-mod discard;
-mod ledger;
-mod material;
 mod mimic;
 mod script;
 mod serve;
 mod speech;
-mod stream;
 mod words;
 
-pub use ledger::Seen;
+pub use decide::Seen;
 pub use script::{BadScript, Fail, Repeat, Reply, Script, Step, ToolCall, When};
 pub use words::Words;
 
 use axum::serve::ListenerExt;
+use decide::Ledger;
 use komado_core::Meter;
-use ledger::Ledger;
-use std::fmt;
-use std::io;
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use std::{fmt, io};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 

@@ -5,15 +5,13 @@
 //! says: spaces, cache marks and thoughts that clients drop do not change it (`skim/element.rs` says what does).
 
 mod element;
-mod pen;
 mod references;
 mod request;
 mod scan;
-mod utf8;
 
-use crate::ask::BadRequest;
-use crate::dialect::Dialect;
 pub use references::{ReferenceSkimmer, References};
+
+use crate::dialect::{BadRequest, Dialect};
 use request::Request;
 use scan::Scanner;
 use std::ops::Range;
@@ -56,7 +54,7 @@ pub struct Field {
 }
 
 /// A request, skimmed.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Skim {
     /// How it is written.
     pub dialect: Dialect,
@@ -122,7 +120,7 @@ pub struct Skimmer {
 impl Skimmer {
     /// For a request in `dialect`. Digests of requests with different salts have nothing in common.
     pub fn new(dialect: Dialect, salt: &[u8]) -> Self {
-        Self { scanner: Scanner::new(), request: Request::new(dialect, salt) }
+        Self { scanner: Scanner::default(), request: Request::new(dialect, salt) }
     }
 
     /// Takes bytes in, cut anywhere. An error names the byte at which this is no request any more; nothing is to be

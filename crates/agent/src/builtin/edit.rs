@@ -1,7 +1,7 @@
 //! `edit`: puts words in the place of others, or writes a whole file. Whoever reads meanwhile sees the old file or the new
 //! one, never a half: it is written beside, and takes the name in one step.
 
-use super::arguments::Arguments;
+use super::Arguments;
 use super::folder::{Folder, words};
 use crate::tools::Answer;
 use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
@@ -163,7 +163,7 @@ fn change(path: &Path, before: &[u8], places: &[usize], old: &str, new: &str) ->
     let mut text = format!("changed {} {times}, at line {lines}", path.display());
     for (mark, side) in [('-', old), ('+', new)] {
         for line in side.lines().take(LINES) {
-            text.push_str(&format!("\n{mark}{}", super::line::shown(line.as_bytes(), line.len() as u64)));
+            text.push_str(&format!("\n{mark}{}", super::spool::shown(line.as_bytes(), line.len() as u64)));
         }
         let more = side.lines().count().saturating_sub(LINES);
         if more > 0 {
@@ -187,7 +187,7 @@ fn not_there(path: &Path, bytes: &[u8], old: &str) -> String {
         Some((likeness, at, line)) if likeness * 2 > wanted.chars().count() => format!(
             "{shown}: old is not there word for word; nearest is line {}: {}\nread the file again and copy the text exactly, with its white space",
             at + 1,
-            super::line::shown(line.as_bytes(), line.len() as u64)
+            super::spool::shown(line.as_bytes(), line.len() as u64)
         ),
         _ => format!("{shown}: old is not there, and no line is like it; read the file again"),
     }

@@ -1,21 +1,22 @@
 //! The hands that carry a playbook's nodes out: between two steps orders are followed, bounds kept and comments taken in.
 
-use super::begin::Begun;
 use super::mark::{ABOUT, Mark, later};
-use super::watch::ask;
-use super::{Kit, comments};
-use crate::error::{Error, Result};
+use super::orders::ask;
+use super::{Begun, Kit};
 use crate::limits::{Toll, count};
 use crate::mind::Mind;
 use crate::playbook::{Ended, Hands, Next};
 use crate::progress::Progress;
 use crate::source::Comment;
 use crate::tools::Answer;
-use komado_core::ThreadId;
+use crate::{Error, Result};
+use komado_core::journal::Entry;
 use komado_core::message::{Call, Message};
+use komado_core::{Kind, Role, ThreadId};
 use komado_engine::Thread;
 use komado_engine::stelis::Telling;
 use komado_engine::turn::{News, Turned};
+use std::collections::BTreeSet;
 use std::sync::TryLockError;
 use std::time::{Duration, Instant};
 
@@ -82,7 +83,7 @@ impl<'a, 'k, 'e> AtWork<'a, 'k, 'e> {
         if came.is_empty() {
             return Ok(());
         }
-        let mut messages: Vec<Message> = came.iter().map(comments::message).collect();
+        let mut messages: Vec<Message> = came.iter().map(message).collect();
         messages.extend(more);
         let mut mark = self.marked();
         for comment in &came {
@@ -161,8 +162,8 @@ impl<'e> Hands<'e> for AtWork<'_, '_, 'e> {
         if !may_answer || is_kept || !thread.view().open().calls.is_empty() {
             return Ok(false);
         }
-        self.take_comments(thread, Some(comments::late()))?;
-        comments::wait_in(thread)
+        self.take_comments(thread, Some(late()))?;
+        wait_in(thread)
     }
 
     fn entered(&mut self, node: &str, label: Option<&str>, thread: &ThreadId) {
@@ -227,4 +228,50 @@ impl<'e> Hands<'e> for AtWork<'_, '_, 'e> {
 
 fn cancelled() -> Error {
     Error::Surroundings { what: "a turn".into(), why: "it was cancelled, and nobody said why".into() }
+}
+
+// What people say about a task while it is worked on: how the model hears it, and what becomes of words that came too late.
+
+/// How a comment begins; the model is told of it in its brief.
+const BEGIN: &str = "[comment by ";
+
+/// What the model is told with comments that came while it wrote its last words.
+const LATE: &str = "[These comments came before your last answer was sent to anybody. Take them into account; then write the \
+                    summary of the whole task again, with what they changed: only your last words are sent.]";
+
+/// A comment as the model hears it.
+pub(super) fn message(comment: &Comment) -> Message {
+    Message::text(Role::User, format!("{BEGIN}{}]\n{}", comment.author, comment.text))
+}
+
+/// What is said after comments that came late.
+pub(super) fn late() -> Message {
+    Message::text(Role::User, LATE)
+}
+
+/// True when a comment was said in a thread after the model's last words. Told by the journal, not by who took it in:
+/// they may have been killed in between.
+pub(super) fn wait_in(thread: &Thread<'_>) -> Result<bool> {
+    let is_said = |kind| matches!(kind, Kind::Assistant | Kind::User);
+    let waits = thread.newest(is_said, |record| match record.entry {
+        Entry::Message(message, None) if message.role == Role::User => {
+            message.words().starts_with(BEGIN).then_some(true)
+        }
+        Entry::Message(_, Some(_)) => Some(false),
+        _ => None,
+    })?;
+    Ok(waits.unwrap_or(false))
+}
+
+/// What came of a task, with a word about comments that nobody took in.
+pub(super) fn with_unheard(kit: &Kit<'_>, result: &str) -> String {
+    let authors: BTreeSet<String> = kit.orders.comments().into_iter().map(|comment| comment.author).collect();
+    match authors.is_empty() {
+        true => result.to_owned(),
+        false => format!(
+            "{}\n\nNot taken into account: what {} wrote while this was being finished.",
+            result.trim_end(),
+            authors.into_iter().collect::<Vec<_>>().join(", ")
+        ),
+    }
 }

@@ -3,22 +3,28 @@
 //! Whoever watches gives an order here; the handler follows it between two steps. A step that takes long is ended: at once
 //! when the task is stopped, after a grace when it shall only rest, since what it does may be of use to whoever goes on.
 
-use crate::progress::Order;
-use crate::source::Comment;
+use super::{Shared, Tell};
+use crate::progress::{Order, Progress};
+use crate::source::{self, Comment};
+use crate::task::Task;
+use komado_core::session::State;
+use komado_engine::Engine;
 use komado_provider::Cancel;
+use komado_store::{Error as Store, Query, Taken};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Orders to one task.
 pub struct Orders {
-    state: Mutex<State>,
+    state: Mutex<OrdersState>,
     bell: Condvar,
     cancel: Cancel,
     grace: Duration,
 }
 
 #[derive(Default)]
-struct State {
+struct OrdersState {
     order: Option<Order>,
     /// When the step under way is ended.
     due: Option<Instant>,
@@ -132,7 +138,7 @@ impl Orders {
         false
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, OrdersState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -142,6 +148,131 @@ const fn weight(order: &Order) -> u8 {
         Order::Leave(_) => 1,
         Order::Pause(_) => 2,
         Order::Stop(_) => 3,
+    }
+}
+
+// Watches over a task while it is worked on: keeps its job, and looks whether somebody wants it to rest or to end.
+//
+// A store that is away for a while is no reason to lose the work: only when the job may have become somebody else's is it
+// left to them.
+
+/// Most time between two looks at the queue.
+const OFTEN: Duration = Duration::from_secs(2);
+
+/// What is watched, and how often.
+pub struct Vigil<'v> {
+    /// The store with the queue.
+    pub engine: &'v Engine,
+    /// The job.
+    pub taken: &'v Taken,
+    /// The task.
+    pub task: &'v Task,
+    /// Its tracker.
+    pub source: &'v Shared,
+    /// How long the job is hidden from others after it was kept.
+    pub hidden: Duration,
+    /// How often the tracker is asked.
+    pub poll: Duration,
+    /// Where orders are given.
+    pub orders: &'v Orders,
+    /// Hears what goes wrong.
+    pub tell: Tell<'v>,
+}
+
+/// Watches until the task came to rest. A tracker may take its time to answer, and so it is asked by somebody else: the
+/// job is kept meanwhile, to the last answer.
+pub fn watch(vigil: &Vigil<'_>) {
+    let often = OFTEN.min(vigil.hidden / 3).min(vigil.poll);
+    let mut kept = Instant::now();
+    std::thread::scope(|scope| {
+        let (asks, nobody_asks) = channel::<()>();
+        scope.spawn(move || {
+            follow(vigil);
+            drop(asks);
+        });
+        while vigil.orders.wait(often) {
+            vigil.keep(&mut kept);
+            vigil.look_at_row();
+        }
+        while nobody_asks.recv_timeout(often) == Err(RecvTimeoutError::Timeout) {
+            vigil.keep(&mut kept);
+        }
+    });
+}
+
+/// Asks the tracker now and again.
+fn follow(vigil: &Vigil<'_>) {
+    let mut tracker = Tracker { is_away: false };
+    let mut asked = Instant::now();
+    while vigil.orders.wait(vigil.poll.saturating_sub(asked.elapsed())) {
+        if asked.elapsed() < vigil.poll {
+            continue;
+        }
+        tracker.ask(vigil);
+        asked = Instant::now();
+    }
+}
+
+/// Asks the tracker once, and brings the comments that are new; gives why the task is not wanted any more, if so. Of two
+/// who ask at the same time the second asks after what the first one heard: nothing is brought twice.
+pub(super) fn ask(source: &Shared, task: &Task, orders: &Orders) -> Result<Option<String>, source::Error> {
+    let mut source = source.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(seen) = orders.listening() else { return Ok(None) };
+    let look = source.look(task, seen.as_deref())?;
+    orders.bring(look.comments);
+    Ok(look.unwanted)
+}
+
+/// What is known of the tracker.
+struct Tracker {
+    is_away: bool,
+}
+
+impl Tracker {
+    fn ask(&mut self, vigil: &Vigil<'_>) {
+        match ask(vigil.source, vigil.task, vigil.orders) {
+            Ok(unwanted) => {
+                self.is_away = false;
+                if let Some(why) = unwanted {
+                    vigil.orders.give(Order::Stop(why));
+                }
+            }
+            // Once is enough, however long it lasts.
+            Err(why) if !self.is_away => {
+                self.is_away = true;
+                (vigil.tell)(Progress::Trouble { why: why.to_string() });
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+impl Vigil<'_> {
+    fn keep(&self, kept: &mut Instant) {
+        let store = self.engine.store();
+        let order = match store.keep(self.taken, self.hidden) {
+            Ok(()) => {
+                *kept = Instant::now();
+                return;
+            }
+            Err(Store::NotYours(_)) => match self.engine.is_queued(&self.taken.job.session) {
+                Ok(false) => Order::Stop("it was taken out of the queue".into()),
+                Ok(true) => Order::Leave("another worker has it".into()),
+                Err(_) if kept.elapsed() < self.hidden => return,
+                Err(why) => Order::Leave(why.to_string()),
+            },
+            Err(_) if kept.elapsed() < self.hidden => return,
+            Err(why) => Order::Leave(format!("the queue was out of reach for too long: {why}")),
+        };
+        self.orders.give(order);
+    }
+
+    fn look_at_row(&self) {
+        let query = Query { id: Some(self.taken.job.session.clone()), ..Query::default() };
+        let rows = self.engine.store().sessions(&query).unwrap_or_default();
+        if rows.iter().any(|row| row.status == State::Paused) {
+            self.orders.give(Order::Pause("somebody paused it".into()));
+        }
     }
 }
 
@@ -191,5 +322,107 @@ mod tests {
         let orders = Orders::new(Duration::from_secs(3_600));
         orders.give(Order::Leave("its worker ends".into()));
         assert!(orders.cancel().is_cancelled());
+    }
+}
+
+#[cfg(test)]
+mod watch_tests {
+    use super::*;
+    use crate::source::{Ended, Error, Look, Source};
+    use komado_core::SessionId;
+    use komado_core::session::TaskKey;
+    use komado_engine::Clock;
+    use komado_store::{Holder, Job, MemoryStore, Outcome};
+    use std::sync::{Arc, Mutex};
+
+    struct Noon;
+
+    impl Clock for Noon {
+        fn now(&self) -> String {
+            "2026-01-15T12:00:00.000000Z".to_owned()
+        }
+    }
+
+    /// A tracker that answers only once somebody has seen that its job is gone.
+    struct Slow {
+        engine: Engine,
+        taken: Taken,
+        orders: Arc<Orders>,
+        is_over: bool,
+    }
+
+    impl Source for Slow {
+        fn look(&mut self, _: &Task, _: Option<&str>) -> Result<Look, Error> {
+            if self.is_over {
+                self.orders.over();
+            }
+            self.engine.store().finish(&self.taken, &Outcome::Done).unwrap();
+            let until = Instant::now() + Duration::from_secs(60);
+            while self.orders.now().is_none() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            self.orders.over();
+            Ok(Look::default())
+        }
+
+        fn waiting(&mut self, _: &mut dyn FnMut(Task) -> bool) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn begin(&mut self, _: &Task) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn say(&mut self, _: &Task, _: &str, _: &str) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn end(&mut self, _: &Task, _: Ended) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    fn task() -> Task {
+        let key = TaskKey::parse("github:ann/tool/issue/27").unwrap();
+        let (title, text) = ("窓".to_owned(), String::new());
+        let (user, url, clone_url) = (None, None, None);
+        let (folder, playbook, last_comment) = (None, None, None);
+        Task { name: key.to_string(), key, title, text, user, url, clone_url, folder, playbook, last_comment }
+    }
+
+    /// What is ordered while the tracker is slow; `is_over` when the task comes to rest meanwhile.
+    fn ordered(is_over: bool) -> Option<Order> {
+        let engine = Engine::new(Arc::new(MemoryStore::default()), Arc::new(Noon));
+        let (session, body) = (SessionId::new("s1").unwrap(), String::new());
+        let job = Job { session, key: "k".into(), user: None, body, at: engine.now() };
+        assert!(engine.store().enqueue(&job).unwrap());
+        let holder = Holder { pid: 1, host: "here".into(), program: "test".into(), since: String::new() };
+        let hidden = Duration::from_secs(60);
+        let taken = engine.store().take(&holder, hidden).unwrap().unwrap();
+        let orders = Arc::new(Orders::new(Duration::ZERO));
+        orders.listen(None);
+        let slow =
+            Slow { engine: engine.clone(), taken: taken.clone(), orders: Arc::clone(&orders), is_over };
+        watch(&Vigil {
+            engine: &engine,
+            taken: &taken,
+            task: &task(),
+            source: &Mutex::new(Box::new(slow)),
+            hidden,
+            poll: Duration::from_millis(10),
+            orders: &orders,
+            tell: &|_| {},
+        });
+        orders.now()
+    }
+
+    #[test]
+    fn a_job_is_kept_while_its_tracker_takes_its_time() {
+        assert_eq!(ordered(false), Some(Order::Stop("it was taken out of the queue".into())));
+    }
+
+    #[test]
+    fn a_job_is_kept_also_when_only_the_tracker_is_still_waited_for() {
+        assert_eq!(ordered(true), Some(Order::Stop("it was taken out of the queue".into())));
     }
 }

@@ -3,12 +3,12 @@
 
 use super::MOST_MESSAGE;
 use super::link::{chain, short};
-use super::shown::address;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt, TryStreamExt};
 use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use komado_provider::provider::shown;
 use reqwest::{RequestBuilder, Response, Url};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -50,9 +50,9 @@ pub(super) fn transport(
     headers: &[(String, String)],
     too_long: Arc<AtomicBool>,
 ) -> Result<StreamableHttpClientTransport<Door>, String> {
-    let place = Url::parse(url).map_err(|why| format!("its url {:?} is none: {why}", address(url)))?;
+    let place = Url::parse(url).map_err(|why| format!("its url {:?} is none: {why}", shown(url)))?;
     if !matches!(place.scheme(), "http" | "https") {
-        return Err(format!("its url {:?} is neither http nor https", address(url)));
+        return Err(format!("its url {:?} is neither http nor https", shown(url)));
     }
     let client =
         client(&place).map_err(|why| format!("{}; are the system's certificates there?", chain(&why)))?;
@@ -190,7 +190,7 @@ async fn send(
 async fn refusal(answer: Response, wants_answer: bool) -> Result<StreamableHttpPostResponse, Fault> {
     let status = answer.status();
     if let Some(to) = text_of(answer.headers(), LOCATION).filter(|_| status.is_redirection()) {
-        let to = address(&to);
+        let to = shown(&to);
         return Err(refused(format!(
             "it sends us to {to} (HTTP {status}), where we do not go; if it is there now, set its url"
         )));

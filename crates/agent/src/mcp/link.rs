@@ -1,6 +1,5 @@
 //! A connection to a server that is open: it lists its tools, and answers calls, in time or not at all.
 
-use super::lines::Lines;
 use super::process::Process;
 use super::{How, MOST_MESSAGE, Server, door};
 use komado_provider::Cancel;
@@ -14,9 +13,16 @@ use rmcp::service::{
 };
 use rmcp::transport::async_rw::AsyncRwTransport;
 use std::error::Error;
-use std::sync::Arc;
+use std::io;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Poll, ready};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// How long a connection may take to close, and a server to take the word that a call is no longer wanted.
@@ -253,5 +259,139 @@ fn seconds(time: Duration) -> String {
         format!("{} s", time.as_secs())
     } else {
         format!("{} ms", time.as_millis())
+    }
+}
+
+// A server's output with a bound on its lines. A line is a message; whoever never ends one is given up, since what comes
+// after it cannot be told from what is still in it.
+
+/// Reads until a line is too long; then fails, and `too_long` says so.
+pub(super) struct Lines<R> {
+    inner: R,
+    /// Bytes of the line that has not ended yet.
+    open: usize,
+    too_long: Arc<AtomicBool>,
+}
+
+impl<R> Lines<R> {
+    pub(super) fn new(inner: R, too_long: Arc<AtomicBool>) -> Self {
+        Self { inner, open: 0, too_long }
+    }
+
+    /// Whether the lines in `piece` keep the bound.
+    fn fits(&mut self, piece: &[u8]) -> bool {
+        let mut parts = piece.split(|byte| *byte == b'\n');
+        let first = self.open + parts.next().map_or(0, <[u8]>::len);
+        let mut longest = first;
+        self.open = first;
+        for part in parts {
+            self.open = part.len();
+            longest = longest.max(self.open);
+        }
+        longest <= MOST_MESSAGE
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Lines<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.inner).poll_read(context, buffer))?;
+        if self.fits(&buffer.filled()[before..]) {
+            return Poll::Ready(Ok(()));
+        }
+        self.too_long.store(true, Ordering::Release);
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "a line is too long")))
+    }
+}
+
+// One thread that keeps the pipes of all servers moving, also while nobody calls: they are read, and their ends are seen.
+//
+// Whoever calls blocks until the work is done there. The work itself has an end: every step of it is bounded.
+
+/// How long is waited at the end for what should have ended already.
+const LAST: Duration = Duration::from_secs(1);
+
+/// The thread. It ends when this is dropped.
+pub(super) struct Pump {
+    handle: Handle,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Pump {
+    pub(super) fn start() -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = thread::Builder::new().name("mcp".to_owned()).spawn(move || {
+            // Either it is told, or whoever could tell is gone: both mean the end.
+            let _ = runtime.block_on(stopped);
+            runtime.shutdown_timeout(LAST);
+        })?;
+        Ok(Self { handle, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Waits for a piece of work; `None` when it broke off.
+    pub(super) fn wait<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        self.all([work]).pop().flatten()
+    }
+
+    /// Waits for several pieces of work, done at the same time; what each gave, in the order they came.
+    pub(super) fn all<T, F>(&self, works: impl IntoIterator<Item = F>) -> Vec<Option<T>>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
+        let begin = |work: F| {
+            let (done, result) = mpsc::sync_channel(1);
+            self.handle.spawn(async move {
+                // Nobody listens any more when the caller is gone.
+                let _ = done.send(work.await);
+            });
+            result
+        };
+        let begun: Vec<_> = works.into_iter().map(begin).collect();
+        begun.into_iter().map(|result| result.recv().ok()).collect()
+    }
+}
+
+impl Drop for Pump {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // It only fails when the thread panicked, and then there is nothing left to end.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_line_that_is_open_counts_however_it_is_cut() {
+        let mut lines = Lines::new(tokio::io::empty(), Arc::default());
+        let half = vec![b'x'; MOST_MESSAGE / 2];
+        assert!(lines.fits(&half) && lines.fits(&half));
+        assert!(lines.fits(b"\n") && lines.fits(&half) && lines.fits(b"x\nyy\nzzz"));
+        assert_eq!(lines.open, 3);
+        assert!(lines.fits(&half));
+        assert!(!lines.fits(&half), "three bytes too many");
+    }
+
+    #[test]
+    fn a_line_that_ends_in_the_same_piece_counts_too() {
+        let mut lines = Lines::new(tokio::io::empty(), Arc::default());
+        let mut piece = vec![b'x'; MOST_MESSAGE + 1];
+        piece.push(b'\n');
+        assert!(!lines.fits(&piece));
     }
 }

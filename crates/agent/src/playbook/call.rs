@@ -6,8 +6,8 @@
 
 use super::Next;
 use super::course::Course;
-use super::node::{After, Tool};
-use crate::error::Result;
+use super::vars::Form;
+use crate::Result;
 use komado_core::journal::Entry;
 use komado_core::message::{Call, CallKind, Message, OWN_CALL, Outcome, Part, Role};
 use komado_core::{Kind, Seq};
@@ -22,7 +22,7 @@ const IN_DOUBT: &str = "[no result: the process that made this call ended before
 
 impl<'p> Course<'p, '_, '_> {
     /// Carries out the calls of the model's last reply.
-    pub(super) fn calls(&mut self, after: &'p After) -> Result<&'p str> {
+    pub(super) fn calls(&mut self) -> Result<&'p str> {
         let mut is_wrong = false;
         while let Some(call) = waiting(self.active())? {
             let thread = self.children.last_mut().unwrap_or(&mut self.root);
@@ -35,13 +35,13 @@ impl<'p> Course<'p, '_, '_> {
             is_wrong = self.carry_out(&call)?;
         }
         self.in_doubt = false;
-        Ok(self.after(after, is_wrong))
+        Ok(self.after(is_wrong))
     }
 
     /// Makes one call of the playbook's own.
-    pub(super) fn tool(&mut self, tool: &'p Tool) -> Result<&'p str> {
+    pub(super) fn tool(&mut self, name: &str, args: &Form) -> Result<&'p str> {
         let taken = self.taken.take();
-        let arguments = tool.args.fill(&self.vars).map_err(|unset| self.unset(unset))?.to_string();
+        let arguments = args.fill(&self.vars).map_err(|unset| self.unset(unset))?.to_string();
         let at = match &taken {
             Some(note) => note.at,
             None => {
@@ -50,13 +50,8 @@ impl<'p> Course<'p, '_, '_> {
                 self.active().last()
             }
         };
-        let call = Call {
-            id: self.call_id(at),
-            name: tool.tool.clone(),
-            arguments,
-            kind: CallKind::Function,
-            extra: None,
-        };
+        let (id, name) = (self.call_id(at), name.to_owned());
+        let call = Call { id, name, arguments, kind: CallKind::Function, extra: None };
         let message = Message::of(Role::Assistant, vec![Part::Call(call.clone())]);
         match taken {
             None => {
@@ -66,7 +61,7 @@ impl<'p> Course<'p, '_, '_> {
             Some(note) => {
                 if let Some((seq, answer)) = answer_to(self.active(), note.at, &call.id)? {
                     let is_wrong = self.answered(seq, &answer);
-                    return Ok(self.after(&tool.after, is_wrong));
+                    return Ok(self.after(is_wrong));
                 }
                 if !self.active().view().open().waits_for(&call.id) {
                     self.in_doubt = false;
@@ -75,15 +70,17 @@ impl<'p> Course<'p, '_, '_> {
             }
         }
         let is_wrong = self.carry_out(&call)?;
-        Ok(self.after(&tool.after, is_wrong))
+        Ok(self.after(is_wrong))
     }
 
-    fn after(&mut self, after: &'p After, is_wrong: bool) -> &'p str {
-        if let Some(name) = &after.save_as {
-            let output = super::vars::Lookup::value(&self.vars, "output").unwrap_or(Value::Null);
+    /// Where to go after calls.
+    fn after(&mut self, is_wrong: bool) -> &'p str {
+        let node = self.node;
+        if let Some(name) = &node.save_as {
+            let output = self.vars.value("output").unwrap_or(Value::Null);
             self.vars.set(name, output);
         }
-        after.on_error.as_deref().filter(|_| is_wrong).unwrap_or(&after.next)
+        node.on_error.as_deref().filter(|_| is_wrong).unwrap_or(&node.next)
     }
 
     /// The id of a call of this node: the same for whoever takes it up, another one each time the node is come to.

@@ -3,9 +3,8 @@
 //! A graph may have holes, which were told: a way that could not be read, an id that two nodes have, a node of no known
 //! type. Behind a hole anything may be, so nothing is told that mending it could undo.
 
-use super::nearest::among;
 use super::node::{Does, Node, Start};
-use super::read::{Draft, HOLE, place_of};
+use super::read::{Draft, HOLE, among, place_of};
 use super::vars::{RESULTS, TASK};
 use super::{Playbook, Problem};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -122,7 +121,7 @@ impl<'p> Graph<'p> {
         for node in self.nodes() {
             node.ways().into_iter().for_each(|(_, to)| back.entry(to).or_default().push(&node.id));
         }
-        let may_end = |node: &&Node| matches!(node.does, Does::End(_)) || self.has_hole(node);
+        let may_end = |node: &&Node| matches!(node.does, Does::End { .. }) || self.has_hole(node);
         let mut waits: Vec<&str> = self.nodes().iter().filter(may_end).map(|node| node.id.as_str()).collect();
         let mut ending: BTreeSet<&str> = waits.iter().copied().collect();
         while let Some(id) = waits.pop() {
@@ -172,12 +171,12 @@ impl<'p> Graph<'p> {
                 self.check_depth(node, start, depth + 1);
                 Some(depth + 1)
             }
-            Does::Stop(_) if depth == 0 => {
+            Does::Stop { .. } if depth == 0 => {
                 self.tell(&node.id, "no \"stelis_start\" stands before it: there is no child thread to end");
                 None
             }
-            Does::Stop(_) => Some(depth - 1),
-            Does::End(_) if depth > 0 => {
+            Does::Stop { .. } => Some(depth - 1),
+            Does::End { .. } if depth > 0 => {
                 self.tell(&node.id, "a child thread is still open here: put a \"stelis_end\" before it");
                 None
             }
@@ -202,7 +201,7 @@ impl<'p> Graph<'p> {
     /// No cycle without a turn or a call of its own: it would spin for ever, and cost nothing that a limit counts.
     fn check_spinning(&mut self) {
         let idle: BTreeMap<&str, &Node> =
-            self.sure().filter(|(_, node)| !matches!(node.does, Does::Llm(_) | Does::Tool(_))).collect();
+            self.sure().filter(|(_, node)| !matches!(node.does, Does::Llm(_) | Does::Tool { .. })).collect();
         let spinning: Vec<&str> = idle.keys().copied().filter(|id| leads_back(id, &idle)).collect();
         if let Some(first) = spinning.first() {
             let why = format!(

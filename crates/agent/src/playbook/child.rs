@@ -3,11 +3,10 @@
 //! The child's name is noted before it is spawned, so that whoever takes the task up finds it again. It is held by nobody:
 //! it outlives the process, as the task does.
 
-use super::course::Course;
-use super::node::{Start, Stop};
-use super::note::Note;
+use super::course::{Course, Note};
+use super::node::Start;
 use super::{Hands, Next};
-use crate::error::Result;
+use crate::Result;
 use komado_core::journal::{Ending, Setup};
 use komado_core::thread::Status;
 use komado_core::{SessionId, ThreadId};
@@ -15,8 +14,8 @@ use komado_engine::stelis::{Finish, Resume, Spawn, Telling};
 use komado_engine::{Error as EngineError, Thread};
 use komado_store::{Error as Store, Mode};
 
-impl<'p> Course<'p, '_, '_> {
-    pub(super) fn start_child(&mut self, start: &'p Start) -> Result<&'p str> {
+impl Course<'_, '_, '_> {
+    pub(super) fn start_child(&mut self, start: &Start) -> Result<()> {
         let noted = self.taken.take().and_then(|note| note.child);
         let noted = noted.map(ThreadId::new).transpose().map_err(komado_engine::Error::from)?;
         if noted.is_none() {
@@ -25,7 +24,7 @@ impl<'p> Course<'p, '_, '_> {
         if let Some(name) = &noted
             && self.enter_child(name)?
         {
-            return Ok(&start.next);
+            return Ok(());
         }
         self.active().answer_open_calls()?;
         let mut spawn = self.spawn(start)?;
@@ -42,7 +41,7 @@ impl<'p> Course<'p, '_, '_> {
         self.active().spawn_free(&spawn)?.settle()?;
         let child = self.hands.open(self.session, &name)?;
         self.children.push(child);
-        Ok(&start.next)
+        Ok(())
     }
 
     /// Enters a child that was spawned before; false when there is none that could be worked in.
@@ -75,7 +74,7 @@ impl<'p> Course<'p, '_, '_> {
         })
     }
 
-    pub(super) fn stop_child(&mut self, stop: &'p Stop) -> Result<&'p str> {
+    pub(super) fn stop_child(&mut self, generate_chronicle: bool) -> Result<()> {
         if self.taken.take().is_none() {
             self.between(Next::Other)?;
             self.note(None, None)?;
@@ -90,7 +89,7 @@ impl<'p> Course<'p, '_, '_> {
                 child.finish(Finish { ending: Ending::Completed, result: None, telling })?;
                 Ok(())
             };
-            match stop.generate_chronicle {
+            match generate_chronicle {
                 true => self.hands.telling(parent, &mut end)?,
                 false => end(Telling::Nothing)?,
             }
@@ -98,8 +97,7 @@ impl<'p> Course<'p, '_, '_> {
         drop(child);
         let parent = self.active();
         parent.tend()?;
-        parent.settle()?;
-        Ok(&stop.next)
+        Ok(parent.settle()?)
     }
 }
 

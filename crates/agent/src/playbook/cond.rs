@@ -2,9 +2,8 @@
 //!
 //! They are data, not code. What cannot be compared is false, so that a branch always has an answer.
 
-use super::nearest::among;
-use super::template::check_path;
-use super::vars::Lookup;
+use super::read::among;
+use super::vars::{Vars, check_path};
 use regex::Regex;
 use serde_json::{Map, Value};
 use std::cmp::Ordering::{self, Equal, Greater, Less};
@@ -100,7 +99,7 @@ impl Cond {
     }
 
     /// Whether it holds.
-    pub(super) fn holds(&self, vars: &dyn Lookup) -> bool {
+    pub(super) fn holds(&self, vars: &Vars) -> bool {
         match self {
             Self::All(conds) => conds.iter().all(|cond| cond.holds(vars)),
             Self::Any(conds) => conds.iter().any(|cond| cond.holds(vars)),
@@ -223,16 +222,10 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    struct Fixed(Value);
-
-    impl Lookup for Fixed {
-        fn value(&self, path: &str) -> Option<Value> {
-            self.0.get(path).cloned()
-        }
-    }
-
     fn holds(cond: Value) -> bool {
-        let vars = Fixed(json!({"n": 2, "f": 2.0, "text": "直しました: OK", "list": [1, 2], "none": null}));
+        let vars = crate::playbook::vars::given(
+            json!({"n": 2, "f": 2.0, "text": "直しました: OK", "list": [1, 2], "none": null}),
+        );
         Cond::parse(&cond).unwrap().holds(&vars)
     }
 

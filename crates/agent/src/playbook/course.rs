@@ -4,17 +4,17 @@
 //! journal of its thread. So a process that ends anywhere leaves either a node that has not acted, or one that has, or one
 //! whose traces say how far it came; the next process looks, and does the rest.
 
-use super::node::{Assign, Branch, Does, End, Node, Set};
-use super::note::{ABOUT, Note};
-use super::template::{Template, Unset};
-use super::vars::{Lookup, Vars};
+use super::node::{Assign, Does, Node};
+use super::vars::{Place, Template, Unset, Vars};
 use super::{Ended, Error as Bad, Hands, Next, Playbook};
-use crate::error::Result;
-use komado_core::journal::{Ending, Entry};
+use crate::{Error, Result};
+use komado_core::journal::{Ending, Entry, Reply};
 use komado_core::message::{Message, Role};
+use komado_core::raw::Raw;
 use komado_core::{Kind, Seq, SessionId, ThreadId};
 use komado_engine::Thread;
 use komado_store::Mode;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
 /// After so many nodes what is derived from the journals is brought up to date. It costs as much as the view is long.
@@ -47,6 +47,20 @@ pub(super) struct Course<'p, 'h, 'e> {
     unsettled: u32,
     /// Calls of the playbook's own since the last turn.
     own_calls: u32,
+}
+
+/// Follows a playbook in a session, from its beginning or from where its journal says that it stopped. `vars` are there at
+/// the beginning.
+pub fn run<'e>(
+    playbook: &Playbook,
+    session: &SessionId,
+    vars: &Map<String, Value>,
+    hands: &mut dyn Hands<'e>,
+) -> Result<Ended> {
+    let mut course = Course::begin(playbook, session, vars, hands)?;
+    let ended = course.walk();
+    course.settle();
+    ended
 }
 
 impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
@@ -107,7 +121,7 @@ impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
         }
         self.recall(&note)?;
         self.answers = note.answers.as_deref().and_then(|id| self.playbook.node(id));
-        if matches!(self.node.does, Does::End(_)) && self.was_ended_since(seq)? {
+        if matches!(self.node.does, Does::End { .. }) && self.was_ended_since(seq)? {
             // Somebody opened the session again: the work begins anew, after all that was said.
             return self.go(&self.playbook.start);
         }
@@ -146,31 +160,28 @@ impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
         Ok(false)
     }
 
-    /// Follows it to its end.
-    pub(super) fn follow(mut self) -> Result<Ended> {
-        let ended = self.walk();
-        self.settle();
-        ended
-    }
-
+    /// Goes from node to node, to the end.
     fn walk(&mut self) -> Result<Ended> {
         loop {
             let node = self.node;
             let thread = self.active().id().clone();
             self.hands.entered(&node.id, node.label.as_deref(), &thread);
-            let next = match &node.does {
-                Does::Llm(llm) => self.llm(llm)?,
-                Does::Calls(after) => self.calls(after)?,
-                Does::Tool(tool) => self.tool(tool)?,
-                Does::Branch(branch) => self.branch(branch),
-                Does::Set(set) => self.set(set)?,
+            let mut next = node.next.as_str();
+            match &node.does {
+                Does::Llm(prompt) => self.llm(prompt.as_ref())?,
+                Does::Calls => next = self.calls()?,
+                Does::Tool { tool, args } => next = self.tool(tool, args)?,
+                Does::Branch { cases, other } => {
+                    next = cases.iter().find(|(cond, _)| cond.holds(&self.vars)).map_or(other, |(_, to)| to);
+                }
+                Does::Set(vars) => self.set(vars)?,
                 Does::Start(start) => self.start_child(start)?,
-                Does::Stop(stop) => self.stop_child(stop)?,
-                Does::End(end) => match self.way_back()? {
-                    Some(back) => back,
-                    None => return self.end(end),
+                Does::Stop { generate_chronicle } => self.stop_child(*generate_chronicle)?,
+                Does::End { is_good, result } => match self.way_back()? {
+                    Some(back) => next = back,
+                    None => return self.end(*is_good, result.as_ref()),
                 },
-            };
+            }
             self.go(next)?;
         }
     }
@@ -181,14 +192,9 @@ impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
         Ok(())
     }
 
-    fn branch(&self, branch: &'p Branch) -> &'p str {
-        let case = branch.cases.iter().find(|(cond, _)| cond.holds(&self.vars));
-        case.map_or(&branch.other, |(_, next)| next)
-    }
-
-    fn set(&mut self, set: &'p Set) -> Result<&'p str> {
-        let mut values = Vec::with_capacity(set.vars.len());
-        for (name, assign) in &set.vars {
+    fn set(&mut self, vars: &[(String, Assign)]) -> Result<()> {
+        let mut values = Vec::with_capacity(vars.len());
+        for (name, assign) in vars {
             let value = match assign {
                 Assign::To(form) => form.fill(&self.vars).map_err(|unset| self.unset(unset))?,
                 Assign::Add(of, by) => self.sum(of, by)?,
@@ -197,8 +203,7 @@ impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
         }
         values.into_iter().for_each(|(name, value)| self.vars.set(name, value));
         // Here, and not where they are noted next: a chain of these could double a text until no memory holds it.
-        self.vars.check().map_err(|why| self.wrong(why))?;
-        Ok(&set.next)
+        self.vars.check().map_err(|why| self.wrong(why))
     }
 
     /// A variable, and so much more. Whole numbers stay whole.
@@ -215,24 +220,18 @@ impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
         sum.ok_or_else(|| self.wrong(format!("{by} cannot be added to the variable {of:?}, which is {had}")))
     }
 
-    fn end(&mut self, end: &End) -> Result<Ended> {
+    fn end(&mut self, is_good: bool, result: Option<&Template>) -> Result<Ended> {
         // No order and no limit keeps from its end what is done.
         if self.taken.take().is_none() {
             self.note(None, None)?;
         }
-        let result = match &end.result {
+        let result = match result {
             Some(result) => self.fill(result)?,
             None => {
                 self.vars.value("last").and_then(|last| last.as_str().map(str::to_owned)).unwrap_or_default()
             }
         };
-        Ok(Ended { node: self.node.id.clone(), is_good: end.is_good, result, vars: self.vars.all() })
-    }
-
-    /// The model was asked: its limits count.
-    pub(super) fn turned(&mut self) {
-        self.own_calls = 0;
-        self.in_doubt = false;
+        Ok(Ended { node: self.node.id.clone(), is_good, result, vars: self.vars.all() })
     }
 
     /// One more call of the playbook's own, unless it goes round and round.
@@ -350,7 +349,7 @@ impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
     /// Something is wrong at this node.
     pub(super) fn wrong(&self, why: impl Into<String>) -> crate::Error {
         let place = super::read::place_of(&format!("playbook {}", self.playbook.name), &self.node.id);
-        Bad::Bad { place, why: why.into() }.into()
+        Bad::bad(place, why).into()
     }
 }
 
@@ -364,5 +363,191 @@ fn gone(playbook: &Playbook, id: &str) -> crate::Error {
         "the session stands at the node {id:?}, which this playbook does not have: run the one it was begun with, or put \
          the node back"
     );
-    Bad::Bad { place: format!("playbook {}", playbook.name), why }.into()
+    Bad::bad(format!("playbook {}", playbook.name), why).into()
+}
+
+// The `llm` node: something is said, if need be, and the model answers.
+
+/// What the reply of a thread to itself is called, when no model could take the request.
+const OVERFLOW: &str = "overflow";
+
+impl<'p> Course<'p, '_, '_> {
+    fn llm(&mut self, prompt: Option<&Template>) -> Result<()> {
+        // One that says nothing itself answers whatever was said. One in a child thread is gone with its thread.
+        if prompt.is_none() && self.children.is_empty() {
+            self.answers = Some(self.node);
+        }
+        let prompt = prompt.map(|prompt| self.fill(prompt)).transpose()?;
+        if prompt.as_ref().is_some_and(|prompt| prompt.trim().is_empty()) {
+            return Err(self.wrong("its prompt is empty once its variables are put in"));
+        }
+        match self.taken.take() {
+            Some(note) => {
+                if let Some((seq, message, reply)) = reply_after(self.active(), note.at)? {
+                    self.heard(seq, &message, &reply);
+                    return Ok(());
+                }
+                self.between(Next::Turn)?;
+                let active = self.active();
+                if let Some(prompt) = prompt
+                    && !is_said_after(active, note.at, &prompt)?
+                {
+                    active.say(user(prompt))?;
+                }
+            }
+            None => {
+                self.between(Next::Turn)?;
+                self.note(None, prompt.map(user))?;
+            }
+        }
+        let thread = self.children.last_mut().unwrap_or(&mut self.root);
+        let turned = self.hands.turn(thread)?;
+        // The model was asked: its limits count.
+        (self.own_calls, self.in_doubt) = (0, false);
+        if turned.is_ours {
+            return Err(self.wrong(format!("the model could not be asked: {}", turned.message.words())));
+        }
+        self.heard(turned.seq, &turned.message, &turned.reply);
+        Ok(())
+    }
+
+    fn heard(&mut self, seq: Seq, message: &Message, reply: &Reply) {
+        let place = (self.active().id().to_string(), seq);
+        self.vars.said(place, message, &reply.finish);
+        if let Some(name) = &self.node.save_as {
+            self.vars.set(name, Value::String(message.words()));
+        }
+    }
+}
+
+/// What a model answered after an entry, the last of it.
+fn reply_after(thread: &Thread<'_>, at: Seq) -> Result<Option<(Seq, Message, Reply)>> {
+    let reply = thread.newest(
+        |kind| kind == Kind::Assistant,
+        |record| match record.entry {
+            _ if record.seq <= at => Some(None),
+            Entry::Message(message, Some(reply)) if reply.model.is_some() || reply.finish != OVERFLOW => {
+                Some(Some((record.seq, message, reply)))
+            }
+            _ => None,
+        },
+    )?;
+    Ok(reply.flatten())
+}
+
+/// True when somebody said exactly this after an entry.
+fn is_said_after(thread: &Thread<'_>, at: Seq, words: &str) -> Result<bool> {
+    let said = thread.newest(
+        |kind| kind == Kind::User,
+        |record| match record.entry {
+            _ if record.seq <= at => Some(false),
+            Entry::Message(message, _) if message.words() == words => Some(true),
+            _ => None,
+        },
+    )?;
+    Ok(said.unwrap_or(false))
+}
+
+// The way back from the end: somebody said something while the model said what it took for its last words.
+//
+// The course goes back to the `llm` node that was asked last of those that have no prompt of their own: such a node answers
+// whatever was said. One with a prompt would say that again, so a playbook that has no other cannot go back.
+
+/// How often a run goes back at most: whoever answers each of a task's words with words of their own never comes to an end.
+const MOST: u32 = 10;
+
+impl<'p> Course<'p, '_, '_> {
+    /// The node to go back to; `None` when this is the end, or when the journal says already that it was.
+    pub(super) fn way_back(&mut self) -> Result<Option<&'p str>> {
+        if self.taken.is_some() {
+            return Ok(None);
+        }
+        let back = self.answers.filter(|_| self.children.is_empty() && self.backs < MOST);
+        let thread = self.children.last_mut().unwrap_or(&mut self.root);
+        let words_wait = self.hands.before_end(thread, back.is_some())?;
+        self.backs += u32::from(words_wait);
+        Ok(back.filter(|_| words_wait).map(|node| node.id.as_str()))
+    }
+}
+
+// Where a playbook stands, as the root thread's journal has it.
+
+/// What the notes of playbooks are about.
+pub const ABOUT: &str = "playbook";
+
+/// A note: written before a node acts.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Note {
+    pub(super) playbook: String,
+    pub(super) digest: String,
+    /// The node that is about to act.
+    pub(super) node: String,
+    /// The threads it works in, the root first.
+    pub(super) stack: Vec<String>,
+    /// The last entry of the last of them before the node acted.
+    pub(super) at: Seq,
+    /// The variables, when they changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) vars: Option<Map<String, Value>>,
+    /// The note that has them, when they did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) vars_at: Option<Seq>,
+    /// The last reply of the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) said: Option<Place>,
+    /// The last answer of a tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) told: Option<Place>,
+    /// The thread that is about to be begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) child: Option<String>,
+    /// The last node that answers whatever was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) answers: Option<String>,
+    /// True when whoever wrote it rests, and has begun none of the calls that wait.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) resting: bool,
+}
+
+impl Note {
+    /// As it is kept.
+    pub(super) fn raw(&self) -> Result<Raw> {
+        let text = serde_json::to_string(self).and_then(Raw::parse);
+        text.map_err(|why| Error::Io(why.into()))
+    }
+
+    /// The last one in the root thread, and its entry.
+    pub(super) fn last(root: &Thread<'_>) -> Result<Option<(Seq, Self)>> {
+        let Some((seq, raw)) = root.noted(ABOUT)? else { return Ok(None) };
+        Ok(Some((seq, read(root, seq, &raw)?)))
+    }
+
+    /// The variables that it, or the one before it that it names, has.
+    pub(super) fn vars(&self, root: &Thread<'_>) -> Result<Map<String, Value>> {
+        if let Some(vars) = &self.vars {
+            return Ok(vars.clone());
+        }
+        let Some(seq) = self.vars_at else { return Ok(Map::new()) };
+        match root.record(seq)?.entry {
+            komado_core::journal::Entry::Note { value, .. } => {
+                Ok(read(root, seq, &value)?.vars.unwrap_or_default())
+            }
+            _ => Ok(Map::new()),
+        }
+    }
+}
+
+/// True when whoever followed a playbook rests, and has begun none of the calls that wait.
+pub(crate) fn rests(root: &Thread<'_>) -> Result<bool> {
+    Ok(Note::last(root)?.is_some_and(|(_, note)| note.resting))
+}
+
+fn read(root: &Thread<'_>, seq: Seq, raw: &Raw) -> Result<Note> {
+    serde_json::from_str(raw.get()).map_err(|why| {
+        let place = format!("{}/root@{seq}", root.session());
+        let why = format!(
+            "the note of where the playbook stood cannot be read ({why}); `komado rewind` goes back before it"
+        );
+        Bad::bad(place, why).into()
+    })
 }

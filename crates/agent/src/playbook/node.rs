@@ -1,11 +1,11 @@
 //! The nodes of a playbook, as they are once they were read.
 
 use super::cond::Cond;
-use super::template::{Form, Template};
+use super::vars::{Form, Template};
 use komado_core::journal::Ratio;
 
 /// One node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Node {
     /// Its id.
     pub(super) id: String,
@@ -13,70 +13,34 @@ pub(super) struct Node {
     pub(super) label: Option<String>,
     /// What it does.
     pub(super) does: Does,
-}
-
-/// What a node does.
-#[derive(Clone, Debug)]
-pub(super) enum Does {
-    /// One turn with the model.
-    Llm(Llm),
-    /// Carries out the calls of the model's last reply.
-    Calls(After),
-    /// Makes one call itself.
-    Tool(Tool),
-    /// Chooses where to go.
-    Branch(Branch),
-    /// Sets variables.
-    Set(Set),
-    /// Begins a child thread, in which the nodes after it work.
-    Start(Start),
-    /// Ends it.
-    Stop(Stop),
-    /// Ends the playbook.
-    End(End),
-}
-
-/// One turn with the model.
-#[derive(Clone, Debug)]
-pub(super) struct Llm {
-    /// What is said to it before.
-    pub(super) prompt: Option<Template>,
-    /// The variable that gets its words.
+    /// The variable that gets the words of the reply, or of the last answer.
     pub(super) save_as: Option<String>,
-    pub(super) next: String,
-}
-
-/// What comes after calls.
-#[derive(Clone, Debug)]
-pub(super) struct After {
-    /// The variable that gets the words of the last answer.
-    pub(super) save_as: Option<String>,
+    /// Where to go; of no use in a branch, and at the end.
     pub(super) next: String,
     /// Where to go when the last answer says that something went wrong.
     pub(super) on_error: Option<String>,
 }
 
-/// One call.
-#[derive(Clone, Debug)]
-pub(super) struct Tool {
-    pub(super) tool: String,
-    pub(super) args: Form,
-    pub(super) after: After,
-}
-
-/// Ways, and when each is taken.
-#[derive(Clone, Debug)]
-pub(super) struct Branch {
-    pub(super) cases: Vec<(Cond, String)>,
-    /// The way when none of them is.
-    pub(super) other: String,
-}
-
-/// New values; all of them are made from the old ones.
-#[derive(Clone, Debug)]
-pub(super) struct Set {
-    pub(super) vars: Vec<(String, Assign)>,
-    pub(super) next: String,
+/// What a node does.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Does {
+    /// One turn with the model, and what is said to it before.
+    Llm(Option<Template>),
+    /// Carries out the calls of the model's last reply.
+    #[default]
+    Calls,
+    /// Makes one call itself.
+    Tool { tool: String, args: Form },
+    /// Chooses where to go: ways, when each is taken, and the way when none of them is.
+    Branch { cases: Vec<(Cond, String)>, other: String },
+    /// Sets variables; all new values are made from the old ones.
+    Set(Vec<(String, Assign)>),
+    /// Begins a child thread, in which the nodes after it work.
+    Start(Start),
+    /// Ends it.
+    Stop { generate_chronicle: bool },
+    /// Ends the playbook. What came of it is the last words of the model when it does not say.
+    End { is_good: bool, result: Option<Template> },
 }
 
 /// A new value.
@@ -96,22 +60,6 @@ pub(super) struct Start {
     pub(super) chronicle_prompt: Option<String>,
     /// A system prompt of its own.
     pub(super) system: Option<Template>,
-    pub(super) next: String,
-}
-
-/// The end of a child thread.
-#[derive(Clone, Debug)]
-pub(super) struct Stop {
-    pub(super) generate_chronicle: bool,
-    pub(super) next: String,
-}
-
-/// The end.
-#[derive(Clone, Debug)]
-pub(super) struct End {
-    pub(super) is_good: bool,
-    /// What came of it; the last words of the model when it does not say.
-    pub(super) result: Option<Template>,
 }
 
 impl Node {
@@ -119,55 +67,47 @@ impl Node {
     pub(super) const fn kind(&self) -> &'static str {
         match self.does {
             Does::Llm(_) => "llm",
-            Does::Calls(_) | Does::Tool(_) => "tool",
-            Does::Branch(_) => "branch",
+            Does::Calls | Does::Tool { .. } => "tool",
+            Does::Branch { .. } => "branch",
             Does::Set(_) => "set",
             Does::Start(_) => "stelis_start",
-            Does::Stop(_) => "stelis_end",
-            Does::End(_) => "end",
+            Does::Stop { .. } => "stelis_end",
+            Does::End { .. } => "end",
         }
     }
 
     /// Where it may lead, with the field that says so. Each way once, in the order it is written.
     pub(super) fn ways(&self) -> Vec<(&'static str, &str)> {
         match &self.does {
-            Does::Llm(Llm { next, .. })
-            | Does::Set(Set { next, .. })
-            | Does::Start(Start { next, .. })
-            | Does::Stop(Stop { next, .. }) => vec![("next", next.as_str())],
-            Does::Calls(after) | Does::Tool(Tool { after, .. }) => {
-                let wrong = after.on_error.iter().map(|id| ("on_error", id.as_str()));
-                std::iter::once(("next", after.next.as_str())).chain(wrong).collect()
+            Does::End { .. } => Vec::new(),
+            Does::Branch { cases, other } => {
+                let cases = cases.iter().map(|(_, id)| ("cases", id.as_str()));
+                cases.chain([("else", other.as_str())]).collect()
             }
-            Does::Branch(branch) => {
-                let cases = branch.cases.iter().map(|(_, id)| ("cases", id.as_str()));
-                cases.chain([("else", branch.other.as_str())]).collect()
+            _ => {
+                let wrong = self.on_error.iter().map(|id| ("on_error", id.as_str()));
+                std::iter::once(("next", self.next.as_str())).chain(wrong).collect()
             }
-            Does::End(_) => Vec::new(),
         }
     }
 
     /// The variables it reads, without conditions: those may ask for what is not there.
     pub(super) fn reads(&self) -> Vec<&str> {
         match &self.does {
-            Does::Llm(llm) => llm.prompt.iter().flat_map(Template::names).collect(),
-            Does::Tool(tool) => tool.args.names(),
-            Does::Set(set) => set.vars.iter().flat_map(|(_, to)| to.names()).collect(),
-            Does::Start(start) => start.system.iter().flat_map(Template::names).collect(),
-            Does::End(end) => end.result.iter().flat_map(Template::names).collect(),
-            Does::Calls(_) | Does::Branch(_) | Does::Stop(_) => Vec::new(),
+            Does::Tool { args, .. } => args.names(),
+            Does::Set(vars) => vars.iter().flat_map(|(_, to)| to.names()).collect(),
+            Does::Llm(words) | Does::End { result: words, .. } | Does::Start(Start { system: words, .. }) => {
+                words.iter().flat_map(Template::names).collect()
+            }
+            Does::Calls | Does::Branch { .. } | Does::Stop { .. } => Vec::new(),
         }
     }
 
     /// The variables it sets.
     pub(super) fn sets(&self) -> Vec<&str> {
         match &self.does {
-            Does::Llm(Llm { save_as, .. }) => save_as.iter().map(String::as_str).collect(),
-            Does::Calls(after) | Does::Tool(Tool { after, .. }) => {
-                after.save_as.iter().map(String::as_str).collect()
-            }
-            Does::Set(set) => set.vars.iter().map(|(name, _)| name.as_str()).collect(),
-            Does::Branch(_) | Does::Start(_) | Does::Stop(_) | Does::End(_) => Vec::new(),
+            Does::Set(vars) => vars.iter().map(|(name, _)| name.as_str()).collect(),
+            _ => self.save_as.iter().map(String::as_str).collect(),
         }
     }
 }

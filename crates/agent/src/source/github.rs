@@ -1,19 +1,17 @@
 //! GitHub, and GitHub Enterprise: issues and pull requests are one list, labels are put on and taken off one by one.
 
-use super::cursor::{Cursor, Spot};
-use super::news::News;
-use super::review::{self, seconds};
-use super::seen::{self, Change, Seen};
-use super::tracker::{At, Forge};
+use super::tracker::{self, At, Change, Forge, Seen};
 use super::wire::{Ask, Wire};
-use super::words::Words;
-use super::{Comment, Error, Kind, Tracker, mark};
-use crate::percent::encode;
+use super::words::{News, Place, Words, encode};
+use super::{Comment, Error, Kind, Tracker};
 use jiff::Timestamp;
 use komado_provider::Method;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 
 /// The type of a pull request.
 const PULL: &str = "pull_request";
@@ -139,7 +137,7 @@ impl Forge for GitHub {
         };
         let Some(labels) = wire.get::<Vec<Label>>(&ask)? else { return Ok(None) };
         for Label { name } in labels {
-            if change.off.iter().any(|off| seen::same(Kind::GitHub, off, &name)) {
+            if change.off.iter().any(|off| tracker::same(Kind::GitHub, off, &name)) {
                 let path = format!("{path}/{}", encode(&name));
                 // One that is no longer there was taken off by somebody else.
                 wire.tell(&Ask { what, method: Method::DELETE, path, body: None })?;
@@ -157,7 +155,7 @@ impl Forge for GitHub {
         let mut review = None;
         if seen.task_type == PULL {
             let from = (after.review, before.review);
-            review = review::read(ear, (&at.name, &at.in_list("pulls")), from, &mut news)?;
+            review = read(ear, (&at.name, &at.in_list("pulls")), from, &mut news)?;
         }
         let mut heard = Heard { to: after, talk: before.talk, review: review.filter(|_| !news.is_full()) };
         let comments = news.into_all().map(|(spot, comment)| {
@@ -177,7 +175,7 @@ fn talk(ear: &Wire, at: &At, after: Cursor, since: Option<u64>, news: &mut News<
     let (what, path) = (format!("the comments of {}", at.name), at.said::<GitHub>());
     let mut time = 0;
     ear.list(&what, &path, &format!("per_page=100{since}"), &mut |said: Said| {
-        if said.id <= after.comment || mark::is_ours(&said.body.0) {
+        if said.id <= after.comment || tracker::is_ours(&said.body.0) {
             return true;
         }
         // They come in the order of their numbers, and are handed on in no other.
@@ -187,4 +185,290 @@ fn talk(ear: &Wire, at: &At, after: Cursor, since: Option<u64>, news: &mut News<
         news.add(spot, Comment { id: String::new(), author, text })
     })?;
     Ok(())
+}
+
+// Reviews of a pull request at GitHub: what they say as a whole, and what they say in the code.
+//
+// Everything in the code belongs to a review, also a single answer there, and is shown once its review is sent: so the
+// list of reviews tells whether there is anything new. Comments in the code are asked for only then, and all of them:
+// those of a review that was sent just now may have been written long ago.
+
+#[derive(Deserialize)]
+struct Review {
+    id: u64,
+    #[serde(default)]
+    body: Words,
+    user: Option<User>,
+    #[serde(default)]
+    state: String,
+    /// Missing while it is being written.
+    submitted_at: Option<String>,
+}
+
+impl Review {
+    fn spot(&self) -> Option<Spot> {
+        Some(Spot { time: seconds(self.submitted_at.as_deref()?)?, review: self.id, comment: 0 })
+    }
+
+    /// What it says as a whole; many say nothing.
+    fn comment(self) -> Option<Comment> {
+        let text = self.body.0;
+        if text.trim().is_empty() || tracker::is_ours(&text) {
+            return None;
+        }
+        let verdict = match self.state.as_str() {
+            "APPROVED" => " that approves",
+            "CHANGES_REQUESTED" => " that asks for changes",
+            _ => "",
+        };
+        Some(comment(self.user, format!("In a review{verdict}:\n{text}")))
+    }
+}
+
+/// A comment in the code.
+#[derive(Deserialize)]
+struct Remark {
+    id: u64,
+    pull_request_review_id: Option<u64>,
+    #[serde(default)]
+    body: Words,
+    user: Option<User>,
+    #[serde(default)]
+    path: Words,
+    start_line: Option<u64>,
+    line: Option<u64>,
+    original_start_line: Option<u64>,
+    original_line: Option<u64>,
+    side: Option<String>,
+    in_reply_to_id: Option<u64>,
+}
+
+impl Remark {
+    fn comment(self) -> Option<Comment> {
+        if self.body.0.trim().is_empty() || tracker::is_ours(&self.body.0) {
+            return None;
+        }
+        let text = self.place().says(&self.body.0);
+        Some(comment(self.user, text))
+    }
+
+    /// Lines that were changed since have no number of today.
+    fn place(&self) -> Place<'_> {
+        let is_old = self.line.is_none();
+        let (from, line) = match is_old {
+            true => (self.original_start_line, self.original_line),
+            false => (self.start_line, self.line),
+        };
+        let of = match self.side.as_deref() {
+            _ if is_old => Some("of an earlier version"),
+            Some("LEFT") => Some("before the change"),
+            _ => None,
+        };
+        Place { path: &self.path.0, from, line, of, is_reply: self.in_reply_to_id.is_some() }
+    }
+}
+
+fn comment(user: Option<User>, text: String) -> Comment {
+    Comment { id: String::new(), author: User::name(user), text }
+}
+
+/// A time as GitHub writes it, in seconds since 1970.
+pub(super) fn seconds(text: &str) -> Option<u64> {
+    u64::try_from(text.parse::<Timestamp>().ok()?.as_second()).ok()
+}
+
+/// Adds what reviews of the pull request at `pull` said after `after`, and tells which one was sent last. When that is
+/// `known`, there is nothing more to ask for.
+pub(super) fn read(
+    wire: &Wire,
+    (name, pull): (&str, &str),
+    (after, known): (Spot, Option<Spot>),
+    news: &mut News<Spot>,
+) -> Result<Option<Spot>, Error> {
+    let (mut newest, mut sent) = (None, BTreeMap::new());
+    let what = format!("the reviews of {name}");
+    wire.list(&what, &format!("{pull}/reviews"), "per_page=100", &mut |review: Review| {
+        let Some(spot) = review.spot() else { return true };
+        newest = newest.max(Some(spot));
+        // The last one that was heard of may not have been heard to its end.
+        if spot >= (Spot { comment: 0, ..after }) {
+            sent.insert(spot.review, spot.time);
+        }
+        if let Some(comment) = review.comment().filter(|_| spot > after) {
+            news.add(spot, comment);
+        }
+        true
+    })?;
+    if newest <= known {
+        return Ok(newest);
+    }
+    let what = format!("the comments in the code of {name}");
+    wire.list(&what, &format!("{pull}/comments"), "per_page=100", &mut |remark: Remark| {
+        let review = remark.pull_request_review_id.unwrap_or(0);
+        let spot = sent.get(&review).map(|time| Spot { time: *time, review, comment: remark.id });
+        let Some(spot) = spot.filter(|spot| *spot > after) else { return true };
+        if let Some(comment) = remark.comment() {
+            news.add(spot, comment);
+        }
+        true
+    })?;
+    Ok(newest)
+}
+
+// How far what is said of a task was heard, as an id that outlives whoever heard it.
+//
+// An issue has one list of comments, and the number of the last one says it all. A pull request has reviews beside it, with
+// numbers of their own, and those say nothing of the order in which people see them: a review gets its number when
+// somebody begins to write it, and is shown once they send it. So reviews count by the time when they were sent.
+
+/// Where something stands among all that was said.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub(super) struct Spot {
+    /// When people saw it, in seconds since 1970.
+    pub(super) time: u64,
+    /// The review it belongs to; 0 for what belongs to none.
+    pub(super) review: u64,
+    /// The number of the comment; 0 for what a review says as a whole.
+    pub(super) comment: u64,
+}
+
+/// How far the talk and the reviews were heard. As text, a later one is longer than an earlier one, or sorts behind it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Cursor {
+    /// The last comment that belongs to no review.
+    pub(super) comment: u64,
+    /// The last that was heard of reviews.
+    pub(super) review: Spot,
+}
+
+impl Cursor {
+    /// This was heard, too.
+    pub(super) fn pass(&mut self, spot: Spot) {
+        if spot.review == 0 {
+            self.comment = spot.comment;
+        } else {
+            self.review = spot;
+        }
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Spot { time, review, comment } = self.review;
+        match self.review == Spot::default() {
+            true => write!(f, "{}", self.comment),
+            // Of one width, so that a later one is never shorter.
+            false => write!(f, "c{}.r{time:012}-{review:020}-{comment:020}", self.comment),
+        }
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = NoCursor;
+
+    fn from_str(text: &str) -> Result<Self, NoCursor> {
+        let number = |text: &str| text.parse::<u64>().map_err(|_| NoCursor);
+        let Some((comment, review)) = text.strip_prefix('c').and_then(|rest| rest.split_once(".r")) else {
+            return Ok(Self { comment: number(text)?, review: Spot::default() });
+        };
+        let mut numbers = review.splitn(3, '-').map(number);
+        let mut next = || numbers.next().unwrap_or(Err(NoCursor));
+        let review = Spot { time: next()?, review: next()?, comment: next()? };
+        Ok(Self { comment: number(comment)?, review })
+    }
+}
+
+/// A text that says nothing of how far somebody heard.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) struct NoCursor;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn said(remark: Value) -> Option<String> {
+        let remark: Remark = serde_json::from_value(remark).unwrap();
+        remark.comment().map(|comment| comment.text)
+    }
+
+    fn remark(mut more: Value) -> Value {
+        let whole = json!({
+            "id": 10, "pull_request_review_id": 42, "path": "src/lib.rs", "body": "why?", "user": { "login": "ann" },
+            "position": 1, "original_position": 1, "side": "RIGHT", "subject_type": "line",
+            "start_line": null, "line": 12, "original_start_line": null, "original_line": 9,
+        });
+        for (name, value) in whole.as_object().unwrap() {
+            more.as_object_mut().unwrap().entry(name).or_insert_with(|| value.clone());
+        }
+        more
+    }
+
+    #[test]
+    fn a_comment_in_the_code_says_where_it_stands() {
+        for (more, expect) in [
+            (json!({}), "On src/lib.rs, line 12:\nwhy?"),
+            (json!({ "start_line": 10 }), "On src/lib.rs, lines 10 to 12:\nwhy?"),
+            (json!({ "side": "LEFT" }), "On src/lib.rs, line 12 before the change:\nwhy?"),
+            (json!({ "in_reply_to_id": 8 }), "In reply, on src/lib.rs, line 12:\nwhy?"),
+            (json!({ "line": null }), "On src/lib.rs, line 9 of an earlier version:\nwhy?"),
+            (json!({ "line": null, "original_line": null, "subject_type": "file" }), "On src/lib.rs:\nwhy?"),
+        ] {
+            assert_eq!(said(remark(more)).as_deref(), Some(expect));
+        }
+        assert_eq!(said(remark(json!({ "body": " " }))), None);
+        assert_eq!(said(remark(json!({ "body": "<!-- komado:m -->\nours" }))), None);
+    }
+
+    #[test]
+    fn a_review_says_what_it_asks_for_and_an_empty_one_nothing() {
+        for (state, body, expect) in [
+            ("CHANGES_REQUESTED", "小さく", Some("In a review that asks for changes:\n小さく")),
+            ("APPROVED", "good", Some("In a review that approves:\ngood")),
+            ("COMMENTED", "hm", Some("In a review:\nhm")),
+            ("APPROVED", " \n", None),
+        ] {
+            let review =
+                json!({ "id": 1, "state": state, "body": body, "submitted_at": "2026-01-01T00:00:00Z" });
+            let review: Review = serde_json::from_value(review).unwrap();
+            assert_eq!(review.spot(), Some(Spot { time: 1_767_225_600, review: 1, comment: 0 }));
+            assert_eq!(review.comment().map(|comment| comment.text).as_deref(), expect);
+        }
+        let pending: Review =
+            serde_json::from_value(json!({ "id": 1, "state": "PENDING", "body": "x", "user": null }))
+                .unwrap();
+        assert_eq!(pending.spot(), None);
+    }
+}
+
+#[cfg(test)]
+mod cursor_tests {
+    use super::*;
+
+    #[test]
+    fn a_later_one_is_longer_or_sorts_behind_whatever_was_heard_in_between() {
+        let spots = [(9, 0, 7), (10, 0, 99), (11, 500, 0), (11, 500, 3), (12, 8, 0), (12, 8, 4_000_000_000)];
+        let more =
+            [(13, 0, 100), (13, 9, u64::MAX), (1_767_225_600, 1, 0), (1_767_225_601, 0, 9_999_999_999)];
+        let mut cursor = Cursor::default();
+        let mut before = (0, String::new());
+        for (time, review, comment) in spots.into_iter().chain(more) {
+            cursor.pass(Spot { time, review, comment });
+            let text = cursor.to_string();
+            assert_eq!(text.parse(), Ok(cursor), "{text}");
+            let key = (text.len(), text);
+            assert!(before < key, "{before:?} {key:?}");
+            before = key;
+        }
+    }
+
+    #[test]
+    fn a_plain_number_is_a_comment_and_anything_else_is_none() {
+        let plain = Cursor { comment: 1_234, review: Spot::default() };
+        assert_eq!("1234".parse(), Ok(plain));
+        assert_eq!(plain.to_string(), "1234");
+        for text in ["", "c1", "c1.r2", "c1.r2-3", "c1.r2-3-4-5", "c.r1-2-3", "窓", "-1", "c1.r-1-2-3"] {
+            assert_eq!(text.parse::<Cursor>(), Err(NoCursor), "{text}");
+        }
+    }
 }

@@ -1,13 +1,9 @@
 //! GitLab: issues and merge requests are two lists, labels change in one request, and some notes are the tracker's own.
 
-use super::news::News;
-use super::place::Place;
-use super::seen::{Change, Seen};
-use super::tracker::{At, Forge};
+use super::tracker::{self, At, Change, Forge, Seen};
 use super::wire::{Ask, Wire};
-use super::words::Words;
-use super::{Comment, Error, Tracker, mark};
-use crate::percent::encode;
+use super::words::{News, Place, Words, encode};
+use super::{Comment, Error, Tracker};
 use komado_provider::Method;
 use serde::Deserialize;
 use serde_json::json;
@@ -145,7 +141,7 @@ impl Forge for GitLab {
             if note.id <= after {
                 return false;
             }
-            if !note.system && !mark::is_ours(&note.body.0) {
+            if !note.system && !tracker::is_ours(&note.body.0) {
                 news.add(note.id, note.comment());
             }
             true

@@ -1,7 +1,6 @@
 //! One task, one process: started with the job on its standard input, which stays open for as long as it shall work.
 
-use super::wire::write_taken;
-use super::{Exit, Leash};
+use super::{Exit, Leash, write_taken};
 use crate::progress::Progress;
 use komado_store::Taken;
 use rustix::process::{Pid, Signal, kill_process_group};

@@ -59,7 +59,7 @@ impl Caller {
             method: Method::POST,
             url: &self.url,
             headers: &self.headers,
-            body: Body::Bytes(body.into_bytes()),
+            body: Body::Bytes(body.into_bytes().into()),
         };
         let begun = Instant::now();
         let failed = |error: komado_provider::SendError| Error::failed(error.to_string());

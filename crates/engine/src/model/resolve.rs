@@ -11,7 +11,7 @@ use komado_core::budget::{Budget, Policy, RESERVE};
 use komado_core::clip::Limits;
 use komado_core::notation::grouped;
 use komado_core::session::MetaConfig;
-use komado_provider::probe::{self, Probe};
+use komado_provider::probe::Probe;
 use komado_provider::registry::{Model, Registry};
 use komado_provider::{Cancel, Client, Dialect, Form, Method, Provider, overflow, row};
 use std::fmt;
@@ -283,10 +283,7 @@ fn probe(asking: &Asking, silent: &mut Option<String>) -> Option<u64> {
     };
     for probe in probes {
         for step in probe.steps(model) {
-            let method = match step.method {
-                probe::Method::Get => Method::GET,
-                probe::Method::Post => Method::POST,
-            };
+            let method = if step.body.is_some() { Method::POST } else { Method::GET };
             let answer = client.fetch(provider, method, step.path, step.body.clone(), &Cancel::default());
             let (status, body) = answer.map_err(|error| *silent = Some(error.to_string())).ok()?;
             let tokens = probe.read(step.path, &body, model);

@@ -32,7 +32,7 @@ fn length(dialect: Dialect) -> u64 {
         if dialect == Dialect::Responses { "input" } else { "messages" },
         tools(dialect)
     );
-    let body = komado_provider::Body::Bytes(body.into_bytes());
+    let body = komado_provider::Body::Bytes(body.into_bytes().into());
     let mut incoming = client.post(&talk.asking.provider, body, &talk.asking.cancel, &mut |_| {}).unwrap();
     assert_eq!(incoming.status, 200);
     let mut bytes = 0;

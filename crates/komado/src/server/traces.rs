@@ -122,7 +122,7 @@ impl Post {
         let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let headers: Vec<_> =
             parts.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect();
-        let (url, body) = (parts.uri.to_string(), Body::Bytes(body.to_vec()));
+        let (url, body) = (parts.uri.to_string(), Body::Bytes(body));
         let forward = Forward { method: parts.method, url: &url, headers: &headers, body };
         let mut incoming = self.0.forward(forward, &Cancel::default())?;
         let mut answer = Vec::new();

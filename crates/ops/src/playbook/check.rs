@@ -71,7 +71,7 @@ impl Operation for CheckPlaybooks {
 fn checked(context: &Context, path: &Path) -> CheckedPlaybook {
     let file = path.display().to_string();
     let found = read(path, most_depth(context))
-        .unwrap_or_else(|fault| Err(Error::Bad { place: file.clone(), why: fault.message().to_owned() }));
+        .unwrap_or_else(|fault| Err(Error::bad(file.clone(), fault.message())));
     match found {
         Ok(playbook) => CheckedPlaybook {
             file,

@@ -94,28 +94,21 @@ pub enum SendError {
 }
 
 /// What did not happen in time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Step {
     /// A connection.
+    #[error("no connection")]
     Connect,
     /// The beginning of an answer.
+    #[error("no answer")]
     Answer,
     /// The next piece of an answer.
+    #[error("the answer stopped, nothing more came")]
     Piece,
     /// The whole answer to a probe.
+    #[error("no answer to a probe")]
     Probe,
-}
-
-impl std::fmt::Display for Step {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Connect => "no connection",
-            Self::Answer => "no answer",
-            Self::Piece => "the answer stopped, nothing more came",
-            Self::Probe => "no answer to a probe",
-        })
-    }
 }
 
 /// A try that failed.

@@ -24,13 +24,6 @@ const PIECE: usize = 32 << 10;
 /// How long a server that broke off the last time may say no before it is sent the whole request again.
 const LISTEN: Duration = Duration::from_secs(1);
 
-/// Where the bytes of a request come from, as often as it is sent.
-pub(super) enum Source {
-    File { path: PathBuf, len: u64 },
-    Bytes(Bytes),
-    Spliced(Splice),
-}
-
 /// How a request is sent.
 #[derive(Clone, Copy)]
 pub(super) enum Pace {
@@ -41,17 +34,7 @@ pub(super) enum Pace {
     Listening,
 }
 
-impl From<Body<'_>> for Source {
-    fn from(body: Body<'_>) -> Self {
-        match body {
-            Body::File { path, len } => Self::File { path: path.to_owned(), len },
-            Body::Bytes(bytes) => Self::Bytes(bytes.into()),
-            Body::Spliced(splice) => Self::Spliced(splice),
-        }
-    }
-}
-
-impl Source {
+impl Body<'_> {
     pub(super) fn len(&self) -> u64 {
         match self {
             Self::File { len, .. } => *len,
@@ -66,7 +49,7 @@ impl Source {
         let path = match self {
             Self::Bytes(_) => PathBuf::new(),
             Self::Spliced(_) => PathBuf::from("the request"),
-            Self::File { path, .. } => path.clone(),
+            Self::File { path, .. } => path.to_path_buf(),
         };
         let fault = |error: io::Error| SendError::Body { path: path.clone(), why: error.to_string() };
         let reader = self.reader().map_err(fault)?;
@@ -79,9 +62,7 @@ impl Source {
         let body = reqwest::Body::wrap(Pieces { left: len, taken });
         Ok((body, Feed { path, len, hold, state, task }))
     }
-}
 
-impl Source {
     fn reader(&self) -> io::Result<Reader> {
         let len = self.len();
         match self {

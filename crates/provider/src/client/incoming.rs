@@ -1,13 +1,17 @@
 //! An answer on its way in: its status at once, its body as it arrives.
 
+use super::Cancel;
 use super::feed::Feed;
-use super::{Core, SendError, Step, block, error, unless};
-use crate::cancel::Cancel;
+use super::{Core, SendError, Step, error, unless};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 /// An answer. Dropped before its end, the connection is given up, and the provider stops.
@@ -72,7 +76,7 @@ impl Incoming {
     /// The next bytes, or `None` at the end. After an error there is no more.
     pub fn chunk(&mut self) -> Result<Option<Bytes>, SendError> {
         let (core, cancel) = (Arc::clone(&self.core), self.cancel.clone());
-        let result = block::on(&core.handle, unless(&cancel, self.next()));
+        let result = on(&core.handle, unless(&cancel, self.next()));
         if result.is_err() {
             (self.rest, self.held) = (None, VecDeque::new());
         }
@@ -89,7 +93,7 @@ impl Incoming {
             }
             Ok(self.gather_what_comes(most).await)
         };
-        let mut bytes = block::on(&core.handle, unless(&cancel, gathering))?;
+        let mut bytes = on(&core.handle, unless(&cancel, gathering))?;
         bytes.truncate(most);
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
@@ -144,5 +148,32 @@ impl fmt::Debug for Incoming {
             .field("status", &self.status)
             .field("url", &self.url)
             .finish_non_exhaustive()
+    }
+}
+
+// To wait for a future on this thread, whatever thread it is.
+//
+// The runtime's own way to do so panics in asynchronous code. Here the thread sleeps until it is woken: in asynchronous
+// code that holds up a thread, which is bad, but not the end of the program.
+
+struct Sleeper(Thread);
+
+impl Wake for Sleeper {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Waits for `future`, whose clocks and sockets are those of `handle`.
+pub(super) fn on<F: Future>(handle: &Handle, future: F) -> F::Output {
+    let _inside = handle.enter();
+    let waker = Waker::from(Arc::new(Sleeper(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
     }
 }

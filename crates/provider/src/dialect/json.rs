@@ -2,8 +2,7 @@
 //!
 //! Shared by the dialects whose blocks and items carry fields that only they know.
 
-use crate::ask::BadRequest;
-use crate::dialect::tools::fields::{Fields, quoted};
+use super::BadRequest;
 use crate::event::Event;
 use komado_core::message::Opaque;
 use komado_core::raw::{Object, Raw};
@@ -55,9 +54,11 @@ pub(super) fn said(object: &Object<'_>, key: &str) -> Option<String> {
     text(object, key).filter(|text| !text.is_empty())
 }
 
-/// A number field; `None` when it is missing or no whole number.
+/// A count; `None` when it is missing or no number. Some servers write it as `12.0`.
 pub(super) fn number(object: &Object<'_>, key: &str) -> Option<u64> {
-    object.read(key).ok().flatten()
+    let text = object.get(key)?.get();
+    let rounded = || text.parse::<f64>().ok().filter(|n| (0.0..1e15).contains(n));
+    text.parse().ok().or_else(|| rounded().map(|n| n as u64))
 }
 
 /// An object field; `None` when it is missing or no object.
@@ -136,15 +137,27 @@ pub(super) fn call_extra(fields: &Fields, dialect: &str) -> Option<Raw> {
     Raw::parse(format!("{{{}:{}}}", quoted(dialect), fields.json())).ok()
 }
 
-/// Code and words of an error, whatever shape it came in; a body that says neither is its own words.
+/// Code and words of an error, whatever shape it came in.
 pub(super) fn complaint(body: &str) -> (Option<String>, String) {
     let Ok(whole) = Object::parse(body) else { return (None, body.to_owned()) };
     let response = object(&whole, "response");
     let within = response.as_ref().unwrap_or(&whole);
     let error = object(within, "error");
     let told = error.as_ref().unwrap_or(within);
-    let message = text(told, "message").or_else(|| text(within, "error"));
-    (text(told, "code").or_else(|| text(told, "type")), message.unwrap_or_else(|| body.to_owned()))
+    (text(told, "code").or_else(|| text(told, "type")), error_words(body))
+}
+
+/// The words of an error, wherever the provider put them; the whole body when they are not found.
+pub(super) fn error_words(body: &str) -> String {
+    fn find(json: &str, depth: usize) -> Option<String> {
+        if let Ok(text) = serde_json::from_str(json) {
+            return Some(text);
+        }
+        let object = Object::parse(json).ok().filter(|_| depth < 4)?;
+        let keys = ["response", "error", "message", "detail"];
+        keys.into_iter().find_map(|key| find(object.get(key)?.get(), depth + 1))
+    }
+    find(body, 0).unwrap_or_else(|| body.trim().to_owned())
 }
 
 /// Adds one server-sent event to `out`.
@@ -198,6 +211,100 @@ pub(super) fn grow(fields: &mut Fields, key: &str, json: &str) {
 /// JSON on one line: between tokens a line break says no more than a space.
 fn line(json: &str) -> String {
     json.replace(['\n', '\r'], " ")
+}
+
+// The fields of a JSON object, in order, with values that nobody touched.
+//
+// Most of what a codec writes is put together from raw pieces of other JSON. It is done here once, so that no one
+// forgets a quote, writes a key twice, or sends a number through a float.
+
+/// Keys and the JSON text of their values.
+#[derive(Clone, Debug, Default)]
+pub(in crate::dialect) struct Fields(Vec<(String, String)>);
+
+impl Fields {
+    /// The fields of `json`; none when it is no object. Of a key that stands twice the last value is taken, as every
+    /// parser does.
+    pub(in crate::dialect) fn of(json: &str) -> Self {
+        let mut fields = Self::default();
+        fields.put_all(json);
+        fields
+    }
+
+    /// Sets every field of `json`; none when it is no object.
+    pub(in crate::dialect) fn put_all(&mut self, json: &str) {
+        if let Ok(object) = Object::parse(json) {
+            object.0.iter().for_each(|(key, value)| self.put(key, value.get()));
+        }
+    }
+
+    /// The value of `key`.
+    pub(in crate::dialect) fn get(&self, key: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
+    }
+
+    /// Takes `key` out.
+    pub(in crate::dialect) fn take(&mut self, key: &str) -> Option<String> {
+        let at = self.0.iter().position(|(known, _)| known == key)?;
+        Some(self.0.remove(at).1)
+    }
+
+    /// Sets `key` to the JSON `value`; where it already stands, its place stays.
+    pub(in crate::dialect) fn put(&mut self, key: &str, value: impl Into<String>) {
+        match self.0.iter_mut().find(|(known, _)| known == key) {
+            Some((_, place)) => *place = value.into(),
+            None => self.0.push((key.to_owned(), value.into())),
+        }
+    }
+
+    /// Sets `key` to a text.
+    pub(in crate::dialect) fn say(&mut self, key: &str, text: &str) {
+        self.put(key, quoted(text));
+    }
+
+    /// Sets `key` unless it is there.
+    pub(in crate::dialect) fn suggest(&mut self, key: &str, value: &str) {
+        if self.get(key).is_none() {
+            self.put(key, value);
+        }
+    }
+
+    /// True when there is no field.
+    pub(in crate::dialect) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The fields in order.
+    pub(in crate::dialect) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
+    /// Keeps the fields for which `keep` says so.
+    pub(in crate::dialect) fn retain(&mut self, mut keep: impl FnMut(&str, &str) -> bool) {
+        self.0.retain(|(key, value)| keep(key, value));
+    }
+
+    /// What stands between the braces: `"a":1,"b":2`.
+    pub(in crate::dialect) fn inner(&self) -> String {
+        let fields: Vec<String> =
+            self.0.iter().map(|(key, value)| format!("{}:{value}", quoted(key))).collect();
+        fields.join(",")
+    }
+
+    /// As one JSON object.
+    pub(in crate::dialect) fn json(&self) -> String {
+        format!("{{{}}}", self.inner())
+    }
+}
+
+/// `text` as a JSON string.
+pub(in crate::dialect) fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// A JSON array of pieces that are JSON already; `None` when there are none.
+pub(in crate::dialect) fn array(items: &[String]) -> Option<String> {
+    (!items.is_empty()).then(|| format!("[{}]", items.join(",")))
 }
 
 #[cfg(test)]

@@ -6,18 +6,14 @@
 //! dialect allows: what the API would not take (empty texts, a model that begins, arguments that are no object) is
 //! written in the nearest form it does take.
 
-mod block;
 mod decode;
 mod encode;
-mod piece;
-mod read;
-mod system;
-mod write;
+mod request;
 
 pub(in crate::dialect) use decode::Answer;
 pub use encode::Encoder;
-pub(super) use read::{read, read_elements};
-pub use write::Writer;
+pub use request::Writer;
+pub(super) use request::{read, read_elements};
 
 /// The dialect's name in what is kept for it alone.
 const NAME: &str = super::Dialect::Messages.name();

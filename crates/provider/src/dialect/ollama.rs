@@ -4,17 +4,13 @@
 //! is too small is answered by silently dropping the oldest messages. That last one is always switched off unless the
 //! parameters ask for it.
 
-mod arguments;
-mod encode;
-mod pairing;
-mod read;
-mod said;
-mod write;
+mod answer;
+mod request;
 
-pub use encode::Encoder;
-pub(super) use read::{as_told, read, read_elements};
-pub(super) use said::Said;
-pub use write::Writer;
+pub use answer::Encoder;
+pub(super) use answer::Said;
+pub use request::Writer;
+pub(super) use request::{as_told, read, read_elements};
 
 /// What is kept for this dialect alone is marked with it.
 const DIALECT: &str = crate::dialect::Dialect::Ollama.name();

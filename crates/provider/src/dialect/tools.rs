@@ -4,12 +4,11 @@
 //! one dialect knows (a tool the server runs, a setting for its thinking) is left out for others: a request that
 //! names it would be refused. Nothing is translated when it is the dialect's own, or when nobody says whose it is.
 
-mod choice;
-pub(super) mod fields;
-mod params;
+#[cfg(test)]
+mod tests;
 
 use super::Dialect;
-use fields::{Fields, list};
+use super::json::{Fields, array, quoted};
 use komado_core::journal::Setup;
 use komado_core::message::CallKind;
 use komado_core::raw::Object;
@@ -26,7 +25,7 @@ pub(super) fn tools(setup: &Setup, to: Dialect) -> Option<String> {
         Origin::Other(from) => {
             let written =
                 read_all(raw.get(), from).iter().filter_map(|tool| tool.write(to)).collect::<Vec<_>>();
-            list(&written)
+            array(&written)
         }
         Origin::Unknown => None,
     }
@@ -38,7 +37,7 @@ pub(super) fn params(setup: &Setup, to: Dialect, own: &[&str]) -> Fields {
     let Some(raw) = &setup.params else { return Fields::default() };
     let mut fields = match origin(setup, to) {
         Origin::Same => Fields::of(raw.get()),
-        Origin::Other(from) => params::translated(setup, &Fields::of(raw.get()), from, to),
+        Origin::Other(from) => translated(setup, &Fields::of(raw.get()), from, to),
         Origin::Unknown => Fields::default(),
     };
     fields.retain(|key, _| !own.contains(&key));
@@ -181,5 +180,206 @@ fn format_for(to: Dialect, format: &str) -> String {
     fields.json()
 }
 
-#[cfg(test)]
-mod tests;
+// Which tool the model must or may call, in each dialect's words.
+//
+// A choice is only written when the tools it speaks of are: every provider refuses a choice without tools, and one
+// that names a tool it was not given.
+
+/// Which tools may be called.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Choice {
+    Auto,
+    None,
+    Required,
+    Named(String),
+}
+
+/// The choice in `params` of `from`, when there is one that others know.
+fn read_choice(params: &Fields, from: Dialect) -> Option<Choice> {
+    let json = params.get("tool_choice").filter(|_| from != Dialect::Ollama)?;
+    if let Ok(word) = serde_json::from_str::<String>(json) {
+        return plain(&word);
+    }
+    let object = Object::parse(json).ok()?;
+    let kind: String = object.read("type").ok()??;
+    let named = |object: &Object<'_>| object.read("name").ok().flatten().map(Choice::Named);
+    match (from, kind.as_str()) {
+        (Dialect::Messages, "auto" | "any" | "none") => plain(&kind),
+        (Dialect::Messages, "tool") | (Dialect::Responses, "function" | "custom") => named(&object),
+        (Dialect::Chat, "function" | "custom") => named(&Object::parse(object.get(&kind)?.get()).ok()?),
+        _ => None,
+    }
+}
+
+/// The choice that is one word.
+fn plain(word: &str) -> Option<Choice> {
+    match word {
+        "auto" => Some(Choice::Auto),
+        "none" => Some(Choice::None),
+        "required" | "any" => Some(Choice::Required),
+        _ => None,
+    }
+}
+
+/// Whether several calls may stand in one answer, when `params` say so.
+fn parallel(params: &Fields, from: Dialect) -> Option<bool> {
+    match from {
+        Dialect::Chat | Dialect::Responses => {
+            params.get("parallel_tool_calls").and_then(|json| json.parse().ok())
+        }
+        Dialect::Messages => {
+            let choice = Fields::of(params.get("tool_choice")?);
+            choice.get("disable_parallel_tool_use")?.parse().ok().map(|disabled: bool| !disabled)
+        }
+        Dialect::Ollama => None,
+    }
+}
+
+/// Writes both into `out` in `to`'s words; `tools` are those that `to` is given.
+fn put_choice(
+    choice: Option<Choice>,
+    parallel: Option<bool>,
+    tools: &[Tool<'_>],
+    to: Dialect,
+    out: &mut Fields,
+) {
+    if tools.is_empty() {
+        return;
+    }
+    let choice = choice.filter(|choice| match choice {
+        Choice::Named(name) => tools.iter().any(|tool| tool.name == *name),
+        _ => true,
+    });
+    match to {
+        Dialect::Ollama => {}
+        Dialect::Messages => {
+            let single = parallel == Some(false);
+            if let Some(choice) = choice.or(single.then_some(Choice::Auto)) {
+                out.put("tool_choice", for_messages(&choice, parallel));
+            }
+        }
+        Dialect::Chat | Dialect::Responses => {
+            if let Some(choice) = choice {
+                out.put("tool_choice", for_openai(&choice, tools, to));
+            }
+            if let Some(parallel) = parallel {
+                out.put("parallel_tool_calls", parallel.to_string());
+            }
+        }
+    }
+}
+
+fn for_messages(choice: &Choice, parallel: Option<bool>) -> String {
+    let mut fields = Fields::default();
+    match choice {
+        Choice::Auto => fields.say("type", "auto"),
+        Choice::None => fields.say("type", "none"),
+        Choice::Required => fields.say("type", "any"),
+        Choice::Named(name) => {
+            fields.say("type", "tool");
+            fields.say("name", name);
+        }
+    }
+    if parallel == Some(false) && *choice != Choice::None {
+        fields.put("disable_parallel_tool_use", "true");
+    }
+    fields.json()
+}
+
+fn for_openai(choice: &Choice, tools: &[Tool<'_>], to: Dialect) -> String {
+    let name = match choice {
+        Choice::Auto => return quoted("auto"),
+        Choice::None => return quoted("none"),
+        Choice::Required => return quoted("required"),
+        Choice::Named(name) => name,
+    };
+    let custom = tools.iter().any(|tool| tool.name == *name && tool.kind == CallKind::Custom);
+    let kind = if custom { "custom" } else { "function" };
+    let mut inner = Fields::default();
+    inner.say("name", name);
+    held(to, kind, inner)
+}
+
+// Parameters of a request, from one dialect's words to another's.
+//
+// Only what means the same on both sides goes over. How long an answer may be is the writer's matter; settings for
+// reasoning, caching and output formats stay at home.
+
+/// Parameters with one name and one meaning, and who has them.
+const SHARED: [(&str, &[Dialect]); 10] = [
+    ("temperature", &Dialect::ALL),
+    ("top_p", &Dialect::ALL),
+    ("top_k", &[Dialect::Messages, Dialect::Ollama]),
+    ("seed", &[Dialect::Chat, Dialect::Ollama]),
+    ("frequency_penalty", &[Dialect::Chat, Dialect::Ollama]),
+    ("presence_penalty", &[Dialect::Chat, Dialect::Ollama]),
+    ("prompt_cache_key", &[Dialect::Chat, Dialect::Responses]),
+    ("safety_identifier", &[Dialect::Chat, Dialect::Responses]),
+    ("service_tier", &[Dialect::Chat, Dialect::Responses]),
+    ("user", &[Dialect::Chat, Dialect::Responses]),
+];
+
+/// What of `params` in `from`'s words means the same to `to`, in `to`'s words.
+fn translated(setup: &Setup, params: &Fields, from: Dialect, to: Dialect) -> Fields {
+    let inner = match from {
+        Dialect::Ollama => Fields::of(params.get("options").unwrap_or_default()),
+        _ => params.clone(),
+    };
+    let mut out = Fields::default();
+    for (key, who) in SHARED {
+        if let Some(value) = inner.get(key).filter(|value| *value != "null")
+            && who.contains(&from)
+            && who.contains(&to)
+        {
+            out.put(key, value);
+        }
+    }
+    if let (Some(stop), Some(key)) = (stop_word(from).and_then(|key| inner.get(key)), stop_word(to))
+        && let Some(stop) = stop_list(stop)
+    {
+        out.put(key, stop);
+    }
+    match to {
+        Dialect::Messages => tame(&mut out),
+        Dialect::Ollama if !out.is_empty() => {
+            let options = std::mem::take(&mut out);
+            out.put("options", options.json());
+        }
+        _ => {}
+    }
+    write_choice(setup, params, from, to, &mut out);
+    out
+}
+
+fn write_choice(setup: &Setup, params: &Fields, from: Dialect, to: Dialect, out: &mut Fields) {
+    let Some(raw) = &setup.tools else { return };
+    let mut tools = read_all(raw.get(), from);
+    tools.retain(|tool| tool.write(to).is_some());
+    put_choice(read_choice(params, from), parallel(params, from), &tools, to, out);
+}
+
+const fn stop_word(dialect: Dialect) -> Option<&'static str> {
+    match dialect {
+        Dialect::Chat | Dialect::Ollama => Some("stop"),
+        Dialect::Messages => Some("stop_sequences"),
+        Dialect::Responses => None,
+    }
+}
+
+/// OpenAI takes one text or a list of them; a list is understood by all.
+fn stop_list(json: &str) -> Option<String> {
+    match json.as_bytes().first()? {
+        b'"' => Some(format!("[{json}]")),
+        b'[' => Some(json.to_owned()),
+        _ => None,
+    }
+}
+
+/// Anthropic's temperature ends at 1, and its newer models refuse `top_p` beside it.
+fn tame(out: &mut Fields) {
+    let Some(temperature) = out.get("temperature") else { return };
+    if temperature.parse::<f64>().is_ok_and(|value| value > 1.0) {
+        out.put("temperature", "1");
+    }
+    out.take("top_p");
+}

@@ -4,8 +4,8 @@
 //! numbers (`A > B`, `A + B > C`) say more than words. Characters and bytes are sizes, too, but not in tokens, so they are
 //! left out; so is any number that belongs to something else (a status, an id, a count of images).
 
-use super::sense::{Sense, sense};
-use super::words::{FIELD, Piece, SCHEMA, listed};
+use super::words::{FIELD, Piece, SCHEMA, Sense, sense};
+use crate::listed;
 
 /// The numbers of a text, by what they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -3,8 +3,9 @@
 //! Names are taken apart (`context_length_exceeded`, `ContextWindowExceededError`), numbers are read with their
 //! separators and suffixes (`8,192`, `128k`), and what only looks like a number (a date, a model's name) is none.
 
-use super::field::{self, Holds};
+use super::body::{self, Holds};
 use super::tongue;
+use crate::listed;
 
 /// A piece of a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,11 +39,6 @@ const LABELS: &str = "id ids key name label type format role url uri hash tag ti
 
 /// Units written right after a number, without a space.
 const UNITS: &str = "tokens token tok kb mb gb kib mib bytes s sec ms min px chars m h";
-
-/// True when `word` is one of a list of words.
-pub(super) fn listed(list: &str, word: &str) -> bool {
-    list.split_whitespace().any(|known| known == word)
-}
 
 impl Piece {
     /// The word; empty for anything else.
@@ -183,7 +179,7 @@ impl Lexer {
         let segments: Vec<&str> = name.split(['.', '[', ']']).filter(|s| !s.is_empty()).collect();
         let indexed = segments.len() > 1 && segments.iter().any(|s| s.bytes().all(|b| b.is_ascii_digit()));
         if indexed {
-            let word = if field::holds(name) == Holds::Conversation { "message" } else { FIELD };
+            let word = if body::holds(name) == Holds::Conversation { "message" } else { FIELD };
             return self.out.push(Piece::Word(word.to_owned()));
         }
         for (i, segment) in segments.iter().enumerate() {
@@ -285,6 +281,86 @@ fn scaled(text: &str, fraction: &str, scale: u64) -> Option<u64> {
     let part = fraction.parse::<u64>().ok()?.checked_mul(scale)?;
     let by = 10u64.checked_pow(u32::try_from(fraction.len()).ok()?)?;
     if scale == 1 { None } else { whole.checked_mul(scale)?.checked_add(part / by) }
+}
+
+// What a word means to the grammar.
+
+/// The meaning of a word, as far as sizes go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Sense {
+    /// A limit: maximum, allowed, at most.
+    Cap,
+    /// Beyond something: exceeds, than, over.
+    Past,
+    /// The window itself: context, ctx.
+    Window,
+    /// What is sent: prompt, input, messages.
+    Input,
+    /// Says what there is: requested, contains, got.
+    Tells,
+    /// What comes back: output, completion.
+    Answer,
+    /// The parameter that caps what comes back.
+    AnswerCap,
+    /// Tokens.
+    Tokens,
+    /// Characters and bytes: sizes, but not tokens.
+    Bytes,
+    /// A thing whose size is not the conversation's: an image, a tool, a name.
+    Other,
+    /// Parts one statement from the next: but, while.
+    Turn,
+    /// Anything else.
+    Plain,
+}
+
+/// The meaning of a piece.
+pub(super) fn sense(piece: &Piece) -> Sense {
+    match piece {
+        Piece::Word(word) => of(word),
+        Piece::Sign('l' | '<') => Sense::Past,
+        _ => Sense::Plain,
+    }
+}
+
+fn of(word: &str) -> Sense {
+    match word {
+        "max" | "maximum" | "maxium" | "limit" | "limits" | "limited" | "cap" | "capacity" | "allowed"
+        | "allows" | "allowable" | "permitted" | "most" | "up" | "supports" | "support" | "supported"
+        | "only" | "just" | "bound" | "ceiling" | "threshold" | "batch" | "accepts" | "accept" | "orless"
+        | "handle" | "fit" | "fits" | "available" => Sense::Cap,
+        "exceed" | "exceeds" | "exceeded" | "exceeding" | "execeeds" | "exceds" | "than" | "beyond"
+        | "over" | "above" | "under" | "below" | "within" | "surpass" | "surpasses" | "surpassed"
+        | "beyondthat" => Sense::Past,
+        "context" | "contexts" | "ctx" | "window" | "kv" => Sense::Window,
+        "prompt" | "prompts" | "input" | "inputs" | "message" | "messages" | "request" | "conversation"
+        | "history" | "transcript" | "sequence" | "seq" | "query" | "chat" | "dialogue" | "text"
+        | "texts" | "document" | "documents" => Sense::Input,
+        "requested" | "contains" | "contain" | "containing" | "has" | "have" | "had" | "got" | "given"
+        | "received" | "sent" | "send" | "resulted" | "results" | "actual" | "current" | "currently"
+        | "used" | "uses" | "using" | "provided" | "supplied" | "passed" | "total" | "totals"
+        | "totaling" | "consumes" | "takes" | "take" | "needs" | "need" | "requires" | "required"
+        | "counted" | "keep" | "submitted" | "found" | "are" | "were" | "estimated" => Sense::Tells,
+        "output" | "outputs" | "completion" | "completions" | "generation" | "generated" | "generate"
+        | "generating" | "response" | "reply" | "reasoning" | "thinking" | "new" | "prediction" => {
+            Sense::Answer
+        }
+        ANSWER_CAP => Sense::AnswerCap,
+        "token" | "tokens" | "tok" => Sense::Tokens,
+        "character" | "characters" | "char" | "chars" | "byte" | "bytes" | "kb" | "mb" | "gb" | "kib"
+        | "mib" => Sense::Bytes,
+        "but" | "while" | "whereas" | "however" | "and" | "so" | "which" => Sense::Turn,
+        FIELD | "image" | "images" | "picture" | "pictures" | "photo" | "audio" | "video" | "videos"
+        | "file" | "files" | "pdf" | "page" | "pages" | "pixel" | "pixels" | "px" | "dimension"
+        | "dimensions" | "resolution" | "tool" | "tools" | "function" | "functions" | "name" | "names"
+        | "ids" | "description" | "label" | "metadata" | "column" | "header" | "headers" | "cookie"
+        | "uri" | "url" | "username" | "password" | "temperature" | "stop" | "logprobs" | "schema"
+        | "depth" | "recursion" | "iterations" | "steps" | "retries" | "retried" | "attempts" | "choices"
+        | "candidates" | "requests" | "connections" | "users" | "seconds" | "second" | "sec" | "minutes"
+        | "minute" | "hours" | "ms" | "memory" | "disk" | "gpu" | "items" | "times" | "cache_control"
+        | "blocks" | "lifetime" | "spend" | "cost" | "usd" | "dollars" | "percent" => Sense::Other,
+        _ => Sense::Plain,
+    }
 }
 
 #[cfg(test)]

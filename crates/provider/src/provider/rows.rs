@@ -28,75 +28,45 @@ pub struct Row {
 
 /// Every provider known by name.
 pub const ROWS: &[Row] = &[
-    Row {
-        key_env: &["OPENAI_API_KEY"],
-        about: "OpenAI, chat completions",
-        ..hosted("openai", "https://api.openai.com/v1")
-    },
+    hosted("openai", "https://api.openai.com/v1", &["OPENAI_API_KEY"], "OpenAI, chat completions"),
     Row {
         dialect: Dialect::Responses,
-        key_env: &["OPENAI_API_KEY"],
-        about: "OpenAI, responses",
-        ..hosted("openai-responses", "https://api.openai.com/v1")
+        ..hosted("openai-responses", "https://api.openai.com/v1", &["OPENAI_API_KEY"], "OpenAI, responses")
     },
     Row {
         dialect: Dialect::Messages,
         auth: Auth::of(Dialect::Messages),
-        key_env: &["ANTHROPIC_API_KEY"],
-        about: "Anthropic, messages",
-        ..hosted("anthropic", "https://api.anthropic.com")
+        ..hosted("anthropic", "https://api.anthropic.com", &["ANTHROPIC_API_KEY"], "Anthropic, messages")
     },
     Row {
         dialect: Dialect::Ollama,
-        key_env: &["OLLAMA_API_KEY"],
         about: "Ollama on this machine, its own API: the only one in which the window can be chosen",
-        ..local("ollama", "http://localhost:11434")
+        ..local("ollama", "http://localhost:11434", &["OLLAMA_API_KEY"], "")
     },
-    Row { about: "LM Studio on this machine", ..local("lmstudio", "http://localhost:1234/v1") },
+    local("lmstudio", "http://localhost:1234/v1", &[], "LM Studio on this machine"),
+    local("llama.cpp", "http://localhost:8080/v1", &["LLAMA_API_KEY"], "llama.cpp's server on this machine"),
+    local("vllm", "http://localhost:8000/v1", &["VLLM_API_KEY"], "vLLM on this machine"),
     Row {
-        key_env: &["LLAMA_API_KEY"],
-        about: "llama.cpp's server on this machine",
-        ..local("llama.cpp", "http://localhost:8080/v1")
-    },
-    Row {
-        key_env: &["VLLM_API_KEY"],
-        about: "vLLM on this machine",
-        ..local("vllm", "http://localhost:8000/v1")
-    },
-    Row {
-        key_env: &["OPENROUTER_API_KEY"],
         about: "OpenRouter: many providers behind one address",
-        ..hosted("openrouter", "https://openrouter.ai/api/v1")
+        ..hosted("openrouter", "https://openrouter.ai/api/v1", &["OPENROUTER_API_KEY"], "")
     },
+    hosted("deepseek", "https://api.deepseek.com/v1", &["DEEPSEEK_API_KEY"], "DeepSeek"),
     Row {
-        key_env: &["DEEPSEEK_API_KEY"],
-        about: "DeepSeek",
-        ..hosted("deepseek", "https://api.deepseek.com/v1")
-    },
-    Row {
-        key_env: &["MISTRAL_API_KEY"],
         caches: false,
         is_strict: true,
-        about: "Mistral",
-        ..hosted("mistral", "https://api.mistral.ai/v1")
+        ..hosted("mistral", "https://api.mistral.ai/v1", &["MISTRAL_API_KEY"], "Mistral")
     },
+    Row { is_strict: true, ..hosted("groq", "https://api.groq.com/openai/v1", &["GROQ_API_KEY"], "Groq") },
+    hosted("xai", "https://api.x.ai/v1", &["XAI_API_KEY"], "xAI"),
+    hosted(
+        "gemini",
+        "https://generativelanguage.googleapis.com/v1beta/openai",
+        &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        "Google Gemini, the address that speaks like OpenAI",
+    ),
     Row {
-        key_env: &["GROQ_API_KEY"],
-        is_strict: true,
-        about: "Groq",
-        ..hosted("groq", "https://api.groq.com/openai/v1")
-    },
-    Row { key_env: &["XAI_API_KEY"], about: "xAI", ..hosted("xai", "https://api.x.ai/v1") },
-    Row {
-        key_env: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-        about: "Google Gemini, the address that speaks like OpenAI",
-        ..hosted("gemini", "https://generativelanguage.googleapis.com/v1beta/openai")
-    },
-    Row {
-        key_env: &["TOGETHER_API_KEY"],
         caches: false,
-        about: "Together",
-        ..hosted("together", "https://api.together.xyz/v1")
+        ..hosted("together", "https://api.together.xyz/v1", &["TOGETHER_API_KEY"], "Together")
     },
 ];
 
@@ -105,20 +75,21 @@ pub fn row(name: &str) -> Option<&'static Row> {
     ROWS.iter().find(|row| row.name == name)
 }
 
-const fn hosted(name: &'static str, base_url: &'static str) -> Row {
-    Row {
-        name,
-        dialect: Dialect::Chat,
-        base_url,
-        auth: Auth::Bearer,
-        key_env: &[],
-        is_local: false,
-        caches: true,
-        is_strict: false,
-        about: "",
-    }
+const fn hosted(
+    name: &'static str,
+    base_url: &'static str,
+    key_env: &'static [&'static str],
+    about: &'static str,
+) -> Row {
+    let (dialect, auth) = (Dialect::Chat, Auth::Bearer);
+    Row { name, dialect, base_url, auth, key_env, is_local: false, caches: true, is_strict: false, about }
 }
 
-const fn local(name: &'static str, base_url: &'static str) -> Row {
-    Row { is_local: true, ..hosted(name, base_url) }
+const fn local(
+    name: &'static str,
+    base_url: &'static str,
+    key_env: &'static [&'static str],
+    about: &'static str,
+) -> Row {
+    Row { is_local: true, ..hosted(name, base_url, key_env, about) }
 }

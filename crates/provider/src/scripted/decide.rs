@@ -1,19 +1,19 @@
 //! From a request to its answer: read, check, count, look into the script. No socket is seen here, and nothing waits.
 
-use super::count::Count;
-use super::ledger::{Fnv, Seen};
-use super::script::{Fail, News, Step};
-use super::speech::{self, Speech};
+use super::script::{Fail, News, Repeat, Reply, Script, Step};
+use super::speech::{self, Count, Speech, system, tools};
 use super::words::{Overflow, Refusal};
-use super::{Host, OnOverflow, check, material, mimic};
-use crate::ask::Asked;
-use crate::dialect::{Dialect, Form, Stamp};
+use super::{Host, OnOverflow, check, mimic};
+use crate::dialect::{Asked, Dialect, Form, Stamp};
 use crate::event::Event;
+use axum::body::Body;
 use bytes::Bytes;
+use http_body_util::BodyExt;
 use komado_core::journal::Usage;
-use komado_core::message::Role;
+use komado_core::message::{Message, Part, Role};
 use komado_core::raw::Object;
-use std::time::Duration;
+use std::collections::{HashSet, VecDeque};
+use std::fmt::{self, Write};
 
 /// The moment of every answer: a clock would make each run another one.
 const CREATED: u64 = 1_700_000_000;
@@ -30,12 +30,8 @@ pub(super) struct Request {
 /// What is done about it.
 pub(super) struct Decision {
     pub(super) answer: Answer,
-    /// To wait before anything is sent.
-    pub(super) delay: Duration,
-    /// To wait between two pieces.
-    pub(super) pause: Duration,
-    /// The connection is cut after so many bytes.
-    pub(super) break_after: Option<u64>,
+    /// The step it follows, with its pauses and where the connection is cut.
+    pub(super) step: Step,
 }
 
 /// What is sent.
@@ -72,9 +68,7 @@ pub(super) fn decide(host: &Host, request: Request) -> Decision {
         cached: turn.cached,
     };
     host.record(seen);
-    let Step { delay_ms, chunk_delay_ms, break_after, .. } = step.unwrap_or_default();
-    let (delay, pause) = (Duration::from_millis(delay_ms), Duration::from_millis(chunk_delay_ms));
-    Decision { answer, delay, pause, break_after }
+    Decision { answer, step: step.unwrap_or_default() }
 }
 
 /// How many tokens a request has: what Anthropic's own count is asked for.
@@ -141,7 +135,7 @@ impl Turn<'_> {
         prompt: u64,
         room: Option<u64>,
     ) -> (Answer, Option<Step>) {
-        let news = News::of(&asked.messages, material::is_asked(asked));
+        let news = News::of(&asked.messages, mimic::is_asked(asked));
         let step = self.host.ledger().step(&news);
         if let Some(fail) = step.as_ref().and_then(|step| step.fail.as_ref()) {
             return (self.fail(asked, fail), step);
@@ -300,4 +294,233 @@ pub(super) fn fixed_stamp(usage: bool) -> Stamp {
 /// True when the request says that no tool may be called, as every model then does.
 fn forbids_calls(asked: &Asked) -> bool {
     param(asked, "tool_choice").is_some_and(|choice| choice.contains("\"none\""))
+}
+
+// Reads a request without keeping it: what a client's memory and speed are measured against.
+//
+// However large the body is, only its ends are held, to see whether the answer is to come in pieces. What is answered
+// cannot depend on it: steps of the script are used in order as far as they have no conditions, else a short fixed text.
+
+/// Bytes that are held at each end.
+const END: usize = 4096;
+
+/// What the answer says.
+const WORDS: &str = "ok";
+
+/// Reads `body` to its end and answers the next step, or a short fixed text. `None` when the client went away.
+pub(super) async fn take(
+    host: &Host,
+    dialect: Dialect,
+    path: String,
+    headers: Vec<(String, String)>,
+    mut body: Body,
+) -> Option<Decision> {
+    let (mut sum, mut bytes) = (Fnv::default(), 0u64);
+    let (mut head, mut tail) = (Vec::new(), Vec::new());
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.ok()?.into_data() else { continue };
+        sum.bytes(&data);
+        bytes += data.len() as u64;
+        head.extend_from_slice(&data[..data.len().min(END - head.len())]);
+        tail.extend_from_slice(&data[data.len().saturating_sub(END)..]);
+        tail.drain(..tail.len().saturating_sub(END));
+    }
+    let stream = streams(dialect, &head, &tail);
+    let n = host.ledger().number();
+    let seen = Seen {
+        n,
+        dialect,
+        path,
+        headers,
+        body: Vec::new(),
+        bytes,
+        digest: sum.0,
+        tokens: 0,
+        status: 200,
+        stream,
+        cached: 0,
+    };
+    host.record(seen);
+    let speech = next_speech(host, dialect, sum.0);
+    // A guess, so that nobody takes the answer for one to a shortened request.
+    let usage = Usage { input_tokens: bytes / 4, output_tokens: speech.tokens, ..Usage::default() };
+    let events = speech.events(speech::begun(dialect, "scripted", sum.0), usage, None);
+    let form = if stream { Form::Stream } else { Form::Whole };
+    let answer = Answer::Said { form, events, stamp: fixed_stamp(true) };
+    Some(Decision { answer, step: Step::default() })
+}
+
+/// The reply of the next step, as it stands there; the fixed text when there is none.
+fn next_speech(host: &Host, dialect: Dialect, digest: u64) -> Speech {
+    let Some(step) = host.ledger().step(&News::default()) else {
+        let reply = Reply { text: WORDS.into(), ..Reply::default() };
+        return Speech { reply, finish: "stop".into(), tokens: 1 };
+    };
+    let mut reply = step.reply;
+    speech::name_calls(&mut reply.calls, dialect, digest);
+    Speech::new(host.options.meter, reply, None, step.finish)
+}
+
+/// Whether the request asks for pieces, as far as its ends tell.
+fn streams(dialect: Dialect, head: &[u8], tail: &[u8]) -> bool {
+    let says = |word: &str| [head, tail].iter().any(|end| String::from_utf8_lossy(end).contains(word));
+    let (yes, no) = (
+        says("\"stream\":true") || says("\"stream\": true"),
+        says("\"stream\":false") || says("\"stream\": false"),
+    );
+    yes || (dialect == Dialect::Ollama && !no)
+}
+
+// What a scripted server was asked so far, and what of its script is left.
+
+/// A request that was seen.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Seen {
+    /// Which one, counted from 1.
+    pub n: u64,
+    /// The dialect it was in.
+    pub dialect: Dialect,
+    /// Where it went, query included.
+    pub path: String,
+    /// Its headers, in the order in which they came.
+    pub headers: Vec<(String, String)>,
+    /// Its body; empty when it was not kept.
+    pub body: Vec<u8>,
+    /// Bytes of the body, also when it was not kept.
+    pub bytes: u64,
+    /// FNV-1a of the body: two requests with the same one are the same.
+    pub digest: u64,
+    /// Its true size, before anything was dropped; 0 when it could not be read.
+    pub tokens: u64,
+    /// The status it was answered with.
+    pub status: u16,
+    /// True when the answer came in pieces.
+    pub stream: bool,
+    /// Tokens of the longest beginning that an earlier request had, too: what a prompt cache would have spared.
+    pub cached: u64,
+}
+
+/// What was asked, and what is left to say.
+pub(super) struct Ledger {
+    count: u64,
+    seen: VecDeque<Seen>,
+    steps: Vec<Step>,
+    /// A fingerprint for each beginning of each request that was answered.
+    beginnings: HashSet<u64>,
+}
+
+impl Ledger {
+    pub(super) fn new(script: Script) -> Self {
+        Self { count: 0, seen: VecDeque::new(), steps: script.steps, beginnings: HashSet::new() }
+    }
+
+    /// The number of the next request.
+    pub(super) fn number(&mut self) -> u64 {
+        self.count += 1;
+        self.count
+    }
+
+    pub(super) fn record(&mut self, seen: Seen, keep: usize) {
+        // Answers overtake each other; the list is in the order of asking.
+        let at = self.seen.partition_point(|other| other.n < seen.n);
+        self.seen.insert(at, seen);
+        if let Some(old) = self.seen.len().checked_sub(keep + 1).and_then(|at| self.seen.get_mut(at)) {
+            old.body = Vec::new();
+        }
+    }
+
+    pub(super) fn seen(&self) -> Vec<Seen> {
+        self.seen.iter().cloned().collect()
+    }
+
+    pub(super) fn add(&mut self, step: Step) {
+        self.steps.push(step);
+    }
+
+    pub(super) fn left(&self) -> usize {
+        self.steps.iter().filter(|step| step.repeat != Repeat::Always).count()
+    }
+
+    /// The first step that is for this request; used up when that was its last time.
+    pub(super) fn step(&mut self, news: &News<'_>) -> Option<Step> {
+        let at = self.steps.iter().position(|step| step.when.holds(news))?;
+        match &mut self.steps[at].repeat {
+            Repeat::Times(times) if *times > 1 => *times -= 1,
+            Repeat::Times(_) => return Some(self.steps.remove(at)),
+            Repeat::Always => {}
+        }
+        Some(self.steps[at].clone())
+    }
+
+    /// Tokens of the longest beginning that an earlier request had.
+    pub(super) fn cached(&self, asked: &Asked, count: &Count) -> u64 {
+        let sizes = std::iter::once(count.setup).chain(count.messages.iter().copied());
+        let known = beginnings(asked).into_iter().zip(sizes);
+        known.take_while(|(mark, _)| self.beginnings.contains(mark)).map(|(_, tokens)| tokens).sum()
+    }
+
+    /// Remembers the beginnings of a request that was answered.
+    pub(super) fn remember(&mut self, asked: &Asked) {
+        self.beginnings.extend(beginnings(asked));
+    }
+}
+
+/// A fingerprint of the setup, then of everything up to each message.
+fn beginnings(asked: &Asked) -> Vec<u64> {
+    let mut sum = Fnv::default();
+    let setup = (&asked.model, system(&asked.setup), tools(&asked.setup));
+    sum.add(&format_args!("{setup:?}"));
+    let mut marks = vec![sum.0];
+    for message in &asked.messages {
+        add_message(message, &mut sum);
+        marks.push(sum.0);
+    }
+    marks
+}
+
+/// Marks beside a text are left out: a cache mark moves with each request, and the words stay the same.
+fn add_message(message: &Message, sum: &mut Fnv) {
+    sum.add(&format_args!("{:?}{:?}", message.role, message.name));
+    for part in &message.parts {
+        match part {
+            Part::Text { text, .. } => sum.add(text),
+            other => sum.add(&format_args!("{other:?}")),
+        }
+    }
+}
+
+/// FNV-1a: the same on every machine and in every version.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fnv(pub(super) u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv {
+    pub(super) fn of(bytes: &[u8]) -> u64 {
+        let mut sum = Self::default();
+        sum.bytes(bytes);
+        sum.0
+    }
+
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
+    fn add(&mut self, what: &dyn fmt::Display) {
+        // Writing to a number cannot fail.
+        let _ = write!(self, "{what}\u{1f}");
+    }
+}
+
+impl Write for Fnv {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.bytes(text.as_bytes());
+        Ok(())
+    }
 }

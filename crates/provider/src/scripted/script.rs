@@ -3,13 +3,11 @@
 //! A step without conditions answers the next request. One with conditions waits for a request that meets them, and
 //! does not keep those behind it. A line that cannot be read is named by its number and its field; nothing is guessed.
 
-mod read;
-
-pub use read::BadScript;
-
-use komado_core::message::Message;
-use komado_core::message::Role;
+use komado_core::message::{Message, Role};
+use komado_core::raw::{Object, Raw};
 use regex::Regex;
+use serde::de::Deserialize;
+use serde_json::value::RawValue;
 
 /// Steps in order.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +19,7 @@ pub struct Script {
 impl Script {
     /// Reads a script: a step a line; empty lines and those that begin with `#` are passed over.
     pub fn read(text: &str) -> Result<Self, BadScript> {
-        read::script(text)
+        script(text)
     }
 }
 
@@ -79,7 +77,7 @@ impl Step {
 
     /// Reads one step from one JSON object.
     pub fn read(line: &str) -> Result<Self, BadScript> {
-        read::step(1, line)
+        step(1, line)
     }
 
     /// The same step, for every request that meets its conditions.
@@ -217,4 +215,245 @@ pub struct Fail {
     pub overflow: bool,
     /// A stream begins with status 200, and the error is an event in it.
     pub in_stream: bool,
+}
+
+// Reads the lines of a script, strictly: a field nobody knows is a mistake, not a comment.
+
+/// Why a script cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("line {line}{}: {why}", place(field))]
+pub struct BadScript {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The field, such as `when.turn`; empty when it is the whole line.
+    pub field: String,
+    /// What is wrong there.
+    pub why: String,
+}
+
+fn place(field: &str) -> String {
+    if field.is_empty() { String::new() } else { format!(", field `{field}`") }
+}
+
+fn script(text: &str) -> Result<Script, BadScript> {
+    let lines = text.strip_prefix('\u{feff}').unwrap_or(text).lines().enumerate();
+    let lines = lines.map(|(at, line)| (at + 1, line.trim()));
+    let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    Ok(Script { steps: lines.map(|(number, line)| step(number, line)).collect::<Result<_, _>>()? })
+}
+
+fn step(line: usize, text: &str) -> Result<Step, BadScript> {
+    const KNOWN: &[&str] =
+        &["when", "reply", "repeat", "delay_ms", "chunk", "chunk_delay_ms", "fail", "break_after", "finish"];
+    let fields = Fields::parse(line, "", text, KNOWN)?;
+    let step = Step {
+        delay_ms: fields.read("delay_ms")?.unwrap_or(0),
+        chunk: fields.read("chunk")?,
+        chunk_delay_ms: fields.read("chunk_delay_ms")?.unwrap_or(0),
+        break_after: fields.read("break_after")?,
+        finish: fields.read("finish")?,
+        when: fields.get("when").map(|value| when(line, value)).transpose()?.unwrap_or_default(),
+        repeat: fields.get("repeat").map(|value| repeat(&fields, value)).transpose()?.unwrap_or_default(),
+        reply: fields.get("reply").map(|value| reply(line, value)).transpose()?.unwrap_or_default(),
+        fail: fields.get("fail").map(|value| fail(line, value)).transpose()?,
+    };
+    if step.chunk == Some(0) {
+        return Err(fields.bad("chunk", "0; at least one character"));
+    }
+    match (fields.get("reply"), &step.fail) {
+        (Some(_), Some(_)) => Err(fields.bad("fail", "a step has either `reply` or `fail`, not both")),
+        (None, None) => {
+            Err(BadScript { line, field: String::new(), why: "neither `reply` nor `fail`".into() })
+        }
+        _ => Ok(step),
+    }
+}
+
+fn when(line: usize, value: &RawValue) -> Result<When, BadScript> {
+    const KNOWN: &[&str] = &["anywhere", "contains", "regex", "turn", "has_tool_result", "is_summary"];
+    let fields = Fields::parse(line, "when", value.get(), KNOWN)?;
+    let regex = fields.read::<String>("regex")?.map(|text| Regex::new(&text)).transpose();
+    let regex = regex.map_err(|e| fields.bad("regex", one_line(&e.to_string())))?;
+    Ok(When {
+        anywhere: fields.read("anywhere")?,
+        contains: fields.read("contains")?,
+        regex,
+        turn: fields.read("turn")?,
+        has_tool_result: fields.read("has_tool_result")?,
+        is_summary: fields.read("is_summary")?,
+    })
+}
+
+fn repeat(fields: &Fields<'_>, value: &RawValue) -> Result<Repeat, BadScript> {
+    match value.get() {
+        "\"always\"" => Ok(Repeat::Always),
+        number => match number.parse::<u64>() {
+            Ok(times) if times > 0 => Ok(Repeat::Times(times)),
+            _ => Err(fields.bad("repeat", format!("{number}; a number from 1 on, or \"always\""))),
+        },
+    }
+}
+
+fn reply(line: usize, value: &RawValue) -> Result<Reply, BadScript> {
+    if value.get().starts_with('"') {
+        let text = serde_json::from_str(value.get());
+        let text = text.map_err(|e| BadScript { line, field: "reply".into(), why: e.to_string() })?;
+        return Ok(Reply { text, ..Reply::default() });
+    }
+    const KNOWN: &[&str] = &["text", "reasoning", "signature", "calls"];
+    let fields = Fields::parse(line, "reply", value.get(), KNOWN)?;
+    let calls: Vec<&RawValue> = fields.read("calls")?.unwrap_or_default();
+    let calls = calls.iter().enumerate().map(|(at, value)| call(line, at, value));
+    let reply = Reply {
+        text: fields.read("text")?.unwrap_or_default(),
+        reasoning: fields.read("reasoning")?,
+        signature: fields.read("signature")?,
+        calls: calls.collect::<Result<_, _>>()?,
+    };
+    if reply.signature.is_some() && reply.reasoning.is_none() {
+        return Err(fields.bad("signature", "there is no `reasoning` to sign"));
+    }
+    Ok(reply)
+}
+
+fn call(line: usize, at: usize, value: &RawValue) -> Result<ToolCall, BadScript> {
+    let fields =
+        Fields::parse(line, &format!("reply.calls[{at}]"), value.get(), &["id", "name", "arguments"])?;
+    let name: Option<String> = fields.read("name")?;
+    let name = name.filter(|name| !name.is_empty()).ok_or_else(|| fields.bad("name", "missing"))?;
+    let arguments = match fields.get("arguments") {
+        // A text is taken as it is: models do write arguments that are no JSON.
+        Some(value) if value.get().starts_with('"') => fields.read("arguments")?.unwrap_or_default(),
+        Some(value) if value.get().starts_with('{') => Raw::from_value(value).get().to_owned(),
+        Some(value) => {
+            return Err(fields.bad("arguments", format!("{}; an object, or a text", value.get())));
+        }
+        None => "{}".to_owned(),
+    };
+    Ok(ToolCall { id: fields.read("id")?, name, arguments })
+}
+
+fn fail(line: usize, value: &RawValue) -> Result<Fail, BadScript> {
+    const KNOWN: &[&str] = &["status", "body", "retry_after", "overflow", "in_stream"];
+    let fields = Fields::parse(line, "fail", value.get(), KNOWN)?;
+    let status: Option<u16> = fields.read("status")?;
+    if let Some(status) = status.filter(|status| !(400..=599).contains(status)) {
+        return Err(fields.bad("status", format!("{status}; from 400 to 599")));
+    }
+    let body = match fields.get("body") {
+        Some(value) if value.get().starts_with('"') => fields.read("body")?,
+        // JSON may be written as it is, without a text around it.
+        other => other.map(|value| value.get().to_owned()),
+    };
+    Ok(Fail {
+        status: status.unwrap_or(0),
+        body,
+        retry_after: fields.read("retry_after")?,
+        overflow: fields.read("overflow")?.unwrap_or(false),
+        in_stream: fields.read("in_stream")?.unwrap_or(false),
+    })
+}
+
+/// The fields of one object, and where it stands.
+struct Fields<'a> {
+    line: usize,
+    within: String,
+    object: Object<'a>,
+}
+
+impl<'a> Fields<'a> {
+    fn parse(line: usize, within: &str, text: &'a str, known: &[&str]) -> Result<Self, BadScript> {
+        let bad = |field: &str, why: String| BadScript { line, field: field.into(), why };
+        let object = Object::parse(text)
+            .map_err(|e| bad(within, format!("not a JSON object: {}", without_place(&e))))?;
+        let fields = Self { line, within: within.into(), object };
+        match fields.object.0.iter().find(|(key, _)| !known.contains(&key.as_ref())) {
+            Some((key, _)) => Err(fields.bad(key, format!("unknown; known are {}", known.join(", ")))),
+            None => Ok(fields),
+        }
+    }
+
+    fn get(&self, key: &str) -> Option<&'a RawValue> {
+        self.object.get(key)
+    }
+
+    fn read<T: Deserialize<'a>>(&self, key: &str) -> Result<Option<T>, BadScript> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        serde_json::from_str(value.get()).map(Some).map_err(|e| self.bad(key, without_place(&e)))
+    }
+
+    fn bad(&self, key: &str, why: impl Into<String>) -> BadScript {
+        let dot = if self.within.is_empty() { "" } else { "." };
+        BadScript { line: self.line, field: format!("{}{dot}{key}", self.within), why: why.into() }
+    }
+}
+
+/// The reason alone: the parser counts lines from the start of the field, which would mislead.
+fn without_place(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" at line ") {
+        Some(at) => format!("{} at column {}", &text[..at], error.column()),
+        None => text,
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_is_read_line_by_line_and_field_by_field() {
+        let text = "\u{feff}# 台本\n\n\
+            {\"reply\":\"hi\"}\n\
+            {\"when\":{\"contains\":\"窓\",\"regex\":\"^a\",\"turn\":2,\"has_tool_result\":false,\"is_summary\":true},\
+             \"reply\":{\"text\":\"t\",\"reasoning\":\"r\",\"signature\":\"s\",\"calls\":[{\"id\":\"c\",\"name\":\"read\",\"arguments\":{\"n\":1.0}},{\"name\":\"ls\"},{\"name\":\"x\",\"arguments\":\"{bad\"}]},\
+             \"repeat\":\"always\",\"delay_ms\":1,\"chunk\":3,\"chunk_delay_ms\":2,\"break_after\":9,\"finish\":\"length\"}\n\
+            {\"fail\":{\"status\":429,\"body\":{\"error\":1.0},\"retry_after\":1},\"repeat\":3}\n\
+            {\"fail\":{\"overflow\":true,\"in_stream\":true}}\n";
+        let steps = script(text).unwrap().steps;
+        assert_eq!((steps.len(), steps[0].reply.text.as_str()), (4, "hi"));
+        let step = &steps[1];
+        assert_eq!(step.when.contains.as_deref(), Some("窓"));
+        assert_eq!((step.when.turn, step.when.is_summary), (Some(2), Some(true)));
+        assert_eq!(step.reply.calls[0].arguments, r#"{"n":1.0}"#, "numbers stay as they are written");
+        assert_eq!(
+            (step.reply.calls[1].arguments.as_str(), step.reply.calls[2].arguments.as_str()),
+            ("{}", "{bad")
+        );
+        assert_eq!((step.repeat, step.chunk, step.break_after), (Repeat::Always, Some(3), Some(9)));
+        let fail = steps[2].fail.as_ref().unwrap();
+        assert_eq!(
+            (fail.status, fail.body.as_deref(), fail.retry_after),
+            (429, Some(r#"{"error":1.0}"#), Some(1))
+        );
+        assert!(steps[3].fail.as_ref().is_some_and(|fail| fail.overflow && fail.in_stream));
+    }
+
+    #[test]
+    fn a_bad_line_is_named_by_its_number_and_its_field() {
+        for (line, place, why) in [
+            ("nonsense", "line 3:", "JSON object"),
+            ("[1]", "line 3:", "JSON object"),
+            ("{}", "line 3:", "neither"),
+            (r#"{"reply":{"text":1}}"#, "line 3, field `reply.text`:", "string"),
+            (r#"{"reply":{"texts":"a"}}"#, "line 3, field `reply.texts`:", "known are text"),
+            (r#"{"reply":"a","when":{"turn":-1}}"#, "line 3, field `when.turn`:", "-1"),
+            (r#"{"reply":"a","when":{"regex":"("}}"#, "line 3, field `when.regex`:", "unclosed group"),
+            (r#"{"reply":"a","repeat":0}"#, "line 3, field `repeat`:", "0; a number"),
+            (r#"{"reply":"a","repeat":"ever"}"#, "line 3, field `repeat`:", "always"),
+            (r#"{"reply":"a","chunk":0}"#, "line 3, field `chunk`:", "at least"),
+            (r#"{"reply":"a","fail":{"status":429}}"#, "line 3, field `fail`:", "not both"),
+            (r#"{"fail":{"status":200}}"#, "line 3, field `fail.status`:", "200"),
+            (r#"{"reply":{"signature":"s"}}"#, "line 3, field `reply.signature`:", "reasoning"),
+            (r#"{"reply":{"calls":[{"name":"a"},{}]}}"#, "line 3, field `reply.calls[1].name`:", "missing"),
+            (r#"{"reply":{"calls":[{"name":"a","arguments":[]}]}}"#, "`reply.calls[0].arguments`:", "object"),
+        ] {
+            let error = script(&format!("# one\n{{\"reply\":\"a\"}}\n{line}\n")).unwrap_err().to_string();
+            assert!(error.contains(place) && error.contains(why), "{line}: {error}");
+        }
+    }
 }

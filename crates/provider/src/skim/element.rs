@@ -8,7 +8,6 @@
 //! In a system prompt at the head digits do not count: some clients write the time into it, which makes no other
 //! conversation of it.
 
-use super::pen::Pen;
 use super::{By, Element};
 use crate::dialect::Dialect;
 use std::borrow::Cow;
@@ -64,8 +63,9 @@ impl Word {
 }
 
 /// Where what passes is written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Page {
+    #[default]
     Element,
     /// A block of its content.
     Block,
@@ -74,7 +74,7 @@ pub(super) enum Page {
 }
 
 /// The element that passes, and what all before it come to.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Digester {
     dialect: Dialect,
     salt: [u8; 32],
@@ -82,7 +82,7 @@ pub(super) struct Digester {
     element: Pen,
     block: Pen,
     id: Pen,
-    page: Page,
+    pub(super) page: Page,
     has_id: bool,
     has_call: bool,
     has_role: bool,
@@ -103,24 +103,7 @@ impl Digester {
         pen.write(b"komado transcript 1\0");
         pen.write(salt);
         let salt = pen.digest();
-        Self {
-            dialect,
-            salt,
-            running: salt,
-            element: pen,
-            block: Pen::default(),
-            id: Pen::default(),
-            page: Page::Element,
-            has_id: false,
-            has_call: false,
-            has_role: false,
-            answers: false,
-            leads: true,
-            faded: Pen::default(),
-            role: Word::default(),
-            kind: Word::default(),
-            block_kind: Word::default(),
-        }
+        Self { dialect, salt, running: salt, leads: true, ..Self::default() }
     }
 
     /// A list begins: what was before belongs to another.
@@ -133,18 +116,10 @@ impl Digester {
         self.element.clear();
         self.element.write(&self.running);
         self.faded.clear();
-        self.turn(Page::Element);
+        self.page = Page::Element;
         (self.has_id, self.has_call, self.has_role, self.answers) = (false, false, false, false);
         self.role.clear();
         self.kind.clear();
-    }
-
-    pub(super) fn turn(&mut self, page: Page) {
-        self.page = page;
-    }
-
-    pub(super) const fn page(&self) -> Page {
-        self.page
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) {
@@ -173,13 +148,13 @@ impl Digester {
     pub(super) fn begin_id(&mut self) {
         self.id.clear();
         self.has_id = true;
-        self.turn(Page::Id);
+        self.page = Page::Id;
     }
 
     pub(super) fn begin_block(&mut self) {
         self.block.clear();
         self.block_kind.clear();
-        self.turn(Page::Block);
+        self.page = Page::Block;
     }
 
     /// The block is whole: it joins the element unless it is a thought.
@@ -241,5 +216,96 @@ fn by_kind(kind: &str) -> By {
         "mcp_approval_response" => By::Tool,
         kind if kind.ends_with("_output") => By::Tool,
         _ => By::Model,
+    }
+}
+
+// Bytes on their way into a digest: small ones are gathered, large ones go straight in.
+
+/// What is gathered before it is worked in: as much as the digest takes in one stride.
+const GATHERED: usize = 8 << 10;
+
+/// Writes a digest.
+#[derive(Debug, Default)]
+struct Pen {
+    gathered: Vec<u8>,
+    /// What was worked in already, when it was more than could be gathered.
+    hash: blake3::Hasher,
+    is_long: bool,
+}
+
+impl Pen {
+    pub(super) fn write(&mut self, bytes: &[u8]) {
+        if self.gathered.len() + bytes.len() <= GATHERED {
+            return self.gathered.extend_from_slice(bytes);
+        }
+        self.is_long = true;
+        self.hash.update(&self.gathered);
+        self.gathered.clear();
+        if bytes.len() < GATHERED {
+            self.gathered.extend_from_slice(bytes);
+        } else {
+            self.hash.update(bytes);
+        }
+    }
+
+    /// The digest of what was written; the next one begins.
+    pub(super) fn digest(&mut self) -> [u8; 32] {
+        let digest = if self.is_long {
+            let digest = self.hash.update(&self.gathered).finalize();
+            self.hash.reset();
+            digest
+        } else {
+            blake3::hash(&self.gathered)
+        };
+        self.clear();
+        *digest.as_bytes()
+    }
+
+    /// Hands what was written on into `other`, so that it cannot be taken for anything else: as it is with its length
+    /// when it is short, as its digest when it is long. The next one begins.
+    pub(super) fn pour(&mut self, tag: u8, other: &mut Self) {
+        if self.is_long {
+            other.write(&[tag, u8::MAX]);
+            other.write(&self.digest());
+            return;
+        }
+        let [low, high, ..] = self.gathered.len().to_le_bytes();
+        other.write(&[tag, high, low]);
+        other.write(&self.gathered);
+        self.clear();
+    }
+
+    /// Forgets what was written.
+    pub(super) fn clear(&mut self) {
+        if std::mem::take(&mut self.is_long) {
+            self.hash.reset();
+        }
+        self.gathered.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_is_that_of_all_the_bytes_however_they_came() {
+        let bytes: Vec<u8> = (0..100_000u32).map(|i| i as u8).collect();
+        let mut pen = Pen::default();
+        for size in [1000, 8191, 8192, 8193, 100_000] {
+            bytes.chunks(size).for_each(|piece| pen.write(piece));
+            assert_eq!(pen.digest(), *blake3::hash(&bytes).as_bytes(), "{size}");
+        }
+        pen.write(&bytes);
+        let mut other = Pen::default();
+        pen.pour(1, &mut other);
+        assert_eq!(other.gathered.len(), 34);
+        pen.write(&bytes[..GATHERED]);
+        pen.pour(1, &mut other);
+        assert!(other.is_long, "what is short goes over as it is");
+        pen.write(&bytes);
+        pen.clear();
+        pen.write(b"x");
+        assert_eq!(pen.digest(), *blake3::hash(b"x").as_bytes());
     }
 }

@@ -7,70 +7,23 @@
 
 use super::element::Word;
 use super::scan::{Holder, Scanner, Token, Watch};
-use crate::ask::BadRequest;
+use crate::dialect::BadRequest;
+use crate::listed;
 
 /// The longest name of a field, type or id that is looked at.
 const LONGEST: usize = 1024;
 
 /// Fields below which stands what a tool takes or says, a schema, or what a provider said about an earlier answer.
-const UNREAD: [&str; 16] = [
-    "arguments",
-    "input",
-    "parameters",
-    "input_schema",
-    "input_examples",
-    "env",
-    "client_metadata",
-    "schema",
-    "json_schema",
-    "properties",
-    "definitions",
-    "$defs",
-    "metadata",
-    "annotations",
-    "citations",
-    "results",
-];
+const UNREAD: &str = "arguments input parameters input_schema input_examples env client_metadata schema \
+    json_schema properties definitions $defs metadata annotations citations results";
 
 /// Ids that name nothing kept, without `_`: of what stands in the request itself, of the client's own, or of what is for everyone.
-const HARMLESS: [&str; 16] = [
-    "callid",
-    "toolcallid",
-    "tooluseid",
-    "parenttooluseid",
-    "toolid",
-    "functioncallid",
-    "approvalrequestid",
-    "userid",
-    "enduserid",
-    "sessionid",
-    "requestid",
-    "traceid",
-    "spanid",
-    "docid",
-    "connectorid",
-    "modelid",
-];
+const HARMLESS: &str = "callid toolcallid tooluseid parenttooluseid toolid functioncallid approvalrequestid \
+    userid enduserid sessionid requestid traceid spanid docid connectorid modelid";
 
 /// Fields of an item of the input in which stands what it says or does, so that it is more than an id.
-const PAYLOADS: [&str; 16] = [
-    "content",
-    "encrypted_content",
-    "arguments",
-    "action",
-    "actions",
-    "operation",
-    "result",
-    "results",
-    "input",
-    "code",
-    "queries",
-    "query",
-    "output",
-    "outputs",
-    "tools",
-    "approve",
-];
+const PAYLOADS: &str = "content encrypted_content arguments action actions operation result results input code \
+    queries query output outputs tools approve";
 
 /// What a request names of what its provider keeps.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -82,16 +35,10 @@ pub struct References {
 }
 
 /// Looks for references in a request as it passes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ReferenceSkimmer {
     scanner: Scanner,
     walk: Walk,
-}
-
-impl Default for ReferenceSkimmer {
-    fn default() -> Self {
-        Self { scanner: Scanner::new(), walk: Walk::default() }
-    }
 }
 
 impl ReferenceSkimmer {
@@ -145,7 +92,7 @@ impl Frame {
         self.has_content |= key == "content";
         self.has_summary |= ["summary", "content", "encrypted_content"].contains(&key);
         self.has_result |= key == "result";
-        self.has_payload |= PAYLOADS.contains(&key);
+        self.has_payload |= listed(PAYLOADS, key);
     }
 
     /// It is no more than an id of an item, and so stands for one that the provider keeps. Of two types it must satisfy both.
@@ -282,8 +229,7 @@ impl Watch for Walk {
         let is_inside = self.frames.len() > 1
             && self.frames.last().is_some_and(|frame| frame.is_object && frame.key != "extra_body");
         let is_unread = self.frames.last().is_some_and(|frame| frame.is_unread)
-            || UNREAD.contains(&key.as_str())
-                && (is_inside || ["metadata", "client_metadata"].contains(&key.as_str()));
+            || listed(UNREAD, &key) && (is_inside || ["metadata", "client_metadata"].contains(&key.as_str()));
         self.frames.push(Frame { is_object, key, is_unread, ..Frame::default() });
         Ok(())
     }
@@ -337,7 +283,7 @@ fn folded(name: &str) -> String {
 /// True for the name of an id that may be one of something kept.
 fn is_kept(key: &str) -> bool {
     let is_id = key.ends_with("_id") || key.ends_with("_ids");
-    is_id && !HARMLESS.contains(&key.replace('_', "").as_str())
+    is_id && !listed(HARMLESS, &key.replace('_', ""))
 }
 
 #[cfg(test)]

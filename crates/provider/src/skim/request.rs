@@ -3,8 +3,7 @@
 use super::element::{Digester, LONGEST, Page, Word};
 use super::scan::{Holder, Token, Watch, bad};
 use super::{Field, Skim};
-use crate::ask::BadRequest;
-use crate::dialect::Dialect;
+use crate::dialect::{BadRequest, Dialect};
 use std::borrow::Cow;
 
 /// The longest name of a field that is looked at.
@@ -15,8 +14,9 @@ const VALUE: usize = 1024;
 const FIELDS: usize = 4096;
 
 /// Which holder the next value stands in, as far as it matters. Holders inside those are counted, no more.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 enum Level {
+    #[default]
     Outside,
     Request,
     List,
@@ -26,8 +26,9 @@ enum Level {
 }
 
 /// What the next value is wanted for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Want {
+    #[default]
     Nothing,
     List,
     Model,
@@ -40,7 +41,7 @@ enum Want {
 }
 
 /// A request as far as it has come.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Request {
     skim: Skim,
     has_list: bool,
@@ -69,33 +70,8 @@ pub(super) struct Request {
 
 impl Request {
     pub(super) fn new(dialect: Dialect, salt: &[u8]) -> Self {
-        let skim = Skim {
-            dialect,
-            len: 0,
-            fields: Vec::new(),
-            elements: Vec::new(),
-            model: None,
-            stream: dialect == Dialect::Ollama,
-            previous: None,
-        };
-        Self {
-            skim,
-            has_list: false,
-            level: Level::Outside,
-            inner: 0,
-            depth: 0,
-            token: Token::Plain,
-            key: Word::default(),
-            name: String::new(),
-            want: Want::Nothing,
-            value: Word::default(),
-            value_from: 0,
-            filled: false,
-            element_from: 0,
-            digester: Digester::new(dialect, salt),
-            mute: None,
-            foreign: None,
-        }
+        let skim = Skim { dialect, stream: dialect == Dialect::Ollama, ..Skim::default() };
+        Self { skim, digester: Digester::new(dialect, salt), ..Self::default() }
     }
 
     /// The whole of it. Only a request that may do without a transcript has none.
@@ -149,7 +125,7 @@ impl Request {
         if self.mute.is_some() || matches!(self.want, Want::Kind | Want::Content) {
             return Ok(());
         }
-        if self.digester.page() == Page::Id && self.inner == 0 {
+        if self.digester.page == Page::Id && self.inner == 0 {
             return Ok(());
         }
         if !key.is_long() {
@@ -233,7 +209,7 @@ impl Request {
         }
         self.write(b",");
         if self.level == Level::Element && self.inner == 0 {
-            self.digester.turn(Page::Element);
+            self.digester.page = Page::Element;
         }
     }
 

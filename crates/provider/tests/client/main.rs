@@ -47,7 +47,7 @@ fn body(path: &Path) -> Body<'_> {
 }
 
 fn bytes(text: &str) -> Body<'static> {
-    Body::Bytes(text.as_bytes().to_vec())
+    Body::Bytes(text.as_bytes().to_vec().into())
 }
 
 /// Sends `{}` and says what came of it, and each wait on the way.

@@ -64,7 +64,7 @@ fn headers_go_on_in_their_order_and_nothing_joins_them() {
         ("transfer-encoding", "chunked"),
         ("connection", "close"),
     ];
-    let answer = forward(&client(), &url(&server), &given, Body::Bytes(b"{ }".to_vec())).unwrap();
+    let answer = forward(&client(), &url(&server), &given, Body::Bytes(b"{ }".to_vec().into())).unwrap();
     let (head, body) = told.recv().unwrap();
     assert_eq!(head[0], "POST /v1/chat/completions?beta=true&x=%E7%AA%93 HTTP/1.1");
     let names: Vec<&str> = head[1..].iter().map(|line| line.split(':').next().unwrap()).collect();
@@ -134,7 +134,7 @@ fn a_redirect_and_an_error_are_answers_and_nothing_is_tried_again() {
     for (status, headers, body) in answers {
         let (script, told) = telling(whole(status, headers, body));
         let server = Server::play(vec![script]);
-        let answer = forward(&client, &url(&server), &[], Body::Bytes(b"{}".to_vec())).unwrap();
+        let answer = forward(&client, &url(&server), &[], Body::Bytes(b"{}".to_vec().into())).unwrap();
         assert_eq!(answer.status.to_string(), status[..3]);
         if let Some((name, value)) = headers.trim().split_once(": ") {
             assert_eq!(answer.header(name), Some(value));
@@ -147,7 +147,8 @@ fn a_redirect_and_an_error_are_answers_and_nothing_is_tried_again() {
 
 #[test]
 fn a_header_that_cannot_be_sent_is_named_and_nothing_leaves() {
-    let error = forward(&client(), "http://127.0.0.1:9/", &[("x-bad", "a\nb")], Body::Bytes(Vec::new()));
+    let error =
+        forward(&client(), "http://127.0.0.1:9/", &[("x-bad", "a\nb")], Body::Bytes(Vec::new().into()));
     let error = error.unwrap_err().to_string();
     assert!(error.contains("\"x-bad\"") && !error.contains("a\nb"), "{error}");
 }
@@ -157,7 +158,8 @@ fn a_get_has_no_body_and_no_length() {
     let (script, told) = telling(whole("200 OK", "", "{\"data\":[]}"));
     let server = Server::play(vec![script]);
     let address = url(&server);
-    let request = Forward { method: Method::GET, url: &address, headers: &[], body: Body::Bytes(Vec::new()) };
+    let request =
+        Forward { method: Method::GET, url: &address, headers: &[], body: Body::Bytes(Vec::new().into()) };
     let answer = client().forward(request, &Cancel::default()).unwrap();
     assert_eq!(answer.text(100).unwrap(), "{\"data\":[]}");
     let (head, _) = told.recv().unwrap();
@@ -177,7 +179,7 @@ fn who_cancels_or_goes_away_ends_the_connection() {
     let server = Server::play(vec![streaming(), streaming()]);
     let (client, address, cancel) = (client(), url(&server), Cancel::default());
     let ask = |cancel: &Cancel| {
-        let body = Body::Bytes(b"{}".to_vec());
+        let body = Body::Bytes(b"{}".to_vec().into());
         let request = Forward { method: Method::POST, url: &address, headers: &[], body };
         let mut answer = client.forward(request, cancel).unwrap();
         assert_eq!(answer.chunk().unwrap().unwrap(), "abc\n");
@@ -213,7 +215,7 @@ fn two_hundred_streams_are_open_at_once_and_their_connections_serve_again() {
         std::thread::scope(|scope| {
             for _ in 0..MANY {
                 scope.spawn(|| {
-                    let answer = forward(&client, &address, &[], Body::Bytes(b"{}".to_vec())).unwrap();
+                    let answer = forward(&client, &address, &[], Body::Bytes(b"{}".to_vec().into())).unwrap();
                     assert_eq!(answer.text(10).unwrap(), "ab");
                 });
             }

@@ -2,18 +2,16 @@
 //!
 //! What has no place in this API (a seal on a thought, parts of other dialects) is left out.
 
-use super::{fault, thought, usage};
-use crate::dialect::json::own;
-use crate::dialect::parting::Parting;
-use crate::dialect::tools::fields::{Fields, list, quoted};
-use crate::dialect::{Encode, Form, Stamp};
-use crate::event::Event;
-use crate::heard::Heard;
+use super::{decode, request};
+use crate::dialect::json::{Fields, array, error_words, own, quoted};
+use crate::dialect::{Encode, Form, Parting, Stamp};
+use crate::event::{Event, Failed, Heard};
 use komado_core::message::{Call, CallKind, Part};
 use komado_core::openai::DIALECT;
+use komado_core::raw::{Object, Raw};
 
 /// Encodes an answer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Encoder {
     form: Form,
     stamp: Stamp,
@@ -32,17 +30,7 @@ pub struct Encoder {
 impl Encoder {
     /// An encoder for an answer in `form`.
     pub(in crate::dialect) fn new(form: Form, stamp: Stamp) -> Self {
-        Self {
-            form,
-            stamp,
-            heard: Heard::default(),
-            calls: Vec::new(),
-            begun: false,
-            refused: false,
-            failed: false,
-            parting: Parting::default(),
-            made: 0,
-        }
+        Self { form, stamp, ..Self::default() }
     }
 }
 
@@ -55,7 +43,7 @@ impl Encode for Encoder {
         match (self.form, event) {
             (_, Event::Failed(failed)) => {
                 self.failed = true;
-                self.line(&fault::body(failed), out);
+                self.line(&error_body(failed), out);
             }
             (Form::Whole, _) => self.heard.take(event),
             (Form::Stream, _) => self.stream(event, out),
@@ -70,7 +58,7 @@ impl Encode for Encoder {
             Form::Whole => self.line(&self.whole(), out),
             Form::Stream => {
                 if let Some(usage) = self.heard.usage.filter(|_| self.stamp.usage) {
-                    self.line(&self.frame(".chunk", "", Some(usage::write(&usage))), out);
+                    self.line(&self.frame(".chunk", "", Some(decode::write_usage(&usage))), out);
                 }
                 self.line("[DONE]", out);
             }
@@ -148,14 +136,14 @@ impl Encoder {
         let mut delta = Fields::default();
         match event {
             Event::Text(text) => delta.say("content", text),
-            Event::Reasoning(text) => delta.say(thought::FIELD, text),
+            Event::Reasoning(text) => delta.say(request::FIELD, text),
             Event::Part(part) if part.dialect == DIALECT => {
                 delta.put("content", format!("[{}]", part.json.get()));
             }
             Event::Extra(extra) => {
                 // Thoughts were told as they came; what is left of them here is where they stood.
                 delta = own(Some(extra), DIALECT)?;
-                delta.take(thought::FIELD);
+                delta.take(request::FIELD);
             }
             Event::Call { index, id, name, kind } => {
                 self.calls.push((*index, *kind));
@@ -199,7 +187,7 @@ impl Encoder {
     fn whole(&self) -> String {
         let finish = self.word(self.heard.finish.as_deref().unwrap_or("stop"));
         let choice = choice("message", &self.message(), Some(&finish));
-        self.frame("", &choice, self.heard.usage.as_ref().map(usage::write))
+        self.frame("", &choice, self.heard.usage.as_ref().map(decode::write_usage))
     }
 
     fn message(&self) -> Fields {
@@ -209,14 +197,14 @@ impl Encoder {
         message.say("role", "assistant");
         message.put("content", content(parts));
         message.put("refusal", "null");
-        if let Some(words) = thought::words(parts) {
-            message.say(thought::FIELD, &words);
+        if let Some(words) = request::thoughts(parts) {
+            message.say(request::FIELD, &words);
         }
         let calls: Vec<String> = parts.iter().filter_map(call).collect();
-        list(&calls).into_iter().for_each(|calls| message.put("tool_calls", calls));
+        array(&calls).into_iter().for_each(|calls| message.put("tool_calls", calls));
         let extra = heard.as_ref().and_then(|message| own(message.extra.as_ref(), DIALECT));
         let extra = extra.unwrap_or_default();
-        let kept = extra.iter().filter(|(key, _)| *key != thought::FIELD);
+        let kept = extra.iter().filter(|(key, _)| *key != request::FIELD);
         kept.for_each(|(key, value)| message.put(key, value));
         message
     }
@@ -263,4 +251,42 @@ fn put_call(call: &mut Fields, id: &str, name: &str, arguments: &str, kind: Call
     call.say("id", id);
     call.say("type", holder);
     call.put(holder, format!("{{\"name\":{name},\"{argument}\":{arguments}}}"));
+}
+
+// An error in place of an answer, in the form that clients of chat completions look for.
+
+/// The error as one JSON object on one line. One that has the right form goes on as it came.
+fn error_body(failed: &Failed) -> String {
+    let object = Object::parse(&failed.body).ok();
+    let error = object.as_ref().and_then(|object| object.get("error"));
+    if error.is_some_and(|error| error.get().starts_with('{'))
+        && let Ok(raw) = Raw::parse(failed.body.trim())
+    {
+        return raw.get().to_owned();
+    }
+    let (words, code) = (quoted(&error_words(&failed.body)), failed.status);
+    format!(
+        "{{\"error\":{{\"message\":{words},\"type\":\"upstream_error\",\"param\":null,\"code\":{code}}}}}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_an_error_are_found_in_every_form() {
+        for body in [
+            r#"{"error":{"message":"長すぎる","code":400}}"#,
+            r#"{"error":"長すぎる"}"#,
+            r#"{"type":"error","error":{"type":"x","message":"長すぎる"}}"#,
+            r#"{"object":"error","message":"長すぎる"}"#,
+            "長すぎる\n",
+        ] {
+            assert_eq!(error_words(body), "長すぎる");
+            let written = error_body(&Failed { status: 200, body: body.into() });
+            assert_eq!(error_words(&written), "長すぎる");
+            assert!(!written.contains('\n'));
+        }
+    }
 }

@@ -5,18 +5,16 @@
 //! Arguments that are not on their way to be an object are held until they are whole: clients read each piece.
 
 use super::NAME;
-use super::block::{self, input};
-use crate::dialect::json::{call_fields, complaint, frame, inner, list, object, of, text};
-use crate::dialect::tools::fields::quoted;
+use super::request::{self, input};
+use crate::dialect::json::{call_fields, complaint, frame, inner, list, object, of, quoted, text};
 use crate::dialect::{Encode, Form, Stamp};
-use crate::event::{Event, Failed};
-use crate::heard::Heard;
+use crate::event::{Event, Failed, Heard};
 use komado_core::journal::Usage;
 use komado_core::message::{Call, CallKind, Opaque, Part};
 use komado_core::raw::{Object, Raw};
 
 /// An answer being written.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Encoder {
     form: Form,
     stamp: Stamp,
@@ -33,8 +31,9 @@ pub struct Encoder {
     made: usize,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 enum Open {
+    #[default]
     Nothing,
     Text(usize),
     /// The seal is held until it is whole: clients take the last piece of it for all of it.
@@ -73,8 +72,7 @@ impl OpenCall {
 
 impl Encoder {
     pub(in crate::dialect) fn new(form: Form, stamp: Stamp) -> Self {
-        let (heard, calls) = (Heard::default(), Vec::new());
-        Self { form, stamp, heard, begun: false, next: 0, open: Open::Nothing, calls, told: false, made: 0 }
+        Self { form, stamp, ..Self::default() }
     }
 
     fn begin(&mut self, out: &mut Vec<u8>) {
@@ -105,7 +103,7 @@ impl Encoder {
 
     /// Closes what is open and whole.
     fn settle(&mut self, out: &mut Vec<u8>) {
-        match std::mem::replace(&mut self.open, Open::Nothing) {
+        match std::mem::take(&mut self.open) {
             Open::Nothing => {}
             Open::Text(index) => stop(index, out),
             Open::Thinking(index, seal) => {
@@ -328,11 +326,11 @@ fn whole_block(part: &Part) -> Option<String> {
     let mut block = Vec::new();
     let written = match part {
         Part::Text { text, .. } if text.is_empty() => return None,
-        Part::Text { text, extra } => block::write_text(text, extra.as_ref(), &mut block),
+        Part::Text { text, extra } => request::write_text(text, extra.as_ref(), &mut block),
         Part::Reasoning { text, signature } => {
-            block::write_thinking(text, signature.as_deref().unwrap_or_default(), &mut block)
+            request::write_thinking(text, signature.as_deref().unwrap_or_default(), &mut block)
         }
-        Part::Call(call) => block::write_call(call, &mut block),
+        Part::Call(call) => request::write_call(call, &mut block),
         Part::Opaque(opaque) => return of(Some(opaque), NAME).map(str::to_owned),
         Part::Image { .. } | Part::Result(_) => return None,
     };

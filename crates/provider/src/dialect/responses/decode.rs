@@ -5,10 +5,9 @@
 //! sends all of them, so an item is found by its place, by its id, or by being the last, and what was not said in
 //! pieces is taken from the whole.
 
-use super::NAME;
-use super::item::{beside, call_kind, kind, usage, words};
+use super::{NAME, beside, call_kind, kind, usage, words};
+use crate::dialect::Tell;
 use crate::dialect::json::{call_extra, list, number, object, opaque, rest, said, tell, text};
-use crate::dialect::told::Tell;
 use crate::event::Event;
 use crate::lines::Sse;
 use komado_core::message::{CallKind, Opaque};
@@ -22,7 +21,6 @@ pub(in crate::dialect) struct Answer {
     items: Vec<Item>,
     calls: usize,
     refused: bool,
-    done: bool,
 }
 
 /// An item that is not whole yet, or was just finished.
@@ -48,9 +46,6 @@ impl Tell for Answer {
 
     fn piece(&mut self, name: &str, json: &str, _is_last: bool, each: &mut dyn FnMut(Event)) {
         let Ok(event) = Object::parse(json) else { return };
-        if self.done {
-            return;
-        }
         let response = object(&event, "response");
         match (text(&event, "type").as_deref().unwrap_or(name), response) {
             ("response.created" | "response.in_progress", Some(response)) => self.begin(&response, each),
@@ -58,7 +53,7 @@ impl Tell for Answer {
                 self.begin(&response, each);
                 self.finish(&response, &kind["response.".len()..], each);
             }
-            ("error" | "response.failed", _) => self.fail(json, each),
+            ("error" | "response.failed", _) => each(Event::failed(json)),
             ("response.output_item.added", _) => {
                 if let Some(item) = object(&event, "item") {
                     self.add(&item, number(&event, "output_index"), each);
@@ -73,7 +68,7 @@ impl Tell for Answer {
             (kind, _) if kind.ends_with(".delta") => self.delta(kind, &event, each),
             ("response.content_part.done", _) => self.part_done(&event),
             (kind, _) if !kind.starts_with("response.") && event.get("error").is_some() => {
-                self.fail(json, each);
+                each(Event::failed(json));
             }
             _ => {}
         }
@@ -84,7 +79,7 @@ impl Tell for Answer {
         let status = text(&response, "status");
         let failed = matches!(status.as_deref(), Some("failed" | "cancelled"));
         if failed || response.get("error").is_some() {
-            return self.fail(body, each);
+            return each(Event::failed(body));
         }
         if response.get("output").is_none() {
             return;
@@ -206,12 +201,6 @@ impl Answer {
             _ => "stop",
         };
         each(Event::Finished(reason.to_owned()));
-        self.done = true;
-    }
-
-    fn fail(&mut self, body: &str, each: &mut dyn FnMut(Event)) {
-        each(Event::failed(body));
-        self.done = true;
     }
 }
 

@@ -1,18 +1,15 @@
 //! An answer, encoded.
 
-use super::NAME;
-use super::item::{apart, call_words};
-use crate::dialect::json::{call_fields, complaint, frame, inner, of, text};
-use crate::dialect::tools::fields::quoted;
+use super::{NAME, apart, call_words};
+use crate::dialect::json::{call_fields, complaint, frame, inner, of, quoted, text};
 use crate::dialect::{Encode, Form, Stamp};
-use crate::event::{Event, Failed};
-use crate::heard::Heard;
+use crate::event::{Event, Failed, Heard};
 use komado_core::journal::Usage;
 use komado_core::message::{Call, CallKind, Opaque};
 use komado_core::raw::{Object, Raw};
 
 /// An answer being written. The form that comes in one piece is what the other one ends with.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Encoder {
     form: Form,
     stamp: Stamp,
@@ -47,18 +44,7 @@ struct OpenCall {
 
 impl Encoder {
     pub(in crate::dialect) fn new(form: Form, stamp: Stamp) -> Self {
-        Self {
-            form,
-            stamp,
-            heard: Heard::default(),
-            begun: false,
-            sequence: 0,
-            items: Vec::new(),
-            open: None,
-            calls: Vec::new(),
-            told: false,
-            made: 0,
-        }
+        Self { form, stamp, ..Self::default() }
     }
 
     /// Adds an event; `fields` are those beside its type and number.
