@@ -5,7 +5,7 @@
 //! the call it fits. Nothing is lost, and what fits is not changed in any byte.
 
 use crate::error::{Error, Result};
-use crate::output::tools::is_reader;
+use crate::output::is_reader;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use komado_core::clip::{Limits, clip};

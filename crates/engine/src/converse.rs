@@ -6,8 +6,9 @@
 
 use crate::error::{Error, Result};
 use crate::fit::Ladder;
-use crate::output::tools::{self, is_reader};
-use crate::recall::{self, Scope};
+use crate::output::{DEFINITIONS, is_reader};
+use crate::recall;
+use crate::recall::Scope;
 use crate::thread::Thread;
 use crate::turn::{Asking, News, Turned, When};
 use komado_core::head::Kind;
@@ -49,7 +50,7 @@ impl Library {
     /// `setup` with the definitions of these tools added, for the beginning of a session. Later it would cost the
     /// provider's cache.
     pub fn offered(setup: Setup) -> Setup {
-        let own = tools::DEFINITIONS.trim().trim_start_matches('[').trim_end_matches(']').trim();
+        let own = DEFINITIONS.trim().trim_start_matches('[').trim_end_matches(']').trim();
         let before = setup.tools.as_ref().map(|tools| tools.get().trim());
         let before = before.and_then(|text| text.strip_prefix('[')?.strip_suffix(']')).map(str::trim);
         let all = [before.unwrap_or_default(), own, recall::TOOL];
@@ -75,7 +76,7 @@ impl Toolbox for Library {
             let text = recall::call(thread.engine(), &scope, here, &call.arguments)?;
             return Ok(Told { text, is_error: false });
         }
-        Ok(match tools::call(thread, &call.name, &call.arguments) {
+        Ok(match crate::output::call(thread, &call.name, &call.arguments) {
             Ok(text) => Told { text, is_error: false },
             Err(why) => Told { text: why.to_string(), is_error: true },
         })

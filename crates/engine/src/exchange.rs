@@ -5,7 +5,8 @@
 //! request before it leaves and the reply before the caller goes on.
 
 use crate::error::{Error, Result};
-use crate::lesson::{self, Lesson, Read, Size};
+use crate::lesson;
+use crate::lesson::{Lesson, Read, Size};
 use crate::request_entries::{Purpose, lost, reply, sent};
 use crate::thread::Thread;
 use crate::turn::{Asking, News};
@@ -14,13 +15,12 @@ use komado_core::message::Message;
 use komado_core::{Role, Seq};
 use komado_provider::Heard;
 use komado_store::Store;
+use request::{OutgoingRequest, Room};
+use response::{Lost, Outcome, TooLarge, Why, words};
 use tracing::debug_span;
 
 pub(crate) mod request;
 pub(crate) mod response;
-
-use request::{OutgoingRequest, Room};
-use response::{Lost, Outcome, TooLarge, Why, words};
 
 /// How one kind of request is made, and where its response goes.
 pub(crate) trait Wire<'t> {

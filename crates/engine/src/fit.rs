@@ -4,7 +4,8 @@
 //! next is thought of. A dry run takes the same steps over a copy that is never written. A summary that cannot be
 //! had changes nothing: the attempt and its cost are journaled, and the ladder goes one rung down.
 
-use crate::condense::{self, ByDigest, Declined, Reads, Settings, Summariser};
+use crate::condense;
+use crate::condense::{ByDigest, Declined, Reads, Settings, Summariser};
 use crate::error::{Error, Result};
 use crate::request_entries::{Purpose, lost, sent};
 use crate::share::{check_budget, moved};
@@ -13,9 +14,9 @@ use crate::thread::{Thread, check_gain};
 use komado_core::budget::{Budget, Preset, Rule, Verdict};
 use komado_core::head::Source;
 use komado_core::journal::{Cause, Edit, Entry, Show, ShowKind};
-use komado_core::ladder::{self, Next, Rung, Step, Tried};
+use komado_core::ladder::{Next, Rung, Step, Tried};
 use komado_core::share::Shares;
-use komado_core::{Kind, Meter, Seq, Span, View};
+use komado_core::{Kind, Meter, Seq, Span, View, ladder};
 use komado_store::Journal;
 
 /// More rounds than there are rungs mean a fault of ours, not of the conversation.

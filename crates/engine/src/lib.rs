@@ -12,7 +12,6 @@
 #![cfg_attr(not(feature = "client"), allow(dead_code, unused_imports))]
 
 pub mod arrive;
-pub mod balance;
 pub mod cleanup;
 pub mod condense;
 #[cfg(feature = "client")]
@@ -24,8 +23,6 @@ pub mod error;
 mod exchange;
 pub mod export;
 pub mod fit;
-pub mod import;
-pub mod jobs;
 pub mod lesson;
 mod lineage;
 pub mod migrate;
@@ -49,7 +46,6 @@ pub mod thread;
 #[cfg(feature = "client")]
 pub mod turn;
 pub mod user;
-pub mod window;
 
 pub use engine::{Clock, Engine};
 pub use error::{Error, ErrorKind, Result};

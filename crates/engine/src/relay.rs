@@ -30,7 +30,8 @@ use komado_provider::{
 use session_request::{Kind, SessionRequest};
 use splice::{Patch, is_whole, whole};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 use threads::{Claims, Idle, UncertainTokens};

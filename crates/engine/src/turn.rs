@@ -9,15 +9,16 @@ use crate::exchange::request::{OutgoingRequest, Room, Stored, uncertain, write_f
 use crate::exchange::response::{Outcome, TooLarge, post};
 use crate::exchange::{Context, Exchanged, Wire, exchange};
 use crate::fit::{Done, Fitted, Ladder};
-use crate::lesson::{self, Lesson};
+use crate::lesson;
+use crate::lesson::Lesson;
 use crate::request_entries::reply;
 use crate::thread::Thread;
 use komado_core::budget::{Budget, Verdict};
 use komado_core::journal::{Entry, Reply, Setup};
-use komado_core::ladder::{self, Rung, Step};
+use komado_core::ladder::{Rung, Step};
 use komado_core::message::Message;
 use komado_core::raw::Object;
-use komado_core::{Kind, Role, Seq};
+use komado_core::{Kind, Role, Seq, ladder};
 use komado_provider::client::Waiting;
 use komado_provider::{Ask, Cancel, Client, Event, Form, Provider, Tools};
 

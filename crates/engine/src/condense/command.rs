@@ -5,11 +5,12 @@
 //! its standard error says why.
 
 use super::{Answer, Failure, Request, Summariser};
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::process::{Child, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver};
-use std::thread;
+use std::sync::mpsc;
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
+use std::{io, thread};
 
 /// The longest answer that is read; a summary is a thousandth of it.
 const LONGEST: u64 = 8 << 20;

@@ -14,7 +14,8 @@ use komado_core::openai::Blobs;
 use komado_core::{Meter, Seq, SessionId};
 use komado_provider::{Ask, Body, Dialect, Splice};
 use komado_store::{Letter, Store, write_base64};
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 
 /// The shortest answer that is of use; below it the view has to give way instead.
 const SHORTEST: u64 = 256;

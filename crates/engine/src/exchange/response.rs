@@ -8,8 +8,8 @@ use crate::lesson::Refusal;
 use crate::turn::{Asking, News};
 use komado_core::message::{Message, Part};
 use komado_provider::client::SendError;
-use komado_provider::overflow::{self, Remedy};
-use komado_provider::{Body, Event, Failed, Form, Heard, Incoming};
+use komado_provider::overflow::Remedy;
+use komado_provider::{Body, Event, Failed, Form, Heard, Incoming, overflow};
 
 /// Most of a refusal that is read.
 const MOST: usize = 1 << 20;

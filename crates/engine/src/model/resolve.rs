@@ -3,17 +3,17 @@
 use super::{ModelChoice, ModelError, ModelSettings, SCRIPTED};
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::lesson::{self, Lesson};
+use crate::lesson;
+use crate::lesson::{Lesson, Listed, Told, Window};
 use crate::thread::Thread;
 use crate::turn::Asking;
-use crate::window::{Listed, Told, Window};
 use komado_core::budget::{Budget, Policy, RESERVE};
 use komado_core::clip::Limits;
 use komado_core::notation::grouped;
 use komado_core::session::MetaConfig;
-use komado_provider::probe::{self, Probe};
+use komado_provider::probe::Probe;
 use komado_provider::registry::{Model, Registry};
-use komado_provider::{Cancel, Client, Dialect, Form, Method, Provider, overflow, row};
+use komado_provider::{Cancel, Client, Dialect, Form, Method, Provider, overflow, probe, row};
 use std::fmt;
 use std::path::PathBuf;
 

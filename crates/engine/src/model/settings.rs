@@ -1,15 +1,13 @@
 //! What can be set about models, as plain values: which providers there are, how long they are waited for, how a window is
 //! kept, what writes summaries.
 
-use super::SCRIPTED;
+use super::{ModelError, SCRIPTED};
 use crate::condense::{ByDigest, Command, Settings, Summariser};
 use crate::error::Result;
 use crate::fit::Ladder;
-use crate::model::ModelError;
-use komado_core::Meter;
 use komado_core::budget::{Budget, Policy, Preset};
 use komado_core::clip::Limits;
-use komado_core::suggest;
+use komado_core::{Meter, suggest};
 use komado_provider::registry::Registry;
 use komado_provider::{Dialect, Form, Patience, ROWS};
 use std::collections::BTreeMap;

@@ -7,9 +7,8 @@ use super::{ModelChoice, ModelError, ModelResolver, ResolvedModel};
 use crate::condense::{ByModel, Summariser};
 use crate::error::Result;
 use crate::turn::Asking;
-use komado_core::Meter;
-use komado_core::SessionId;
 use komado_core::session::MetaConfig;
+use komado_core::{Meter, SessionId};
 use komado_provider::Cancel;
 
 /// Stands for the conversation's own model.

@@ -4,8 +4,7 @@
 
 use super::strand::Strand;
 use super::tale::Tale;
-use super::{Caller, How, reply_name};
-use super::{is_open, look_up};
+use super::{Caller, How, is_open, look_up, reply_name};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::lineage;

@@ -20,7 +20,8 @@ use crate::exchange::request::{OutgoingRequest, RequestBody, Room, Stored, windo
 use crate::exchange::response::{Lost, Outcome, Why, receive};
 use crate::exchange::{Context, Exchanged, Wire, exchange};
 use crate::fit::{Done, Fitted, Ladder};
-use crate::lesson::{self, Lesson};
+use crate::lesson;
+use crate::lesson::Lesson;
 use crate::place::reply_name;
 use crate::thread::Thread;
 use crate::turn::News;

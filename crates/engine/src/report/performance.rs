@@ -3,11 +3,9 @@
 //! Only what was journaled is told. A time is known where a request was journaled with its answer; where words were brought in
 //! from elsewhere, the time says when they were brought, and is left out.
 
-use super::Ask;
-use super::scan::{Counter, NOBODY, Seen, Told};
-use super::sketch::{Spread, Spreading, round};
-use super::table::{Row, Table};
-use crate::recall::tool::NAME as RECALL;
+use super::table::{Row, Spread, Spreading, Table, round};
+use super::{Ask, Counter, NOBODY, Seen, Told};
+use crate::recall::NAME as RECALL;
 use jiff::Timestamp;
 use komado_core::journal::{Edit, EditKind, Entry, Reply};
 use komado_core::message::{Message, Role};

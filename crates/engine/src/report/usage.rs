@@ -1,9 +1,8 @@
 //! How much was used: by day, by week, by user and by model, in one pass.
 
 use super::range::{day_name, monday, week_name};
-use super::scan::{Counter, NOBODY, Seen, Told};
 use super::table::{Row, Table};
-use super::{Ask, Depth};
+use super::{Ask, Counter, Depth, NOBODY, Seen, Told};
 use jiff::Timestamp;
 use komado_core::journal::{Entry, Usage as Took};
 use komado_core::message::Role;

@@ -7,17 +7,20 @@
 //! A fork also looks after the anchors it shares with the thread it left, as long as they say that a child has not ended:
 //! it says in its own journal what became of that child. The mark in the table is for the child's parent alone.
 
-use super::anchor::{self, Tale};
+use super::anchor;
+use super::anchor::Tale;
 use super::finish::{Finish, is_passed_over};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::lineage;
 use crate::thread::Thread;
-use komado_core::journal::{Anchor, Entry};
+use komado_core::journal::{Anchor, Chronicle, Entry, Ratio};
+use komado_core::share::Shares;
 use komado_core::thread::{Branch, Header, Moment, Status, branch};
 use komado_core::view::Piece;
 use komado_core::{Kind, Seq, SessionId, Span, ThreadId};
 use komado_store::{Error as StoreError, Journal, Mode, Which};
+use std::collections::BTreeSet;
 
 /// A child that was looked after.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -331,4 +334,257 @@ impl Engine {
             None => Err(Error::NotSpawned { thread: thread.id().to_string() }),
         }
     }
+}
+
+// Putting right what a process left of its threads when it ended without a word.
+//
+// A thread that a guard holds is open for writing as long as the guard lives. So one that can be opened by somebody else
+// has lost its holder: it is closed as aborted, with what the digest can tell, and its parent goes on. Threads that
+// nobody holds outlive processes and are left alone, unless the thread above them has ended.
+
+/// Why a thread ended whose holder is gone.
+const GONE: &str = "the process that held it ended";
+/// Why a thread ended that was left under one that had.
+pub(super) const ABOVE_ENDED: &str = "the thread above it ended";
+
+/// A thread that lost its holder.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Recovered {
+    /// The thread.
+    pub thread: ThreadId,
+    /// Who had held it; nobody, for one that was left under a thread that ended.
+    pub held_by: Option<String>,
+    /// What was done in it so far.
+    pub chronicle: Option<Chronicle>,
+}
+
+impl Engine {
+    /// Breaks off the threads of processes that ended, and tells their parents. [`Engine::open`] does it when it opens to
+    /// write.
+    pub fn recover(&self, id: &SessionId) -> Result<Vec<Recovered>> {
+        let rows = self.store().branches(id, Which::Unsettled)?;
+        self.recover_rows(&rows)
+    }
+
+    /// Looks after the session of a thread that was just opened for writing; it knows then what was broken off.
+    pub(crate) fn look_after(&self, opened: &mut Thread<'_>) -> Result<()> {
+        let rows = self.store().branches(opened.session(), Which::Unsettled)?;
+        if rows.is_empty() && opened.header().base.is_none() {
+            return Ok(());
+        }
+        if let Some(row) = rows.iter().find(|row| row.thread == *opened.id()) {
+            // Its guard would have it open, and we have.
+            match self.is_left(opened) {
+                Ok(true) => {
+                    let recovered = break_off(opened)?;
+                    opened.recovered.push(recovered);
+                }
+                Ok(false) => {}
+                // The thread above cannot be read; that is no reason not to work in this one.
+                Err(error) if is_passed_over(&error) => {}
+                Err(error) => return Err(error),
+            }
+            if let (0, Some(moment)) = (opened.last(), opened.header().parent.clone()) {
+                let parent = self.open_as_left(opened.session(), &moment.thread, Mode::Read)?;
+                opened.break_off_unbegun(&parent, row)?;
+            }
+        }
+        opened.recovered.extend(self.recover_rows(&rows)?);
+        opened.tend().map(|_| ())
+    }
+
+    fn recover_rows(&self, rows: &[Branch]) -> Result<Vec<Recovered>> {
+        let mut recovered = Vec::new();
+        // Those further down first: what they did is part of what the ones above tell.
+        for row in rows.iter().rev().filter(|row| row.parent.is_some()) {
+            match self.recover_one(row) {
+                Ok(found) => recovered.extend(found),
+                Err(error) if is_passed_over(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let Some(id) = rows.first().map(|row| &row.session) else { return Ok(recovered) };
+        // Parents are opened for a moment, and only where there is something to tell.
+        let untold = self.store().branches(id, Which::Unsettled)?.into_iter().filter(|row| !row.told);
+        let parents: BTreeSet<ThreadId> = untold.filter_map(|row| row.parent).collect();
+        for parent in &parents {
+            match self.tell_parent(id, parent) {
+                Err(error) if !is_passed_over(&error) => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(recovered)
+    }
+
+    pub(super) fn recover_one(&self, row: &Branch) -> Result<Option<Recovered>> {
+        if !row.status.is_open() {
+            return Ok(None);
+        }
+        let thread = self.open_as_left(&row.session, &row.thread, Mode::Read)?;
+        if !thread.status()?.is_open() {
+            thread.put_row()?;
+            return Ok(None);
+        }
+        if !self.is_left(&thread)? {
+            return Ok(None);
+        }
+        // Refused while its holder lives.
+        let mut thread = self.open_as_left(&row.session, &row.thread, Mode::Write)?;
+        if !self.is_left(&thread)? {
+            return Ok(None);
+        }
+        break_off(&mut thread).map(Some)
+    }
+
+    /// True for an open thread that lost its holder, or the thread above it. One without a share has hardly begun: whoever
+    /// spawns it may be at work, and if not, its parent knows.
+    fn is_left(&self, thread: &Thread<'_>) -> Result<bool> {
+        let Some(share) = thread.share()? else { return Ok(false) };
+        if !thread.status()?.is_open() {
+            return Ok(false);
+        }
+        // The share that a fork has from the thread it left does not say who holds the fork.
+        if share.held_by.is_some() && thread.view().share() > Some(thread.header().base_seq()) {
+            return Ok(true);
+        }
+        let Some(moment) = &thread.header().parent else { return Ok(false) };
+        let parent = self.open_as_left(thread.session(), &moment.thread, Mode::Read)?;
+        Ok(!parent.status()?.is_open())
+    }
+}
+
+/// Ends a thread that is left.
+fn break_off(thread: &mut Thread<'_>) -> Result<Recovered> {
+    let held_by = thread.share()?.and_then(|share| share.held_by);
+    let why = if held_by.is_some() { GONE } else { ABOVE_ENDED };
+    let chronicle = thread.finish(Finish::aborted(Some(why.to_owned())))?.chronicle;
+    Ok(Recovered { thread: thread.id().clone(), held_by, chronicle })
+}
+
+// The threads of a session as a tree, in numbers: for whoever draws it.
+//
+// Everything comes from the journals; the table of threads is not asked. A fork stands beside the thread it left. What a
+// rewind of the parent left without an anchor is still there, and marked.
+
+/// The threads of a session.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Tree {
+    /// The session.
+    pub session: SessionId,
+    /// The root first, then its forks.
+    pub nodes: Vec<Node>,
+}
+
+/// One thread.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Node {
+    /// Its header; `base` says what it was forked from.
+    pub header: Header,
+    /// Where it is in its life.
+    pub status: Status,
+    /// How far below the root it is.
+    pub depth: u32,
+    /// What it has of its parent's window; none for a thread that was not spawned.
+    pub ratio: Option<Ratio>,
+    /// The window, shared out; none for a thread that was not spawned.
+    pub shares: Option<Shares>,
+    /// The window by which it was shared out.
+    pub window: Option<u64>,
+    /// Tokens of its own: setup, messages, summaries.
+    pub tokens: u64,
+    /// Tokens of what it sees of the threads above.
+    pub above: u64,
+    /// Messages said in it.
+    pub messages: u64,
+    /// What was done in it.
+    pub chronicle: Option<Chronicle>,
+    /// What its anchor says in its parent.
+    pub anchor: Option<String>,
+    /// True when its parent was rewound to before its anchor.
+    pub is_adrift: bool,
+    /// The process that ends it by ending itself.
+    pub held_by: Option<String>,
+    /// The threads spawned from it, by age.
+    pub children: Vec<Self>,
+}
+
+impl Engine {
+    /// The threads of a session. Shares are those of `window`, or of the window each thread was spawned in.
+    pub fn tree(&self, id: &SessionId, window: Option<u64>) -> Result<Tree> {
+        let headers = self.store().threads(id)?;
+        let nodes = self.nodes(id, &headers, None, window)?;
+        Ok(Tree { session: id.clone(), nodes })
+    }
+
+    /// The threads that were spawned from `parent`, forks beside what they left.
+    fn nodes(
+        &self,
+        id: &SessionId,
+        headers: &[Header],
+        parent: Option<&Thread<'_>>,
+        window: Option<u64>,
+    ) -> Result<Vec<Node>> {
+        let name = parent.map(Thread::id);
+        let own = |header: &&Header| header.parent.as_ref().map(|moment| &moment.thread) == name;
+        let mut nodes = Vec::new();
+        for header in headers.iter().filter(own) {
+            let thread = self.open_as_left(id, &header.thread, Mode::Read)?;
+            let mut node = node(&thread, parent, window)?;
+            node.children = self.nodes(id, headers, Some(&thread), window)?;
+            nodes.push(node);
+        }
+        Ok(nodes)
+    }
+}
+
+impl Tree {
+    /// The node of a thread.
+    pub fn node(&self, thread: &ThreadId) -> Option<&Node> {
+        find(&self.nodes, thread)
+    }
+}
+
+fn find<'a>(nodes: &'a [Node], thread: &ThreadId) -> Option<&'a Node> {
+    nodes.iter().find_map(|node| {
+        if node.header.thread == *thread { Some(node) } else { find(&node.children, thread) }
+    })
+}
+
+fn node(thread: &Thread<'_>, parent: Option<&Thread<'_>>, window: Option<u64>) -> Result<Node> {
+    let (view, share) = (thread.view(), thread.share()?);
+    let chronicle = match view.chronicle() {
+        Some(seq) => match thread.record(seq)?.entry {
+            Entry::Chronicle(chronicle) => Some(chronicle),
+            _ => None,
+        },
+        None => None,
+    };
+    let said = parent.map(|parent| shown_anchor(parent, thread.header())).transpose()?.flatten();
+    let window = window.or(share.as_ref().map(|share| share.window));
+    let shares = share.as_ref().zip(window).map(|(share, window)| Shares::of(share, window));
+    Ok(Node {
+        header: thread.header().clone(),
+        status: thread.status()?,
+        depth: share.as_ref().map_or(0, |share| u32::try_from(share.depth()).unwrap_or(u32::MAX)),
+        ratio: share.as_ref().and_then(|share| share.slices.last()).map(|slice| slice.ratio),
+        shares,
+        window,
+        tokens: view.tokens() - view.weight().above,
+        above: view.weight().above,
+        messages: anchor::count(thread.source(), view)?,
+        chronicle,
+        is_adrift: parent.is_some() && said.is_none(),
+        anchor: said,
+        held_by: share.and_then(|share| share.held_by),
+        children: Vec::new(),
+    })
+}
+
+/// What the anchor of `child` says now; none when it does not stand in the parent's present.
+fn shown_anchor(parent: &Thread<'_>, child: &Header) -> Result<Option<String>> {
+    let Some(first) = parent.anchor_of(child)? else { return Ok(None) };
+    Ok(match parent.record(parent.view().anchor(first))?.entry {
+        Entry::Anchor(anchor) => Some(anchor.text),
+        _ => None,
+    })
 }
