@@ -3,7 +3,7 @@
 use crate::error::Result;
 use komado_core::message::Call;
 use komado_engine::Thread;
-use komado_engine::converse::{Library, Toolbox as _};
+use komado_engine::exchange::{Library, Toolbox as _};
 use komado_provider::Cancel;
 use serde_json::Value;
 use std::fs::File;

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::thread::Thread;
 use komado_core::head::Source;
 use komado_core::journal::{Close, Ending, Entry, Record};
-use komado_core::session::{Counters, Meta, MetaConfig, Session, State};
+use komado_core::session::{Counters, Meta, Session, State};
 use komado_core::{Address, Seq, SessionId, ThreadId};
 use komado_store::{Change, Error as StoreError, Mode, Query, Queued, ReadSeek, Store};
 use std::collections::VecDeque;
@@ -124,34 +124,6 @@ impl Engine {
         let query = Query { prefix: Some(given.to_string()), limit: 5, ..Query::default() };
         let fits = self.store.sessions(&query)?.into_iter().map(|s| s.meta.uuid).collect();
         Ok(SessionId::new(only("session", given.as_str(), fits, "`komado sessions` lists them")?)?)
-    }
-
-    /// Opens a thread. Opening to write also puts right what a process that ended left of spawned threads.
-    pub fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Thread<'_>> {
-        self.open_known(id, thread, mode, None)
-    }
-
-    /// The same, for a session whose row was read already: `config` is what it was made with.
-    pub fn open_known(
-        &self,
-        id: &SessionId,
-        thread: &ThreadId,
-        mode: Mode,
-        config: Option<MetaConfig>,
-    ) -> Result<Thread<'_>> {
-        let journal = self.store.open(id, thread, mode)?;
-        let config = config.map_or_else(|| Ok(self.session(id)?.meta.config), Ok::<_, Error>)?;
-        let mut opened = Thread::new(self, journal, config, mode)?;
-        if mode == Mode::Write {
-            self.look_after(&mut opened)?;
-        }
-        Ok(opened)
-    }
-
-    /// Opens a thread, and leaves everything else as it is.
-    pub(crate) fn open_as_left(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Thread<'_>> {
-        let journal = self.store.open(id, thread, mode)?;
-        Thread::new(self, journal, self.session(id)?.meta.config, mode)
     }
 
     /// Ends a session well.

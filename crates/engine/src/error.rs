@@ -205,7 +205,7 @@ pub enum Error {
         /// The entry that says so.
         seq: Seq,
         /// Why.
-        why: crate::turn::Why,
+        why: crate::exchange::Why,
     },
     /// An export that cannot be read.
     #[error("line {line} of the export: {why}; nothing was imported")]

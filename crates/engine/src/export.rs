@@ -5,7 +5,7 @@
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::staged::Staged;
+use crate::thread::Staged;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use komado_core::head::{Kind, Source};

@@ -6,11 +6,10 @@
 
 use crate::condense;
 use crate::condense::{ByDigest, Declined, Reads, Settings, Summariser};
+use crate::edits::{asked_apart, check_gain, lost};
 use crate::error::{Error, Result};
-use crate::request_entries::{Purpose, lost, sent};
 use crate::share::{check_budget, moved};
-use crate::staged::{Rows, Staged};
-use crate::thread::{Thread, check_gain};
+use crate::thread::{Rows, Staged, Thread};
 use komado_core::budget::{Budget, Preset, Rule, Verdict};
 use komado_core::head::Source;
 use komado_core::journal::{Cause, Edit, Entry, Show, ShowKind};
@@ -135,7 +134,7 @@ fn take<T: Target>(to: &mut T, step: Step, fitted: &mut Fitted, ladder: &mut Lad
     let model = ladder.by.name().to_owned();
     let asks = rung == Rung::Condense && ladder.by.reads() == Reads::Request;
     // The journal says that a model is about to be asked.
-    let asking = |to: &mut T| to.append(sent(&model, to.view().tokens(), Purpose::Apart("condense")));
+    let asking = |to: &mut T| to.append(asked_apart(&model, to.view().tokens(), "condense"));
     let asked = asks.then(|| asking(to)).transpose()?;
     match write(to.view(), to.source(), to.meter(), step.clone(), verdict, ladder)? {
         Ok(edit) => {

@@ -10,7 +10,6 @@ use crate::lineage;
 use komado_core::thread::{Header, Moment};
 use komado_core::view::Piece;
 use komado_core::{Meter, Role, Seq, SessionId, Span, ThreadId, View};
-pub use komado_store::shelf::Filter;
 use komado_store::{Journal, Mode, Query};
 use regex::bytes::{Regex as BytesRegex, RegexBuilder as BytesRegexBuilder};
 use regex::{Regex, RegexBuilder};
@@ -23,6 +22,7 @@ mod catch_up;
 mod search;
 pub(crate) mod terms;
 
+pub use komado_store::shelf::Filter;
 pub use search::Snippet;
 
 /// Where to look.

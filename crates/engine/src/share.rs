@@ -8,8 +8,7 @@
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::staged::Work;
-use crate::thread::Thread;
+use crate::thread::{Thread, Work};
 use komado_core::admit::Refusal;
 use komado_core::budget::{Budget, Policy, Preset};
 use komado_core::head::Source;

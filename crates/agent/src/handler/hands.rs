@@ -14,8 +14,8 @@ use crate::tools::Answer;
 use komado_core::ThreadId;
 use komado_core::message::{Call, Message};
 use komado_engine::Thread;
+use komado_engine::exchange::{News, Turned};
 use komado_engine::stelis::Telling;
-use komado_engine::turn::{News, Turned};
 use std::sync::TryLockError;
 use std::time::{Duration, Instant};
 

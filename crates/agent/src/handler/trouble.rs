@@ -4,7 +4,7 @@ use super::Verdict;
 use crate::error::Error;
 use crate::source;
 use komado_engine::Error as Engine;
-use komado_engine::turn::Why;
+use komado_engine::exchange::Why;
 use komado_provider::SendError;
 use komado_store::Error as Store;
 

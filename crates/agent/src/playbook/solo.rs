@@ -9,8 +9,8 @@ use crate::tools::{Answer, Toolbox};
 use komado_core::ThreadId;
 use komado_core::message::Call;
 use komado_engine::Thread;
+use komado_engine::exchange::{News, Turned};
 use komado_engine::stelis::Telling;
-use komado_engine::turn::{News, Turned};
 use komado_provider::Cancel;
 
 /// Is told what happens, as far as it wants to know.

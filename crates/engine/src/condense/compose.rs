@@ -4,12 +4,12 @@
 //! and to a digest that knows what was in it. What comes back is headed, cut to its limit, checked for lost facts, and
 //! refused if it is no smaller than what it stands for.
 
-use super::render::{
-    SO_FAR, cut_prefix, cut_split, head_again, head_earlier, marker_line, message_body, message_head, strip_marker,
-    without_calls,
-};
 use super::leaving::{Census, Item, Leaving, Retained};
 use super::prompt::Prompt;
+use super::render::{
+    SO_FAR, cut_prefix, cut_split, head_again, head_earlier, marker_line, message_body, message_head,
+    strip_marker, without_calls,
+};
 use super::{
     Answer, Composed, Declined, Failure, Language, Reads, Request, Settings, Summariser, Transcript, answer,
     prompt,

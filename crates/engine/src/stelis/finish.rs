@@ -7,9 +7,9 @@ use super::anchor;
 use super::tend::ABOVE_ENDED;
 use crate::condense;
 use crate::condense::{ByDigest, Declined, Language, Reads, Settings, Summariser};
+use crate::edits::{asked_apart, lost};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::request_entries::{Purpose, lost, sent};
 use crate::thread::Thread;
 use komado_core::head::Source;
 use komado_core::journal::{Chronicle, Close, Ending, Entry};
@@ -180,9 +180,6 @@ pub(super) fn is_passed_over(error: &Error) -> bool {
 // that fit the summariser's own window. One that fails is replaced by the digest, which needs no model: a thread that
 // ends is never left untold because of a bad connection. What was asked is journaled before, what it cost after.
 
-/// Why a model is asked, in the journal.
-const PURPOSE: Purpose<'_> = Purpose::Apart("chronicle");
-
 const PROMPT: &str = "\
 Below is all that was said in a side thread of a longer conversation. Tell the main conversation, which saw none of it, \
 what was done there: the outcome first, then decisions and why, files, commands, numbers and ids exactly, problems and \
@@ -289,7 +286,7 @@ impl Thread<'_> {
         };
         settings.summary_prompt = own.or(settings.summary_prompt).or_else(|| Some(usual.to_owned()));
         let model = by.name().to_owned();
-        let asked = self.append(sent(&model, self.view().tokens(), PURPOSE))?;
+        let asked = self.append(asked_apart(&model, self.view().tokens(), "chronicle"))?;
         match self.told(by, &settings)? {
             Ok(composed) => {
                 let chronicle = chronicle(composed, covers, partial);
