@@ -362,11 +362,8 @@ pub enum Declined {
         needed: u64,
     },
     /// Only earlier summaries would be summarised.
-    #[error("nothing was said in the span since edit @{edit} stands for it; go on first, or revert @{edit}")]
-    JustCondensed {
-        /// The newest edit among what would leave.
-        edit: Seq,
-    },
+    #[error("nothing was said in the span since edit @{0} stands for it; go on first, or revert @{0}")]
+    JustCondensed(Seq),
     /// The limit leaves no room for words.
     #[error(
         "{limit} tokens for the texts that stand for the span are too few: \

@@ -24,7 +24,8 @@ impl Thread<'_> {
     /// Goes on as if nothing after `to` had happened.
     pub fn rewind(&mut self, to: Seq) -> Result<Seq> {
         self.check_writer()?;
-        self.unsettle_children()?;
+        // Anchors may say what was true then: every child is looked at again.
+        self.store().unsettle(self.session(), self.id())?;
         let seq = self.said_again(Entry::Rewind { to })?;
         self.elders = None;
         // The rewind stands whatever becomes of this; the children stay marked until it is done.

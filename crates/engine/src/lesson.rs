@@ -5,7 +5,6 @@
 //! from what a provider said when a request was too large, or from what it silently left out.
 
 use crate::error::Result;
-use komado_core::budget::RESERVE;
 use komado_core::journal::Usage;
 use komado_store::Lessons;
 use serde::{Deserialize, Serialize};
@@ -290,22 +289,13 @@ pub struct Window {
     pub told: Told,
 }
 
-/// A model's limits in the table of models. Input is not context: some take less than their window.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Listed {
-    /// Tokens of request and answer together.
-    pub context: u64,
-    /// Most tokens of a request, where that is less.
-    pub input: Option<u64>,
-}
-
 impl Window {
     /// The window by all that is known; `None` when nobody knows.
     pub fn known(
         given: Option<u64>,
         lesson: &Lesson,
         probed: Option<u64>,
-        listed: Option<Listed>,
+        listed: Option<u64>,
     ) -> Option<Self> {
         let told = |told| move |tokens| Self { tokens, told };
         // A server that now says something else than when the lesson was learned was started anew.
@@ -315,15 +305,8 @@ impl Window {
             .map(told(Told::Given))
             .or(learned.map(told(Told::Learned)))
             .or(probed.map(told(Told::Probed)))
-            .or(listed.map(|listed| listed.window()).map(told(Told::Listed)))
+            .or(listed.map(told(Told::Listed)))
             .filter(|window| window.tokens > 0)
-    }
-}
-
-impl Listed {
-    /// The window in which a request of the largest size leaves room for a usual answer.
-    fn window(self) -> u64 {
-        self.input.map_or(self.context, |input| self.context.min(input.saturating_add(RESERVE)))
     }
 }
 
@@ -509,7 +492,7 @@ mod window_tests {
 
     #[test]
     fn who_knows_better_is_trusted_over_who_knows_less() {
-        let listed = Some(Listed { context: 128_000, input: None });
+        let listed = Some(128_000);
         let lesson = Lesson { window: Some(4_096), probed: Some(8_192), ..Lesson::default() };
         let known = |given, lesson: &Lesson, probed, listed| {
             Window::known(given, lesson, probed, listed).map(|window| (window.tokens, window.told))
@@ -529,12 +512,5 @@ mod window_tests {
         assert_eq!(known(Some(2_048)).told, Told::Learned);
         assert_eq!(known(None).told, Told::Learned);
         assert_eq!(known(Some(8_192)), Window { tokens: 8_192, told: Told::Probed });
-    }
-
-    #[test]
-    fn input_is_not_context() {
-        let listed = Listed { context: 400_000, input: Some(272_000) };
-        let window = Window::known(None, &Lesson::default(), None, Some(listed)).unwrap();
-        assert_eq!(window.tokens, 272_000 + RESERVE);
     }
 }

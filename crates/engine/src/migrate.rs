@@ -10,7 +10,7 @@ use komado_core::session::{Session, State};
 use komado_core::{Seq, SessionId, ThreadId};
 use komado_store::{Change, Holder, Job, Journal, Mode, Query, Queued, Stage, Store, Which};
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 mod copy;
 
@@ -153,7 +153,8 @@ impl<'s> Migration<'s> {
         let source = row(self.from, id)?.ok_or_else(|| komado_store::Error::NoSession(id.clone()))?;
         self.enter(id, &source)?;
         let root = self.hold(id)?;
-        let mut copier = copy::Copier::new(self.from, self.to, id, added, each);
+        let Self { from, to, .. } = *self;
+        let mut copier = copy::Copier { from, to, id, added, each, blobs: HashSet::new() };
         copier.threads(root)?;
         self.tables(id)?;
         copier.note_alias(&source)?;
@@ -388,7 +389,7 @@ impl Migration<'_> {
         if then == Then::Keep {
             return Ok((is_new, None));
         }
-        if !is_new && !there.has(self.to, job)? {
+        if !is_new && !has_job(there, self.to, job)? {
             return Ok((false, Some(taken(job))));
         }
         self.from.withdraw(&job.session)?;
@@ -397,22 +398,15 @@ impl Migration<'_> {
 }
 
 /// The jobs that the target had when this was first asked: session and key of each.
-#[derive(Default)]
-struct There(Option<HashMap<SessionId, String>>);
+type There = Option<HashMap<SessionId, String>>;
 
-impl There {
-    /// True when the target has this very job.
-    fn has(&mut self, target: &dyn Store, job: &Job) -> Result<bool> {
-        let known = match &mut self.0 {
-            Some(known) => known,
-            none => {
-                let all =
-                    Jobs::of(target).map(|queued| queued.map(|queued| (queued.job.session, queued.job.key)));
-                none.insert(all.collect::<komado_store::Result<_>>()?)
-            }
-        };
-        Ok(known.get(&job.session) == Some(&job.key))
+/// True when the target has this very job.
+fn has_job(there: &mut There, target: &dyn Store, job: &Job) -> Result<bool> {
+    if there.is_none() {
+        let all = Jobs::of(target).map(|queued| queued.map(|queued| (queued.job.session, queued.job.key)));
+        *there = Some(all.collect::<komado_store::Result<_>>()?);
     }
+    Ok(there.as_ref().and_then(|known| known.get(&job.session)) == Some(&job.key))
 }
 
 /// One whose place at the target is taken.

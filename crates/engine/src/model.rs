@@ -6,13 +6,13 @@
 //! guessed. With nothing configured at all that is an error, too: the scripted model answers only where it is named.
 //!
 //! It reads no environment, no command line and no settings file: the caller hands over plain structs. It prints nothing:
-//! what a person should know although nothing is wrong is a [`Note`].
+//! what a person should know although nothing is wrong goes to [`ModelResolver::note`].
 
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::exchange::Asking;
 use crate::lesson;
-use crate::lesson::{Lesson, Listed, Told, Window};
+use crate::lesson::{Lesson, Told, Window};
 use crate::thread::Thread;
 use komado_core::budget::{Budget, Policy, RESERVE};
 use komado_core::clip::Limits;
@@ -25,7 +25,7 @@ use komado_provider::{
 };
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 mod settings;
 
@@ -53,46 +53,7 @@ pub struct ModelResolver<'a> {
     /// What is set.
     pub settings: &'a ModelSettings,
     /// Is told what a person should know although nothing is wrong.
-    pub note: &'a dyn Fn(Note),
-}
-
-/// What a person should know although nothing is wrong.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum Note {
-    /// A key file that others can read.
-    KeyIsReadable {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A given window that is larger than what the model once took.
-    GivenWindowWasRefused {
-        /// The window.
-        given: u64,
-        /// The model.
-        model: String,
-        /// Its provider.
-        provider: String,
-        /// The most it took.
-        learned: u64,
-    },
-}
-
-impl fmt::Display for Note {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::KeyIsReadable { path } => {
-                let path = path.display();
-                write!(f, "others can read the key in {path}; `chmod 600 {path}` keeps it to yourself")
-            }
-            Self::GivenWindowWasRefused { given, model, provider, learned } => write!(
-                f,
-                "the window is given as {}, but {model} at {provider} once refused what was over {}",
-                grouped(*given),
-                grouped(*learned)
-            ),
-        }
-    }
+    pub note: &'a dyn Fn(&str),
 }
 
 /// A model that can be asked.
@@ -141,7 +102,8 @@ pub struct KnownModel {
     /// What is asked; its window is as yet 0.
     pub asking: Asking,
     given: Option<u64>,
-    limits: Option<Listed>,
+    /// The window by the table of models.
+    listed: Option<u64>,
     /// Why its server did not tell its window.
     silent: Option<String>,
 }
@@ -149,7 +111,7 @@ pub struct KnownModel {
 impl KnownModel {
     /// The window, with what was learned.
     pub fn window(&self, lesson: &Lesson) -> Option<Window> {
-        Window::known(self.given, lesson, self.asking.probed, self.limits)
+        Window::known(self.given, lesson, self.asking.probed, self.listed)
     }
 
     /// True when its server was asked and did not answer.
@@ -188,7 +150,10 @@ impl ModelResolver<'_> {
         (asking.window, asking.is_given) = (window.tokens, window.told == Told::Given);
         let refused = lesson.window.filter(|learned| asking.is_given && *learned < window.tokens);
         if let Some(learned) = refused {
-            (self.note)(Note::GivenWindowWasRefused { given: window.tokens, model, provider, learned });
+            let (given, learned) = (grouped(window.tokens), grouped(learned));
+            (self.note)(&format!(
+                "the window is given as {given}, but {model} at {provider} once refused what was over {learned}"
+            ));
         }
         Ok(ResolvedModel { asking, window, server: server.map(|(server, _)| server) })
     }
@@ -223,8 +188,7 @@ impl ModelResolver<'_> {
             (None, Some(window)) => Some(u64::from(window)),
             (None, None) => probe(&asking, &mut silent),
         };
-        let limits = listed.map(|model| Listed { context: model.context, input: model.input });
-        KnownModel { asking, given, limits, silent }
+        KnownModel { asking, given, listed: listed.as_ref().map(window_of), silent }
     }
 
     /// Provider and model; the scripted one is started where it is to answer.
@@ -241,7 +205,7 @@ impl ModelResolver<'_> {
             .clone()
             .or_else(|| own.model.clone().filter(|_| is_same))
             .or_else(|| self.settings.of(&name).and_then(|of| of.model.clone()));
-        let model = model.ok_or(ModelError::NoModel { provider: name })?;
+        let model = model.ok_or(ModelError::NoModel(name))?;
         Ok(Target { provider, model, server: None })
     }
 
@@ -263,13 +227,17 @@ impl ModelResolver<'_> {
     /// the table says of models with that name.
     pub fn listed_window(&self, model: &str, provider: &str) -> Result<u32> {
         let is_local = row(provider).is_some_and(|row| row.is_local);
-        let found = self.settings.registry()?.find(model).filter(|_| !is_local).cloned();
-        let limits = found.map(|model| Listed { context: model.context, input: model.input });
-        let window = Window::known(None, &Lesson::default(), None, limits);
-        let tokens = window.and_then(|window| u32::try_from(window.tokens).ok());
+        let listed = self.settings.registry()?.find(model).filter(|_| !is_local).map(window_of);
+        let tokens = listed.filter(|tokens| *tokens > 0).and_then(|tokens| u32::try_from(tokens).ok());
         let (model, provider) = (model.to_owned(), provider.to_owned());
         Ok(tokens.ok_or(ModelError::UnknownWindow { model, provider, silent: None })?)
     }
+}
+
+/// The window of a model in the table of models: the one in which a request of the largest size leaves room for a usual
+/// answer. Input is not context: some models take less than their window.
+fn window_of(model: &Model) -> u64 {
+    model.input.map_or(model.context, |input| model.context.min(input.saturating_add(RESERVE)))
 }
 
 /// No build without the server has one.
@@ -539,8 +507,23 @@ impl ModelResolver<'_> {
             ModelError::BadValue { place, why: format!("cannot read {path}: {why}") }
         })?;
         if mode & 0o077 != 0 {
-            (self.note)(Note::KeyIsReadable { path: path.to_owned() });
+            let path = path.display();
+            (self.note)(&format!(
+                "others can read the key in {path}; `chmod 600 {path}` keeps it to yourself"
+            ));
         }
         Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn input_is_not_context() {
+        let mut model = Registry::builtin().find("gpt-4o").cloned().unwrap();
+        (model.context, model.input) = (400_000, Some(272_000));
+        assert_eq!(window_of(&model), 272_000 + RESERVE);
     }
 }

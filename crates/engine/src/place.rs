@@ -550,50 +550,32 @@ impl<'a> Search<'a> {
                 }
             }
             let known = if is_told { n + told } else { n };
-            let stand = Stand {
-                sent,
-                end: answer.end,
-                calls: answer.replies.iter().flat_map(Message::calls).cloned().collect(),
-                known,
-                is_told,
-                is_missing: answer.is_missing(),
-                is_last: next.is_none(),
+            let (is_missing, end) = (answer.is_missing(), answer.end);
+            let apart = if is_told { end } else { sent };
+            let is_tip = next.is_none() && strand.on_path(apart);
+            let is_again = n == self.tale.len();
+            let (how, at) = match () {
+                () if is_tip && is_again && !is_missing => (How::Again, strand.first_asked(sent)?),
+                () if is_tip && is_again => (How::Again, apart),
+                () if is_tip && (is_told || is_missing) => {
+                    // The same words may have been taken in before and never sent: the process ended between the two.
+                    let unsent = strand.unsent(end)?;
+                    let calls: Vec<Call> = answer.replies.iter().flat_map(Message::calls).cloned().collect();
+                    let was_taken_in = !unsent.is_empty() && self.tale.goes_on_with(known, &calls, &unsent);
+                    if was_taken_in { (How::Again, apart) } else { (How::Extends, strand.last()) }
+                }
+                () if known == self.tale.len() && strand.on_path(apart) => (How::Rewinds, apart),
+                () => (How::Forks, apart),
             };
-            return self.stand(strand, stand, n).map(Some);
+            let telling = match () {
+                () if is_told => Telling::Same,
+                () if is_again || (is_missing && is_tip) => Telling::Nothing,
+                () => Telling::Other,
+            };
+            let is_free = !(self.is_busy)(strand.session(), strand.id());
+            let rank = (telling, how == How::Extends, is_tip, is_free);
+            return Ok(Some(Found { how, strand, at, apart, known, sent, rank }));
         }
-    }
-
-    fn stand(&self, strand: Strand<'a>, stand: Stand, n: usize) -> Result<Found<'a>> {
-        let Stand { sent, end, known, is_told, is_missing, is_last, .. } = stand;
-        let apart = if is_told { end } else { sent };
-        let is_tip = is_last && strand.on_path(apart);
-        let is_whole = known == self.tale.len();
-        let how = match () {
-            () if is_tip && n == self.tale.len() => How::Again,
-            () if is_tip && (is_told || is_missing) => How::Extends,
-            () if is_whole && strand.on_path(apart) => How::Rewinds,
-            () => How::Forks,
-        };
-        let (how, at) = match how {
-            How::Extends if self.is_unsent(&strand, &stand)? => (How::Again, apart),
-            How::Extends => (how, strand.last()),
-            How::Again if !is_missing => (how, strand.first_asked(sent)?),
-            how => (how, apart),
-        };
-        let telling = match () {
-            () if is_told => Telling::Same,
-            () if n == self.tale.len() || (is_missing && is_tip) => Telling::Nothing,
-            () => Telling::Other,
-        };
-        let is_free = !(self.is_busy)(strand.session(), strand.id());
-        let rank = (telling, how == How::Extends, is_tip, is_free);
-        Ok(Found { how, strand, at, apart, known, sent, rank })
-    }
-
-    /// True when the same words were taken in before and never sent: the process ended between the two.
-    fn is_unsent(&self, strand: &Strand, stand: &Stand) -> Result<bool> {
-        let unsent = strand.unsent(stand.end)?;
-        Ok(!unsent.is_empty() && self.tale.goes_on_with(stand.known, &stand.calls, &unsent))
     }
 
     /// A fork that shares the request with the thread that was found, and in which the transcript simply goes on.
@@ -642,24 +624,6 @@ enum Telling {
     Nothing,
     /// What was said.
     Same,
-}
-
-/// How a transcript stands to one request.
-struct Stand {
-    /// The request.
-    sent: Seq,
-    /// The end of what was answered.
-    end: Seq,
-    /// Calls that were made in it.
-    calls: Vec<Call>,
-    /// Elements that are known.
-    known: usize,
-    /// The client tells the reply as it was.
-    is_told: bool,
-    /// Nothing was answered.
-    is_missing: bool,
-    /// It was the client's last request here.
-    is_last: bool,
 }
 
 #[cfg(test)]

@@ -144,7 +144,7 @@ impl Held<'_> {
 
     fn redact_matching(&mut self, pattern: &Regex, reason: &str) -> Result<Redacted> {
         if pattern.is_match("") {
-            return Err(Error::MatchesAll { pattern: pattern.to_string() });
+            return Err(Error::MatchesAll(pattern.to_string()));
         }
         let blobs = self.clean_blobs(pattern)?;
         let note = self.note(&pattern.replace_all(reason, REDACTED));

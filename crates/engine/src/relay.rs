@@ -183,34 +183,22 @@ pub struct Relay {
     claims: Claims,
     idle: Idle,
     uncertain: UncertainTokens,
-    patience: Duration,
-    waiting: Duration,
+    /// What comes this long after the head of an answer, or later, is let go even if no words are among it. From then on an
+    /// overflow inside the stream can only be handed on. A second unless set.
+    pub patience: Duration,
+    /// How long a request waits while another process holds its session. It goes on once that process is done, or has died
+    /// and lost it; where it is still at work then, the request is a [`Fault`] of ours. A second unless set.
+    pub waiting: Duration,
 }
 
-/// How long an answer is held back for its first words.
+/// How long an answer is held back for its first words, and how long a session that is held elsewhere is waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long a request waits while another process holds its session.
-const WAITING: Duration = Duration::from_secs(1);
 
 impl Relay {
     /// For the sessions of `engine`.
     pub fn new(engine: Engine) -> Self {
         let (claims, idle, uncertain) = (Claims::default(), Idle::default(), UncertainTokens::default());
-        Self { engine, claims, idle, uncertain, patience: PATIENCE, waiting: WAITING }
-    }
-
-    /// With another patience: what comes this long after the head of an answer, or later, is let go even if no words are
-    /// among it. From then on an overflow inside the stream can only be handed on. A second unless told.
-    #[must_use]
-    pub fn patient(self, patience: Duration) -> Self {
-        Self { patience, ..self }
-    }
-
-    /// With another time to wait while another process holds a session. It goes on once that process is done, or has died
-    /// and lost it; where it is still at work then, the request is a [`Fault`] of ours. A second unless told.
-    #[must_use]
-    pub fn waiting(self, waiting: Duration) -> Self {
-        Self { waiting, ..self }
+        Self { engine, claims, idle, uncertain, patience: PATIENCE, waiting: PATIENCE }
     }
 
     /// The engine.

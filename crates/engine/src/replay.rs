@@ -9,6 +9,7 @@ use crate::condense::{Settings, Summariser};
 use crate::error::{Error, Result};
 use crate::fit::Ladder;
 use crate::output::Reference;
+use crate::report::table::add_fields;
 use crate::thread::Thread;
 use crate::{Clock, Engine, output};
 use komado_core::budget::Budget;
@@ -78,20 +79,10 @@ pub struct Report {
 impl Report {
     /// Adds another.
     pub fn add(&mut self, other: &Self) {
-        self.calls += other.calls;
-        self.tokens_sent += other.tokens_sent;
-        self.tokens_raw += other.tokens_raw;
+        add_fields!(self, other; calls, tokens_sent, tokens_raw, over_window, invalid, edits, prefix_breaks);
+        add_fields!(self, other; breaks_without_edit, hidden_bytes, unrecoverable_bytes, not_restored);
+        add_fields!(self, other; below_floor, refused);
         self.peak_tokens = self.peak_tokens.max(other.peak_tokens);
-        self.over_window += other.over_window;
-        self.invalid += other.invalid;
-        self.edits += other.edits;
-        self.prefix_breaks += other.prefix_breaks;
-        self.breaks_without_edit += other.breaks_without_edit;
-        self.hidden_bytes += other.hidden_bytes;
-        self.unrecoverable_bytes += other.unrecoverable_bytes;
-        self.not_restored += other.not_restored;
-        self.below_floor += other.below_floor;
-        self.refused += other.refused;
         self.refused_why = self.refused_why.take().or_else(|| other.refused_why.clone());
         self.cost.0 += other.cost.0;
         self.cost.1 += other.cost.1;
@@ -229,12 +220,12 @@ impl Run {
         report.peak_tokens = report.peak_tokens.max(tokens);
         report.over_window += u64::from(tokens > window);
         report.invalid += u64::from(!request.is_valid(self.begun_by));
-        let shared = request.shared_with(&self.before);
-        if shared.messages < self.before.len() {
+        let (messages, shared) = request.shared_with(&self.before);
+        if messages < self.before.items.len() {
             report.prefix_breaks += 1;
             report.breaks_without_edit += u64::from(!self.edited);
         }
-        report.cost.0 += price(shared.tokens, tokens - shared.tokens);
+        report.cost.0 += price(shared, tokens - shared);
         report.cost.1 += price(self.raw_sent, self.raw - self.raw_sent);
         self.raw_sent = self.raw;
         self.before = request;
@@ -268,12 +259,6 @@ struct Request {
     items: Vec<(Rc<[Rendered]>, u64)>,
 }
 
-/// What two requests share at their beginning.
-struct Shared {
-    messages: usize,
-    tokens: u64,
-}
-
 impl Request {
     /// The request that the thread's view makes.
     fn of(thread: &Thread<'_>, seen: &mut Seen) -> Result<Self> {
@@ -289,13 +274,10 @@ impl Request {
         self.setup.0 + self.items.iter().map(|(_, tokens)| tokens).sum::<u64>()
     }
 
-    fn len(&self) -> usize {
-        self.items.len()
-    }
-
-    fn shared_with(&self, before: &Self) -> Shared {
+    /// The messages and tokens that two requests share at their beginning.
+    fn shared_with(&self, before: &Self) -> (usize, u64) {
         if self.setup != before.setup {
-            return Shared { messages: 0, tokens: 0 };
+            return (0, 0);
         }
         let same = |a: &[Rendered], b: &[Rendered]| {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.digest == b.digest)
@@ -304,7 +286,7 @@ impl Request {
         let tokens = self.items[..messages].iter().map(|(_, tokens)| tokens).sum::<u64>();
         // Before the first request there is nothing that could be cached.
         let setup = if before.items.is_empty() { 0 } else { self.setup.0 };
-        Shared { messages, tokens: tokens + setup }
+        (messages, tokens + setup)
     }
 
     /// True when OpenAI would take it, and Anthropic too where a user began the conversation.

@@ -112,11 +112,7 @@ impl Thread<'_> {
     /// Why the thread has no share: nobody spawned it, or it was never begun.
     pub(crate) fn shareless(&self) -> Error {
         let thread = self.id().to_string();
-        if self.header().parent.is_some() {
-            Error::NeverBegun { thread }
-        } else {
-            Error::NotSpawned { thread }
-        }
+        if self.header().parent.is_some() { Error::NeverBegun(thread) } else { Error::NotSpawned(thread) }
     }
 
     /// What the thread has of a window of `window` tokens; none for a thread that was not spawned.
@@ -370,7 +366,7 @@ impl Engine {
         balance: Balance,
     ) -> Result<Vec<(ThreadId, Seq)>> {
         if balance.ratio.is_some() && thread.is_root() {
-            return Err(Error::NotSpawned { thread: thread.to_string() });
+            return Err(Error::NotSpawned(thread.to_string()));
         }
         self.recover(id)?;
         let branches = self.store().branches(id, Which::All)?;

@@ -598,7 +598,7 @@ fn pair(outcome: &mut Outcome, open: &Open) -> Result<()> {
                 0 => "no call waits for one".to_owned(),
                 n => format!("{n} calls wait, none of them to {:?}", outcome.name.as_deref().unwrap_or("?")),
             };
-            return Err(Error::NoCallFits { why });
+            return Err(Error::NoCallFits(why));
         };
         outcome.call_id.clone_from(&call.id);
     }

@@ -118,7 +118,7 @@ fn worthless(census: &Census, settings: &Settings, goal: Goal) -> Option<Decline
         return nothing.then_some(Declined::TooFew { found: 0, needed: 1 });
     }
     if let (0, Some(edit)) = (census.said, census.edit) {
-        return Some(Declined::JustCondensed { edit });
+        return Some(Declined::JustCondensed(edit));
     }
     let fewest = if settings.auto { settings.min_messages_to_summarize.max(1) } else { 1 };
     let (found, needed) = (census.said, u64::from(fewest));

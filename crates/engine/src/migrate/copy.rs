@@ -23,13 +23,13 @@ const LINES: usize = 2048;
 
 /// One session on its way.
 pub(super) struct Copier<'c> {
-    from: &'c dyn Store,
-    to: &'c dyn Store,
-    id: &'c SessionId,
-    added: &'c mut Progress,
-    each: &'c mut dyn FnMut(&Progress),
+    pub(super) from: &'c dyn Store,
+    pub(super) to: &'c dyn Store,
+    pub(super) id: &'c SessionId,
+    pub(super) added: &'c mut Progress,
+    pub(super) each: &'c mut dyn FnMut(&Progress),
     /// The outputs that are known to be at the target.
-    blobs: HashSet<String>,
+    pub(super) blobs: HashSet<String>,
 }
 
 /// Lines that are written together, and what goes with them.
@@ -41,17 +41,7 @@ struct Batch {
     blobs: HashSet<String>,
 }
 
-impl<'c> Copier<'c> {
-    pub(super) fn new(
-        from: &'c dyn Store,
-        to: &'c dyn Store,
-        id: &'c SessionId,
-        added: &'c mut Progress,
-        each: &'c mut dyn FnMut(&Progress),
-    ) -> Self {
-        Self { from, to, id, added, each, blobs: HashSet::new() }
-    }
-
+impl Copier<'_> {
     /// Every thread, each after those it goes on from. The root's handle keeps everyone else out until all are there.
     pub(super) fn threads(&mut self, mut root: Box<dyn Journal>) -> Result<()> {
         let there: BTreeMap<ThreadId, Header> =

@@ -157,9 +157,9 @@ impl SummarySettings {
     /// What writes summaries where no model does: the program that was set, else the digest, which needs no model.
     pub fn without_model(&self, meter: Meter) -> Result<Box<dyn Summariser>> {
         let Some(command) = &self.command else { return Ok(Box::new(ByDigest::new(meter))) };
-        let mut words = command.split_whitespace();
+        let mut words = command.split_whitespace().map(str::to_owned);
         let program = words.next().ok_or(ModelError::EmptyCommand)?;
-        Ok(Box::new(Command::new(program).arguments(words).time_limit(COMMAND_TIME)))
+        Ok(Box::new(Command { program, arguments: words.collect(), limit: Some(COMMAND_TIME) }))
     }
 
     /// The ladder under a budget, whose summaries `by` writes.
@@ -247,17 +247,11 @@ pub enum ModelError {
     )]
     NothingConfigured,
     /// A provider, and none of its models.
-    #[error("which model of {provider}? give --model NAME, or set llm.{provider}.model")]
-    NoModel {
-        /// The provider.
-        provider: String,
-    },
+    #[error("which model of {0}? give --model NAME, or set llm.{0}.model")]
+    NoModel(String),
     /// The same for the model that writes summaries.
-    #[error("which model of {provider} writes summaries? set compaction.model, or llm.{provider}.model")]
-    NoSummaryModel {
-        /// The provider.
-        provider: String,
-    },
+    #[error("which model of {0} writes summaries? set compaction.model, or llm.{0}.model")]
+    NoSummaryModel(String),
     /// An unknown window.
     #[error(
         "the window of model {model:?} is not known{}: give --window TOKENS, or set llm.{provider}.context_length",
@@ -450,7 +444,7 @@ impl<'a> ModelResolver<'a> {
         };
         let Some(model) = model else {
             let provider = provider.unwrap_or_default().to_owned();
-            return Err(ModelError::NoSummaryModel { provider }.into());
+            return Err(ModelError::NoSummaryModel(provider).into());
         };
         Ok(ModelChoice {
             provider: provider.map(str::to_owned),

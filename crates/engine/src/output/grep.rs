@@ -79,8 +79,8 @@ impl Search {
 
     fn check(&self) -> Result<()> {
         match (self.offset, self.max_matches) {
-            (0, _) => Err(Error::LineZero { what: "offset" }),
-            (_, 0) => Err(Error::ShowsNothing { what: "max_matches" }),
+            (0, _) => Err(Error::LineZero("offset")),
+            (_, 0) => Err(Error::ShowsNothing("max_matches")),
             _ => Ok(()),
         }
     }

@@ -56,7 +56,7 @@ impl std::str::FromStr for Reference {
 
     fn from_str(given: &str) -> Result<Self> {
         let text = given.trim();
-        let bad = || Error::BadReference { given: given.chars().take(80).collect() };
+        let bad = || Error::BadReference(given.chars().take(80).collect());
         match text.split_once('@') {
             Some((thread, seq)) => {
                 let seq = seq.parse().map_err(|_| bad())?;
@@ -78,7 +78,7 @@ pub type Bytes = Box<dyn Read + Send>;
 pub fn open(thread: &Thread<'_>, reference: &Reference) -> Result<Bytes> {
     let seq = match reference {
         Reference::Blob(id) => {
-            let none = || Error::NoOutput { id: id.chars().take(80).collect() };
+            let none = || Error::NoOutput(id.chars().take(80).collect());
             return Ok(Box::new(thread.engine().blob(thread.session(), id)?.ok_or_else(none)?));
         }
         Reference::Entry(seq) => *seq,
@@ -133,20 +133,14 @@ pub enum Error {
     Engine(#[from] crate::Error),
     /// Not a reference.
     #[error(
-        "{given:?} names no output: a ref_id is the id that a shortened output ends with, or @ and the number of an entry, such as @12 or root@12"
+        "{0:?} names no output: a ref_id is the id that a shortened output ends with, or @ and the number of an entry, such as @12 or root@12"
     )]
-    BadReference {
-        /// What was given.
-        given: String,
-    },
+    BadReference(String),
     /// Nothing of that name.
     #[error(
-        "there is no output {id:?} in this session; copy the ref_id from the end of the shortened output, or name its entry, such as @12 or root@12"
+        "there is no output {0:?} in this session; copy the ref_id from the end of the shortened output, or name its entry, such as @12 or root@12"
     )]
-    NoOutput {
-        /// What was given.
-        id: String,
-    },
+    NoOutput(String),
     /// An entry without words.
     #[error("@{seq} is a {kind}: only messages can be read")]
     NoWords {
@@ -156,17 +150,11 @@ pub enum Error {
         kind: String,
     },
     /// Lines count from 1.
-    #[error("{what} is 0, but lines count from 1")]
-    LineZero {
-        /// The argument.
-        what: &'static str,
-    },
+    #[error("{0} is 0, but lines count from 1")]
+    LineZero(&'static str),
     /// A window of nothing.
-    #[error("{what} is 0: that would show nothing; give 1 or more, or leave it out")]
-    ShowsNothing {
-        /// The argument.
-        what: &'static str,
-    },
+    #[error("{0} is 0: that would show nothing; give 1 or more, or leave it out")]
+    ShowsNothing(&'static str),
     /// A line after the last.
     #[error("there is no line {line}: the output has {lines} lines")]
     NoLine {
@@ -205,12 +193,9 @@ pub enum Error {
     BadPattern(#[from] regex::Error),
     /// No such tool.
     #[error(
-        "there is no tool {name:?} here; there are tool_output_cache, tool_output_cache_grep and tool_output_cache_line"
+        "there is no tool {0:?} here; there are tool_output_cache, tool_output_cache_grep and tool_output_cache_line"
     )]
-    NoTool {
-        /// What was called.
-        name: String,
-    },
+    NoTool(String),
     /// Arguments that are none.
     #[error("{tool}: {why}")]
     BadArguments {
@@ -336,7 +321,7 @@ impl Request {
     pub fn parse(name: &str, arguments: &str) -> Result<Self> {
         let tool = [READ, GREP, LINE].into_iter().find(|tool| *tool == name);
         let Some(tool) = tool else {
-            return Err(Error::NoTool { name: name.chars().take(80).collect() });
+            return Err(Error::NoTool(name.chars().take(80).collect()));
         };
         let given = Arguments::parse(tool, arguments)?;
         let reference = given.text("ref_id")?.parse()?;

@@ -27,10 +27,10 @@ const NUMBER: usize = 22;
 /// into the limits it ends earlier, and says where to go on.
 pub fn read(from: &mut dyn Read, page: &Page, limits: &Limits, reference: &str) -> Result<Reading> {
     if page.offset == 0 {
-        return Err(Error::LineZero { what: "offset" });
+        return Err(Error::LineZero("offset"));
     }
     if page.limit == 0 {
-        return Err(Error::ShowsNothing { what: "limit" });
+        return Err(Error::ShowsNothing("limit"));
     }
     let mut scan = Scan::new(from);
     if page.offset == 1 && scan.at_end()? {
@@ -134,10 +134,10 @@ impl Taken {
 pub fn line(from: &mut dyn Read, stretch: &Stretch, limits: &Limits, reference: &str) -> Result<Reading> {
     let Stretch { line_number: number, char_offset: offset, char_limit: limit } = *stretch;
     if number == 0 {
-        return Err(Error::LineZero { what: "line_number" });
+        return Err(Error::LineZero("line_number"));
     }
     if limit == 0 {
-        return Err(Error::ShowsNothing { what: "char_limit" });
+        return Err(Error::ShowsNothing("char_limit"));
     }
     let mut scan = Scan::new(from);
     scan.go_to(number)?;

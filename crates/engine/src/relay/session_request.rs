@@ -130,7 +130,8 @@ impl<'r> SessionRequest<'r> {
             self.notes.cut = Some(Why::Gone.to_string());
         }
         // The client may go on as soon as it reads the end: by then its thread is free.
-        let notes = self.leave();
+        let notes = self.notes.clone();
+        drop(self);
         ended?;
         client.close(&notes);
         Ok(())
@@ -247,7 +248,8 @@ impl<'r> SessionRequest<'r> {
         self.notes.after = fitted.after;
         let body = self.compacted()?;
         let mut client = ClientStream::new(outlet, self.arrival.dialect(), self.arrival.skim.stream);
-        let notes = self.leave();
+        let notes = self.notes.clone();
+        drop(self);
         client.send_whole(200, Form::Whole, &body, &notes);
         client.close(&notes);
         Ok(())
@@ -304,11 +306,6 @@ impl<'r> SessionRequest<'r> {
                 None => self.notes.rungs.push((name, 1)),
             }
         }
-    }
-
-    /// Leaves the thread to others; gives what there is to tell.
-    fn leave(self) -> Notes {
-        self.notes.clone()
     }
 
     /// True when the request goes out in another dialect than it came in.
@@ -487,28 +484,15 @@ const STRETCH: u64 = 8 << 20;
 struct Groups(Vec<Group>);
 
 impl Groups {
-    fn push(&mut self, elements: u32, entries: u32, times: u32) {
+    fn push(&mut self, elements: u32, entries: u32) {
         if elements + entries == 0 {
             return;
         }
         match self.0.last_mut() {
-            Some(last) if (last.elements, last.entries) == (elements, entries) => last.times += times,
-            _ => self.0.push(Group { elements, entries, times }),
+            Some(last) if (last.elements, last.entries) == (elements, entries) => last.times += 1,
+            _ => self.0.push(Group { elements, entries, times: 1 }),
         }
     }
-}
-
-/// What a thread shows since the last request of its client, and that request.
-type Since = (Vec<Seq>, Option<(Seq, Mark)>);
-
-/// What a thread shows and its client does not tell.
-struct Unknown {
-    /// Entries since the last reply.
-    entries: u32,
-    /// True when there is anything of that kind, now or before.
-    apart: bool,
-    /// Words to be said behind what the client tells now.
-    later: Vec<Message>,
 }
 
 impl SessionRequest<'_> {
@@ -517,10 +501,12 @@ impl SessionRequest<'_> {
         let skim = &self.arrival.skim;
         let mut groups = Groups::default();
         let all = u32::try_from(skim.elements.len()).unwrap_or(u32::MAX);
-        let Unknown { entries, apart, mut later } = self.unknown_to_client(placed.known.min(all))?;
-        groups.push(0, entries, 1);
-        let mut stretches = stretches(skim, placed.known.min(all)..all).into_iter().peekable();
-        let mut setup = self.changed_setup()?;
+        let from = placed.known.min(all);
+        let (entries, apart, mut later) = self.unknown_to_client(from)?;
+        groups.push(0, entries);
+        let mut stretches = stretches(skim, from..all).into_iter().peekable();
+        let new = &self.request.setup;
+        let mut setup = differs(&self.thread.setup()?, new).then(|| new.clone());
         loop {
             let stretch = stretches.next();
             let is_last = stretches.peek().is_none();
@@ -535,13 +521,12 @@ impl SessionRequest<'_> {
             if is_last {
                 for message in later.drain(..) {
                     batch.say(message, None)?;
-                    groups.push(0, 1, 1);
+                    groups.push(0, 1);
                 }
                 // What follows on something that only the server knows is no beginning of anything.
                 let digest =
                     skim.digest(all as usize).filter(|_| skim.previous.is_none()).unwrap_or_default();
                 let groups = std::mem::take(&mut groups.0);
-                let from = placed.known.min(all);
                 self.mark = Mark { from, elements: all, digest, groups, inner: false, apart };
                 if kind == Kind::Answer {
                     announced = announce(self, &mut batch)?;
@@ -571,11 +556,6 @@ impl SessionRequest<'_> {
         Ok(())
     }
 
-    fn changed_setup(&self) -> Result<Option<Setup>> {
-        let new = &self.request.setup;
-        Ok(differs(&self.thread.setup()?, new).then(|| new.clone()))
-    }
-
     /// Reads a stretch of elements into a batch.
     fn read_in(&self, batch: &mut Batch<'_>, stretch: Range<u32>, groups: &mut Groups) -> Result<()> {
         let open = &batch.view().open().calls;
@@ -588,16 +568,17 @@ impl SessionRequest<'_> {
                 let before = batch.view().last();
                 let seq = batch.say(message, None)?;
                 if i == 0 {
-                    groups.push(0, seq - before - 1, 1);
+                    groups.push(0, seq - before - 1);
                 }
             }
-            groups.push(group.elements, group.entries, 1);
+            groups.push(group.elements, group.entries);
         }
         Ok(())
     }
 
-    /// What the thread shows behind the last reply and the client does not tell. `known` is where its new elements begin.
-    fn unknown_to_client(&mut self, known: u32) -> Result<Unknown> {
+    /// What the thread shows behind the last reply and the client does not tell: how many entries; whether there is anything of
+    /// that kind, now or before; and words to be said behind what the client tells now. `known` is where its new elements begin.
+    fn unknown_to_client(&mut self, known: u32) -> Result<(u32, bool, Vec<Message>)> {
         let (mut items, mark) = self.since_mark()?;
         let (sent, before) = mark.map_or((None, false), |(seq, mark)| (Some(seq), mark.apart || mark.inner));
         if let Some(first) = items.first()
@@ -609,10 +590,10 @@ impl SessionRequest<'_> {
         let later = self.spoken_between(&items, known)?;
         if !later.is_empty() {
             self.thread.rewind(items[0] - 1)?;
-            return Ok(Unknown { entries: 0, apart: true, later });
+            return Ok((0, true, later));
         }
         let entries = u32::try_from(items.len()).unwrap_or(u32::MAX);
-        Ok(Unknown { entries, apart: before || entries > 0, later })
+        Ok((entries, before || entries > 0, later))
     }
 
     /// Words that were said by hand while a tool of the client was at work: its call was given up for them, and now its
@@ -636,7 +617,7 @@ impl SessionRequest<'_> {
     }
 
     /// What is shown since the last request of the client, and that request's mark.
-    fn since_mark(&self) -> Result<Since> {
+    fn since_mark(&self) -> Result<(Vec<Seq>, Option<(Seq, Mark)>)> {
         let mut items = Vec::new();
         let mut found = None;
         for entry in self.thread.back() {

@@ -9,6 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The longest name of a row; the rest of a longer one tells nobody anything.
 const LONGEST: usize = 200;
 
+/// Adds the named fields of one value to those of another.
+macro_rules! add_fields {
+    ($to:expr, $from:expr; $($field:ident),+ $(,)?) => { $($to.$field += $from.$field;)+ };
+}
+pub(crate) use add_fields;
+
 /// What a row holds.
 pub(crate) trait Row: Default {
     /// Takes another row in.

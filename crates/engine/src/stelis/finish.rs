@@ -60,7 +60,7 @@ impl Thread<'_> {
     pub fn finish(&mut self, finish: Finish<'_>) -> Result<Finished> {
         self.check_writer()?;
         if self.header().parent.is_none() {
-            return Err(Error::NotSpawned { thread: self.id().to_string() });
+            return Err(Error::NotSpawned(self.id().to_string()));
         }
         let Finish { ending, result, telling } = finish;
         telling.check()?;
@@ -125,14 +125,11 @@ impl Thread<'_> {
 impl Engine {
     /// Breaks off one thread and those below it.
     fn abort_branch(&self, row: Branch) -> Result<Vec<ThreadId>> {
-        let mut child = match self.open_as_left(&row.session, &row.thread, Mode::Write) {
-            Ok(child) => child,
-            Err(error) if is_passed_over(&error) => {
-                // Whoever holds it ends it; should that fail, the next one to look finds it here.
-                self.store().put_branch(&Branch { told: false, ..row })?;
-                return Ok(Vec::new());
-            }
-            Err(error) => return Err(error),
+        let opened = self.open_as_left(&row.session, &row.thread, Mode::Write);
+        let Some(mut child) = unless_passed_over(opened)? else {
+            // Its holder ends it; should that fail, the next process to look finds it here.
+            self.store().put_branch(&Branch { told: false, ..row })?;
+            return Ok(Vec::new());
         };
         if !child.status()?.is_open() {
             child.put_row()?;
@@ -158,6 +155,16 @@ impl Engine {
             aborted.extend(ended);
         }
         Ok(aborted)
+    }
+}
+
+/// `None` where a thread is passed over: someone has it open, or it cannot be read. That is no reason to stop looking after
+/// the others.
+pub(super) fn unless_passed_over<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if is_passed_over(&error) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -223,7 +230,7 @@ impl Telling<'_> {
     /// Refuses words that are none.
     pub(super) fn check(&self) -> Result<()> {
         match self {
-            Self::Words(words) if words.trim().is_empty() => Err(Error::NoWords { what: "chronicle" }),
+            Self::Words(words) if words.trim().is_empty() => Err(Error::NoWords("chronicle")),
             _ => Ok(()),
         }
     }
@@ -391,7 +398,7 @@ impl Thread<'_> {
     pub fn tell(&mut self, to: &ThreadId, text: &str) -> Result<Seq> {
         self.check_writer()?;
         if text.trim().is_empty() {
-            return Err(Error::NoWords { what: "message" });
+            return Err(Error::NoWords("message"));
         }
         self.check_listener(to)?;
         let entry = Entry::Tell { to: to.clone(), text: text.to_owned() };
@@ -427,12 +434,8 @@ impl Thread<'_> {
         for mail in mail {
             let is_known = self.heard_upto(&mail.from)? >= mail.seq;
             let words = if is_known { Ok(Words::None) } else { self.words_of(&mail) };
-            let words = match words {
-                // Nobody is kept from going on by what another thread's journal has; the note waits.
-                Err(error) if is_passed_over(&error) => Words::Later,
-                words => words?,
-            };
-            match words {
+            // What another thread's journal has does not keep this one from going on; the note waits.
+            match unless_passed_over(words)?.unwrap_or(Words::Later) {
                 Words::Later => continue,
                 Words::None => {}
                 Words::Said(words) => {

@@ -73,14 +73,6 @@ impl Spawn {
     }
 }
 
-/// A thread that may be spawned: everything about it is decided, nothing is written.
-struct Plan {
-    header: Header,
-    share: Share,
-    /// The parent's journal with the anchor.
-    anchor: Work,
-}
-
 impl<'e> Thread<'e> {
     /// Spawns a thread that ends with its holder: dropped, it is closed as aborted.
     pub fn spawn(&mut self, spawn: &Spawn) -> Result<Child<'e>> {
@@ -95,7 +87,7 @@ impl<'e> Thread<'e> {
 
     fn spawn_held(&mut self, spawn: &Spawn, held_by: Option<String>) -> Result<Thread<'e>> {
         self.check_writer()?;
-        let Plan { header, share, anchor } = self.plan_child(spawn, held_by)?;
+        let (header, share, anchor) = self.plan_child(spawn, held_by)?;
         let (engine, store) = (self.engine(), self.store());
         let row = row(&header, &share);
         store.put_branch(&row)?;
@@ -119,20 +111,33 @@ impl<'e> Thread<'e> {
         self.commit(work)
     }
 
-    fn plan_child(&self, spawn: &Spawn, held_by: Option<String>) -> Result<Plan> {
+    /// Decides everything about a child, and writes nothing: its header, its share, and the parent's batch with the anchor.
+    fn plan_child(&self, spawn: &Spawn, held_by: Option<String>) -> Result<(Header, Share, Work)> {
         let above = self.share()?;
-        let depth = above.as_ref().map_or(0, Share::depth);
-        self.check_depth(depth, spawn.max_depth)?;
+        let depth = u32::try_from(above.as_ref().map_or(0, Share::depth)).unwrap_or(u32::MAX);
+        if depth >= spawn.max_depth {
+            return Err(Error::TooDeep { thread: self.id().to_string(), depth, most: spawn.max_depth });
+        }
         let thread = self.free_name(spawn.name.as_ref())?;
         let language = self.language_of(spawn)?;
-        let started = self.engine().now();
-        let tale = Tale::begun(thread.clone(), spawn.label.clone(), started.clone());
-        check_cap(&tale, language, self, spawn.anchor_cap)?;
+        let mut header = Header {
+            session: self.session().clone(),
+            thread: thread.clone(),
+            base: None,
+            parent: None,
+            label: spawn.label.clone(),
+            timestamp: self.engine().now(),
+        };
+        let tale = Tale::begun(&header);
+        let (cap, needed) = (spawn.anchor_cap, tale.least(language, self.meter()));
+        if needed > cap {
+            return Err(Error::AnchorCap { cap, needed });
+        }
         let mut staged = self.stage();
         let at = push_anchor(&mut staged, &tale, language, self, spawn.anchor_cap)?;
         self.check_crowd(&staged, above.as_ref(), spawn.window)?;
         let mut share = Share {
-            thread: thread.clone(),
+            thread,
             window: spawn.window,
             slices: self.inherited(&staged, above, spawn.setup.as_ref())?,
             lends: spawn.lends,
@@ -143,23 +148,8 @@ impl<'e> Thread<'e> {
         let slice = self.own_slice(&staged, &share, at, spawn, language)?;
         share.slices.push(slice);
         check_room(&share, spawn.window, spawn.buffer)?;
-        let header = Header {
-            session: self.session().clone(),
-            thread,
-            base: None,
-            parent: Some(Moment { thread: self.id().clone(), seq: at }),
-            label: spawn.label.clone(),
-            timestamp: started,
-        };
-        Ok(Plan { header, share, anchor: staged.finish() })
-    }
-
-    fn check_depth(&self, depth: usize, most: u32) -> Result<()> {
-        let depth = u32::try_from(depth).unwrap_or(u32::MAX);
-        if depth < most {
-            return Ok(());
-        }
-        Err(Error::TooDeep { thread: self.id().to_string(), depth, most })
+        header.parent = Some(Moment { thread: self.id().clone(), seq: at });
+        Ok((header, share, staged.finish()))
     }
 
     /// Refuses one more anchor where what must stay would then be more than this thread can show: an anchor of a thread
@@ -183,10 +173,7 @@ impl<'e> Thread<'e> {
     pub(super) fn least_share(&self, parent: &Thread<'_>, row: &Branch) -> Result<Share> {
         let Some(moment) = &self.header().parent else { return Err(self.shareless()) };
         let above = parent.share()?;
-        let language = match parent.record(moment.seq)?.entry {
-            Entry::Anchor(anchor) => anchor::language(&anchor.text),
-            _ => parent.speaks()?,
-        };
+        let language = parent.anchor_language(moment.seq, parent)?;
         let window = match &above {
             Some(share) => share.window,
             None => {
@@ -255,6 +242,23 @@ impl<'e> Thread<'e> {
         Ok(words.map_or(Language::English, |words| Language::of(&words)))
     }
 
+    /// The language of the anchor at `seq`; that of `child`'s user where it is none.
+    fn anchor_language(&self, seq: Seq, child: &Thread<'_>) -> Result<Language> {
+        match self.record(seq)?.entry {
+            Entry::Anchor(anchor) => Ok(anchor::language(&anchor.text)),
+            _ => child.speaks(),
+        }
+    }
+
+    /// A new anchor for a child that goes by `header`, in the language of the one at `before`: its number, and the batch.
+    fn staged_anchor(&self, header: &Header, before: Seq, child: &Thread<'_>) -> Result<(Seq, Work)> {
+        let language = self.anchor_language(before, child)?;
+        let cap = anchor::cap(child.share()?.as_ref());
+        let mut staged = self.stage();
+        let seq = push_anchor(&mut staged, &Tale::begun(header), language, self, cap)?;
+        Ok((seq, staged.finish()))
+    }
+
     /// What this thread sees of those above it, for its child to see as well.
     fn inherited(
         &self,
@@ -319,11 +323,6 @@ pub(super) fn push_anchor(
     staged.push(entry, tale.started.clone())
 }
 
-fn check_cap(tale: &Tale, language: Language, parent: &Thread<'_>, cap: u64) -> Result<()> {
-    let needed = tale.least(language, parent.meter());
-    if needed <= cap { Ok(()) } else { Err(Error::AnchorCap { cap, needed }) }
-}
-
 /// Says, before a slice, whose it is.
 fn heading(thread: &ThreadId, language: Language) -> String {
     match language {
@@ -371,15 +370,7 @@ impl Thread<'_> {
         let mut above = engine
             .open_as_left(self.session(), &parent.thread, Mode::Write)
             .map_err(|error| self.parent_away(error, &parent.thread))?;
-        let language = match above.record(parent.seq)?.entry {
-            Entry::Anchor(own) => anchor::language(&own.text),
-            _ => self.speaks()?,
-        };
-        let tale = Tale::begun(header.thread.clone(), header.label.clone(), header.timestamp.clone());
-        let cap = anchor::cap(self.share()?.as_ref());
-        let mut staged = above.stage();
-        let seq = push_anchor(&mut staged, &tale, language, &above, cap)?;
-        let work = staged.finish();
+        let (seq, work) = above.staged_anchor(&header, parent.seq, self)?;
         header.parent = Some(Moment { thread: parent.thread.clone(), seq });
         // Under its own name, and not held.
         let row = Branch { held_by: None, told: false, ..branch(&header, self.source())? };
@@ -574,16 +565,7 @@ impl Engine {
             .open_as_left(child.session(), &parent, Mode::Write)
             .map_err(|error| child.parent_away(error, &parent))?;
         let Some(first) = above.anchor_of(child.header())? else { return Ok(()) };
-        let language = match above.record(first)?.entry {
-            Entry::Anchor(before) => anchor::language(&before.text),
-            _ => child.speaks()?,
-        };
-        let header = child.header();
-        let tale = Tale::begun(header.thread.clone(), header.label.clone(), header.timestamp.clone());
-        let cap = anchor::cap(child.share()?.as_ref());
-        let mut staged = above.stage();
-        push_anchor(&mut staged, &tale, language, &above, cap)?;
-        let work = staged.finish();
+        let (_, work) = above.staged_anchor(child.header(), first, child)?;
         // Whatever becomes of the child now, the new anchor will say it.
         child.put_row()?;
         above.commit(work)?;
@@ -632,7 +614,7 @@ impl Thread<'_> {
         let name = self.id().to_string();
         let Some(share) = self.share()? else { return Err(self.shareless()) };
         if self.view().closed().is_none() && share.held_by.is_none() {
-            return Err(Error::NotClosed { thread: name });
+            return Err(Error::NotClosed(name));
         }
         let mut share = Share { thread: self.id().clone(), window: resume.window, held_by: None, ..share };
         if let (Some(ratio), Some(slice)) = (resume.ratio, share.slices.last_mut()) {

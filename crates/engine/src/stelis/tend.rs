@@ -9,7 +9,7 @@
 
 use super::anchor;
 use super::anchor::Tale;
-use super::finish::{Finish, is_passed_over};
+use super::finish::{Finish, unless_passed_over};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::lineage;
@@ -42,15 +42,6 @@ pub(crate) struct Elder {
     seen: Option<Seq>,
 }
 
-/// What became of looking after one child.
-enum Look {
-    Told(Tended),
-    /// It changed while it was looked at.
-    Again,
-    /// Someone else has it, or nothing is left of it.
-    Passed,
-}
-
 impl Thread<'_> {
     /// Brings the anchors of children in line with their journals. Cheap when there is nothing to tell.
     pub fn tend(&mut self) -> Result<Vec<Tended>> {
@@ -59,7 +50,10 @@ impl Thread<'_> {
         if self.recover_own(&own)? {
             own = self.unsettled()?;
         }
-        let mut tended = self.tend_rows(own.into_iter().filter(|row| !row.told).collect())?;
+        let mut tended = Vec::new();
+        for row in own.iter().filter(|row| !row.told) {
+            tended.extend(unless_passed_over(self.tend_one(row))?.flatten());
+        }
         tended.extend(self.tend_shared()?);
         Ok(tended)
     }
@@ -77,11 +71,8 @@ impl Thread<'_> {
         for row in rows.iter().filter(|row| row.held_by.is_some() && row.status.is_open()) {
             // Refused at once while its holder lives; nothing of it is read then.
             let free = self.store().open(&row.session, &row.thread, Mode::Write).map(drop);
-            match free.map_err(Error::from).and_then(|()| self.engine().recover_one(row)) {
-                Ok(recovered) => found |= recovered.is_some(),
-                Err(error) if is_passed_over(&error) => {}
-                Err(error) => return Err(error),
-            }
+            let recovered = free.map_err(Error::from).and_then(|()| self.engine().recover_one(row));
+            found |= unless_passed_over(recovered)?.flatten().is_some();
         }
         Ok(found)
     }
@@ -91,11 +82,7 @@ impl Thread<'_> {
     fn tend_shared(&mut self) -> Result<Vec<Tended>> {
         let mut tended = Vec::new();
         for mut elder in self.elders()? {
-            match self.tend_elder(&mut elder) {
-                Ok(told) => tended.extend(told),
-                Err(error) if is_passed_over(&error) => {}
-                Err(error) => return Err(error),
-            }
+            tended.extend(unless_passed_over(self.tend_elder(&mut elder))?.flatten());
             if let Some(known) = self.elders.as_mut() {
                 known.retain(|known| known.first != elder.first);
             }
@@ -148,12 +135,15 @@ impl Thread<'_> {
         Ok(found)
     }
 
+    /// True when an anchor stands at `seq` in the present of this thread.
+    fn has_anchor(&self, seq: Seq) -> Result<bool> {
+        let is_there = self.view().on_path(seq) && seq <= self.last();
+        Ok(is_there && self.source().head(seq)?.kind == Kind::Anchor)
+    }
+
     /// True when the anchor at `first` stands and says that its child has not ended.
     fn says_open(&self, first: Seq) -> Result<bool> {
-        let stands = self.view().on_path(first)
-            && first <= self.last()
-            && self.source().head(first)?.kind == Kind::Anchor;
-        if !stands {
+        if !self.has_anchor(first)? {
             return Ok(false);
         }
         Ok(match self.record(self.view().anchor(first))?.entry {
@@ -192,29 +182,8 @@ impl Thread<'_> {
         }
     }
 
-    /// Has every child looked at again: after a rewind, anchors may say what was true then.
-    pub(crate) fn unsettle_children(&self) -> Result<()> {
-        Ok(self.store().unsettle(self.session(), self.id())?)
-    }
-
-    fn tend_rows(&mut self, rows: Vec<Branch>) -> Result<Vec<Tended>> {
-        let mut tended = Vec::new();
-        for row in rows {
-            loop {
-                match self.tend_one(&row) {
-                    Ok(Look::Told(told)) => tended.push(told),
-                    Ok(Look::Again) => continue,
-                    Ok(Look::Passed) => {}
-                    Err(error) if is_passed_over(&error) => {}
-                    Err(error) => return Err(error),
-                }
-                break;
-            }
-        }
-        Ok(tended)
-    }
-
-    fn tend_one(&mut self, row: &Branch) -> Result<Look> {
+    /// Looks after one child; `None` when nothing is left of it.
+    fn tend_one(&mut self, row: &Branch) -> Result<Option<Tended>> {
         let journal = match self.store().open(&row.session, &row.thread, Mode::Read) {
             Ok(journal) => journal,
             Err(StoreError::NoThread(..)) => return self.complete_spawn(row),
@@ -223,7 +192,10 @@ impl Thread<'_> {
         if journal.last() == 0 {
             return self.end_unbegun(row);
         }
-        let seq = self.update_anchor(&*journal)?;
+        let seq = match self.anchor_of(journal.header())? {
+            Some(first) => self.say_anchor(first, &*journal)?,
+            None => None,
+        };
         let now = branch(journal.header(), &*journal)?;
         let status = now.status;
         // One that is open under a thread that has ended waits for its holder to let go: it stays marked until then.
@@ -232,17 +204,12 @@ impl Thread<'_> {
         // Who ends a child marks its row after the journal; that mark must not be lost under ours.
         let last = self.store().open(&row.session, &row.thread, Mode::Read)?.last();
         if last != journal.last() {
-            return Ok(Look::Again);
+            return self.tend_one(row);
         }
-        Ok(Look::Told(Tended { thread: row.thread.clone(), status, seq }))
+        Ok(Some(Tended { thread: row.thread.clone(), status, seq }))
     }
 
     /// Says in the anchor what the child's journal says, if it says something else.
-    fn update_anchor(&mut self, journal: &dyn Journal) -> Result<Option<Seq>> {
-        let Some(first) = self.anchor_of(journal.header())? else { return Ok(None) };
-        self.say_anchor(first, journal)
-    }
-
     fn say_anchor(&mut self, first: Seq, journal: &dyn Journal) -> Result<Option<Seq>> {
         let Entry::Anchor(now) = self.record(self.view().anchor(first))?.entry else { return Ok(None) };
         let tale = Tale::of(journal)?;
@@ -259,23 +226,18 @@ impl Thread<'_> {
     /// when it was resumed.
     pub(super) fn anchor_of(&self, child: &Header) -> Result<Option<Seq>> {
         let Some(Moment { thread, seq }) = &child.parent else { return Ok(None) };
-        if thread == self.id()
-            && let Some(again) = self.find_anchor(&child.thread)?.filter(|again| again > seq)
-        {
-            return Ok(Some(again));
+        if thread != self.id() {
+            return Ok(None);
         }
-        let stands = thread == self.id()
-            && self.view().on_path(*seq)
-            && *seq <= self.last()
-            && self.source().head(*seq)?.kind == Kind::Anchor;
-        Ok(stands.then_some(*seq))
+        let again = self.find_anchor(&child.thread)?.filter(|again| again > seq);
+        Ok(again.or(self.has_anchor(*seq)?.then_some(*seq)))
     }
 
     /// A child whose journal was never begun: what its anchor promised is made, and broken off at once.
-    fn complete_spawn(&mut self, row: &Branch) -> Result<Look> {
+    fn complete_spawn(&mut self, row: &Branch) -> Result<Option<Tended>> {
         let Some(seq) = self.find_anchor(&row.thread)? else {
             self.store().drop_branch(&row.session, &row.thread)?;
-            return Ok(Look::Passed);
+            return Ok(None);
         };
         let header = Header {
             session: row.session.clone(),
@@ -290,10 +252,11 @@ impl Thread<'_> {
     }
 
     /// A child that has a journal and nothing in it.
-    fn end_unbegun(&mut self, row: &Branch) -> Result<Look> {
+    fn end_unbegun(&mut self, row: &Branch) -> Result<Option<Tended>> {
         let mut child = self.engine().open_as_left(&row.session, &row.thread, Mode::Write)?;
         child.break_off_unbegun(self, row)?;
-        Ok(Look::Again)
+        drop(child);
+        self.tend_one(row)
     }
 
     /// Closes a thread in which nothing was ever written; first it gets the share that it was to have, as far as that is
@@ -316,22 +279,18 @@ impl Thread<'_> {
 impl Engine {
     /// Lets a thread look after its children, unless someone else writes it: then they do, later. True when it did.
     pub(crate) fn tell_parent(&self, id: &SessionId, parent: &ThreadId) -> Result<bool> {
-        match self.open_as_left(id, parent, Mode::Write) {
-            Ok(mut parent) => {
-                parent.tend()?;
-                parent.settle()?;
-                Ok(true)
-            }
-            Err(error) if is_passed_over(&error) => Ok(false),
-            Err(error) => Err(error),
-        }
+        let opened = unless_passed_over(self.open_as_left(id, parent, Mode::Write))?;
+        let Some(mut parent) = opened else { return Ok(false) };
+        parent.tend()?;
+        parent.settle()?;
+        Ok(true)
     }
 
     /// Refuses a thread that nobody spawned; gives its parent.
     pub(super) fn parent_of(thread: &Thread<'_>) -> Result<ThreadId> {
         match &thread.header().parent {
             Some(moment) => Ok(moment.thread.clone()),
-            None => Err(Error::NotSpawned { thread: thread.id().to_string() }),
+            None => Err(Error::NotSpawned(thread.id().to_string())),
         }
     }
 }
@@ -374,15 +333,9 @@ impl Engine {
         }
         if let Some(row) = rows.iter().find(|row| row.thread == *opened.id()) {
             // Its guard would have it open, and we have.
-            match self.is_left(opened) {
-                Ok(true) => {
-                    let recovered = break_off(opened)?;
-                    opened.recovered.push(recovered);
-                }
-                Ok(false) => {}
-                // The thread above cannot be read; that is no reason not to work in this one.
-                Err(error) if is_passed_over(&error) => {}
-                Err(error) => return Err(error),
+            if unless_passed_over(self.is_left(opened))? == Some(true) {
+                let recovered = break_off(opened)?;
+                opened.recovered.push(recovered);
             }
             if let (0, Some(moment)) = (opened.last(), opened.header().parent.clone()) {
                 let parent = self.open_as_left(opened.session(), &moment.thread, Mode::Read)?;
@@ -397,21 +350,14 @@ impl Engine {
         let mut recovered = Vec::new();
         // Those further down first: what they did is part of what the ones above tell.
         for row in rows.iter().rev().filter(|row| row.parent.is_some()) {
-            match self.recover_one(row) {
-                Ok(found) => recovered.extend(found),
-                Err(error) if is_passed_over(&error) => {}
-                Err(error) => return Err(error),
-            }
+            recovered.extend(unless_passed_over(self.recover_one(row))?.flatten());
         }
         let Some(id) = rows.first().map(|row| &row.session) else { return Ok(recovered) };
         // Parents are opened for a moment, and only where there is something to tell.
         let untold = self.store().branches(id, Which::Unsettled)?.into_iter().filter(|row| !row.told);
         let parents: BTreeSet<ThreadId> = untold.filter_map(|row| row.parent).collect();
         for parent in &parents {
-            match self.tell_parent(id, parent) {
-                Err(error) if !is_passed_over(&error) => return Err(error),
-                _ => {}
-            }
+            unless_passed_over(self.tell_parent(id, parent))?;
         }
         Ok(recovered)
     }

@@ -1,6 +1,7 @@
 //! A provider that takes its time: what it says meanwhile is let go, so that the client's own patience lasts.
 
 use super::kit::{Agent, Ear, World};
+use komado_engine::relay::Relay;
 use komado_provider::Dialect;
 use komado_provider::scripted::Options;
 use std::io::{Read, Write};
@@ -35,7 +36,7 @@ fn gated(rest: String, heard: Receiver<()>) -> (String, std::thread::JoinHandle<
 
 fn ask(rest: &str) -> (bool, Ear) {
     let world = World::new(Dialect::Chat, 100_000, Options::default());
-    let world = World { relay: world.relay.patient(Duration::ZERO), ..world };
+    let world = World { relay: Relay { patience: Duration::ZERO, ..world.relay }, ..world };
     let (bell, heard) = channel();
     let (url, server) = gated(rest.to_owned(), heard);
     let mut agent = Agent::new(Dialect::Chat);

@@ -73,7 +73,7 @@ impl Gateway {
         let config = &house.context.config;
         let server = &config.server;
         Self {
-            relay: Relay::new(house.context.engine.clone()).waiting(waiting(&house.context)),
+            relay: Relay { waiting: waiting(&house.context), ..Relay::new(house.context.engine.clone()) },
             upstreams,
             flights: Flights::default(),
             limits: Limits::new(server),
