@@ -133,12 +133,18 @@ pub fn unfinished(session: &Session) -> Option<&str> {
     session.error_message.as_deref().filter(|why| !session.status.is_ended() && *why == UNFINISHED)
 }
 
-/// Lines, counted and digested.
+/// Lines, counted and digested, and what came of them so far.
 struct Lines<'r> {
     from: &'r mut dyn BufRead,
     digest: blake3::Hasher,
     number: u64,
     line: Vec<u8>,
+    /// What the entries count for.
+    counters: Counters,
+    /// The blob whose pieces are being read.
+    blob: Option<(String, tempfile::SpooledTempFile)>,
+    /// Is told the lines read.
+    each: &'r mut dyn FnMut(u64),
 }
 
 impl Lines<'_> {
@@ -176,7 +182,8 @@ impl Engine {
         name: Option<SessionId>,
         mut each: impl FnMut(u64),
     ) -> Result<SessionId> {
-        let mut lines = Lines { from, digest: blake3::Hasher::new(), number: 0, line: Vec::new() };
+        let (digest, line, counters) = (blake3::Hasher::new(), Vec::new(), Counters::default());
+        let mut lines = Lines { from, digest, number: 0, line, counters, blob: None, each: &mut each };
         let mut meta = opened(&mut lines)?;
         if let Some(name) = &name {
             meta.uuid = name.to_string();
@@ -187,27 +194,21 @@ impl Engine {
         let Some(begun) = begun else {
             self.create(&meta)?;
             let noted = self.note_import(&meta, &id, meta.created_at.clone(), Some(UNFINISHED));
-            if let Err(error) = noted.and_then(|()| self.bring(&meta, &id, &mut lines, &mut each)) {
+            if let Err(error) = noted.and_then(|()| self.bring(&meta, &id, &mut lines)) {
                 self.store().remove(&id)?;
                 return Err(error);
             }
             return Ok(id);
         };
-        match self.bring(&meta, &id, &mut lines, &mut each)? {
+        match self.bring(&meta, &id, &mut lines)? {
             0 if unfinished(&begun).is_none() => Err(komado_store::Error::SessionExists(id).into()),
             _ => Ok(id),
         }
     }
 
     /// Takes in what is not there yet; then the session is whole. Gives the number of entries that were new.
-    fn bring(
-        &self,
-        meta: &Meta,
-        id: &SessionId,
-        lines: &mut Lines<'_>,
-        each: &mut dyn FnMut(u64),
-    ) -> Result<u64> {
-        let new = self.fill(id, lines, each)?;
+    fn bring(&self, meta: &Meta, id: &SessionId, lines: &mut Lines<'_>) -> Result<u64> {
+        let new = self.fill(id, lines)?;
         self.finish_import(meta, id)?;
         Ok(new)
     }
@@ -233,18 +234,16 @@ impl Engine {
     }
 
     /// Takes in everything that is not there yet; gives the number of entries that were not.
-    fn fill(&self, id: &SessionId, lines: &mut Lines<'_>, each: &mut dyn FnMut(u64)) -> Result<u64> {
-        let mut counters = Counters::default();
+    fn fill(&self, id: &SessionId, lines: &mut Lines<'_>) -> Result<u64> {
         let mut new = 0;
-        let mut blob: Option<(String, tempfile::SpooledTempFile)> = None;
         loop {
             let text = lines.next()?.to_owned();
             if let Ok(thread) = serde_json::from_str::<ThreadLine>(&text) {
                 lines.keep();
-                new += self.fill_thread(id, &thread, lines, &mut counters, each)?;
+                new += self.fill_thread(id, &thread, lines)?;
             } else if let Ok(piece) = serde_json::from_str::<BlobLine>(&text) {
                 lines.keep();
-                self.take_piece(id, &mut blob, piece, lines)?;
+                self.take_piece(id, piece, lines)?;
             } else if let Ok(end) = serde_json::from_str::<Ending>(&text) {
                 if end.end != lines.digest.finalize().to_hex().as_str() {
                     return Err(lines.bad("the digest does not fit: the export was changed or cut"));
@@ -257,25 +256,18 @@ impl Engine {
                 return Err(lines.bad("neither a thread, nor a blob, nor the end"));
             }
         }
-        self.finish_blob(id, blob, lines)?;
+        self.finish_blob(id, lines)?;
         // Views for people show pictures, so they can be made only now.
         for header in self.store().threads(id)? {
             self.open(id, &header.thread, Mode::Write)?.settle()?;
         }
         self.enroll(id)?;
-        let by = counters.since(&self.session(id)?.counters);
+        let by = lines.counters.since(&self.session(id)?.counters);
         self.store().change(id, &Change::Count { by, at: self.now() })?;
         Ok(new)
     }
 
-    fn fill_thread(
-        &self,
-        id: &SessionId,
-        thread: &ThreadLine,
-        lines: &mut Lines<'_>,
-        counters: &mut Counters,
-        each: &mut dyn FnMut(u64),
-    ) -> Result<u64> {
+    fn fill_thread(&self, id: &SessionId, thread: &ThreadLine, lines: &mut Lines<'_>) -> Result<u64> {
         let text = lines.next()?.to_owned();
         let mut header = Header::decode(&text).map_err(|e| lines.bad(e.to_string()))?;
         if header.thread.as_str() != thread.thread {
@@ -289,37 +281,27 @@ impl Engine {
         }
         let mut journal = self.store().open(id, &header.thread, Mode::Write)?;
         let mut view = View::fold(&*journal, journal.last())?;
-        let mut left = pass_known(id, &*journal, thread.lines.saturating_sub(1), lines, counters)?;
+        let mut left = pass_known(id, &*journal, thread.lines.saturating_sub(1), lines)?;
         let new = left;
         while left > 0 {
-            left -= fill_batch(&mut *journal, &mut view, left, lines, counters)?;
-            each(lines.number);
+            left -= fill_batch(&mut *journal, &mut view, left, lines)?;
+            (lines.each)(lines.number);
         }
         Ok(new)
     }
 
-    fn take_piece(
-        &self,
-        id: &SessionId,
-        blob: &mut Option<(String, tempfile::SpooledTempFile)>,
-        piece: BlobLine,
-        lines: &Lines<'_>,
-    ) -> Result<()> {
-        if blob.as_ref().is_some_and(|(name, _)| *name != piece.blob) {
-            self.finish_blob(id, blob.take(), lines)?;
+    fn take_piece(&self, id: &SessionId, piece: BlobLine, lines: &mut Lines<'_>) -> Result<()> {
+        if lines.blob.as_ref().is_some_and(|(name, _)| *name != piece.blob) {
+            self.finish_blob(id, lines)?;
         }
         let bytes = STANDARD.decode(&piece.base64).map_err(|e| lines.bad(format!("a blob's base64: {e}")))?;
-        let (_, file) = blob.get_or_insert_with(|| (piece.blob, tempfile::SpooledTempFile::new(1 << 20)));
+        let (_, file) =
+            lines.blob.get_or_insert_with(|| (piece.blob, tempfile::SpooledTempFile::new(1 << 20)));
         Ok(std::io::Write::write_all(file, &bytes)?)
     }
 
-    fn finish_blob(
-        &self,
-        id: &SessionId,
-        blob: Option<(String, tempfile::SpooledTempFile)>,
-        lines: &Lines<'_>,
-    ) -> Result<()> {
-        let Some((name, mut file)) = blob else { return Ok(()) };
+    fn finish_blob(&self, id: &SessionId, lines: &mut Lines<'_>) -> Result<()> {
+        let Some((name, mut file)) = lines.blob.take() else { return Ok(()) };
         std::io::Seek::rewind(&mut file)?;
         let kept = self.store().put_blob(id, &mut file)?;
         if kept.id == name { Ok(()) } else { Err(lines.bad(format!("blob {name} does not fit its name"))) }
@@ -340,33 +322,21 @@ fn opened(lines: &mut Lines<'_>) -> Result<Meta> {
 
 /// Passes over the lines that an import which was cut short has brought in already; gives the number of those left.
 /// Another session of the same name is left alone.
-fn pass_known(
-    id: &SessionId,
-    journal: &dyn Journal,
-    mut left: u64,
-    lines: &mut Lines<'_>,
-    counters: &mut Counters,
-) -> Result<u64> {
+fn pass_known(id: &SessionId, journal: &dyn Journal, mut left: u64, lines: &mut Lines<'_>) -> Result<u64> {
     for seq in journal.header().base_seq() + 1..=journal.last() {
         let same = left > 0 && journal.line(seq)? == lines.next()?.as_bytes();
         if !same {
             return Err(komado_store::Error::SessionExists(id.clone()).into());
         }
         lines.keep();
-        *counters += Counters::of(&Source::record(journal, seq)?.entry);
+        lines.counters += Counters::of(&Source::record(journal, seq)?.entry);
         left -= 1;
     }
     Ok(left)
 }
 
 /// Reads up to `left` journal lines and appends them as one.
-fn fill_batch(
-    journal: &mut dyn Journal,
-    view: &mut View,
-    left: u64,
-    lines: &mut Lines<'_>,
-    counters: &mut Counters,
-) -> Result<u64> {
+fn fill_batch(journal: &mut dyn Journal, view: &mut View, left: u64, lines: &mut Lines<'_>) -> Result<u64> {
     let mut staged = Staged::new(&*journal, view.clone(), Meter::O200k);
     let mut taken = 0;
     while taken < left && staged.bytes() < BATCH && taken < 4096 {
@@ -382,7 +352,7 @@ fn fill_batch(
     let work = staged.finish();
     journal.append(work.after, &work.rows)?;
     *view = work.view;
-    *counters += work.counters;
+    lines.counters += work.counters;
     Ok(taken)
 }
 

@@ -317,11 +317,33 @@ pub(crate) fn scan(
                 return Ok(None);
             }
             counter.begin(session, ask);
-            let unread = scanned.unread;
-            if one(archive, ask, session, counter, &mut scanned, tick)?.is_break() {
-                return Ok(None);
+            let id = SessionId::new(session.meta.uuid.as_str())?;
+            let (mut walk, mut told) = (Walk::default(), Told::Whole);
+            // Where the rows are all that is asked for, no journal is read.
+            let read = match ask.depth {
+                Depth::Rows => Ok(Flow::Continue(())),
+                Depth::Journals => archive.read(&id, &mut |header, record, bytes| {
+                    scanned.progress.entries += 1;
+                    walk.step(ask, session, header, record, bytes, counter);
+                    match scanned.progress.entries.is_multiple_of(LINES) {
+                        true => tick(scanned.progress),
+                        false => Flow::Continue(()),
+                    }
+                }),
+            };
+            match read {
+                Err(Error::Store(error)) if is_passed_over(&error) => {
+                    told = Told::Part;
+                    scanned.unread += 1;
+                    scanned.named.extend((scanned.named.len() < NAMED).then(|| id.to_string()));
+                }
+                read => {
+                    if read?.is_break() {
+                        return Ok(None);
+                    }
+                }
             }
-            counter.end(session, ask, if scanned.unread == unread { Told::Whole } else { Told::Part });
+            counter.end(session, ask, told);
         }
         match page.last() {
             Some(last) if page.len() == PAGE => {
@@ -330,41 +352,6 @@ pub(crate) fn scan(
             }
             _ => return Ok(Some(scanned)),
         }
-    }
-}
-
-/// One session's entries; none where its row is all that is asked for.
-fn one(
-    archive: &dyn Archive,
-    ask: &Ask,
-    session: &Session,
-    counter: &mut dyn Counter,
-    scanned: &mut Scanned,
-    tick: &mut dyn FnMut(Progress) -> Flow,
-) -> Result<Flow> {
-    if ask.depth == Depth::Rows {
-        return Ok(Flow::Continue(()));
-    }
-    let mut walk = Walk::default();
-    let id = SessionId::new(session.meta.uuid.as_str())?;
-    let read = archive.read(&id, &mut |header, record, bytes| {
-        scanned.progress.entries += 1;
-        walk.step(ask, session, header, record, bytes, counter);
-        if scanned.progress.entries.is_multiple_of(LINES) {
-            tick(scanned.progress)
-        } else {
-            Flow::Continue(())
-        }
-    });
-    match read {
-        Err(Error::Store(error)) if is_passed_over(&error) => {
-            scanned.unread += 1;
-            if scanned.named.len() < NAMED {
-                scanned.named.push(id.to_string());
-            }
-            Ok(Flow::Continue(()))
-        }
-        other => other,
     }
 }
 

@@ -101,8 +101,8 @@ pub(crate) fn write<S: Source<Error = Error> + ?Sized>(
                 read_facts(source, &leaving, &overflow, &mut digest)?;
                 written
             } else {
-                match Chunks::new(by, prompt, room.most, &mut retained, meter) {
-                    Ok(chunks) => ask(source, &leaving, &overflow, &mut digest, chunks.after(spent))?,
+                match Chunks::new(by, prompt, room.most, &mut retained, meter, spent) {
+                    Ok(chunks) => ask(source, &leaving, &overflow, &mut digest, chunks)?,
                     Err(declined) => Err(declined),
                 }
             }
@@ -491,13 +491,14 @@ pub(super) struct Chunks<'a> {
 }
 
 impl<'a> Chunks<'a> {
-    /// Nothing is asked before the first part is full. `answer` is the longest answer of use.
+    /// Nothing is asked before the first part is full. `answer` is the longest answer of use; what was `spent` before counts, too.
     pub(super) fn new(
         by: &'a mut dyn Summariser,
         prompt: Prompt,
         answer: u64,
         retained: &'a mut Retained,
         meter: Meter,
+        spent: Option<Usage>,
     ) -> Result<Self, Declined> {
         let instructions = said(meter, &prompt, "") + SEAM;
         let (capacity, allowance) = match by.window() {
@@ -513,9 +514,6 @@ impl<'a> Chunks<'a> {
                 (left - allowance, allowance)
             }
         };
-        let (text, counter) = (String::new(), meter.counter());
-        let (summary, model, usage) = (None, None, None);
-        let (has_news, parts) = (false, 0);
         Ok(Self {
             by,
             meter,
@@ -523,20 +521,14 @@ impl<'a> Chunks<'a> {
             capacity,
             allowance,
             retained,
-            text,
-            counter,
-            has_news,
-            summary,
-            model,
-            usage,
-            parts,
+            text: String::new(),
+            counter: meter.counter(),
+            has_news: false,
+            summary: None,
+            model: None,
+            usage: spent,
+            parts: 0,
         })
-    }
-
-    /// What was spent before the first part is asked for counts, too.
-    pub(super) fn after(mut self, spent: Option<Usage>) -> Self {
-        self.usage = spent;
-        self
     }
 
     /// Takes the next text of the conversation.

@@ -393,7 +393,16 @@ impl Engine {
             let Some(last) = page.last() else { return Ok(results) };
             before = Some(last.id);
             for hit in page {
-                if let Some((snippet, in_output)) = self.look_into(id, &hit, ask, pattern, &mut reader)? {
+                let Some(message) = reader.message(id, &hit.thread, hit.seq)? else { continue };
+                let text = text_of(&message);
+                let spans: Vec<Range<usize>> =
+                    pattern.text.find_iter(&text).take(MARKS).map(|m| m.range()).collect();
+                let shown = match spans.is_empty() {
+                    true => self.look_into_output(id, &message, ask, pattern)?,
+                    false => Some(around_match(&text, &spans, ask.snippet)),
+                };
+                if let Some(snippet) = shown {
+                    let in_output = spans.is_empty();
                     let around = beside(&*shelf, &mut reader, id, &hit, ask, filter)?;
                     results.push(Found { in_output, ..found(id, hit, 1.0, snippet, around) });
                 }
@@ -402,23 +411,6 @@ impl Engine {
                 }
             }
         }
-    }
-
-    fn look_into(
-        &self,
-        id: &SessionId,
-        hit: &Hit,
-        ask: &Ask,
-        pattern: &Pattern,
-        reader: &mut Reader<'_>,
-    ) -> Result<Option<(Snippet, bool)>> {
-        let Some(message) = reader.message(id, &hit.thread, hit.seq)? else { return Ok(None) };
-        let text = text_of(&message);
-        let spans: Vec<Range<usize>> = pattern.text.find_iter(&text).take(MARKS).map(|m| m.range()).collect();
-        if !spans.is_empty() {
-            return Ok(Some((around_match(&text, &spans, ask.snippet), false)));
-        }
-        Ok(self.look_into_output(id, &message, ask, pattern)?.map(|snippet| (snippet, true)))
     }
 
     fn look_into_output(

@@ -246,7 +246,6 @@ pub struct Retold {
 }
 
 /// A chronicle, and why it is not the one that was asked for.
-#[derive(Default)]
 pub(super) struct Written {
     pub(super) chronicle: Option<Chronicle>,
     pub(super) declined: Option<String>,
@@ -255,28 +254,23 @@ pub(super) struct Written {
 impl Thread<'_> {
     /// Writes a chronicle of everything said here so far, `partial` where the thread has not come to its end. Nothing but the question to a model is journaled yet.
     pub(super) fn write_story(&mut self, telling: Telling<'_>, partial: bool) -> Result<Written> {
-        let Some(covers) = self.said_span()? else {
-            return match telling {
-                Telling::Words(words) => self.by_hand(&words, [1, self.last().max(1)], partial),
-                _ => Ok(Written::default()),
-            };
-        };
-        match telling {
-            Telling::Nothing => Ok(Written::default()),
-            Telling::Words(words) => self.by_hand(&words, covers, partial),
-            Telling::Digest => self.by_digest(None, covers, partial),
-            Telling::By { by, settings } if by.reads() == Reads::Request => {
-                self.by_model(by, settings, covers, partial)
+        telling.check()?;
+        let said = self.said_span()?;
+        let covers = said.unwrap_or([1, self.last().max(1)]);
+        let chronicle = match telling {
+            Telling::Words(words) => {
+                let (text, model) = (words.trim().to_owned(), Some("by_hand".to_owned()));
+                Some(Chronicle { text, covers, partial, model, usage: None })
             }
-            Telling::By { settings, .. } => self.by_digest(settings.language, covers, partial),
-        }
-    }
-
-    fn by_hand(&self, words: &str, covers: [Seq; 2], partial: bool) -> Result<Written> {
-        Telling::Words(words.to_owned()).check()?;
-        let model = Some("by_hand".to_owned());
-        let chronicle = Chronicle { text: words.trim().into(), covers, partial, model, usage: None };
-        Ok(Written { chronicle: Some(chronicle), declined: None })
+            _ if said.is_none() => None,
+            Telling::Nothing => None,
+            Telling::Digest => self.by_digest(None, covers, partial)?,
+            Telling::By { by, settings } if by.reads() == Reads::Request => {
+                return self.by_model(by, settings, covers, partial);
+            }
+            Telling::By { settings, .. } => self.by_digest(settings.language, covers, partial)?,
+        };
+        Ok(Written { chronicle, declined: None })
     }
 
     fn by_model(
@@ -302,19 +296,23 @@ impl Thread<'_> {
             Err(why) => {
                 let (why, usage) = (reason(&why), why.usage());
                 self.append(lost(asked, &model, UNTOLD, why.clone(), usage))?;
-                let declined = Some(why);
-                Ok(Written { declined, ..self.by_digest(settings.language, covers, partial)? })
+                let chronicle = self.by_digest(settings.language, covers, partial)?;
+                Ok(Written { chronicle, declined: Some(why) })
             }
         }
     }
 
-    fn by_digest(&self, language: Option<Language>, covers: [Seq; 2], partial: bool) -> Result<Written> {
+    fn by_digest(
+        &self,
+        language: Option<Language>,
+        covers: [Seq; 2],
+        partial: bool,
+    ) -> Result<Option<Chronicle>> {
         let mut by = ByDigest::new(self.meter());
         let settings = Settings { language, ..Settings::default() };
         // Where there is no fact worth telling, the last words in the anchor say it all.
         let composed = self.told(&mut by, &settings)?.ok();
-        let chronicle = composed.map(|composed| chronicle(composed, covers, partial));
-        Ok(Written { chronicle, declined: None })
+        Ok(composed.map(|composed| chronicle(composed, covers, partial)))
     }
 
     /// Everything the thread shows, told in short. Pins count, too: in the parent nothing is pinned.
