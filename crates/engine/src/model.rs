@@ -21,11 +21,12 @@ use komado_core::session::MetaConfig;
 use komado_provider::probe::Probe;
 use komado_provider::registry::{Model, Registry};
 use komado_provider::{
-    Cancel, Client, Dialect, Form, Key, Method, Provider, ROWS, Row, overflow, probe, row,
+    Cancel, Client, Dialect, Form, Key, Method, Patience, Provider, ROWS, Row, overflow, probe, row,
 };
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::time::Duration;
 
 mod settings;
 
@@ -238,6 +239,33 @@ impl ModelResolver<'_> {
 /// answer. Input is not context: some models take less than their window.
 fn window_of(model: &Model) -> u64 {
     model.input.map_or(model.context, |input| model.context.min(input.saturating_add(RESERVE)))
+}
+
+impl ModelSettings {
+    /// How long a provider is waited for.
+    pub fn patience(&self, provider: &str) -> Patience {
+        let mut patience = self.patience;
+        if let Some(seconds) = self.of(provider).and_then(|of| of.timeout_seconds) {
+            let time = Duration::from_secs(u64::from(seconds));
+            (patience.first, patience.idle) = (time, time);
+            patience.connect = patience.connect.min(time);
+        }
+        patience
+    }
+
+    /// The table of models: the rows of the file, if there is one, over the built-in ones.
+    pub fn registry(&self) -> Result<Registry> {
+        let Some(path) = &self.models_file else { return Ok(Registry::builtin()) };
+        match std::fs::read_to_string(path) {
+            Ok(text) => {
+                let own = Registry::read(&text)
+                    .map_err(|why| ModelError::BadRegistry { path: path.clone(), why: why.to_string() })?;
+                Ok(Registry::builtin().under(own))
+            }
+            Err(why) if why.kind() == std::io::ErrorKind::NotFound => Ok(Registry::builtin()),
+            Err(why) => Err(ModelError::RegistryUnread { path: path.clone(), why }.into()),
+        }
+    }
 }
 
 /// No build without the server has one.

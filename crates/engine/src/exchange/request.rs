@@ -258,8 +258,13 @@ impl OutgoingRequest {
 
     /// The entry that says that it is about to leave.
     pub(crate) fn announcement(&self, model: &str) -> Entry {
-        let (digest, model, mark) = (self.digest.clone(), model.to_owned(), self.mark.clone());
-        Entry::Sent(Sent { digest, model, context_tokens: self.tokens, purpose: None, mark })
+        Entry::Sent(Sent {
+            digest: self.digest.clone(),
+            model: model.to_owned(),
+            context_tokens: self.tokens,
+            purpose: None,
+            mark: self.mark.clone(),
+        })
     }
 }
 

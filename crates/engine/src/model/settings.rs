@@ -10,7 +10,6 @@ use komado_core::budget::{Budget, Policy, Preset};
 use komado_core::clip::Limits;
 use komado_core::session::MetaConfig;
 use komado_core::{Meter, SessionId, suggest};
-use komado_provider::registry::Registry;
 use komado_provider::{Cancel, Dialect, Form, Patience, ROWS};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -194,31 +193,6 @@ impl ModelSettings {
         match (set.next(), set.next()) {
             (Some((name, _)), None) => Some(name),
             _ => None,
-        }
-    }
-
-    /// How long a provider is waited for.
-    pub fn patience(&self, provider: &str) -> Patience {
-        let mut patience = self.patience;
-        if let Some(seconds) = self.of(provider).and_then(|of| of.timeout_seconds) {
-            let time = Duration::from_secs(u64::from(seconds));
-            (patience.first, patience.idle) = (time, time);
-            patience.connect = patience.connect.min(time);
-        }
-        patience
-    }
-
-    /// The table of models: the rows of the file, if there is one, over the built-in ones.
-    pub fn registry(&self) -> Result<Registry> {
-        let Some(path) = &self.models_file else { return Ok(Registry::builtin()) };
-        match std::fs::read_to_string(path) {
-            Ok(text) => {
-                let own = Registry::read(&text)
-                    .map_err(|why| ModelError::BadRegistry { path: path.clone(), why: why.to_string() })?;
-                Ok(Registry::builtin().under(own))
-            }
-            Err(why) if why.kind() == std::io::ErrorKind::NotFound => Ok(Registry::builtin()),
-            Err(why) => Err(ModelError::RegistryUnread { path: path.clone(), why }.into()),
         }
     }
 }

@@ -1,8 +1,7 @@
 //! One request in its thread, from the moment it is placed until it is answered.
 //!
 //! It holds its thread alone. What is journaled goes through one handle; what is left to be tidied up is noted when it
-//! ends, however it ends. Calls of our own tools are answered and the model is asked again, all for one answer to the
-//! client.
+//! ends, however it ends. Calls of our own tools are answered and the model is asked again, all for one answer.
 //!
 //! Those tools stand behind the client's, always with the same bytes, from the first edit on. A client that brings no tools
 //! is offered none: it may not expect an answer that calls some. Whether they are offered follows from the view alone, so

@@ -1,7 +1,6 @@
 //! A provider that takes its time: what it says meanwhile is let go, so that the client's own patience lasts.
 
 use super::kit::{Agent, Ear, World};
-use komado_engine::relay::Relay;
 use komado_provider::Dialect;
 use komado_provider::scripted::Options;
 use std::io::{Read, Write};
@@ -35,8 +34,8 @@ fn gated(rest: String, heard: Receiver<()>) -> (String, std::thread::JoinHandle<
 }
 
 fn ask(rest: &str) -> (bool, Ear) {
-    let world = World::new(Dialect::Chat, 100_000, Options::default());
-    let world = World { relay: Relay { patience: Duration::ZERO, ..world.relay }, ..world };
+    let mut world = World::new(Dialect::Chat, 100_000, Options::default());
+    world.relay.patience = Duration::ZERO;
     let (bell, heard) = channel();
     let (url, server) = gated(rest.to_owned(), heard);
     let mut agent = Agent::new(Dialect::Chat);
