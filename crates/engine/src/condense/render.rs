@@ -79,7 +79,7 @@ const SUMMARY: [&str; 2] = ["[Summary of earlier messages ", "[以前のメッ�
 const RETAIN: [&str; 2] =
     ["[Kept word for word from earlier messages ", "[以前のメッセージからそのまま残した情報: "];
 
-/// The marker_line for a text of `kind` that stands for `hide`.
+/// The line for a text of `kind` that stands for `hide`.
 pub(super) fn marker_line(kind: ShowKind, hide: &[Span], language: Language, reach: Reach) -> String {
     let japanese = language == Language::Japanese;
     let begin = match kind {
@@ -105,7 +105,7 @@ pub(super) fn marker_line(kind: ShowKind, hide: &[Span], language: Language, rea
     format!("{begin}{place}{rest}")
 }
 
-/// The text without such a marker_line.
+/// The text without such a line.
 pub(super) fn strip_marker(text: &str) -> &str {
     let ours = SUMMARY.iter().chain(&RETAIN).any(|begin| text.starts_with(begin));
     match text.split_once('\n') {

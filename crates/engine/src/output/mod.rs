@@ -389,7 +389,7 @@ impl Arguments {
         value.as_str().ok_or_else(|| self.bad(format!("{name} must be a text, not {}", brief(value))))
     }
 
-    /// A whole_number number, also as `"12"` or `12.0`.
+    /// A whole number, also as `"12"` or `12.0`.
     fn number(&self, name: &str) -> Result<Option<u64>> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let number = match value {
@@ -402,10 +402,7 @@ impl Arguments {
         };
         match number {
             Some(number) => Ok(Some(number)),
-            None => {
-                Err(self
-                    .bad(format!("{name} must be a whole_number number, 0 or more, not {}", brief(value))))
-            }
+            None => Err(self.bad(format!("{name} must be a whole number, 0 or more, not {}", brief(value)))),
         }
     }
 
@@ -436,7 +433,7 @@ impl Arguments {
     }
 }
 
-/// A float that is a whole_number number, as far as floats can tell.
+/// A float that is a whole number, as far as floats can tell.
 fn whole_number(number: f64) -> Option<u64> {
     (number.fract() == 0.0 && (0.0..=9e15).contains(&number)).then_some(number as u64)
 }
