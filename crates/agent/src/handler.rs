@@ -29,7 +29,7 @@ use komado_core::journal::{Close, Ending, Entry};
 use komado_core::message::{Call, Message};
 use komado_core::session::{Counters, Meta, MetaConfig, Session, State};
 use komado_core::{Role, Seq, SessionId, ThreadId};
-use komado_engine::turn::Why;
+use komado_engine::exchange::Why;
 use komado_engine::{Engine, Error as EngineError, Thread};
 use komado_provider::SendError;
 use komado_store::{Change, Error as Store, Mode, Query};

@@ -6,8 +6,8 @@
 use crate::{Error, Result};
 use komado_core::session::MetaConfig;
 use komado_core::{SessionId, ThreadId};
+use komado_engine::exchange::{Asking, News, Turned};
 use komado_engine::stelis::{Spawn, Telling};
-use komado_engine::turn::{Asking, News, Turned};
 use komado_engine::{Engine, ModelChoice, ModelResolver, ResolvedModel, Thread};
 use komado_provider::Cancel;
 use komado_store::Mode;

@@ -28,7 +28,7 @@ use crate::tools::{Answer, Toolbox};
 use komado_core::message::Call;
 use komado_core::{SessionId, ThreadId};
 use komado_engine::stelis::{Spawn, Telling};
-use komado_engine::turn::{News, Turned};
+use komado_engine::exchange::{News, Turned};
 use komado_engine::{Engine, Thread};
 use komado_provider::Cancel;
 use node::Node;

@@ -3,7 +3,7 @@
 use crate::Result;
 use komado_core::message::Call;
 use komado_engine::Thread;
-use komado_engine::converse::{Library, Toolbox as _};
+use komado_engine::exchange::{Library, Toolbox as _};
 use komado_provider::Cancel;
 use serde::Deserialize;
 use serde_json::Value;

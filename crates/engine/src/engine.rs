@@ -4,9 +4,10 @@ use crate::error::{Error, Result};
 use crate::thread::Thread;
 use komado_core::head::Source;
 use komado_core::journal::{Close, Ending, Entry, Record};
-use komado_core::session::{Counters, Meta, MetaConfig, Session, State};
+use komado_core::session::{Counters, Meta, Session, State};
 use komado_core::{Address, Seq, SessionId, ThreadId};
-use komado_store::{Change, Error as StoreError, Mode, Query, ReadSeek, Store};
+use komado_store::{Change, Error as StoreError, Mode, Query, Queued, ReadSeek, Store};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -125,34 +126,6 @@ impl Engine {
         Ok(SessionId::new(only("session", given.as_str(), fits, "`komado sessions` lists them")?)?)
     }
 
-    /// Opens a thread. Opening to write also puts right what a process that ended left of spawned threads.
-    pub fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Thread<'_>> {
-        self.open_known(id, thread, mode, None)
-    }
-
-    /// The same, for a session whose row was read already: `config` is what it was made with.
-    pub fn open_known(
-        &self,
-        id: &SessionId,
-        thread: &ThreadId,
-        mode: Mode,
-        config: Option<MetaConfig>,
-    ) -> Result<Thread<'_>> {
-        let journal = self.store.open(id, thread, mode)?;
-        let config = config.map_or_else(|| Ok(self.session(id)?.meta.config), Ok::<_, Error>)?;
-        let mut opened = Thread::new(self, journal, config, mode)?;
-        if mode == Mode::Write {
-            self.look_after(&mut opened)?;
-        }
-        Ok(opened)
-    }
-
-    /// Opens a thread, and leaves everything else as it is.
-    pub(crate) fn open_as_left(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Thread<'_>> {
-        let journal = self.store.open(id, thread, mode)?;
-        Thread::new(self, journal, self.session(id)?.meta.config, mode)
-    }
-
     /// Ends a session well.
     pub fn complete(&self, id: &SessionId, result: Option<String>) -> Result<Session> {
         self.end(id, Ending::Completed, result)
@@ -268,5 +241,60 @@ impl Engine {
             return Ok(session);
         }
         Ok(self.store().change(id, &Change::Count { by, at: self.now() })?)
+    }
+}
+
+// The jobs of the queue, one after another, read a page at a time.
+
+/// Jobs that are read at once.
+const PAGE: usize = 200;
+
+/// The jobs of a queue, in its order. One that was handed out may be withdrawn before the next is asked for.
+pub struct Jobs<'s> {
+    store: &'s dyn Store,
+    /// What was read and not handed out yet.
+    read: VecDeque<Queued>,
+    has_more: bool,
+}
+
+impl<'s> Jobs<'s> {
+    /// Those of a store.
+    pub fn of(store: &'s dyn Store) -> Self {
+        Self { store, read: VecDeque::new(), has_more: true }
+    }
+}
+
+impl Iterator for Jobs<'_> {
+    type Item = komado_store::Result<Queued>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // A page begins after a job that is in the queue: it is read before the last one is handed out.
+        if self.has_more && self.read.len() <= 1 {
+            match self.store.jobs(self.read.back().map(|last| &last.job.session), PAGE) {
+                Ok(page) => {
+                    self.has_more = page.len() == PAGE;
+                    self.read.extend(page);
+                }
+                Err(error) => {
+                    (self.has_more, self.read) = (false, VecDeque::new());
+                    return Some(Err(error));
+                }
+            }
+        }
+        self.read.pop_front().map(Ok)
+    }
+}
+
+impl Engine {
+    /// The jobs in the queue, in order.
+    pub fn jobs(&self) -> Jobs<'_> {
+        Jobs::of(self.store())
+    }
+
+    /// True when a job of this session waits, is worked on or was laid aside.
+    pub fn is_queued(&self, id: &SessionId) -> Result<bool> {
+        let mut found =
+            self.jobs().filter(|queued| queued.as_ref().map_or(true, |queued| queued.job.session == *id));
+        Ok(found.next().transpose()?.is_some())
     }
 }

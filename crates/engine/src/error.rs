@@ -49,11 +49,8 @@ pub enum Error {
         last: Seq,
     },
     /// A result that names no call and fits none.
-    #[error("a tool's result names no call, and {why}; give it a tool_call_id")]
-    NoCallFits {
-        /// Why none fits.
-        why: String,
-    },
+    #[error("a tool's result names no call, and {0}; give it a tool_call_id")]
+    NoCallFits(String),
     /// An edit that makes the view no smaller.
     #[error(
         "this {edit} would free nothing: the view has {before} tokens and would have {after}; show less, or hide more"
@@ -76,17 +73,11 @@ pub enum Error {
     #[error(transparent)]
     TooMuch(#[from] komado_core::slice::TooMuch),
     /// Only a spawned thread has a share.
-    #[error("thread {thread} was not spawned, so it has the whole window; name a spawned one")]
-    NotSpawned {
-        /// The thread.
-        thread: String,
-    },
+    #[error("thread {0} was not spawned, so it has the whole window; name a spawned one")]
+    NotSpawned(String),
     /// A spawned thread whose share was never written.
-    #[error("thread {thread} was never begun: the process that spawned it ended; start another one")]
-    NeverBegun {
-        /// The thread.
-        thread: String,
-    },
+    #[error("thread {0} was never begun: the process that spawned it ended; start another one")]
+    NeverBegun(String),
     /// A thread that cannot hold one more anchor.
     #[error(
         "thread {thread} cannot start another thread: of its {room} tokens it can use {most}, and with one more anchor what \
@@ -159,11 +150,8 @@ pub enum Error {
         why: &'static str,
     },
     /// Words that are none.
-    #[error("the {what} is empty; say something")]
-    NoWords {
-        /// What was to be said.
-        what: &'static str,
-    },
+    #[error("the {0} is empty; say something")]
+    NoWords(&'static str),
     /// An anchor is needed in a thread that someone else writes.
     #[error(
         "thread {thread} needs an anchor in its parent {parent}, which is open elsewhere; close that first"
@@ -183,11 +171,8 @@ pub enum Error {
         parent: String,
     },
     /// A thread that has not ended.
-    #[error("thread {thread} is active: there is nothing to resume")]
-    NotClosed {
-        /// The thread.
-        thread: String,
-    },
+    #[error("thread {0} is active: there is nothing to resume")]
+    NotClosed(String),
     /// A conversation that has nothing for a model to answer.
     #[error("{0}")]
     NothingToAnswer(&'static str),
@@ -205,7 +190,7 @@ pub enum Error {
         /// The entry that says so.
         seq: Seq,
         /// Why.
-        why: crate::turn::Why,
+        why: crate::exchange::Why,
     },
     /// An export that cannot be read.
     #[error("line {line} of the export: {why}; nothing was imported")]
@@ -232,11 +217,8 @@ pub enum Error {
     #[error("not a pattern: {0}")]
     BadPattern(#[from] regex::Error),
     /// A pattern that would leave nothing.
-    #[error("the pattern {pattern:?} matches the empty text, and so everything; write one that does not")]
-    MatchesAll {
-        /// The pattern.
-        pattern: String,
-    },
+    #[error("the pattern {0:?} matches the empty text, and so everything; write one that does not")]
+    MatchesAll(String),
     /// Reading or writing outside the store failed.
     #[error("{0}")]
     Io(#[from] std::io::Error),

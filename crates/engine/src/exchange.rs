@@ -4,23 +4,33 @@
 //! request is made (a rendered file, or a splice of a client's bytes) and where its response goes. The journal has the
 //! request before it leaves and the reply before the caller goes on.
 
+use crate::edits::{lost, reply};
 use crate::error::{Error, Result};
-use crate::lesson::{self, Lesson, Read, Size};
-use crate::request_entries::{Purpose, lost, reply, sent};
+use crate::fit::{Done, Fitted, Ladder};
+use crate::lesson::{Lesson, Read, Size};
+use crate::output::{DEFINITIONS, is_reader};
+use crate::recall::Scope;
 use crate::thread::Thread;
-use crate::turn::{Asking, News};
-use komado_core::journal::{Entry, Reply, Usage};
-use komado_core::message::Message;
-use komado_core::{Role, Seq};
-use komado_provider::Heard;
+use crate::{lesson, recall};
+use komado_core::budget::{Budget, Verdict};
+use komado_core::journal::{Entry, Reply, Setup, Usage};
+use komado_core::ladder::{Rung, Step};
+use komado_core::message::{Call, Message, Outcome, Part};
+use komado_core::raw::{Object, Raw};
+use komado_core::view::What;
+use komado_core::{Kind, Role, Seq, ladder};
+use komado_provider::client::Waiting;
+use komado_provider::{Ask, Event, Heard};
 use komado_store::Store;
+use request::{LIMITS, OutgoingRequest, Room, Stored, uncertain, write_file};
+use response::{Lost, SendOutcome, TooLarge, post, words};
 use tracing::debug_span;
 
 pub(crate) mod request;
 pub(crate) mod response;
 
-use request::{OutgoingRequest, Room};
-use response::{Lost, Outcome, TooLarge, Why, words};
+pub use request::Asking;
+pub use response::Why;
 
 /// How one kind of request is made, and where its response goes.
 pub(crate) trait Wire<'t> {
@@ -34,7 +44,7 @@ pub(crate) trait Wire<'t> {
     fn render(&mut self, room: &Room) -> Result<OutgoingRequest>;
 
     /// Sends it, and hands on the response.
-    fn send(&mut self, request: &OutgoingRequest) -> Outcome;
+    fn send(&mut self, request: &OutgoingRequest) -> SendOutcome;
 
     /// Hears what happens. An error ends the exchange.
     fn tell(&mut self, news: News<'_>) -> Result<()>;
@@ -82,9 +92,9 @@ pub(crate) fn exchange<'t>(wire: &mut dyn Wire<'t>, mut room: Room) -> Result<Ex
         let request = wire.render(&room)?;
         let sent = announce(wire, &request)?;
         match debug_span!("upstream").in_scope(|| wire.send(&request)) {
-            Outcome::Answer(response) => return receive(wire, sent, request, response),
-            Outcome::Lost(lost) => return Ok(lose(wire, sent, lost)),
-            Outcome::TooLarge(mut why) => {
+            SendOutcome::Answer(response) => return receive(wire, sent, request, response),
+            SendOutcome::Lost(lost) => return Ok(lose(wire, sent, lost)),
+            SendOutcome::TooLarge(mut why) => {
                 learn_refusal(wire, sent, &request, &mut why)?;
                 wire.tell(News::TooLarge { attempt, why: &why.why, limit: why.refusal.limit })?;
                 let Context { asking, lesson, .. } = wire.context();
@@ -102,8 +112,7 @@ fn announce(wire: &mut dyn Wire<'_>, request: &OutgoingRequest) -> Result<Seq> {
         return Ok(seq);
     }
     let Context { asking, thread: Some(thread), .. } = wire.context() else { return Ok(0) };
-    let entry = sent(&asking.model, request.tokens, Purpose::Answer(&request.digest, request.mark.clone()));
-    let seq = thread.append(entry)?;
+    let seq = thread.append(request.announcement(&asking.model))?;
     wire.tell(News::Sent { seq, tokens: request.tokens, bytes: request.body.len() })?;
     Ok(seq)
 }
@@ -204,5 +213,438 @@ fn learn_usage(wire: &mut dyn Wire<'_>, request: &OutgoingRequest, usage: &Usage
     match read {
         Read::Truncated { reported, expected } => wire.tell(News::Truncated { reported, expected }),
         Read::Whole => Ok(()),
+    }
+}
+
+// The turn: a thread's view is rendered to a file, sent from there, and answered.
+//
+// [`Thread::turn`] is an exchange (`exchange.rs`) over a rendered request. What was said before it is durable before it;
+// what comes back is handed on as it comes, and journaled when it is whole. When the provider finds even the smallest
+// request too large, the thread answers itself, shortly and honestly. Whatever happens, the thread goes on.
+/// The rule of a bound on turns, in the journal.
+const MAX_HISTORY: &str = "max_history";
+
+/// What happens during an exchange, as it happens.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum News<'a> {
+    /// The view was made to fit.
+    Fitted(&'a Fitted),
+    /// A request is about to leave.
+    Sent {
+        /// Its entry.
+        seq: Seq,
+        /// Tokens of the view.
+        tokens: u64,
+        /// Its size.
+        bytes: u64,
+    },
+    /// The provider wants us to wait.
+    Waiting(&'a Waiting),
+    /// The model says something. Never before it is sure that the request was taken.
+    Said(&'a Event),
+    /// The request was too large; it goes out again, smaller.
+    TooLarge {
+        /// Which try that was, from 1.
+        attempt: u32,
+        /// What the provider said.
+        why: &'a str,
+        /// The limit it named.
+        limit: Option<u64>,
+    },
+    /// The server read far less than was sent, and did not say so.
+    Truncated {
+        /// Tokens it read.
+        reported: u64,
+        /// Tokens that were sent.
+        expected: u64,
+    },
+    /// Something beside the answer went wrong; the answer is there.
+    Trouble(&'a Error),
+    /// A hint that something will leave the view before the next request.
+    Hint(Hint),
+}
+
+/// When a hint is given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum When {
+    /// A reply has come.
+    AfterReply,
+    /// Tools have answered.
+    AfterTools,
+    /// The loop is about to end.
+    BeforeEnd,
+}
+
+/// What the budget says between requests. Nothing is done about it before the next one: only then everything counts.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Hint {
+    /// When it was given.
+    pub when: When,
+    /// What the budget says.
+    pub verdict: Verdict,
+}
+
+/// How a turn ended.
+#[derive(Clone, Debug)]
+pub struct Turned {
+    /// The reply's entry.
+    pub seq: Seq,
+    /// What was said.
+    pub message: Message,
+    /// What it took, and why it stopped.
+    pub reply: Reply,
+    /// Requests that were sent.
+    pub attempts: u32,
+    /// True when no model said it: the request was too large to the end.
+    pub is_ours: bool,
+    /// What the budget says now.
+    pub hint: Hint,
+}
+
+/// A request that is rendered from a thread's view.
+struct Rendered<'w, 't, 'l> {
+    thread: &'w mut Thread<'t>,
+    asking: &'w Asking,
+    lesson: Lesson,
+    ladder: &'w mut Ladder<'l>,
+    news: &'w mut dyn FnMut(News<'_>),
+    /// Requests that were announced.
+    attempts: u32,
+}
+
+impl<'t> Wire<'t> for Rendered<'_, 't, '_> {
+    fn context(&mut self) -> Context<'_, 't> {
+        let store = self.thread.store();
+        Context { asking: self.asking, lesson: &mut self.lesson, store, thread: Some(&mut *self.thread) }
+    }
+
+    fn fit(&mut self, room: &mut Room) -> Result<bool> {
+        if let Some(budget) = &room.budget {
+            self.ladder.budget = budget.clone();
+        }
+        match self.thread.fit(self.ladder) {
+            Ok(fitted) => (self.news)(News::Fitted(&fitted)),
+            Err(error) if error.is_no_room() && self.attempts > 0 => return Ok(false),
+            Err(other) => return Err(other),
+        }
+        // A spawned thread works in its share, whatever it was handed.
+        room.budget = Some(self.ladder.budget.clone());
+        Ok(true)
+    }
+
+    fn render(&mut self, room: &Room) -> Result<OutgoingRequest> {
+        let (thread, asking) = (&*self.thread, self.asking);
+        // A summariser may have learned something since.
+        self.lesson = lesson::known(thread.store(), &asking.about())?;
+        let (setup, tokens) = (thread.setup()?, thread.view().tokens());
+        let wished = asking.max_tokens.or_else(|| wished(&setup));
+        let max_tokens = room.longest_answer(wished, tokens, asking, &self.lesson);
+        let ask = Ask { max_tokens, ..asking.ask(&setup) };
+        let mut blobs = Stored { store: thread.store(), session: thread.session() };
+        let mut doubtful = 0;
+        let written =
+            write_file(thread.source().letter()?, asking.provider.dialect, &ask, &mut blobs, &mut |put| {
+                thread.view().pour_said(thread.source(), &mut |_, message: &Message| {
+                    doubtful += uncertain(&message.parts, thread.meter());
+                    put(message)
+                })
+            })?;
+        let uncertain = Some(doubtful);
+        Ok(OutgoingRequest { max_tokens, uncertain, ..OutgoingRequest::new(written, tokens) })
+    }
+
+    fn send(&mut self, request: &OutgoingRequest) -> SendOutcome {
+        self.attempts += 1;
+        post(self.asking, &request.body.body(), self.news)
+    }
+
+    fn tell(&mut self, news: News<'_>) -> Result<()> {
+        (self.news)(news);
+        Ok(())
+    }
+}
+
+/// The longest answer that the parameters in force name.
+fn wished(setup: &Setup) -> Option<u64> {
+    let object = setup.params.as_ref().and_then(|params| Object::parse(params.get()).ok())?;
+    let named = |key: &&str| object.read::<u64>(key).ok().flatten();
+    let nested = || {
+        let options = object.get("options")?;
+        Object::parse(options.get()).ok()?.read::<u64>("num_predict").ok().flatten()
+    };
+    LIMITS.iter().find_map(named).or_else(nested)
+}
+
+impl Thread<'_> {
+    /// Asks the model and journals what it answers. `news` is told what happens, word by word.
+    pub fn turn(
+        &mut self,
+        asking: &Asking,
+        ladder: &mut Ladder<'_>,
+        news: &mut dyn FnMut(News<'_>),
+    ) -> Result<Turned> {
+        self.give_up_earlier()?;
+        self.answer_open_calls()?;
+        self.tend()?;
+        self.hear()?;
+        if let Some(turns) = asking.history
+            && let Some(fitted) = self.bound_history(turns, &ladder.budget)?
+        {
+            news(News::Fitted(&fitted));
+        }
+        let (room, lesson) = (Room::new(ladder.budget.clone()), Lesson::default());
+        let mut wire = Rendered { thread: self, asking, lesson, ladder, news, attempts: 0 };
+        let exchanged = exchange(&mut wire, room)?;
+        let attempts = wire.attempts;
+        match exchanged {
+            Exchanged::Answer { reply, journaled, .. } => {
+                let seq = journaled?;
+                let hint = self.hint(When::AfterReply, &ladder.budget);
+                news(News::Hint(hint));
+                // What was journaled has ids for calls that came without, and blobs for what is not words.
+                let Entry::Message(message, _) = self.record(seq)?.entry else {
+                    return Err(self.no_moment(seq));
+                };
+                Ok(Turned { seq, message, reply, attempts, is_ours: false, hint })
+            }
+            Exchanged::Lost { lost, journaled } => {
+                Err(Error::Unanswered { seq: journaled?, why: lost.error })
+            }
+            Exchanged::TooLarge(why) => self.answer_honestly(asking, why, attempts, &ladder.budget),
+        }
+    }
+
+    /// System prompt, tools and parameters in force, those of the threads above included.
+    pub fn setup(&self) -> Result<Setup> {
+        Ok(self.view().setup_in(self.source())?)
+    }
+
+    /// What the budget says now; nothing is done about it.
+    pub fn hint(&self, when: When, budget: &Budget) -> Hint {
+        Hint { when, verdict: self.will_manage(budget) }
+    }
+
+    /// Hides what was said before the last `turns` turns of the user. The first request, pins and what stands before the
+    /// conversation stay, and so does what is smaller than the marker. Gives what was done, if anything was needed.
+    pub fn bound_history(&mut self, turns: u32, budget: &Budget) -> Result<Option<Fitted>> {
+        let verdict = self.will_manage(budget);
+        let step = ladder::bound_turns(self.view(), self.source(), budget, self.meter(), turns)?;
+        let Some(Step::Truncate { hide, marker }) = step else { return Ok(None) };
+        let seq = self.truncate(hide, &marker, MAX_HISTORY)?;
+        let Entry::Edit(edit) = self.record(seq)?.entry else { return Err(self.no_moment(seq)) };
+        let done = vec![Done { seq, rung: Rung::Truncate, edit }];
+        let after = self.view().tokens();
+        Ok(Some(Fitted { verdict, done, declined: Vec::new(), share: None, after }))
+    }
+
+    /// Says in the conversation that the model could not be asked, and why.
+    fn answer_honestly(
+        &mut self,
+        asking: &Asking,
+        refused: Option<TooLarge>,
+        attempts: u32,
+        budget: &Budget,
+    ) -> Result<Turned> {
+        let limit = refused.as_ref().and_then(|why| why.refusal.limit);
+        // In the language of what the user said last.
+        let asked = self.last_words(|kind| kind == Kind::User)?.unwrap_or_default();
+        let text = apology(&asked, &asking.model, self.view().tokens(), limit);
+        let error = refused.map(|why| why.why);
+        let reply = Reply { error, ..reply(None, None, "overflow", None) };
+        let message = Message::text(Role::Assistant, text);
+        let seq = self.reply(message.clone(), reply.clone())?;
+        let hint = self.hint(When::AfterReply, budget);
+        Ok(Turned { seq, message, reply, attempts, is_ours: true, hint })
+    }
+}
+
+/// The reply when nothing helped: short, honest, and ours.
+fn apology(asked: &str, model: &str, tokens: u64, limit: Option<u64>) -> String {
+    let kana = |c: char| ('\u{3041}'..='\u{30ff}').contains(&c);
+    if asked.chars().any(kana) {
+        let limit = limit.map(|limit| format!("（上限 {limit} トークン）")).unwrap_or_default();
+        return format!(
+            "申し訳ありません。会話を {tokens} トークンまで短くしましたが、{model} には長すぎて{limit}お答えできませんでした。\
+             会話の記録はすべて残っています。質問を短くするか、より大きなコンテキストのモデルをお使いください。"
+        );
+    }
+    let limit = limit.map(|limit| format!(" (it takes {limit})")).unwrap_or_default();
+    format!(
+        "I could not answer: even cut down to {tokens} tokens, this conversation is more than {model} takes{limit}. \
+         Nothing is lost. Please ask for less at once, or use a model with a larger window."
+    )
+}
+
+// Turn after turn, while the model calls tools that the conversation can answer itself.
+//
+// What left the view is one call away: outputs that were shortened can be read on, and everything ever said can be
+// searched. Those calls are answered here, and the model is asked again. Calls of other tools are handed to the caller:
+// nothing is run on anyone's machine. A model that does not stop calling is told to, once, and then the loop ends.
+
+/// Most rounds of calls that are answered for one question.
+pub const MOST_ROUNDS: u32 = 8;
+
+/// What a call is told when there were too many before it.
+const ENOUGH: &str = "[not run: that were enough calls for one question; answer now with what you know]";
+
+/// Answers calls of tools.
+pub trait Toolbox {
+    /// True when it answers calls of the tool `name`.
+    fn knows(&self, name: &str) -> bool;
+
+    /// Answers a call. What the model got wrong is an answer, too.
+    fn call(&mut self, thread: &Thread<'_>, call: &Call) -> Result<Told>;
+}
+
+/// What a tool says to a call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Told {
+    /// The words.
+    pub text: String,
+    /// True when they say what was wrong with the call.
+    pub is_error: bool,
+}
+
+/// The tools that lead back to what left the view: reading outputs, and recall.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Library;
+
+impl Library {
+    /// `setup` with the definitions of these tools added, for the beginning of a session. Later it would cost the
+    /// provider's cache.
+    pub fn offered(setup: Setup) -> Setup {
+        let own = DEFINITIONS.trim().trim_start_matches('[').trim_end_matches(']').trim();
+        let before = setup.tools.as_ref().map(|tools| tools.get().trim());
+        let before = before.and_then(|text| text.strip_prefix('[')?.strip_suffix(']')).map(str::trim);
+        let all = [before.unwrap_or_default(), own, recall::TOOL];
+        let all: Vec<&str> = all.into_iter().filter(|text| !text.is_empty()).collect();
+        // What is put together from arrays of JSON is one.
+        let tools = Raw::parse(format!("[{}]", all.join(","))).ok();
+        let dialect = setup.dialect.or_else(|| Some(komado_core::openai::DIALECT.to_owned()));
+        Setup { tools, dialect, ..setup }
+    }
+}
+
+impl Toolbox for Library {
+    fn knows(&self, name: &str) -> bool {
+        is_reader(name) || name == recall::NAME
+    }
+
+    fn call(&mut self, thread: &Thread<'_>, call: &Call) -> Result<Told> {
+        if call.name == recall::NAME {
+            let scope = Scope::Session(thread.session().clone());
+            // The reply whose calls are being answered is the last one.
+            let reply = thread.newest(|kind| kind == Kind::Assistant, |record| Some(record.seq))?;
+            let here = (thread.id(), reply.unwrap_or(Seq::MAX));
+            let text = recall::call(thread.engine(), &scope, here, &call.arguments)?;
+            return Ok(Told { text, is_error: false });
+        }
+        Ok(match crate::output::call(thread, &call.name, &call.arguments) {
+            Ok(text) => Told { text, is_error: false },
+            Err(why) => Told { text: why.to_string(), is_error: true },
+        })
+    }
+}
+
+/// How a conversation came to rest.
+#[derive(Clone, Debug)]
+pub struct Conversed {
+    /// The last turn.
+    pub turned: Turned,
+    /// Turns that it took.
+    pub turns: u32,
+    /// Requests that were sent, all turns together.
+    pub attempts: u32,
+    /// Calls of the last turn that someone else has to answer.
+    pub open: Vec<Call>,
+    /// True when the model did not stop calling, and was not asked again.
+    pub gave_up: bool,
+}
+
+impl Thread<'_> {
+    /// There must be something to answer: a conversation that is empty, or whose last word is the model's, is not sent.
+    pub fn check_question(&self) -> Result<()> {
+        let mut last = None;
+        self.view().each_item(self.source(), |item| last = Some(item))?;
+        let kind = match last.map(|item| (item.seq, item.what)) {
+            None => return Err(Error::NothingToAnswer("nothing was said yet: ask something")),
+            Some((_, What::Said(kind))) => kind,
+            Some((_, What::Shown)) => return Ok(()),
+            Some((seq, What::Replaced(_))) => self.source().head(seq)?.kind,
+        };
+        if kind == Kind::Assistant && self.view().open().calls.is_empty() {
+            let why = "the last word is the model's: ask something new, or rewind first";
+            return Err(Error::NothingToAnswer(why));
+        }
+        Ok(())
+    }
+
+    /// Asks the model, answers the calls that `tools` knows, and asks again, until it says something or calls another tool.
+    pub fn converse(
+        &mut self,
+        asking: &Asking,
+        ladder: &mut Ladder<'_>,
+        tools: &mut dyn Toolbox,
+        news: &mut dyn FnMut(News<'_>),
+    ) -> Result<Conversed> {
+        let budget = ladder.budget.clone();
+        let (mut turns, mut attempts) = (0, 0);
+        loop {
+            turns += 1;
+            // A request that was too large left a smaller budget behind; the next one begins anew.
+            ladder.budget = budget.clone();
+            let turned = self.turn(asking, ladder, news)?;
+            attempts += turned.attempts;
+            let (own, open): (Vec<Call>, Vec<Call>) =
+                turned.message.calls().cloned().partition(|call| tools.knows(&call.name));
+            if !own.is_empty() {
+                self.answer_calls(tools, &own, turns)?;
+                news(News::Hint(self.hint(When::AfterTools, &budget)));
+            }
+            if own.is_empty() || !open.is_empty() || turns > MOST_ROUNDS + 1 {
+                news(News::Hint(self.hint(When::BeforeEnd, &budget)));
+                let gave_up = !own.is_empty() && open.is_empty();
+                return Ok(Conversed { turned, turns, attempts, open, gave_up });
+            }
+        }
+    }
+
+    /// Answers calls of the round `round`, counted from 1, and journals the answers.
+    pub(crate) fn answer_calls(&mut self, tools: &mut dyn Toolbox, calls: &[Call], round: u32) -> Result<()> {
+        let enough = || Told { text: ENOUGH.to_owned(), is_error: true };
+        let mut answers = Vec::with_capacity(calls.len());
+        for call in calls {
+            let told = if round > MOST_ROUNDS { enough() } else { tools.call(self, call)? };
+            let outcome = Outcome::text(&call.id, Some(call.name.clone()), told.text);
+            let outcome = Outcome { is_error: told.is_error, ..outcome };
+            answers.push((Message::of(Role::Tool, vec![Part::Result(outcome)]), None));
+        }
+        self.say_all(answers).map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod converse_tests {
+    use super::*;
+
+    fn names(setup: &Setup) -> Vec<String> {
+        let tools: Vec<serde_json::Value> =
+            serde_json::from_str(setup.tools.as_ref().unwrap().get()).unwrap();
+        tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn the_tools_are_offered_beside_those_that_were_there() {
+        let own = ["tool_output_cache", "tool_output_cache_grep", "tool_output_cache_line", "recall"];
+        let setup = Library::offered(Setup::default());
+        assert_eq!(names(&setup), own);
+        assert_eq!(setup.dialect.as_deref(), Some("openai"));
+        assert!(own.iter().all(|name| Library.knows(name)) && !Library.knows("read"));
+        let read = Raw::parse(r#"[ {"type":"function","function":{"name":"read"}} ]"#).unwrap();
+        let both =
+            Library::offered(Setup { tools: Some(read), system: Some("s".into()), ..Setup::default() });
+        assert_eq!(names(&both)[0], "read");
+        assert_eq!((names(&both).len(), both.system.as_deref()), (5, Some("s")));
     }
 }

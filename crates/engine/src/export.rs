@@ -4,14 +4,20 @@
 //! follow in pieces, and the last line is a digest of everything before it.
 
 use crate::engine::Engine;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::thread::Staged;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use komado_core::SessionId;
-use komado_core::session::Meta;
-use komado_store::{Mode, ReadSeek};
+use komado_core::head::{Kind, Source};
+use komado_core::journal::{Entry, Record};
+use komado_core::session::{Counters, Meta, Session};
+use komado_core::thread::{Header, branch};
+use komado_core::{Meter, Seq, SessionId, ThreadId, View, journal};
+use komado_store::{Change, Journal, Mail, Mode, ReadSeek};
 use serde::{Deserialize, Serialize};
-use std::io::{self, Read, Write};
+use std::collections::BTreeMap;
+use std::io;
+use std::io::{BufRead, Read, Write};
 
 /// Version of the export format.
 pub const VERSION: u32 = 1;
@@ -105,4 +111,308 @@ fn write_blob(blob: &str, mut bytes: Box<dyn ReadSeek>, out: &mut Digested<'_>) 
         piece.clear();
     }
     Ok(())
+}
+
+// The way back in: a session from its export, whole or not at all.
+//
+// What is wrong with an export takes the session out again. An import that was killed leaves what it had brought in, and
+// the session's row says so until the same import, run again, has brought the rest.
+//
+// An export holds journals alone: the tables of spawned threads are filled from them. Whether a parent's anchor says what
+// its child's journal says is not asked here; the next one to open the parent brings that in line.
+
+/// Bytes of journal lines written at once.
+const BATCH: usize = 1 << 20;
+
+/// What the row of a session says while not all of it is there.
+const UNFINISHED: &str =
+    "its import is not finished; unless somebody is at it, run the same `komado import` again";
+
+/// Why a session is not whole, and what to do: where its import has not come to its end.
+pub fn unfinished(session: &Session) -> Option<&str> {
+    session.error_message.as_deref().filter(|why| !session.status.is_ended() && *why == UNFINISHED)
+}
+
+/// Lines, counted and digested, and what came of them so far.
+struct Lines<'r> {
+    from: &'r mut dyn BufRead,
+    digest: blake3::Hasher,
+    number: u64,
+    line: Vec<u8>,
+    /// What the entries count for.
+    counters: Counters,
+    /// The blob whose pieces are being read.
+    blob: Option<(String, tempfile::SpooledTempFile)>,
+    /// Is told the lines read.
+    each: &'r mut dyn FnMut(u64),
+}
+
+impl Lines<'_> {
+    fn bad(&self, why: impl Into<String>) -> Error {
+        Error::BadExport { line: self.number, why: why.into() }
+    }
+
+    /// The next line; not yet digested.
+    fn next(&mut self) -> Result<&str> {
+        self.number += 1;
+        self.line.clear();
+        self.from.read_until(b'\n', &mut self.line)?;
+        if self.line.last() != Some(&b'\n') {
+            return Err(self.bad("the export ends here, before its last line"));
+        }
+        let bad = Error::BadExport { line: self.number, why: "not UTF-8".into() };
+        std::str::from_utf8(&self.line).map_err(|_| bad)
+    }
+
+    fn keep(&mut self) {
+        self.digest.update(&self.line);
+    }
+
+    /// True when nothing follows.
+    fn at_end(&mut self) -> Result<bool> {
+        Ok(self.from.fill_buf()?.is_empty())
+    }
+}
+
+impl Engine {
+    /// Reads an export; `name` gives the session another id. Gives the session's id. `each` is told the lines read.
+    pub fn import(
+        &self,
+        from: &mut dyn BufRead,
+        name: Option<SessionId>,
+        mut each: impl FnMut(u64),
+    ) -> Result<SessionId> {
+        let (digest, line, counters) = (blake3::Hasher::new(), Vec::new(), Counters::default());
+        let mut lines = Lines { from, digest, number: 0, line, counters, blob: None, each: &mut each };
+        let mut meta = opened(&mut lines)?;
+        if let Some(name) = &name {
+            meta.uuid = name.to_string();
+        }
+        let id = SessionId::new(meta.uuid.as_str())?;
+        let known = self.session(&id).ok();
+        let begun = known.filter(|session| session.meta == meta && !session.status.is_ended());
+        let Some(begun) = begun else {
+            self.create(&meta)?;
+            let noted = self.note_import(&meta, &id, meta.created_at.clone(), Some(UNFINISHED));
+            if let Err(error) = noted.and_then(|()| self.bring(&meta, &id, &mut lines)) {
+                self.store().remove(&id)?;
+                return Err(error);
+            }
+            return Ok(id);
+        };
+        match self.bring(&meta, &id, &mut lines)? {
+            0 if unfinished(&begun).is_none() => Err(komado_store::Error::SessionExists(id).into()),
+            _ => Ok(id),
+        }
+    }
+
+    /// Takes in what is not there yet; then the session is whole. Gives the number of entries that were new.
+    fn bring(&self, meta: &Meta, id: &SessionId, lines: &mut Lines<'_>) -> Result<u64> {
+        let new = self.fill(id, lines)?;
+        self.finish_import(meta, id)?;
+        Ok(new)
+    }
+
+    /// Writes into the row of a session whether all of it is there; its state stays the one it was made with.
+    fn note_import(&self, meta: &Meta, id: &SessionId, at: String, why: Option<&str>) -> Result<()> {
+        let to = Session::new(meta).status;
+        self.store().change(id, &Change::State { to, at, why: why.map(str::to_owned) })?;
+        Ok(())
+    }
+
+    /// The last step: from here on the session is whole.
+    fn finish_import(&self, meta: &Meta, id: &SessionId) -> Result<()> {
+        let root = self.open(id, &ThreadId::root(), Mode::Read)?;
+        if let Some(close) = root.view().closed().map(|at| root.record(at)).transpose()? {
+            self.follow(id, &close)?;
+            return Ok(());
+        }
+        match unfinished(&self.session(id)?) {
+            Some(_) => self.note_import(meta, id, self.now(), None),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes in everything that is not there yet; gives the number of entries that were not.
+    fn fill(&self, id: &SessionId, lines: &mut Lines<'_>) -> Result<u64> {
+        let mut new = 0;
+        loop {
+            let text = lines.next()?.to_owned();
+            if let Ok(thread) = serde_json::from_str::<ThreadLine>(&text) {
+                lines.keep();
+                new += self.fill_thread(id, &thread, lines)?;
+            } else if let Ok(piece) = serde_json::from_str::<BlobLine>(&text) {
+                lines.keep();
+                self.take_piece(id, piece, lines)?;
+            } else if let Ok(end) = serde_json::from_str::<Ending>(&text) {
+                if end.end != lines.digest.finalize().to_hex().as_str() {
+                    return Err(lines.bad("the digest does not fit: the export was changed or cut"));
+                }
+                if !lines.at_end()? {
+                    return Err(lines.bad("something follows the last line"));
+                }
+                break;
+            } else {
+                return Err(lines.bad("neither a thread, nor a blob, nor the end"));
+            }
+        }
+        self.finish_blob(id, lines)?;
+        // Views for people show pictures, so they can be made only now.
+        for header in self.store().threads(id)? {
+            self.open(id, &header.thread, Mode::Write)?.settle()?;
+        }
+        self.enroll(id)?;
+        let by = lines.counters.since(&self.session(id)?.counters);
+        self.store().change(id, &Change::Count { by, at: self.now() })?;
+        Ok(new)
+    }
+
+    fn fill_thread(&self, id: &SessionId, thread: &ThreadLine, lines: &mut Lines<'_>) -> Result<u64> {
+        let text = lines.next()?.to_owned();
+        let mut header = Header::decode(&text).map_err(|e| lines.bad(e.to_string()))?;
+        if header.thread.as_str() != thread.thread {
+            return Err(lines.bad("the header names another thread"));
+        }
+        lines.keep();
+        header.session = id.clone();
+        let known = self.store().threads(id)?;
+        if !known.iter().any(|other| other.thread == header.thread) {
+            self.store().spawn(&header)?;
+        }
+        let mut journal = self.store().open(id, &header.thread, Mode::Write)?;
+        let mut view = View::fold(&*journal, journal.last())?;
+        let mut left = pass_known(id, &*journal, thread.lines.saturating_sub(1), lines)?;
+        let new = left;
+        while left > 0 {
+            left -= fill_batch(&mut *journal, &mut view, left, lines)?;
+            (lines.each)(lines.number);
+        }
+        Ok(new)
+    }
+
+    fn take_piece(&self, id: &SessionId, piece: BlobLine, lines: &mut Lines<'_>) -> Result<()> {
+        if lines.blob.as_ref().is_some_and(|(name, _)| *name != piece.blob) {
+            self.finish_blob(id, lines)?;
+        }
+        let bytes = STANDARD.decode(&piece.base64).map_err(|e| lines.bad(format!("a blob's base64: {e}")))?;
+        let (_, file) =
+            lines.blob.get_or_insert_with(|| (piece.blob, tempfile::SpooledTempFile::new(1 << 20)));
+        Ok(std::io::Write::write_all(file, &bytes)?)
+    }
+
+    fn finish_blob(&self, id: &SessionId, lines: &mut Lines<'_>) -> Result<()> {
+        let Some((name, mut file)) = lines.blob.take() else { return Ok(()) };
+        std::io::Seek::rewind(&mut file)?;
+        let kept = self.store().put_blob(id, &mut file)?;
+        if kept.id == name { Ok(()) } else { Err(lines.bad(format!("blob {name} does not fit its name"))) }
+    }
+}
+
+/// What the session of an export was made with.
+fn opened(lines: &mut Lines<'_>) -> Result<Meta> {
+    let first = lines.next()?.to_owned();
+    let opening: Opening =
+        serde_json::from_str(&first).map_err(|e| lines.bad(format!("this is not a komado export ({e})")))?;
+    if opening.komado_export > VERSION {
+        return Err(lines.bad(format!("version {} is newer than this komado", opening.komado_export)));
+    }
+    lines.keep();
+    Ok(opening.session)
+}
+
+/// Passes over the lines that an import which was cut short has brought in already; gives the number of those left.
+/// Another session of the same name is left alone.
+fn pass_known(id: &SessionId, journal: &dyn Journal, mut left: u64, lines: &mut Lines<'_>) -> Result<u64> {
+    for seq in journal.header().base_seq() + 1..=journal.last() {
+        let same = left > 0 && journal.line(seq)? == lines.next()?.as_bytes();
+        if !same {
+            return Err(komado_store::Error::SessionExists(id.clone()).into());
+        }
+        lines.keep();
+        lines.counters += Counters::of(&Source::record(journal, seq)?.entry);
+        left -= 1;
+    }
+    Ok(left)
+}
+
+/// Reads up to `left` journal lines and appends them as one.
+fn fill_batch(journal: &mut dyn Journal, view: &mut View, left: u64, lines: &mut Lines<'_>) -> Result<u64> {
+    let mut staged = Staged::new(&*journal, view.clone(), Meter::O200k);
+    let mut taken = 0;
+    while taken < left && staged.bytes() < BATCH && taken < 4096 {
+        let text = lines.next()?.to_owned();
+        let record = journal::decode(&text).map_err(|e| lines.bad(e.to_string()))?;
+        if record.seq != staged.last() + 1 {
+            return Err(lines.bad(format!("entry {} where {} is due", record.seq, staged.last() + 1)));
+        }
+        lines.keep();
+        staged.push_line(record, text.into_bytes())?.map_err(|refusal| lines.bad(refusal.to_string()))?;
+        taken += 1;
+    }
+    let work = staged.finish();
+    journal.append(work.after, &work.rows)?;
+    *view = work.view;
+    lines.counters += work.counters;
+    Ok(taken)
+}
+
+/// Words on their way from thread to thread.
+#[derive(Default)]
+struct Post {
+    /// Who told whom, and when.
+    told: Vec<(String, ThreadId, Mail)>,
+    /// What each thread has heard of each other one.
+    heard: BTreeMap<(ThreadId, ThreadId), Seq>,
+}
+
+impl Engine {
+    /// Puts a session's spawned threads, and the words that wait for them, into the tables.
+    fn enroll(&self, id: &SessionId) -> Result<()> {
+        let mut post = Post::default();
+        for header in self.store().threads(id)? {
+            let journal = self.store().open(id, &header.thread, Mode::Read)?;
+            let row = branch(&header, &*journal)?;
+            if row.parent.is_some() {
+                self.store().put_branch(&row)?;
+            }
+            post.gather(&*journal)?;
+        }
+        post.told.sort_by(|(a, _, x), (b, _, y)| (a, &x.from, x.seq).cmp(&(b, &y.from, y.seq)));
+        for (_, to, mail) in &post.told {
+            let heard = post.heard.get(&(to.clone(), mail.from.clone()));
+            if heard.is_none_or(|upto| *upto < mail.seq) {
+                self.store().post(id, to, mail)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Post {
+    /// Takes in what the own entries of a thread say, also those it went back on: what was told was told.
+    fn gather(&mut self, journal: &dyn Journal) -> Result<()> {
+        let (own, mut seq) = (journal.header().base_seq(), journal.last());
+        while seq > own {
+            let head = journal.head(seq)?;
+            if matches!(head.kind, Kind::Tell | Kind::Heard) {
+                self.take(&journal.header().thread, Source::record(journal, seq)?);
+            }
+            seq = head.prev_op;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, thread: &ThreadId, record: Record) {
+        match record.entry {
+            Entry::Tell { to, .. } => {
+                let mail = Mail { from: thread.clone(), seq: record.seq };
+                self.told.push((record.timestamp, to, mail));
+            }
+            Entry::Heard { from, upto } => {
+                let most = self.heard.entry((thread.clone(), from)).or_default();
+                *most = upto.max(*most);
+            }
+            _ => {}
+        }
+    }
 }

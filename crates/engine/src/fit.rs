@@ -4,18 +4,18 @@
 //! next is thought of. A dry run takes the same steps over a copy that is never written. A summary that cannot be
 //! had changes nothing: the attempt and its cost are journaled, and the ladder goes one rung down.
 
-use crate::condense::{self, ByDigest, Declined, Reads, Settings, Summariser};
+use crate::condense;
+use crate::condense::{ByDigest, Declined, Reads, Settings, Summariser};
+use crate::edits::{asked_apart, check_gain, lost};
 use crate::error::{Error, Result};
-use crate::request_entries::{Purpose, lost, sent};
 use crate::share::{check_budget, moved};
-use crate::staged::{Rows, Staged};
-use crate::thread::{Thread, check_gain};
+use crate::thread::{Rows, Staged, Thread};
 use komado_core::budget::{Budget, Preset, Rule, Verdict};
 use komado_core::head::Source;
 use komado_core::journal::{Cause, Edit, Entry, Show, ShowKind};
-use komado_core::ladder::{self, Next, Rung, Step, Tried};
+use komado_core::ladder::{Next, Rung, Step, Tried};
 use komado_core::share::Shares;
-use komado_core::{Kind, Meter, Seq, Span, View};
+use komado_core::{Kind, Meter, Seq, Span, View, ladder};
 use komado_store::Journal;
 
 /// More rounds than there are rungs mean a fault of ours, not of the conversation.
@@ -85,9 +85,8 @@ impl Done {
 /// Where edits are put: a thread, or a copy of it that is thrown away.
 trait Target {
     type Source: Source<Error = komado_store::Error> + ?Sized;
-    fn view(&self) -> &View;
-    fn source(&self) -> &Self::Source;
-    fn meter(&self) -> Meter;
+    /// The view, where its entries are looked up, and how tokens are counted.
+    fn parts(&self) -> (&View, &Self::Source, Meter);
     fn append(&mut self, entry: Entry) -> Result<Seq>;
     /// Gives the edit with its numbers; an edit that frees nothing is an error.
     fn put(&mut self, edit: Edit) -> Result<(Seq, Edit)>;
@@ -96,12 +95,14 @@ trait Target {
 /// Step by step, until the view fits or nothing more is worth doing.
 fn climb<T: Target>(to: &mut T, ladder: &mut Ladder<'_>) -> Result<Fitted> {
     let share = keep_to_share(to, &mut ladder.budget)?;
-    let mut fitted = Fitted { share, ..Fitted::begun(to.view(), &ladder.budget) };
+    let (view, source, _) = to.parts();
+    let mut fitted = Fitted { share, ..Fitted::begun(view, &ladder.budget) };
     let asks = ladder.by.reads() == Reads::Request;
-    let mut tried = Tried { condense: asks && in_vain_lately(to.view(), to.source(), &ladder.budget)? };
+    let mut tried = Tried { condense: asks && in_vain_lately(view, source, &ladder.budget)? };
     for _ in 0..MOST_STEPS {
-        match ladder::next(to.view(), to.source(), &ladder.budget, to.meter(), tried)? {
-            Next::Rest => return Ok(fitted.ended(to.view())),
+        let (view, source, meter) = to.parts();
+        match ladder::next(view, source, &ladder.budget, meter, tried)? {
+            Next::Rest => return Ok(fitted.ended(view)),
             Next::Floor(floor) => return Err(Error::Floor(floor)),
             Next::Do(step) => {
                 tried.condense |= matches!(step, Step::Condense { .. });
@@ -109,14 +110,15 @@ fn climb<T: Target>(to: &mut T, ladder: &mut Ladder<'_>) -> Result<Fitted> {
             }
         }
     }
-    Err(Error::Endless { steps: MOST_STEPS, tokens: to.view().tokens() })
+    Err(Error::Endless { steps: MOST_STEPS, tokens: to.parts().0.tokens() })
 }
 
 /// Whatever budget was brought: a spawned thread works in its share, beside what it sees of the threads above. Gives the
 /// entry that cut that anew, where the window is another.
 fn keep_to_share<T: Target>(to: &mut T, budget: &mut Budget) -> Result<Option<Resliced>> {
-    let Some(share) = to.view().share_in(to.source())? else { return Ok(None) };
-    let moved = moved(to.view(), to.source(), to.meter(), budget.window, budget.policy.buffer)?;
+    let (view, source, meter) = to.parts();
+    let Some(share) = view.share_in(source)? else { return Ok(None) };
+    let moved = moved(view, source, meter, budget.window, budget.policy.buffer)?;
     let before = share.tokens();
     let share = moved.as_ref().unwrap_or(&share);
     let shares = Shares::of(share, budget.window);
@@ -130,13 +132,14 @@ fn keep_to_share<T: Target>(to: &mut T, budget: &mut Budget) -> Result<Option<Re
 /// One step: written, and put where it belongs.
 fn take<T: Target>(to: &mut T, step: Step, fitted: &mut Fitted, ladder: &mut Ladder<'_>) -> Result<()> {
     let rung = step.rung();
-    let verdict = Verdict { rule: fitted.verdict.rule, ..ladder.budget.will_manage(to.view()) };
+    let verdict = Verdict { rule: fitted.verdict.rule, ..ladder.budget.will_manage(to.parts().0) };
     let model = ladder.by.name().to_owned();
     let asks = rung == Rung::Condense && ladder.by.reads() == Reads::Request;
     // The journal says that a model is about to be asked.
-    let asking = |to: &mut T| to.append(sent(&model, to.view().tokens(), Purpose::Apart("condense")));
+    let asking = |to: &mut T| to.append(asked_apart(&model, to.parts().0.tokens(), "condense"));
     let asked = asks.then(|| asking(to)).transpose()?;
-    match write(to.view(), to.source(), to.meter(), step.clone(), verdict, ladder)? {
+    let (view, source, meter) = to.parts();
+    match write(view, source, meter, step.clone(), verdict, ladder)? {
         Ok(edit) => {
             let (seq, edit) = to.put(edit)?;
             fitted.done.push(Done { seq, rung, edit });
@@ -169,23 +172,15 @@ fn by_digest<T: Target>(
         return Ok(());
     }
     let (budget, settings) = (ladder.budget.clone(), ladder.settings.clone());
-    let mut by = ByDigest::new(to.meter());
+    let mut by = ByDigest::new(to.parts().2);
     take(to, step, fitted, &mut Ladder { budget, settings, by: &mut by })
 }
 
 impl Target for Thread<'_> {
     type Source = dyn Journal;
 
-    fn view(&self) -> &View {
-        Self::view(self)
-    }
-
-    fn source(&self) -> &Self::Source {
-        Self::source(self)
-    }
-
-    fn meter(&self) -> Meter {
-        Self::meter(self)
+    fn parts(&self) -> (&View, &Self::Source, Meter) {
+        (self.view(), self.source(), self.meter())
     }
 
     fn append(&mut self, entry: Entry) -> Result<Seq> {
@@ -240,16 +235,8 @@ fn in_vain_lately<S: Source<Error = komado_store::Error> + ?Sized>(
 impl<'a> Target for Staged<'a> {
     type Source = Rows<'a>;
 
-    fn view(&self) -> &View {
-        Self::view(self)
-    }
-
-    fn source(&self) -> &Rows<'a> {
-        Self::source(self)
-    }
-
-    fn meter(&self) -> Meter {
-        self.meter
+    fn parts(&self) -> (&View, &Rows<'a>, Meter) {
+        (self.view(), self.source(), self.meter)
     }
 
     fn append(&mut self, entry: Entry) -> Result<Seq> {

@@ -8,6 +8,7 @@ use crate::error::Result;
 use komado_core::journal::Usage;
 use komado_store::Lessons;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Below so many tokens the words around a request weigh more than the request.
 const FEWEST: u64 = 400;
@@ -237,6 +238,78 @@ pub fn learn<T>(
     Ok(learned)
 }
 
+// How large is the window?
+//
+// Four may know: the table of models, the server itself when asked, what a refusal taught, and the user. Each is
+// trusted over those before it. Nobody guesses: when none knows, the window is unknown, and that is an error where a
+// session opens.
+
+/// Who said how large a window is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Told {
+    /// The user.
+    Given,
+    /// The provider, when a request was too large.
+    Learned,
+    /// The server, when asked.
+    Probed,
+    /// The table of models.
+    Listed,
+}
+
+impl Told {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Given => "given",
+            Self::Learned => "learned",
+            Self::Probed => "probed",
+            Self::Listed => "listed",
+        }
+    }
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Given => "as you said",
+            Self::Learned => "learned from a refusal",
+            Self::Probed => "as its server says",
+            Self::Listed => "from the table of models",
+        })
+    }
+}
+
+/// A window, in the provider's tokens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Window {
+    /// Tokens of request and answer together.
+    pub tokens: u64,
+    /// Who said so.
+    pub told: Told,
+}
+
+impl Window {
+    /// The window by all that is known; `None` when nobody knows.
+    pub fn known(
+        given: Option<u64>,
+        lesson: &Lesson,
+        probed: Option<u64>,
+        listed: Option<u64>,
+    ) -> Option<Self> {
+        let told = |told| move |tokens| Self { tokens, told };
+        // A server that now says something else than when the lesson was learned was started anew.
+        let is_old = probed.is_some() && ![lesson.probed, lesson.window].contains(&probed);
+        let learned = lesson.window.filter(|_| !is_old);
+        given
+            .map(told(Told::Given))
+            .or(learned.map(told(Told::Learned)))
+            .or(probed.map(told(Told::Probed)))
+            .or(listed.map(told(Told::Listed)))
+            .filter(|window| window.tokens > 0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -406,5 +479,34 @@ mod tests {
         learn(&store, &here, |lesson| lesson.refused(Size::certain(0), named, None)).unwrap();
         assert_eq!(known(&store, &here).unwrap().window, Some(9));
         assert_eq!(known(&store, &about("http://h:2/v1", "m")).unwrap().window, None);
+    }
+}
+
+#[cfg(test)]
+mod window_tests {
+    use super::*;
+
+    #[test]
+    fn who_knows_better_is_trusted_over_who_knows_less() {
+        let listed = Some(128_000);
+        let lesson = Lesson { window: Some(4_096), probed: Some(8_192), ..Lesson::default() };
+        let known = |given, lesson: &Lesson, probed, listed| {
+            Window::known(given, lesson, probed, listed).map(|window| (window.tokens, window.told))
+        };
+        let none = Lesson::default();
+        assert_eq!(known(None, &none, None, None), None);
+        assert_eq!(known(None, &none, None, listed), Some((128_000, Told::Listed)));
+        assert_eq!(known(None, &none, Some(8_192), listed), Some((8_192, Told::Probed)));
+        assert_eq!(known(None, &lesson, Some(8_192), listed), Some((4_096, Told::Learned)));
+        assert_eq!(known(Some(2_048), &lesson, Some(8_192), listed), Some((2_048, Told::Given)));
+    }
+
+    #[test]
+    fn a_lesson_from_before_the_server_was_started_anew_is_forgotten() {
+        let lesson = Lesson { window: Some(2_000), probed: Some(2_048), ..Lesson::default() };
+        let known = |probed| Window::known(None, &lesson, probed, None).unwrap();
+        assert_eq!(known(Some(2_048)).told, Told::Learned);
+        assert_eq!(known(None).told, Told::Learned);
+        assert_eq!(known(Some(8_192)), Window { tokens: 8_192, told: Told::Probed });
     }
 }

@@ -11,27 +11,21 @@
 // What only the turn and the gateway call has no caller without them.
 #![cfg_attr(not(feature = "client"), allow(dead_code, unused_imports))]
 
-pub mod arrive;
-pub mod balance;
 pub mod cleanup;
 pub mod condense;
-#[cfg(feature = "client")]
-pub mod converse;
 pub mod diff;
+mod edits;
 pub mod engine;
 pub mod error;
 #[cfg(feature = "client")]
-mod exchange;
+pub mod exchange;
 pub mod export;
 pub mod fit;
-pub mod import;
-pub mod jobs;
 pub mod lesson;
 mod lineage;
 pub mod migrate;
 #[cfg(feature = "client")]
 pub mod model;
-pub mod note;
 pub mod output;
 #[cfg(feature = "client")]
 pub mod place;
@@ -41,15 +35,10 @@ pub mod redact;
 pub mod relay;
 pub mod replay;
 pub mod report;
-mod request_entries;
 pub mod share;
-pub mod staged;
 pub mod stelis;
 pub mod thread;
-#[cfg(feature = "client")]
-pub mod turn;
 pub mod user;
-pub mod window;
 
 pub use engine::{Clock, Engine};
 pub use error::{Error, ErrorKind, Result};

@@ -5,19 +5,16 @@
 //! read back from the target, is that of the source; its row is written last, so one that never got so far is seen to be
 //! unfinished. What is derived (views for people, the index of words) is made again and not copied.
 
-mod copy;
-mod error;
-mod seal;
-mod tables;
-
-pub use error::{Error, Result};
-pub use seal::Seal;
-pub use tables::{Left, Then};
-
+use crate::engine::Jobs;
 use komado_core::session::{Session, State};
-use komado_core::{SessionId, ThreadId};
-use komado_store::{Change, Journal, Mode, Query, Store};
+use komado_core::{Seq, SessionId, ThreadId};
+use komado_store::{Change, Holder, Job, Journal, Mode, Query, Queued, Stage, Store, Which};
 use serde::Serialize;
+use std::collections::{HashMap, HashSet};
+
+mod copy;
+
+pub use copy::Seal;
 
 /// What to do about a session that somebody writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -156,7 +153,8 @@ impl<'s> Migration<'s> {
         let source = row(self.from, id)?.ok_or_else(|| komado_store::Error::NoSession(id.clone()))?;
         self.enter(id, &source)?;
         let root = self.hold(id)?;
-        let mut copier = copy::Copier::new(self.from, self.to, id, added, each);
+        let Self { from, to, .. } = *self;
+        let mut copier = copy::Copier { from, to, id, added, each, blobs: HashSet::new() };
         copier.threads(root)?;
         self.tables(id)?;
         copier.note_alias(&source)?;
@@ -208,4 +206,223 @@ impl<'s> Migration<'s> {
 /// A session's row, when the store has the session.
 fn row(store: &dyn Store, id: &SessionId) -> Result<Option<Session>> {
     Ok(store.sessions(&Query { id: Some(id.clone()), ..Query::default() })?.pop())
+}
+
+// Why a session was not moved.
+
+/// What migration gives back.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What can go wrong with one session.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// One of the stores could not.
+    #[error(transparent)]
+    Store(#[from] komado_store::Error),
+    /// Somebody writes it at the source.
+    #[error(
+        "session {session} is being written by {holder}; it was left alone: run this again when they are done, or with \
+         --live catch-up"
+    )]
+    Live {
+        /// The session.
+        session: SessionId,
+        /// Who writes.
+        holder: Holder,
+    },
+    /// It never held still.
+    #[error(
+        "session {session} was changed while it was copied (gone over {rounds} times); what was copied is kept: run this \
+         again when nobody writes it"
+    )]
+    Growing {
+        /// The session.
+        session: SessionId,
+        /// How often it was gone over.
+        rounds: u32,
+    },
+    /// Another session of this name.
+    #[error(
+        "the target has another session {0}, made at another time or with other settings; nothing was overwritten: remove \
+         it there, or leave this one out"
+    )]
+    Taken(SessionId),
+    /// The target says something else.
+    #[error(
+        "the target has something else at {session}/{thread}@{seq}; nothing was overwritten: remove the session there, or \
+         leave it out"
+    )]
+    Differs {
+        /// The session.
+        session: SessionId,
+        /// The thread.
+        thread: ThreadId,
+        /// The first entry that is not the same; for a header that is not the same, the one before its own first.
+        seq: Seq,
+    },
+    /// The target does not have it.
+    #[error("the target has no session {0}; run this without --verify-only")]
+    Absent(SessionId),
+    /// The digests differ.
+    #[error(
+        "session {session} is not the same in both stores: {source_digest} at the source, {target_digest} at the target; \
+         run this without --verify-only"
+    )]
+    Unequal {
+        /// The session.
+        session: SessionId,
+        /// Its digest at the source.
+        source_digest: String,
+        /// Its digest at the target.
+        target_digest: String,
+    },
+    /// A blob that is not what its name says.
+    #[error(
+        "output {blob} of session {session} reads as {found}: {place} gave back other bytes than were put"
+    )]
+    Blob {
+        /// The session.
+        session: SessionId,
+        /// The blob's name.
+        blob: String,
+        /// What its bytes are called.
+        found: String,
+        /// Which store.
+        place: &'static str,
+    },
+    /// Two names for one place.
+    #[error("source and target are the same store; give two different ones")]
+    SameStore,
+    /// A blob could not be read.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+}
+
+// What stands beside the journals: the table of spawned threads, mail, lessons, the queue.
+
+/// What becomes of a job at the source once the target has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Then {
+    /// It stays there, too.
+    Keep,
+    /// It is taken out of the queue.
+    Withdraw,
+}
+
+/// A job that stays where it is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Left {
+    /// Its session.
+    pub session: SessionId,
+    /// Why, and what to do.
+    pub why: String,
+}
+
+impl Migration<'_> {
+    /// The session's spawned threads and the words that wait for them, in place of what an earlier round brought.
+    fn tables(&self, id: &SessionId) -> Result<()> {
+        let here = self.from.branches(id, Which::All)?;
+        for gone in self.to.branches(id, Which::All)? {
+            if !here.iter().any(|branch| branch.thread == gone.thread) {
+                self.to.drop_branch(id, &gone.thread)?;
+            }
+        }
+        for branch in &here {
+            self.to.put_branch(branch)?;
+        }
+        for header in self.from.threads(id)? {
+            let waiting = self.from.mail(id, &header.thread)?;
+            for known in self.to.mail(id, &header.thread)? {
+                if !waiting.contains(&known) {
+                    self.to.taken(id, &header.thread, &known.from, known.seq)?;
+                }
+            }
+            for mail in &waiting {
+                self.to.post(id, &header.thread, mail)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What was learned about models; what the target knows about one is kept. Gives how many lessons were new to it.
+    pub fn lessons(&self) -> Result<u64> {
+        let mut new = 0;
+        for (about, lesson) in self.from.lessons()? {
+            self.to.learn(&about, &mut |known| {
+                let is_new = known.is_none();
+                new += u64::from(is_new);
+                is_new.then(|| lesson.clone())
+            })?;
+        }
+        Ok(new)
+    }
+
+    /// The jobs of sessions that are `wanted`, in their order, copied or moved; one that was laid aside is so at the target,
+    /// too, for a task that rests goes on from there. Gives how many were new to the target;
+    /// `left` is told of each that cannot go.
+    pub fn jobs(
+        &self,
+        then: Then,
+        mut wanted: impl FnMut(&Job) -> Result<bool>,
+        mut left: impl FnMut(Left),
+    ) -> Result<u64> {
+        let (mut new, mut there) = (0, There::default());
+        for queued in Jobs::of(self.from) {
+            let queued = queued?;
+            if wanted(&queued.job)? {
+                let (is_new, stays) = self.bring(&queued, then, &mut there)?;
+                new += u64::from(is_new);
+                stays.into_iter().for_each(&mut left);
+            }
+        }
+        Ok(new)
+    }
+
+    /// One job; gives whether it was new to the target, and why it stays at the source where it cannot go.
+    fn bring(&self, queued: &Queued, then: Then, there: &mut There) -> Result<(bool, Option<Left>)> {
+        let job = &queued.job;
+        if let Some(why) = stays(queued) {
+            return Ok((false, Some(Left { session: job.session.clone(), why })));
+        }
+        let is_new = self.to.adopt(queued)?;
+        if then == Then::Keep {
+            return Ok((is_new, None));
+        }
+        if !is_new && !has_job(there, self.to, job)? {
+            return Ok((false, Some(taken(job))));
+        }
+        self.from.withdraw(&job.session)?;
+        Ok((is_new, None))
+    }
+}
+
+/// The jobs that the target had when this was first asked: session and key of each.
+type There = Option<HashMap<SessionId, String>>;
+
+/// True when the target has this very job.
+fn has_job(there: &mut There, target: &dyn Store, job: &Job) -> Result<bool> {
+    if there.is_none() {
+        let all = Jobs::of(target).map(|queued| queued.map(|queued| (queued.job.session, queued.job.key)));
+        *there = Some(all.collect::<komado_store::Result<_>>()?);
+    }
+    Ok(there.as_ref().and_then(|known| known.get(&job.session)) == Some(&job.key))
+}
+
+/// One whose place at the target is taken.
+fn taken(job: &Job) -> Left {
+    let why = format!(
+        "job {} stays at the source: the target has another one with this key or of this session; withdraw one of them",
+        job.key
+    );
+    Left { session: job.session.clone(), why }
+}
+
+/// Why a job stays: somebody has it.
+fn stays(queued: &Queued) -> Option<String> {
+    let Stage::Held(holder) = &queued.stage else { return None };
+    let key = &queued.job.key;
+    Some(format!(
+        "job {key} is being worked on by {holder}; run this again when they are done, or nothing is lost by waiting"
+    ))
 }

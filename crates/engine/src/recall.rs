@@ -11,23 +11,19 @@ use komado_core::thread::{Header, Moment};
 use komado_core::view::Piece;
 use komado_core::{Meter, Role, Seq, SessionId, Span, ThreadId, View};
 use komado_store::{Journal, Mode, Query};
+use regex::bytes::{Regex as BytesRegex, RegexBuilder as BytesRegexBuilder};
+use regex::{Regex, RegexBuilder};
+use serde::Deserialize;
 use std::collections::HashMap;
+use terms::{Kind, is_script};
+use unicode_normalization::is_nfkc;
 
-mod ask;
 mod catch_up;
-mod exact;
-mod language;
 mod search;
-mod snippet;
 pub(crate) mod terms;
-mod text;
-pub(crate) mod tool;
 
-pub use ask::{Ask, How};
 pub use komado_store::shelf::Filter;
-pub use snippet::Snippet;
-pub(crate) use tool::NAME;
-pub use tool::{TOOL, call};
+pub use search::Snippet;
 
 /// Where to look.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -104,7 +100,7 @@ impl Found {
 
     /// Tells it in at most `width` characters.
     pub(crate) fn shorten(&mut self, width: usize) {
-        self.snippet = snippet::around_match(&self.snippet.text, &self.snippet.marks, width);
+        self.snippet = search::around_match(&self.snippet.text, &self.snippet.marks, width);
     }
 }
 
@@ -114,7 +110,7 @@ impl Engine {
         if ask.query.trim().is_empty() {
             return Err(Error::NoQuery);
         }
-        let wanted = ask::terms_of(&ask.query);
+        let wanted = terms_of(&ask.query);
         let mut found = match ask.how {
             // A query of nothing but words that carry nothing is looked for as it stands.
             How::Ranked if wanted.is_empty() => self.exact(scope, &Ask { how: How::Exact, ..ask.clone() })?,
@@ -216,4 +212,266 @@ pub(crate) fn pack(found: Vec<Found>, budget: u64, meter: Meter) -> Vec<Found> {
         }
     }
     packed
+}
+
+// What is asked, and the terms it comes down to.
+
+/// How the query is meant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub enum How {
+    /// As words: the entries that best fit them, best first.
+    #[default]
+    Ranked,
+    /// As it stands, byte for byte; the last entry first.
+    Exact,
+    /// As a regular expression; the last entry first.
+    Regex,
+}
+
+impl How {
+    /// The way called `name`.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "ranked" => Some(Self::Ranked),
+            "exact" => Some(Self::Exact),
+            "regex" => Some(Self::Regex),
+            _ => None,
+        }
+    }
+}
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// What to look for.
+    pub query: String,
+    /// How that is meant.
+    pub how: How,
+    /// Which entries count.
+    pub filter: Filter,
+    /// At most so many results.
+    pub k: usize,
+    /// At most so many tokens in all.
+    pub budget: Option<u64>,
+    /// So many entries before and after each result are told, too.
+    pub neighbours: u32,
+    /// Characters of a result's text.
+    pub snippet: usize,
+}
+
+impl Ask {
+    /// The ten best entries for `query`.
+    pub fn new(query: impl Into<String>) -> Self {
+        Self {
+            query: query.into(),
+            how: How::Ranked,
+            filter: Filter::default(),
+            k: 10,
+            budget: None,
+            neighbours: 0,
+            snippet: 240,
+        }
+    }
+}
+
+/// The most terms that one query comes down to.
+const MOST_TERMS: usize = 48;
+
+/// The terms of a query, each with what it counts for before its rarity; none when it has none.
+pub(crate) fn terms_of(query: &str) -> Vec<(String, f32)> {
+    let mut found: Vec<(String, f32)> = Vec::new();
+    terms::each(query, &mut |term| {
+        let share = share(term.kind, &term.text);
+        if let Some((_, most)) = found.iter_mut().find(|(known, _)| *known == term.text) {
+            *most = most.max(share);
+        } else if share > 0.0 && found.len() < 4 * MOST_TERMS {
+            found.push((term.text.into_owned(), share));
+        }
+    });
+    if found.len() > MOST_TERMS {
+        found.sort_by(|a, b| b.1.total_cmp(&a.1));
+        found.truncate(MOST_TERMS);
+    }
+    found
+}
+
+/// What a term of a query counts for. Pairs of endings and particles say little; a single ideograph says something,
+/// because the same verb is written with it in all its forms.
+fn share(kind: Kind, text: &str) -> f32 {
+    let is_hiragana = |c: char| matches!(c, '\u{3041}'..='\u{309f}');
+    let is_kana = |c: char| matches!(c, '\u{3041}'..='\u{30ff}');
+    match kind {
+        Kind::Word | Kind::Alone => 1.0,
+        Kind::Whole => 1.2,
+        Kind::Part => 0.7,
+        Kind::Pair => match text.chars().filter(|c| is_hiragana(*c)).count() {
+            0 => 1.0,
+            1 => 0.4,
+            _ => 0.15,
+        },
+        Kind::Single if text.chars().any(is_kana) => 0.0,
+        Kind::Single => 0.35,
+    }
+}
+
+/// Terms that an entry must have to hold `phrase` as it stands; few, but none of them in doubt.
+///
+/// A word at either end of the phrase may be the middle of another one, so only those between spaces count. A pair of
+/// a script without spaces counts wherever it stands, unless a mark that is still to come could change its last
+/// character.
+pub(crate) fn needed(phrase: &str) -> Vec<String> {
+    let mut needed: Vec<String> = Vec::new();
+    let mut add = |text: &str| {
+        if !needed.iter().any(|known| known == text) {
+            needed.push(text.to_owned());
+        }
+    };
+    if !is_nfkc(phrase) {
+        return needed;
+    }
+    let words: Vec<&str> = phrase.split(char::is_whitespace).collect();
+    let inner = words.get(1..words.len().saturating_sub(1)).unwrap_or_default();
+    for word in inner.iter().filter(|word| !word.chars().any(is_script)) {
+        terms::each(word, &mut |term| {
+            if term.kind == Kind::Word {
+                add(&term.text);
+            }
+        });
+    }
+    let is_fixed = |c: char| matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}');
+    terms::each(phrase, &mut |term| {
+        let settled = term.span.end < phrase.len() || term.text.chars().all(is_fixed);
+        if term.kind == Kind::Pair && settled {
+            add(&term.text);
+        }
+    });
+    needed
+}
+
+/// A pattern for texts, and the same for bytes.
+pub(crate) struct Pattern {
+    pub(crate) text: Regex,
+    pub(crate) bytes: BytesRegex,
+    /// Bytes that a match is expected to fit into.
+    pub(crate) reach: usize,
+}
+
+impl Pattern {
+    /// The pattern of a query that is not ranked.
+    pub(crate) fn of(query: &str, how: How) -> Result<Self> {
+        let source = if how == How::Regex { query.to_owned() } else { regex::escape(query) };
+        let text = RegexBuilder::new(&source).multi_line(true).build().map_err(Error::BadPattern)?;
+        let bytes = BytesRegexBuilder::new(&source).multi_line(true).build().map_err(Error::BadPattern)?;
+        Ok(Self { text, bytes, reach: query.len().max(4096) })
+    }
+}
+
+// Recall as a tool that a model can call.
+//
+// Results are lines with the number to read on at. What the model gets wrong is answered in words it can act on, as a
+// tool's answer, never as a failure of the conversation.
+
+/// The tool's definition, in the form that chat APIs take.
+pub const TOOL: &str = r#"{"type":"function","function":{"name":"recall","description":"Search everything that was ever said in this session, including what is no longer in your context: messages, tool calls and whole tool outputs. Results are short; each begins with @number, by which it can be read in full.","parameters":{"type":"object","properties":{"query":{"type":"string","description":"What to look for, in your own words; a name, a path or an error message is best."},"k":{"type":"integer","minimum":1,"maximum":50,"description":"How many results; 8 when left out."},"mode":{"type":"string","enum":["ranked","exact","regex"],"description":"ranked: best fit first. exact: the text as it stands. regex: a regular expression. ranked when left out."},"role":{"type":"string","enum":["system","developer","user","assistant","tool"],"description":"Only what this speaker said."},"tool":{"type":"string","description":"Only calls and results of this tool."},"file":{"type":"string","description":"Only calls and results about this file or folder."}},"required":["query"],"additionalProperties":false}}}"#;
+
+/// The tool's name.
+pub(crate) const NAME: &str = "recall";
+
+/// Results when the model does not say.
+const K: usize = 8;
+/// The most it may ask for.
+const MOST: usize = 50;
+/// Tokens of an answer.
+const BUDGET: u64 = 2000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    query: String,
+    k: Option<usize>,
+    mode: Option<String>,
+    role: Option<String>,
+    tool: Option<String>,
+    file: Option<String>,
+}
+
+impl Arguments {
+    fn ask(self) -> std::result::Result<Ask, String> {
+        let mut ask = Ask::new(self.query);
+        ask.k = self.k.unwrap_or(K).clamp(1, MOST);
+        ask.budget = Some(BUDGET);
+        if let Some(mode) = &self.mode {
+            ask.how =
+                How::named(mode).ok_or(format!("no mode {mode:?}; there are ranked, exact and regex"))?;
+        }
+        if let Some(role) = &self.role {
+            let known = Role::ALL.map(Role::name).join(", ");
+            ask.filter.role = Some(Role::named(role).ok_or(format!("no role {role:?}; there are {known}"))?);
+        }
+        (ask.filter.tool, ask.filter.file) = (self.tool, self.file);
+        Ok(ask)
+    }
+}
+
+/// Answers a call of the tool, `arguments` as the model wrote them, that stands in entry `at` of thread `here`: it finds
+/// neither itself nor what comes with it, and no other search either, whose words are those of what it looked for. One that
+/// stands nowhere is at [`Seq::MAX`].
+pub fn call(engine: &Engine, scope: &Scope, (here, at): (&ThreadId, Seq), arguments: &str) -> Result<String> {
+    let parsed = serde_json::from_str::<Arguments>(arguments).map_err(|e| e.to_string());
+    let mut ask = match parsed.and_then(Arguments::ask) {
+        Ok(ask) => ask,
+        Err(why) => return Ok(format!("recall: {why}. Call it as recall({{\"query\":\"…\"}}).")),
+    };
+    if at < Seq::MAX {
+        ask.filter.before = Some((here.clone(), at));
+        ask.filter.not_tool = Some(NAME.to_owned()).filter(|name| ask.filter.tool.as_ref() != Some(name));
+    }
+    match engine.recall(scope, &ask) {
+        Ok(found) => Ok(answer(&ask, here, &found)),
+        Err(error @ (Error::NoQuery | Error::BadPattern(_))) => Ok(format!("recall: {error}.")),
+        Err(other) => Err(other),
+    }
+}
+
+fn answer(ask: &Ask, here: &ThreadId, found: &[Found]) -> String {
+    let Some(best) = found.first() else {
+        let hint = match ask.how {
+            How::Ranked => "Try other words, or fewer filters.",
+            How::Exact | How::Regex => "Try mode ranked, or a shorter text.",
+        };
+        return format!("Nothing was found for {:?}. {hint}", ask.query);
+    };
+    let mut text: String = found.iter().map(|one| one.line(here)).collect();
+    let place = if best.thread == *here { "" } else { best.thread.as_str() };
+    let call = serde_json::json!({ "ref_id": format!("{place}@{}", best.seq) });
+    text.push_str(&format!("To read one in full: tool_output_cache({call})"));
+    text
+}
+
+#[cfg(test)]
+mod ask_tests {
+    use super::*;
+
+    #[test]
+    fn only_words_that_must_be_there_are_needed() {
+        assert_eq!(needed("open the window slowly please now"), ["window", "slowli"]);
+        assert!(needed("window").is_empty() && needed("open window").is_empty());
+        assert_eq!(needed("小窓"), ["小窓"]);
+        assert_eq!(needed("窓を開けた"), ["窓を", "を開", "開け"]);
+        assert!(needed("ｶﾞﾗｽ").is_empty());
+    }
+
+    #[test]
+    fn particles_count_for_less_than_names() {
+        let terms = terms_of("窓を開けた");
+        let share = |text: &str| terms.iter().find(|(term, _)| term == text).map_or(0.0, |(_, share)| *share);
+        assert!(share("開け") > share("けた") && share("窓") > 0.0 && share("を") == 0.0);
+        assert_eq!(terms_of("を"), [("を".to_owned(), 1.0)]);
+        assert!(terms_of("what did they do").is_empty());
+        assert!(terms_of(&"word1 word2 word3 ".repeat(500)).len() <= 3);
+        let many: String = (0..1000).map(|n| format!("word{n} ")).collect();
+        assert_eq!(terms_of(&many).len(), MOST_TERMS);
+    }
 }

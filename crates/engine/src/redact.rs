@@ -6,8 +6,6 @@
 //! Numbers, order, pairing and token counts stay, so that every view of the session stays what it was, but for the
 //! words.
 
-mod scrub;
-
 use crate::cleanup::blobs_of;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -21,6 +19,8 @@ use regex::Regex;
 use scrub::{Scrub, emptied};
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
+
+mod scrub;
 
 /// What stands where a secret stood.
 pub const REDACTED: &str = "[redacted]";
@@ -144,7 +144,7 @@ impl Held<'_> {
 
     fn redact_matching(&mut self, pattern: &Regex, reason: &str) -> Result<Redacted> {
         if pattern.is_match("") {
-            return Err(Error::MatchesAll { pattern: pattern.to_string() });
+            return Err(Error::MatchesAll(pattern.to_string()));
         }
         let blobs = self.clean_blobs(pattern)?;
         let note = self.note(&pattern.replace_all(reason, REDACTED));

@@ -13,37 +13,39 @@ use crate::condense::{Settings, Summariser};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::exchange::request::{Put, write};
-use crate::exchange::response::{Outcome, Why, receive};
+use crate::exchange::response::{SendOutcome, Why, receive};
+use crate::exchange::{Asking, Library, Toolbox};
 use crate::place::Caller;
-use crate::turn::Asking;
 use client_stream::{ClientReceiver, ClientStream, cut_short, pass};
-use intake::{Request, text};
 use komado_core::budget::Policy;
+use komado_core::journal::Setup;
+use komado_core::message::Call;
 use komado_core::openai::Blobs;
+use komado_core::raw::{Object, Raw};
 use komado_core::session::MetaConfig;
 use komado_core::{Meter, SessionId, ThreadId};
 use komado_provider::client::SendError;
-use komado_provider::dialect::Stamp;
+use komado_provider::dialect::{Stamp, Tail};
 use komado_provider::{
-    Ask, Body, Cancel, Dialect, Form, Forward, Incoming, Method, Refusal, RefusalKind, Skim, Splice,
+    Ask, Asked, BadRequest, Body, Cancel, Dialect, Form, Forward, Incoming, Method, Refusal, RefusalKind,
+    Skim, Splice,
 };
+use serde_json::value::RawValue;
 use session_request::{Kind, SessionRequest};
 use splice::{Patch, is_whole, whole};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Duration;
 use threads::{Claims, Idle, UncertainTokens};
 
 mod client_stream;
-mod entry_map;
-mod intake;
 mod session_request;
 mod splice;
 mod threads;
-
-pub(crate) use intake::{BILLING, text as body_text};
-pub(crate) use session_request::names;
 
 /// A request that arrived.
 #[derive(Clone, Debug)]
@@ -181,34 +183,22 @@ pub struct Relay {
     claims: Claims,
     idle: Idle,
     uncertain: UncertainTokens,
-    patience: Duration,
-    waiting: Duration,
+    /// What comes this long after the head of an answer, or later, is let go even if no words are among it. From then on an
+    /// overflow inside the stream can only be handed on. A second unless set.
+    pub patience: Duration,
+    /// How long a request waits while another process holds its session. It goes on once that process is done, or has died
+    /// and lost it; where it is still at work then, the request is a [`Fault`] of ours. A second unless set.
+    pub waiting: Duration,
 }
 
-/// How long an answer is held back for its first words.
+/// How long an answer is held back for its first words, and how long a session that is held elsewhere is waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long a request waits while another process holds its session.
-const WAITING: Duration = Duration::from_secs(1);
 
 impl Relay {
     /// For the sessions of `engine`.
     pub fn new(engine: Engine) -> Self {
         let (claims, idle, uncertain) = (Claims::default(), Idle::default(), UncertainTokens::default());
-        Self { engine, claims, idle, uncertain, patience: PATIENCE, waiting: WAITING }
-    }
-
-    /// With another patience: what comes this long after the head of an answer, or later, is let go even if no words are
-    /// among it. From then on an overflow inside the stream can only be handed on. A second unless told.
-    #[must_use]
-    pub fn patient(self, patience: Duration) -> Self {
-        Self { patience, ..self }
-    }
-
-    /// With another time to wait while another process holds a session. It goes on once that process is done, or has died
-    /// and lost it; where it is still at work then, the request is a [`Fault`] of ours. A second unless told.
-    #[must_use]
-    pub fn waiting(self, waiting: Duration) -> Self {
-        Self { waiting, ..self }
+        Self { engine, claims, idle, uncertain, patience: PATIENCE, waiting: PATIENCE }
     }
 
     /// The engine.
@@ -314,19 +304,19 @@ fn translate(
     client.encode(form, Stamp { created: 0, created_at: LONG_AGO.to_owned(), usage }, false);
     let mut receiver = ClientReceiver::new(client, notes, PATIENCE, true, false);
     let lost = match receive(asking, Ok(incoming), form, &mut receiver) {
-        Outcome::Answer(_) => {
+        SendOutcome::Answer(_) => {
             client.finish(None);
             return Ok(());
         }
-        Outcome::TooLarge(why) if why.status >= 400 => {
+        SendOutcome::TooLarge(why) if why.status >= 400 => {
             client.refuse((why.status, &why.headers, &why.body), true, notes);
             return Ok(());
         }
-        Outcome::TooLarge(why) => {
+        SendOutcome::TooLarge(why) => {
             client.refuse_too_large(&why, true, notes);
             return Ok(());
         }
-        Outcome::Lost(lost) => lost,
+        SendOutcome::Lost(lost) => lost,
     };
     match lost.error {
         Why::Send(error) if !client.begun() => return Err(error),
@@ -359,5 +349,180 @@ struct Nowhere;
 impl Blobs for Nowhere {
     fn base64(&mut self, id: &str, _: &mut dyn Write) -> io::Result<()> {
         Err(io::Error::new(io::ErrorKind::NotFound, format!("blob {id} is not in the request")))
+    }
+}
+
+// What a client's request says beside its transcript. The transcript may be large and is mostly known; everything else in a
+// request is small. So the request is read as if it had no transcript at all.
+
+/// A block of Anthropic's system prompt that begins so is for the till: it changes with each request and says nothing.
+pub(crate) const BILLING: &str = "x-anthropic-billing-header";
+
+/// A request without its transcript.
+#[derive(Clone, Debug)]
+struct Request {
+    /// System prompt, tools, parameters.
+    setup: Setup,
+    /// The longest answer that the client wants.
+    wish: Option<u64>,
+    /// How many tokens of that the model may think, where the API wants the one below the other.
+    thoughts: Option<u64>,
+    /// True when the client wants to hear of usage in the stream.
+    usage: bool,
+}
+
+impl Request {
+    /// Reads what an arrival asks for.
+    fn read(arrival: &Arrival) -> Result<Self, Error> {
+        let (skim, body) = (&*arrival.skim, &*arrival.body);
+        let text = shell(skim, body)?;
+        Ok(Self::of(skim.dialect.read(&text).map_err(unreadable)?))
+    }
+
+    /// What was asked for, beside what was said.
+    fn of(asked: Asked) -> Self {
+        let params = asked.setup.params.as_ref().and_then(|params| Object::parse(params.get()).ok());
+        let inside = |outer: &str, key: &str| {
+            let object = Object::parse(params.as_ref()?.get(outer)?.get()).ok()?;
+            object.get(key).map(|value| value.get().to_owned())
+        };
+        let number = |outer, key| inside(outer, key).and_then(|text| text.parse::<u64>().ok());
+        let wish = asked.max_tokens.or_else(|| number("options", "num_predict"));
+        let thoughts = number("thinking", "budget_tokens");
+        let usage = inside("stream_options", "include_usage").as_deref() == Some("true");
+        Self { setup: asked.setup, wish, thoughts, usage }
+    }
+}
+
+/// The request with an empty transcript.
+fn shell(skim: &Skim, body: &File) -> Result<String, Error> {
+    let list = skim.list();
+    let mut fields = Vec::with_capacity(skim.fields.len());
+    for field in &skim.fields {
+        let value = match &list {
+            Some(list) if *list == field.span => "[]".to_owned(),
+            _ => text(body, &field.span)?,
+        };
+        let value = match (skim.dialect, field.key.as_str()) {
+            (Dialect::Messages, "system") => unbilled(&value).unwrap_or(value),
+            _ => value,
+        };
+        fields.push(format!("{}:{value}", serde_json::Value::from(field.key.as_str())));
+    }
+    Ok(format!("{{{}}}", fields.join(",")))
+}
+
+/// A list of system blocks without the one for the till.
+fn unbilled(system: &str) -> Option<String> {
+    let blocks: Vec<&RawValue> = serde_json::from_str(system).ok()?;
+    let is_bill = |block: &&&RawValue| {
+        let words =
+            Object::parse(block.get()).ok().and_then(|block| block.read::<String>("text").ok().flatten());
+        words.is_some_and(|words| words.trim_start().starts_with(BILLING))
+    };
+    if !blocks.iter().any(|block| is_bill(&block)) {
+        return None;
+    }
+    let kept: Vec<&str> = blocks.iter().filter(|block| !is_bill(block)).map(|block| block.get()).collect();
+    Some(format!("[{}]", kept.join(",")))
+}
+
+/// The text at a place of a body.
+pub(crate) fn text(body: &File, span: &Range<u64>) -> Result<String, Error> {
+    let len = usize::try_from(span.end.saturating_sub(span.start)).map_err(io::Error::other)?;
+    let mut bytes = vec![0; len];
+    body.read_exact_at(&mut bytes, span.start)?;
+    String::from_utf8(bytes).map_err(|error| Error::Io(io::Error::new(io::ErrorKind::InvalidData, error)))
+}
+
+/// Reads elements that go on after open calls.
+type ReadElements = fn(Dialect, &[&str], &[Call]) -> Result<Tail, BadRequest>;
+
+impl Arrival {
+    /// Elements of the transcript as messages.
+    fn messages(&self, which: Range<u32>, open: &[Call], read: ReadElements) -> Result<Tail, Error> {
+        let which = which.start as usize..(which.end as usize).min(self.skim.elements.len());
+        let elements = self.skim.elements.get(which).unwrap_or_default().iter();
+        let texts =
+            elements.map(|element| text(&self.body, &element.span)).collect::<Result<Vec<_>, Error>>()?;
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        read(self.dialect(), &texts, open).map_err(unreadable)
+    }
+}
+
+/// What cannot be read cannot be journaled.
+fn unreadable(bad: BadRequest) -> Error {
+    Error::Io(io::Error::new(io::ErrorKind::InvalidData, format!("the request cannot be taken in: {bad}")))
+}
+
+/// True for a call of one of our tools.
+fn is_own(name: &str) -> bool {
+    Library.knows(name)
+}
+
+/// The names of the tools of a setup.
+pub(crate) fn names(setup: &Setup) -> Vec<String> {
+    let tools: Vec<serde_json::Value> =
+        setup.tools.as_ref().and_then(|tools| serde_json::from_str(tools.get()).ok()).unwrap_or_default();
+    let name = |tool: &serde_json::Value| {
+        let name = tool["function"]["name"].as_str().or_else(|| tool["name"].as_str());
+        name.map(str::to_owned)
+    };
+    tools.iter().filter_map(name).collect()
+}
+
+/// Our tools may take this share of a window at most, as a divisor; in a smaller one they would cost more than they bring.
+const SHARE: u64 = 8;
+
+impl SessionRequest<'_> {
+    /// True when our tools would be offered if something left the view. A client that has tools of the same names keeps
+    /// them to itself.
+    pub(super) fn may_offer(&self) -> bool {
+        let skim = &self.arrival.skim;
+        self.manner.offer == Offer::WhenNeeded
+            && skim.fills("tools")
+            && !names(&self.request.setup).iter().any(|name| is_own(name))
+    }
+
+    /// True when they are offered now.
+    pub(super) fn offers_now(&self) -> bool {
+        self.has_edits() && self.own_tokens > 0
+    }
+
+    /// Tokens of our tools, where they may be offered in a window of so many; 0 where they may not.
+    pub(super) fn tokens_of_tools(&self, window: u64) -> u64 {
+        if !self.may_offer() {
+            return 0;
+        }
+        let tokens = self.definitions(Dialect::Chat).map_or(0, |text| self.thread.meter().text(&text));
+        if window > 0 && tokens * SHARE > window { 0 } else { tokens }
+    }
+
+    /// Their definitions in a dialect, without brackets.
+    pub(super) fn definitions(&self, dialect: Dialect) -> Option<String> {
+        let list = dialect.tools(&Library::offered(Setup::default()))?;
+        Some(list.trim().strip_prefix('[')?.strip_suffix(']')?.to_owned())
+    }
+
+    /// `setup` with our tools behind its own.
+    pub(super) fn offered(&self, setup: &Setup) -> Setup {
+        let own = self.definitions(self.arrival.dialect()).unwrap_or_default();
+        let list = setup.tools.as_ref().and_then(|tools| tools.get().trim().strip_suffix(']'));
+        let tools = list.and_then(|list| Raw::parse(format!("{list},{own}]")).ok());
+        Setup { tools: tools.or_else(|| setup.tools.clone()), ..setup.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_for_the_till_is_no_part_of_the_system_prompt() {
+        let system =
+            r#"[{"type":"text","text":"x-anthropic-billing-header: a=1"},{"type":"text","text":"窓"}]"#;
+        assert_eq!(unbilled(system).as_deref(), Some(r#"[{"type":"text","text":"窓"}]"#));
+        assert_eq!(unbilled(r#"[{"type":"text","text":"窓"}]"#), None);
+        assert_eq!(unbilled(r#""words""#), None);
     }
 }

@@ -8,20 +8,25 @@
 use crate::condense::{Settings, Summariser};
 use crate::error::{Error, Result};
 use crate::fit::Ladder;
+use crate::output::Reference;
+use crate::report::table::add_fields;
 use crate::thread::Thread;
-use crate::{Clock, Engine};
+use crate::{Clock, Engine, output};
 use komado_core::budget::Budget;
-use komado_core::message::{Message, Role};
+use komado_core::grammar::Shape;
+use komado_core::head::Source;
+use komado_core::journal::Entry;
+use komado_core::message::{ImageSource, Message, Part, Role};
 use komado_core::session::{Meta, MetaConfig, TaskKey};
-use komado_core::{Meter, Seq, SessionId, ThreadId};
+use komado_core::view::{Item, What};
+use komado_core::{Meter, Seq, SessionId, ThreadId, View, grammar, openai};
 use komado_store::{MemoryStore, Mode};
 use serde::Serialize;
+use std::collections::HashMap;
+use std::io;
+use std::io::{Read, Write};
+use std::rc::Rc;
 use std::sync::Arc;
-
-mod proof;
-mod request;
-
-use request::{Request, Seen};
 
 /// What a cached token costs, beside one that is read for the first time without a cache.
 const CACHED: f64 = 0.1;
@@ -74,20 +79,10 @@ pub struct Report {
 impl Report {
     /// Adds another.
     pub fn add(&mut self, other: &Self) {
-        self.calls += other.calls;
-        self.tokens_sent += other.tokens_sent;
-        self.tokens_raw += other.tokens_raw;
+        add_fields!(self, other; calls, tokens_sent, tokens_raw, over_window, invalid, edits, prefix_breaks);
+        add_fields!(self, other; breaks_without_edit, hidden_bytes, unrecoverable_bytes, not_restored);
+        add_fields!(self, other; below_floor, refused);
         self.peak_tokens = self.peak_tokens.max(other.peak_tokens);
-        self.over_window += other.over_window;
-        self.invalid += other.invalid;
-        self.edits += other.edits;
-        self.prefix_breaks += other.prefix_breaks;
-        self.breaks_without_edit += other.breaks_without_edit;
-        self.hidden_bytes += other.hidden_bytes;
-        self.unrecoverable_bytes += other.unrecoverable_bytes;
-        self.not_restored += other.not_restored;
-        self.below_floor += other.below_floor;
-        self.refused += other.refused;
         self.refused_why = self.refused_why.take().or_else(|| other.refused_why.clone());
         self.cost.0 += other.cost.0;
         self.cost.1 += other.cost.1;
@@ -158,7 +153,7 @@ impl Replay<'_> {
                 Err(error) => return Err(error),
             }
         }
-        proof::prove(&mut thread, &said, &mut run.report)?;
+        prove(&mut thread, &said, &mut run.report)?;
         run.report.price();
         Ok(run.report)
     }
@@ -225,12 +220,12 @@ impl Run {
         report.peak_tokens = report.peak_tokens.max(tokens);
         report.over_window += u64::from(tokens > window);
         report.invalid += u64::from(!request.is_valid(self.begun_by));
-        let shared = request.shared_with(&self.before);
-        if shared.messages < self.before.len() {
+        let (messages, shared) = request.shared_with(&self.before);
+        if messages < self.before.items.len() {
             report.prefix_breaks += 1;
             report.breaks_without_edit += u64::from(!self.edited);
         }
-        report.cost.0 += price(shared.tokens, tokens - shared.tokens);
+        report.cost.0 += price(shared, tokens - shared);
         report.cost.1 += price(self.raw_sent, self.raw - self.raw_sent);
         self.raw_sent = self.raw;
         self.before = request;
@@ -241,4 +236,210 @@ impl Run {
 #[allow(clippy::cast_precision_loss)]
 fn price(cached: u64, written: u64) -> f64 {
     CACHED * cached as f64 + WRITTEN * written as f64
+}
+
+// A request as what can be compared: a digest, a weight and a shape for each message.
+//
+// A message looks the same as long as it is shown in the same way, so each is rendered once.
+
+/// A message that was rendered.
+struct Rendered {
+    digest: blake3::Hash,
+    shape: Shape,
+}
+
+/// Messages that were rendered, by entry and by the entry that says how it is shown.
+#[derive(Default)]
+struct Seen(HashMap<(Seq, Seq), Rc<[Rendered]>>);
+
+/// A request.
+#[derive(Default)]
+struct Request {
+    setup: (u64, Option<Seq>),
+    items: Vec<(Rc<[Rendered]>, u64)>,
+}
+
+impl Request {
+    /// The request that the thread's view makes.
+    fn of(thread: &Thread<'_>, seen: &mut Seen) -> Result<Self> {
+        let view = thread.view();
+        let mut items = Vec::new();
+        for item in view.items(thread.source())? {
+            items.push((seen.render(view, thread.source(), item)?, u64::from(item.tokens)));
+        }
+        Ok(Self { setup: (view.weight().setup, view.setup()), items })
+    }
+
+    fn tokens(&self) -> u64 {
+        self.setup.0 + self.items.iter().map(|(_, tokens)| tokens).sum::<u64>()
+    }
+
+    /// The messages and tokens that two requests share at their beginning.
+    fn shared_with(&self, before: &Self) -> (usize, u64) {
+        if self.setup != before.setup {
+            return (0, 0);
+        }
+        let same = |a: &[Rendered], b: &[Rendered]| {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.digest == b.digest)
+        };
+        let messages = self.items.iter().zip(&before.items).take_while(|(a, b)| same(&a.0, &b.0)).count();
+        let tokens = self.items[..messages].iter().map(|(_, tokens)| tokens).sum::<u64>();
+        // Before the first request there is nothing that could be cached.
+        let setup = if before.items.is_empty() { 0 } else { self.setup.0 };
+        (messages, tokens + setup)
+    }
+
+    /// True when OpenAI would take it, and Anthropic too where a user began the conversation.
+    fn is_valid(&self, begun_by: Option<Role>) -> bool {
+        let shapes: Vec<&Shape> = self.items.iter().flat_map(|(r, _)| r.iter().map(|r| &r.shape)).collect();
+        let shapes = shapes.iter().copied();
+        match begun_by {
+            Some(Role::User) => grammar::anthropic(shapes).is_ok(),
+            _ => grammar::openai(shapes).is_ok(),
+        }
+    }
+}
+
+impl Seen {
+    fn render<S: Source<Error = komado_store::Error> + ?Sized>(
+        &mut self,
+        view: &View,
+        source: &S,
+        item: Item,
+    ) -> Result<Rc<[Rendered]>> {
+        let by = match item.what {
+            What::Replaced(by) => by,
+            What::Said(_) | What::Shown => 0,
+        };
+        if let Some(known) = self.0.get(&(item.seq, by)) {
+            return Ok(Rc::clone(known));
+        }
+        let mut rendered = Vec::new();
+        view.pour_item(source, item, &mut |_: Seq, message: &Message| -> Result<()> {
+            rendered.push(render(message)?);
+            Ok(())
+        })?;
+        let rendered: Rc<[Rendered]> = rendered.into();
+        self.0.insert((item.seq, by), Rc::clone(&rendered));
+        Ok(rendered)
+    }
+}
+
+fn render(message: &Message) -> Result<Rendered> {
+    let mut hasher = blake3::Hasher::new();
+    openai::write(message, &mut ById, &mut hasher)?;
+    Ok(Rendered { digest: hasher.finalize(), shape: Shape::of(message) })
+}
+
+/// A picture is as good as its name here.
+struct ById;
+
+impl openai::Blobs for ById {
+    fn base64(&mut self, id: &str, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(id.as_bytes())
+    }
+}
+
+// Nothing is lost: every byte comes back, and so does the whole view.
+
+/// Compares what was said with what can be fetched, then undoes every edit.
+fn prove(thread: &mut Thread<'_>, said: &[(Seq, Message)], report: &mut Report) -> Result<()> {
+    let shown: std::collections::HashSet<Seq> = {
+        let mut shown = std::collections::HashSet::new();
+        thread.view().each_item(thread.source(), |item| {
+            if matches!(item.what, komado_core::view::What::Said(_)) {
+                shown.insert(item.seq);
+            }
+        })?;
+        shown
+    };
+    for (seq, original) in said {
+        let Entry::Message(kept, _) = thread.record(*seq)?.entry else { continue };
+        let (all, visible) = (bytes(original), if shown.contains(seq) { bytes(&kept) } else { 0 });
+        report.hidden_bytes += all.saturating_sub(visible);
+        if !comes_back(thread, *seq, &kept, original)? {
+            report.unrecoverable_bytes += all;
+        }
+    }
+    if !undone(thread)? {
+        report.not_restored += 1;
+    }
+    Ok(())
+}
+
+/// Bytes of a message that a model reads: words, pictures' names, and the names and arguments of calls.
+fn bytes(message: &Message) -> u64 {
+    output::whole(message).len() as u64
+}
+
+/// True when the entry, read by its number as a model would read it, gives everything that was said. A picture is
+/// named by its blob, which is read, too.
+fn comes_back(thread: &Thread<'_>, seq: Seq, kept: &Message, original: &Message) -> Result<bool> {
+    let mut read = Vec::new();
+    let opened = output::open(thread, &Reference::Entry(seq));
+    let Ok(mut opened) = opened else { return Ok(false) };
+    opened.read_to_end(&mut read)?;
+    for part in all_parts(kept) {
+        if let Part::Image { source: ImageSource::Blob { blob, .. }, .. } = part {
+            thread.blob(blob)?;
+        }
+    }
+    let is_whole = kept.outcome().is_some_and(|outcome| outcome.output_ref.is_some());
+    let said = if is_whole { texts(original) } else { output::whole(&like(original, kept)) };
+    Ok(read == said.as_bytes())
+}
+
+fn all_parts(message: &Message) -> impl Iterator<Item = &Part> {
+    let inside = message.outcome().map_or(&[][..], |outcome| &outcome.content);
+    message.parts.iter().chain(inside)
+}
+
+/// The texts of a result, as they go to a blob.
+fn texts(message: &Message) -> String {
+    let words = message.outcome().map_or(&message.parts, |outcome| &outcome.content).iter();
+    let words =
+        words.filter_map(|part| if let Part::Text { text, .. } = part { Some(text.as_str()) } else { None });
+    words.collect::<Vec<_>>().join("\n")
+}
+
+/// The original with the pictures of what is kept: their bytes were moved to blobs on arrival.
+fn like(original: &Message, kept: &Message) -> Message {
+    let mut message = original.clone();
+    for (part, now) in message.parts.iter_mut().zip(&kept.parts) {
+        match (part, now) {
+            (part @ Part::Image { .. }, Part::Image { .. }) => *part = now.clone(),
+            (Part::Result(was), Part::Result(is)) => {
+                for (part, now) in was.content.iter_mut().zip(&is.content) {
+                    if matches!((&*part, now), (Part::Image { .. }, Part::Image { .. })) {
+                        *part = now.clone();
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    message
+}
+
+/// Undoes every edit, newest first; true when every message is then shown as it was said.
+fn undone(thread: &mut Thread<'_>) -> Result<bool> {
+    while let Some(edit) = thread.view().edits().last() {
+        thread.revert(edit)?;
+    }
+    let mut said = Vec::new();
+    for seq in 1..=thread.last() {
+        if thread.source().head(seq)?.kind.is_item() {
+            said.push(thread.record(seq)?);
+        }
+    }
+    let mut said = said.into_iter();
+    let mut same = true;
+    thread.view().pour(thread.source(), &mut |seq: Seq, message: &Message| -> Result<()> {
+        let expected = said.next();
+        same &= expected.is_some_and(|record| {
+            record.seq == seq && matches!(record.entry, Entry::Message(was, _) if was == *message)
+        });
+        Ok(())
+    })?;
+    Ok(same && said.next().is_none())
 }

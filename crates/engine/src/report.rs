@@ -4,26 +4,32 @@
 //! It reads each session once and holds none of them. Every table in it is bounded, and says by how much it may be wrong
 //! where it had to leave something out; sums are exact. What nobody journaled is absent, not guessed.
 
-mod cluster;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use jiff::Timestamp;
+use komado_core::head::Kind;
+use komado_core::journal::{Entry, Record, decode};
+use komado_core::message::Role;
+use komado_core::session::Session;
+use komado_core::thread::Header;
+use komado_core::{Seq, SessionId};
+use komado_store::{Mode, Query};
+use serde::Serialize;
+use std::ops::ControlFlow;
+
 mod performance;
 mod questions;
 mod range;
-mod scan;
-mod sketch;
 pub(crate) mod table;
+#[cfg(test)]
+mod tests;
 mod usage;
 
 pub use performance::{Performance, Performed, ToolUsed};
 pub use questions::{Question, Questions};
 pub use range::{BadRange, MOST_DAYS, Range};
-pub use scan::{Archive, Flow, Progress};
-pub use sketch::Spreading;
+pub use table::Spreading;
 pub use usage::{Usage, Used};
-
-use crate::error::Result;
-use komado_core::session::Session;
-use scan::{Counter, Seen, Told, scan};
-use serde::Serialize;
 
 /// A part of a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -178,5 +184,252 @@ impl Counter for Counts {
     }
 }
 
-#[cfg(test)]
-mod tests;
+// Reading every session once, a page at a time, and each journal a line at a time.
+//
+// Nothing is kept of a session when the next one comes but what the counters keep. A journal that is damaged or was removed
+// meanwhile is named in the report and passed over; a store that is away ends it.
+
+/// Sessions that are read at a time.
+const PAGE: usize = 500;
+/// Journals that could not be read and are named.
+const NAMED: usize = 20;
+/// Lines between two looks at whether anyone still waits.
+const LINES: u64 = 512;
+
+/// Whether to go on.
+pub type Flow = ControlFlow<()>;
+
+/// Where sessions and their journals are read.
+pub trait Archive {
+    /// A page of sessions, in the order they were made.
+    fn page(&self, query: &Query) -> Result<Vec<Session>>;
+
+    /// Every entry of a session with the bytes of its line, thread by thread, each once.
+    fn read(&self, id: &SessionId, each: &mut dyn FnMut(&Header, &Record, u64) -> Flow) -> Result<Flow>;
+}
+
+impl Archive for Engine {
+    fn page(&self, query: &Query) -> Result<Vec<Session>> {
+        Ok(self.store().sessions(query)?)
+    }
+
+    fn read(&self, id: &SessionId, each: &mut dyn FnMut(&Header, &Record, u64) -> Flow) -> Result<Flow> {
+        for header in self.store().threads(id)? {
+            let journal = self.store().open(id, &header.thread, Mode::Read)?;
+            for seq in header.base_seq() + 1..=journal.last() {
+                let line = journal.line(seq)?;
+                let damaged = |why: String| {
+                    let place = format!("{id}/{}@{seq}", header.thread);
+                    Error::Store(komado_store::Error::Damaged { place, why })
+                };
+                let text = std::str::from_utf8(&line).map_err(|e| damaged(e.to_string()))?;
+                let record = decode(text).map_err(|e| damaged(e.to_string()))?;
+                if each(&header, &record, line.len() as u64).is_break() {
+                    return Ok(Flow::Break(()));
+                }
+            }
+        }
+        Ok(Flow::Continue(()))
+    }
+}
+
+/// How far it has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Progress {
+    /// Sessions looked at.
+    pub sessions: u64,
+    /// Entries read.
+    pub entries: u64,
+}
+
+/// One entry, and what is known where it stands.
+pub(crate) struct Seen<'a> {
+    pub(crate) session: &'a Session,
+    pub(crate) header: &'a Header,
+    pub(crate) record: &'a Record,
+    /// When it was written; nothing for a time that is none.
+    pub(crate) time: Option<Timestamp>,
+    /// True when it lies in the report's time.
+    pub(crate) counts: bool,
+    /// Bytes of its line.
+    pub(crate) bytes: u64,
+    /// The model that was asked last, or that the session was made for.
+    pub(crate) model: &'a str,
+    /// Tokens of the request that this answers, as we counted them.
+    pub(crate) asked: Option<u64>,
+    /// True for words of a person that begin a turn.
+    pub(crate) opens_turn: bool,
+}
+
+/// How much of a session was told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Told {
+    /// Everything.
+    Whole,
+    /// What stands before a place that cannot be read.
+    Part,
+}
+
+/// Who counts.
+pub(crate) trait Counter {
+    /// A session begins.
+    fn begin(&mut self, _session: &Session, _ask: &Ask) {}
+
+    /// One of its entries.
+    fn take(&mut self, seen: &Seen<'_>, ask: &Ask);
+
+    /// All its entries were told, or all that could be read.
+    fn end(&mut self, _session: &Session, _ask: &Ask, _told: Told) {}
+}
+
+/// What a scan found out on its way.
+#[derive(Debug, Default)]
+pub(crate) struct Scanned {
+    pub(crate) progress: Progress,
+    pub(crate) unread: u64,
+    pub(crate) named: Vec<String>,
+}
+
+/// Shows every entry of every session that the ask is about to the counter; `None` when it was told to stop.
+pub(crate) fn scan(
+    archive: &dyn Archive,
+    ask: &Ask,
+    sees: &dyn Fn(&Session) -> bool,
+    counter: &mut dyn Counter,
+    tick: &mut dyn FnMut(Progress) -> Flow,
+) -> Result<Option<Scanned>> {
+    let mut query = Query {
+        user: ask.user.clone(),
+        changed_from: Some(ask.range.from()),
+        made_before: Some(ask.range.to()),
+        limit: PAGE,
+        ..Query::default()
+    };
+    let mut scanned = Scanned::default();
+    loop {
+        let page = archive.page(&query)?;
+        if tick(scanned.progress).is_break() {
+            return Ok(None);
+        }
+        for session in page.iter().filter(|session| sees(session)) {
+            scanned.progress.sessions += 1;
+            if tick(scanned.progress).is_break() {
+                return Ok(None);
+            }
+            counter.begin(session, ask);
+            let id = SessionId::new(session.meta.uuid.as_str())?;
+            let (mut walk, mut told) = (Walk::default(), Told::Whole);
+            // Where the rows are all that is asked for, no journal is read.
+            let read = match ask.depth {
+                Depth::Rows => Ok(Flow::Continue(())),
+                Depth::Journals => archive.read(&id, &mut |header, record, bytes| {
+                    scanned.progress.entries += 1;
+                    walk.step(ask, session, header, record, bytes, counter);
+                    match scanned.progress.entries.is_multiple_of(LINES) {
+                        true => tick(scanned.progress),
+                        false => Flow::Continue(()),
+                    }
+                }),
+            };
+            match read {
+                Err(Error::Store(error)) if is_passed_over(&error) => {
+                    told = Told::Part;
+                    scanned.unread += 1;
+                    scanned.named.extend((scanned.named.len() < NAMED).then(|| id.to_string()));
+                }
+                read => {
+                    if read?.is_break() {
+                        return Ok(None);
+                    }
+                }
+            }
+            counter.end(session, ask, told);
+        }
+        match page.last() {
+            Some(last) if page.len() == PAGE => {
+                let id = SessionId::new(last.meta.uuid.as_str())?;
+                query.after = Some((last.meta.created_at.clone(), id));
+            }
+            _ => return Ok(Some(scanned)),
+        }
+    }
+}
+
+/// True for what is wrong with one session and with no other.
+fn is_passed_over(error: &komado_store::Error) -> bool {
+    use komado_store::Error::{Damaged, Header, NoSession, NoThread};
+    matches!(error, Damaged { .. } | Header { .. } | NoSession(_) | NoThread(..))
+}
+
+/// Where one is in a session's threads.
+#[derive(Default)]
+struct Walk {
+    thread: Option<Header>,
+    /// The model asked last.
+    model: Option<String>,
+    /// The last request of the conversation, and its tokens.
+    sent: Option<(Seq, u64)>,
+    /// Who said something last.
+    last: Option<Kind>,
+}
+
+impl Walk {
+    fn step(
+        &mut self,
+        ask: &Ask,
+        session: &Session,
+        header: &Header,
+        record: &Record,
+        bytes: u64,
+        counter: &mut dyn Counter,
+    ) {
+        if self.thread.as_ref().is_none_or(|thread| thread.thread != header.thread) {
+            *self = Self { thread: Some(header.clone()), ..Self::default() };
+        }
+        if let Entry::Sent(sent) = &record.entry
+            && sent.purpose.is_none()
+        {
+            self.sent = Some((record.seq, sent.context_tokens));
+            if self.model.as_ref() != Some(&sent.model) {
+                self.model = Some(sent.model.clone());
+            }
+        }
+        let time = record.timestamp.parse().ok();
+        let model = self.model.as_deref().or(session.meta.config.model.as_deref()).unwrap_or(NOBODY);
+        let seen = Seen {
+            session,
+            header,
+            record,
+            time,
+            counts: time.is_some_and(|time| ask.range.holds(time)) && ask.is_about(model),
+            bytes,
+            model,
+            asked: self.asked(&record.entry),
+            opens_turn: is_asked_by_a_person(header, &record.entry) && self.last != Some(Kind::User),
+        };
+        counter.take(&seen, ask);
+        let kind = Kind::of(&record.entry);
+        if matches!(kind, Kind::User | Kind::Assistant | Kind::Tool) {
+            self.last = Some(kind);
+        }
+    }
+
+    fn asked(&self, entry: &Entry) -> Option<u64> {
+        let (Entry::Message(_, Some(reply)), Some((seq, tokens))) = (entry, self.sent) else { return None };
+        (reply.to == Some(seq)).then_some(tokens)
+    }
+}
+
+/// Who stands where nobody is named.
+pub(crate) const NOBODY: &str = "-";
+
+/// True for words of a person: what a spawned thread is told comes from the thread above it, and a tool's answer is nobody's
+/// question.
+pub(crate) fn is_asked_by_a_person(header: &Header, entry: &Entry) -> bool {
+    match entry {
+        Entry::Message(message, _) => {
+            message.role == Role::User && message.outcome().is_none() && header.parent.is_none()
+        }
+        _ => false,
+    }
+}

@@ -10,26 +10,15 @@
 //! thread of the session is next opened for writing.
 
 mod anchor;
-mod child;
-mod chronicle;
 mod finish;
-mod life;
-mod recover;
 mod spawn;
-mod tell;
 mod tend;
-mod tree;
 
 pub(crate) use anchor::gist;
-pub use child::Child;
-pub use chronicle::{Retold, Telling};
-pub use finish::{Finish, Finished};
-pub use life::Resume;
-pub use recover::Recovered;
-pub use spawn::Spawn;
+pub use finish::{Finish, Finished, Retold, Telling};
+pub use spawn::{Child, Resume, Spawn};
 pub(crate) use tend::Elder;
-pub use tend::Tended;
-pub use tree::{Node, Tree};
+pub use tend::{Node, Recovered, Tended, Tree};
 
 /// Most tokens of an anchor, where nobody says otherwise.
 pub const ANCHOR_CAP: u64 = 1_000;

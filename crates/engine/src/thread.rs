@@ -2,24 +2,22 @@
 //!
 //! Journal first, view second: an entry is admitted, written and synced before the view takes it in.
 
-use crate::arrive::{Keep, arrive, interruptions};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::lineage;
-use crate::staged::Staged;
+use crate::output::is_reader;
 use crate::stelis::{Elder, Recovered};
-use komado_core::clip::Limits;
-use komado_core::head::{Head, Kind, Source};
-use komado_core::journal::{
-    Cause, Close, Edit, EditKind, Ending, Entry, Record, Replace, Reply, Setup, Show, ShowKind,
-};
-use komado_core::message::{Message, Role};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use komado_core::clip::{Limits, clip};
+use komado_core::head::Source;
+use komado_core::journal::{Entry, Record, Reply, encode};
+use komado_core::message::{ImageSource, Message, Opaque, Outcome, OutputRef, Part, Role};
 use komado_core::session::{Counters, MetaConfig};
-use komado_core::thread::{Header, Moment};
-use komado_core::{Meter, Seq, SessionId, Span, ThreadId, View};
-use komado_store::{Change, Journal, Mode, Note, ReadSeek, Store};
-
-pub use crate::staged::Work;
+use komado_core::thread::Header;
+use komado_core::view::{Open, Waiting};
+use komado_core::{Head, Kind, Meter, Refusal, Seq, SessionId, ThreadId, View, admit};
+use komado_store::{Change, Error as StoreError, Journal, Mode, Note, ReadSeek, Row, Store};
+use std::sync::Arc;
 
 /// What to do when someone speaks while calls wait for results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -49,6 +47,36 @@ pub struct Thread<'e> {
     pub(crate) elders: Option<Vec<Elder>>,
     /// Threads that were broken off when this one was opened.
     pub(crate) recovered: Vec<Recovered>,
+}
+
+impl Engine {
+    /// Opens a thread. Opening to write also puts right what a process that ended left of spawned threads.
+    pub fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Thread<'_>> {
+        self.open_known(id, thread, mode, None)
+    }
+
+    /// The same, for a session whose row was read already: `config` is what it was made with.
+    pub fn open_known(
+        &self,
+        id: &SessionId,
+        thread: &ThreadId,
+        mode: Mode,
+        config: Option<MetaConfig>,
+    ) -> Result<Thread<'_>> {
+        let journal = self.store().open(id, thread, mode)?;
+        let config = config.map_or_else(|| Ok(self.session(id)?.meta.config), Ok::<_, Error>)?;
+        let mut opened = Thread::new(self, journal, config, mode)?;
+        if mode == Mode::Write {
+            self.look_after(&mut opened)?;
+        }
+        Ok(opened)
+    }
+
+    /// Opens a thread, and leaves everything else as it is.
+    pub(crate) fn open_as_left(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Thread<'_>> {
+        let journal = self.store().open(id, thread, mode)?;
+        Thread::new(self, journal, self.session(id)?.meta.config, mode)
+    }
 }
 
 impl<'e> Thread<'e> {
@@ -208,7 +236,7 @@ impl<'e> Thread<'e> {
         &self.recovered
     }
 
-    fn check_moment(&self, seq: Seq) -> Result<()> {
+    pub(crate) fn check_moment(&self, seq: Seq) -> Result<()> {
         if seq <= self.last() { Ok(()) } else { Err(self.no_moment(seq)) }
     }
 
@@ -279,171 +307,6 @@ impl<'e> Thread<'e> {
         Ok(self.engine.store().blob(self.session(), id)?)
     }
 
-    /// Sets system prompt, tools and parameters.
-    pub fn set_up(&mut self, setup: Setup) -> Result<Seq> {
-        self.said_again(Entry::Setup(setup))
-    }
-
-    /// Goes on as if nothing after `to` had happened.
-    pub fn rewind(&mut self, to: Seq) -> Result<Seq> {
-        self.check_writer()?;
-        self.unsettle_children()?;
-        let seq = self.said_again(Entry::Rewind { to })?;
-        self.elders = None;
-        // The rewind stands whatever becomes of this; the children stay marked until it is done.
-        let _ = self.tend();
-        Ok(seq)
-    }
-
-    /// Undoes one edit (or one revert) and keeps everything said since.
-    pub fn revert(&mut self, target: Seq) -> Result<Seq> {
-        self.append(Entry::Revert { target })
-    }
-
-    /// Keeps the unit around `seq` in the view through every edit.
-    pub fn pin(&mut self, seq: Seq) -> Result<Seq> {
-        let span = self.view.unit(&*self.journal, seq)?.unwrap_or(Span::new(seq, seq));
-        self.append(Entry::Pin { span })
-    }
-
-    /// Takes the pin around `seq` back.
-    pub fn unpin(&mut self, seq: Seq) -> Result<Seq> {
-        let span = self.view.pins().iter().find(|pin| pin.holds(seq)).copied();
-        self.append(Entry::Unpin { span: span.unwrap_or(Span::new(seq, seq)) })
-    }
-
-    /// Shows `text` in place of `hide`.
-    pub fn condense(&mut self, hide: Vec<Span>, text: &str, rule: &str) -> Result<Seq> {
-        self.hide(EditKind::Condense, ShowKind::Summary, hide, text, rule)
-    }
-
-    /// Shows a marker in place of `hide`.
-    pub fn truncate(&mut self, hide: Vec<Span>, marker: &str, rule: &str) -> Result<Seq> {
-        self.hide(EditKind::Truncate, ShowKind::Marker, hide, marker, rule)
-    }
-
-    fn hide(
-        &mut self,
-        kind: EditKind,
-        shown: ShowKind,
-        hide: Vec<Span>,
-        text: &str,
-        rule: &str,
-    ) -> Result<Seq> {
-        let show = vec![Show { kind: shown, text: text.to_owned(), tokens: self.meter.said(text) }];
-        self.edit(Edit { kind, hide, show, replace: Vec::new(), cause: because(rule) })
-    }
-
-    /// Shows placeholders in place of what single entries say.
-    pub fn trim(&mut self, places: Vec<(Seq, String)>, rule: &str) -> Result<Seq> {
-        let mut replace = Vec::with_capacity(places.len());
-        for (seq, text) in places {
-            let tokens = match self.record(seq)?.entry {
-                Entry::Message(message, _) => self.meter.message(&message.saying(&text)),
-                // Nothing else can be trimmed; the gate says so.
-                _ => 0,
-            };
-            replace.push(Replace { seq, text, tokens });
-        }
-        self.edit(Edit {
-            kind: EditKind::Trim,
-            hide: Vec::new(),
-            show: Vec::new(),
-            replace,
-            cause: because(rule),
-        })
-    }
-
-    /// Appends an edit with its true numbers: tokens of the view before and after. One that frees nothing is refused, and
-    /// so is one that hides the anchor of a child that has not ended.
-    pub fn edit(&mut self, mut edit: Edit) -> Result<Seq> {
-        let mut trial = self.stage();
-        trial.push(Entry::Edit(edit.clone()), String::new())?;
-        self.check_anchors(&edit.hide)?;
-        edit.cause.before = self.view.tokens();
-        edit.cause.after = trial.view().tokens();
-        check_gain(&edit)?;
-        self.append(Entry::Edit(edit))
-    }
-
-    /// Ends or pauses the thread, and says nothing more about it: see [`Thread::finish`] for a spawned one.
-    pub fn close(&mut self, ending: Ending, result: Option<String>) -> Result<Seq> {
-        if self.header().parent.is_none() {
-            return self.append(Entry::Close(Close { ending, result }));
-        }
-        self.check_writer()?;
-        self.put_row()?;
-        let seq = self.append(Entry::Close(Close { ending, result }))?;
-        self.put_row()?;
-        Ok(seq)
-    }
-
-    /// Goes on as if the thread had never been closed. What else happened to it since (a pin, a child's end) happens
-    /// again. Gives the time of the change, if one was needed.
-    pub(crate) fn reopen(&mut self) -> Result<Option<String>> {
-        let Some(staged) = self.reopened()? else { return Ok(None) };
-        let work = staged.finish();
-        let at = work.at.clone();
-        self.commit(work)?;
-        Ok(at)
-    }
-
-    /// The batch that reopens the thread; `None` when it is not closed.
-    pub(crate) fn reopened(&self) -> Result<Option<Staged<'_>>> {
-        let Some(mut first) = self.view.closed() else { return Ok(None) };
-        while let Some(earlier) = self.view_at(first - 1)?.closed() {
-            first = earlier;
-        }
-        let mut again: Vec<(Seq, Entry)> = Vec::new();
-        for seq in (first + 1..=self.last()).filter(|seq| self.view.on_path(*seq)) {
-            match self.record(seq)?.entry {
-                Entry::Revert { target } if target > first => again.retain(|(seq, _)| *seq != target),
-                entry if entry.is_op() && !matches!(entry, Entry::Close(_)) => again.push((seq, entry)),
-                _ => {}
-            }
-        }
-        let mut staged = self.stage();
-        staged.push(Entry::Rewind { to: first - 1 }, self.engine.now())?;
-        for (_, entry) in again {
-            staged.push(entry, self.engine.now())?;
-        }
-        Ok(Some(staged))
-    }
-
-    /// Makes a thread that shares everything up to `at` with this one. A fork of a spawned thread gets an anchor of its own,
-    /// for which its parent must be free to be written.
-    pub fn fork(&self, at: Seq, name: ThreadId, label: Option<String>) -> Result<Header> {
-        self.check_moment(at)?;
-        let (own, store) = (self.header(), self.engine.store());
-        // A fork of the shared part goes on from the thread that owns it.
-        let thread = match own.base_seq() {
-            base if at <= base && base > 0 => lineage::owner(&store.threads(&own.session)?, &own.thread, at),
-            _ => own.thread.clone(),
-        };
-        let header = Header {
-            session: own.session.clone(),
-            thread: name,
-            base: Some(Moment { thread, seq: at }),
-            parent: own.parent.clone(),
-            label,
-            timestamp: self.engine.now(),
-        };
-        if let Some(parent) = &own.parent {
-            return self.fork_child(header, parent);
-        }
-        store.spawn(&header)?;
-        Ok(header)
-    }
-
-    /// The last entry that this thread and `other` share, number for number; 0 for none.
-    pub fn shared_with(&self, other: &Thread<'_>) -> Result<Seq> {
-        if self.session() != other.session() {
-            return Ok(0);
-        }
-        let now = |thread: &Thread<'_>| Moment { thread: thread.header().thread.clone(), seq: thread.last() };
-        Ok(lineage::shared(&self.engine.store().threads(self.session())?, now(self), now(other)))
-    }
-
     /// What the table of sessions has not heard of yet, for whoever settles later through another handle.
     pub(crate) fn debt(&mut self) -> (Counters, Option<String>) {
         (std::mem::take(&mut self.counters), self.untold.take())
@@ -470,16 +333,6 @@ impl<'e> Thread<'e> {
         }
         Ok(())
     }
-}
-
-/// An edit that makes the view no smaller is none.
-pub(crate) fn check_gain(edit: &Edit) -> Result<()> {
-    let Cause { before, after, .. } = edit.cause;
-    if after < before { Ok(()) } else { Err(Error::NoGain { edit: edit.kind.name(), before, after }) }
-}
-
-fn because(rule: &str) -> Cause {
-    Cause { rule: rule.to_owned(), ..Cause::default() }
 }
 
 /// Messages that will be journaled together.
@@ -511,8 +364,7 @@ impl Batch<'_> {
     }
 
     fn take(&mut self, message: Message, reply: Option<Reply>) -> Result<Seq> {
-        let keep = Keep { store: self.thread.store(), id: self.thread.session(), clip: self.thread.clip };
-        let message = arrive(&keep, self.staged.last() + 1, self.staged.view().open(), message)?;
+        let message = arrive(self.thread, self.staged.last() + 1, self.staged.view().open(), message)?;
         let seq = self.enter(Entry::Message(message, reply))?;
         self.said.push(seq);
         Ok(seq)
@@ -547,4 +399,273 @@ impl Batch<'_> {
     pub fn finish(self) -> (Vec<Seq>, Work) {
         (self.said, self.staged.finish())
     }
+}
+
+// Entries on their way: admitted one after the other, journaled together.
+//
+// A batch is one append, one write, one sync. Until it is durable nothing of it may change the thread's view, so it
+// is folded into a copy over a source that holds the journal and the entries not yet in it.
+
+/// The journal, with the batch after it.
+pub struct Staged<'a> {
+    rows: Rows<'a>,
+    view: View,
+    /// How tokens are counted.
+    pub(crate) meter: Meter,
+    bytes: usize,
+    counters: Counters,
+}
+
+/// The journal, and the entries that are not in it yet.
+pub struct Rows<'a> {
+    journal: &'a dyn Journal,
+    after: Seq,
+    new: Vec<(Record, Row)>,
+}
+
+/// A batch that is ready to be made durable.
+pub struct Work {
+    pub(crate) after: Seq,
+    pub(crate) rows: Vec<Row>,
+    /// The view once it is durable.
+    pub(crate) view: View,
+    /// What it adds to the session's counters.
+    pub(crate) counters: Counters,
+    /// When its last entry was made; `None` for an empty batch.
+    pub(crate) at: Option<String>,
+}
+
+impl Work {
+    /// The lines as they will stand in the journal, in order.
+    pub fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        self.rows.iter().map(|row| row.line.as_slice())
+    }
+
+    /// Tokens of one of its entries.
+    pub fn tokens_of(&self, seq: Seq) -> u32 {
+        let row = seq.checked_sub(self.after + 1).and_then(|i| self.rows.get(i as usize));
+        row.map_or(0, |row| row.head.tokens)
+    }
+
+    /// Tokens of the view once it is durable.
+    pub fn tokens(&self) -> u64 {
+        self.view.tokens()
+    }
+}
+
+/// A batch as it was, to go back to: its rows, its view, its bytes and what it counts for.
+pub(crate) struct StageMark(usize, View, usize, Counters);
+
+impl Rows<'_> {
+    fn new_at(&self, seq: Seq) -> Option<&(Record, Row)> {
+        self.new.get(seq.checked_sub(self.after + 1)? as usize)
+    }
+}
+
+impl Source for Rows<'_> {
+    type Error = StoreError;
+
+    fn last(&self) -> Seq {
+        self.after + self.new.len() as Seq
+    }
+
+    fn head(&self, seq: Seq) -> komado_store::Result<Head> {
+        self.new_at(seq).map_or_else(|| self.journal.head(seq), |(_, row)| Ok(row.head))
+    }
+
+    fn record(&self, seq: Seq) -> komado_store::Result<Record> {
+        self.new_at(seq).map_or_else(|| Source::record(self.journal, seq), |(record, _)| Ok(record.clone()))
+    }
+
+    fn above(&self, thread: &ThreadId) -> komado_store::Result<Box<dyn Source<Error = StoreError> + '_>> {
+        Source::above(self.journal, thread)
+    }
+}
+
+impl<'a> Staged<'a> {
+    /// Begins a batch after what `view` has taken in.
+    pub fn new(journal: &'a dyn Journal, view: View, meter: Meter) -> Self {
+        let rows = Rows { journal, after: journal.last(), new: Vec::new() };
+        Self { rows, view, meter, bytes: 0, counters: Counters::default() }
+    }
+
+    /// The view with the batch so far.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// The journal with the batch after it, to be looked up.
+    pub fn source(&self) -> &Rows<'a> {
+        &self.rows
+    }
+
+    /// Number of the last entry, the batch included.
+    pub fn last(&self) -> Seq {
+        self.rows.last()
+    }
+
+    /// Bytes of the batch so far.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Admits `entry`, weighs it, and takes it into the batch.
+    pub fn push(&mut self, entry: Entry, timestamp: String) -> Result<Seq> {
+        let tokens = match &entry {
+            Entry::Message(message, _) => self.meter.message(message),
+            Entry::Setup(setup) => self.meter.setup(setup),
+            Entry::Edit(edit) => edit.shown_tokens(),
+            Entry::Anchor(anchor) => self.meter.said(&anchor.text),
+            Entry::Share(share) => share.tokens(),
+            _ => 0,
+        };
+        let record = Record { seq: self.last() + 1, timestamp, tokens, entry };
+        let line = encode(&record);
+        Ok(self.push_line(record, line)??)
+    }
+
+    /// Admits an entry that has a line already, and takes both into the batch. What is refused leaves it as it was.
+    pub fn push_line(
+        &mut self,
+        record: Record,
+        line: Vec<u8>,
+    ) -> komado_store::Result<std::result::Result<Seq, Refusal>> {
+        if let Err(refusal) = admit(&self.view, &record.entry, &self.rows)? {
+            return Ok(Err(refusal));
+        }
+        let head = self.view.head_of(&record, &self.rows)?;
+        let (seq, bytes, counters) = (record.seq, line.len(), Counters::of(&record.entry));
+        self.rows.new.push((record, Row { line, head }));
+        if let Some((record, _)) = self.rows.new.last() {
+            self.view.apply(record, &self.rows)?;
+        }
+        self.bytes += bytes;
+        self.counters += counters;
+        Ok(Ok(seq))
+    }
+
+    /// The batch as it is, to go [back](Self::back_to) to.
+    pub(crate) fn mark(&self) -> StageMark {
+        StageMark(self.rows.new.len(), self.view.clone(), self.bytes, self.counters)
+    }
+
+    /// Forgets what came in since `mark`.
+    pub(crate) fn back_to(&mut self, StageMark(rows, view, bytes, counters): StageMark) {
+        self.rows.new.truncate(rows);
+        (self.view, self.bytes, self.counters) = (view, bytes, counters);
+    }
+
+    /// The batch, ready to be made durable.
+    pub fn finish(self) -> Work {
+        let Self { rows: Rows { after, new, .. }, view, counters, .. } = self;
+        let at = new.last().map(|(record, _)| record.timestamp.clone());
+        Work { after, rows: new.into_iter().map(|(_, row)| row).collect(), view, counters, at }
+    }
+}
+
+// What arrives, made fit to be journaled.
+//
+// Pictures that travel inside a message go to a blob, and so does a tool's output that is too long to be shown: the
+// message keeps the view of it and names the whole. A call without an id gets one; a result without one is given to
+// the call it fits. Nothing is lost, and what fits is not changed in any byte.
+
+/// What a result says when its tool never answered.
+pub const INTERRUPTED: &str = "[no result: the call was interrupted]";
+
+/// Makes `message`, which will be entry `seq`, fit to be journaled.
+fn arrive(thread: &Thread<'_>, seq: Seq, open: &Open, mut message: Message) -> Result<Message> {
+    for (i, part) in message.parts.iter_mut().enumerate() {
+        match part {
+            Part::Call(call) if call.id.is_empty() => call.id = format!("call_{seq}_{i}"),
+            Part::Result(outcome) => {
+                pair(outcome, open)?;
+                outcome.content.iter_mut().try_for_each(|part| keep_image(thread, part))?;
+                keep_output(thread, outcome)?;
+            }
+            other => keep_image(thread, other)?,
+        }
+    }
+    Ok(message)
+}
+
+/// Gives a result without an id to the call it fits: the first one of its tool, or the only one that waits.
+fn pair(outcome: &mut Outcome, open: &Open) -> Result<()> {
+    if outcome.call_id.is_empty() {
+        let by_name = open.calls.iter().find(|call| outcome.name.as_ref() == Some(&call.name));
+        let call = by_name.or(if open.calls.len() == 1 { open.calls.first() } else { None });
+        let Some(call) = call else {
+            let why = match open.calls.len() {
+                0 => "no call waits for one".to_owned(),
+                n => format!("{n} calls wait, none of them to {:?}", outcome.name.as_deref().unwrap_or("?")),
+            };
+            return Err(Error::NoCallFits(why));
+        };
+        outcome.call_id.clone_from(&call.id);
+    }
+    if outcome.name.is_none() {
+        outcome.name =
+            open.calls.iter().find(|call| call.id == outcome.call_id).map(|call| call.name.clone());
+    }
+    Ok(())
+}
+
+/// Moves a picture's bytes to a blob, when they can be written back exactly as they came.
+fn keep_image(thread: &Thread<'_>, part: &mut Part) -> Result<()> {
+    let Part::Image { source, .. } = part else { return Ok(()) };
+    let ImageSource::Url { url } = &*source else { return Ok(()) };
+    let Some((media_type, data)) = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"))
+    else {
+        return Ok(());
+    };
+    // What is no plain media type would have to be escaped on its way back; it stays where it is.
+    let plain = |b: u8| b.is_ascii_graphic() && !matches!(b, b'"' | b'\\');
+    let Ok(bytes) = STANDARD.decode(data) else { return Ok(()) };
+    if !media_type.bytes().all(plain) {
+        return Ok(());
+    }
+    let blob = thread.store().put_blob(thread.session(), &mut &bytes[..])?;
+    *source =
+        ImageSource::Blob { blob: blob.id, media_type: media_type.to_owned(), byte_size: blob.byte_size };
+    Ok(())
+}
+
+/// Moves an output that is too long to a blob; its view stands where its first text stood. Whatever is no text stays.
+fn keep_output(thread: &Thread<'_>, outcome: &mut Outcome) -> Result<()> {
+    let (Some(mut limits), None) = (thread.clip, &outcome.output_ref) else { return Ok(()) };
+    if outcome.name.as_deref().is_some_and(is_reader) {
+        // Whoever asked for a part of a line is to get it, not a part of the part.
+        limits.max_line_length = usize::MAX;
+    }
+    let text = texts(&outcome.content).map(|(text, _)| text).collect::<Vec<_>>().join("\n");
+    // The name of the blob takes no part in whether there has to be one.
+    if clip(&text, &limits, "").is_none() {
+        return Ok(());
+    }
+    let blob = thread.store().put_blob(thread.session(), &mut text.as_bytes())?;
+    let extra = texts(&outcome.content).find_map(|(_, extra)| extra.cloned());
+    let mut view = clip(&text, &limits, &blob.id).map(|text| Part::Text { text, extra });
+    outcome.content = std::mem::take(&mut outcome.content)
+        .into_iter()
+        .filter_map(|part| if matches!(part, Part::Text { .. }) { view.take() } else { Some(part) })
+        .collect();
+    let (byte_size, line_count) = (Some(blob.byte_size), Some(blob.line_count));
+    outcome.output_ref = Some(OutputRef { id: blob.id, byte_size, line_count });
+    Ok(())
+}
+
+fn texts(parts: &[Part]) -> impl Iterator<Item = (&str, Option<&Opaque>)> {
+    parts.iter().filter_map(|part| match part {
+        Part::Text { text, extra } => Some((text.as_str(), extra.as_ref())),
+        _ => None,
+    })
+}
+
+/// Results for calls that will never be answered.
+fn interruptions(open: &Open) -> Vec<Message> {
+    let result = |call: &Arc<Waiting>| {
+        let outcome = Outcome::text(&call.id, Some(call.name.clone()), INTERRUPTED);
+        let outcome = Outcome { is_error: true, interrupted: true, ..outcome };
+        Message::of(Role::Tool, vec![Part::Result(outcome)])
+    };
+    open.calls.iter().map(result).collect()
 }

@@ -10,8 +10,8 @@ mod heap;
 use heap::most;
 use komado_core::clip::{Clipper, Limits};
 use komado_engine::output::grep::{Pattern, Search, grep};
-use komado_engine::output::line::{Stretch, line};
 use komado_engine::output::read::{Page, read};
+use komado_engine::output::read::{Stretch, line};
 use std::io::Read;
 
 /// So many bytes of `unit` over and over, then an end.

@@ -10,7 +10,7 @@ use komado_config::Config;
 use komado_core::session::Session;
 use komado_core::{Address, BadId, Seq, SessionId, ThreadId};
 use komado_engine::engine::Found;
-use komado_engine::model::{ModelResolver, Note};
+use komado_engine::model::ModelResolver;
 use komado_engine::{Engine, Thread};
 use komado_store::{FileStore, Mode, Query, Store};
 use std::collections::HashMap;
@@ -66,7 +66,6 @@ pub struct Context {
     is_served: bool,
     shared: Arc<Shared>,
     notes: Arc<dyn Fn(&str) + Send + Sync>,
-    model_notes: Arc<dyn Fn(Note) + Send + Sync>,
     progress: Arc<dyn Fn(Progress) -> Outcome + Send + Sync>,
     folder: Option<Arc<dyn BaseFolder>>,
     stores: Option<Arc<OpenStore>>,
@@ -117,7 +116,6 @@ impl Context {
             is_served: false,
             shared: Arc::default(),
             notes: Arc::new(|_| {}),
-            model_notes: Arc::new(|_| {}),
             progress: Arc::new(|_| Ok(())),
             folder: None,
             stores: None,
@@ -132,9 +130,7 @@ impl Context {
     /// The same, where `notes` is told what people should know.
     #[must_use]
     pub fn noting(&self, notes: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        let notes: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(notes);
-        let said = Arc::clone(&notes);
-        Self { notes, model_notes: Arc::new(move |note| said(&note.to_string())), ..self.clone() }
+        Self { notes: Arc::new(notes), ..self.clone() }
     }
 
     /// The same for another caller.
@@ -236,7 +232,7 @@ impl Context {
 
     /// Resolves models as the settings say.
     pub fn models(&self) -> ModelResolver<'_> {
-        ModelResolver { engine: &self.engine, settings: &self.config.models, note: &*self.model_notes }
+        ModelResolver { engine: &self.engine, settings: &self.config.models, note: &*self.notes }
     }
 
     /// The thread or entry that a request means, among what the caller may see.

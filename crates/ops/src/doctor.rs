@@ -7,7 +7,7 @@ use crate::address::AtSession;
 use crate::{Context, Effect, Interfaces, Operation, Outcome, Progress};
 use komado_core::{Address, BadId, SessionId};
 use komado_engine::Error;
-use komado_engine::import::unfinished;
+use komado_engine::export::unfinished;
 use komado_store::{Mode, Query, Vitals};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -182,7 +182,7 @@ impl<'k> SessionBuilder<'k> {
         let setup = Setup { system: self.system.clone(), tools, dialect, ..Setup::default() };
         #[cfg(feature = "client")]
         if self.has_recall {
-            return Ok(komado_engine::converse::Library::offered(setup));
+            return Ok(komado_engine::exchange::Library::offered(setup));
         }
         Ok(setup)
     }

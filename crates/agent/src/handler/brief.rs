@@ -6,7 +6,7 @@ use crate::task::Task;
 use crate::tools::Toolbox;
 use komado_core::journal::Setup;
 use komado_core::raw::Raw;
-use komado_engine::converse::Library;
+use komado_engine::exchange::Library;
 use serde_json::{Value, json};
 
 /// Most bytes of a rules file that are told.

@@ -15,7 +15,7 @@ use komado_core::message::{Call, Message};
 use komado_core::{Kind, Role, ThreadId};
 use komado_engine::Thread;
 use komado_engine::stelis::Telling;
-use komado_engine::turn::{News, Turned};
+use komado_engine::exchange::{News, Turned};
 use std::collections::BTreeSet;
 use std::sync::TryLockError;
 use std::time::{Duration, Instant};

@@ -18,7 +18,7 @@ use komado_agent::worker::{Exit, Happened, Launch, Leash, Until, Worker, orphans
 use komado_core::SessionId;
 use komado_core::session::State;
 use komado_engine::Error as Engine;
-use komado_engine::turn::Why;
+use komado_engine::exchange::Why;
 use komado_store::{Change, Holder, Stage, Taken};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;

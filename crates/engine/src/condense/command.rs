@@ -5,11 +5,12 @@
 //! its standard error says why.
 
 use super::{Answer, Failure, Request, Summariser};
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::process::{Child, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver};
-use std::thread;
+use std::sync::mpsc;
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
+use std::{io, thread};
 
 /// The longest answer that is read; a summary is a thousandth of it.
 const LONGEST: u64 = 8 << 20;
@@ -21,39 +22,15 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Runs a program for each request. `KOMADO_MAX_TOKENS` in its environment is the longest answer of use.
 #[derive(Clone, Debug)]
 pub struct Command {
-    program: String,
-    arguments: Vec<String>,
-    window: Option<u64>,
-    limit: Option<Duration>,
+    /// The program, found as the system finds programs.
+    pub program: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// It is ended when it runs longer.
+    pub limit: Option<Duration>,
 }
 
 impl Command {
-    /// Runs `program`, found as the system finds programs.
-    pub fn new(program: impl Into<String>) -> Self {
-        Self { program: program.into(), arguments: Vec::new(), window: None, limit: None }
-    }
-
-    /// With these arguments.
-    #[must_use]
-    pub fn arguments(mut self, arguments: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.arguments.extend(arguments.into_iter().map(Into::into));
-        self
-    }
-
-    /// Takes at most `tokens`, question and answer together.
-    #[must_use]
-    pub fn within(mut self, tokens: u64) -> Self {
-        self.window = Some(tokens);
-        self
-    }
-
-    /// Is ended when it runs longer than `limit`.
-    #[must_use]
-    pub fn time_limit(mut self, limit: Duration) -> Self {
-        self.limit = Some(limit);
-        self
-    }
-
     fn start(&self, request: &Request) -> io::Result<Child> {
         std::process::Command::new(&self.program)
             .args(&self.arguments)
@@ -93,7 +70,7 @@ impl Summariser for Command {
     }
 
     fn window(&self) -> Option<u64> {
-        self.window
+        None
     }
 
     fn summarise(&mut self, request: &Request) -> Result<Answer, Failure> {
@@ -154,20 +131,25 @@ mod tests {
         Request { system: Some("Be short.".into()), text: text.into(), max_tokens: 77, part: 1 }
     }
 
+    fn command(program: &str, arguments: &[&str]) -> Command {
+        let arguments = arguments.iter().map(|text| (*text).to_owned()).collect();
+        Command { program: program.to_owned(), arguments, limit: None }
+    }
+
     fn shell(script: &str) -> Command {
-        Command::new("sh").arguments(["-c", script])
+        command("sh", &["-c", script])
     }
 
     #[test]
     fn the_request_goes_in_and_the_answer_comes_out() {
-        let answer = Command::new("cat").summarise(&request("要約して")).unwrap();
+        let answer = command("cat", &[]).summarise(&request("要約して")).unwrap();
         assert_eq!(answer.text, "Be short.\n\n要約して\n");
         let answer =
             shell("echo \"<summary>$KOMADO_MAX_TOKENS</summary>\"").summarise(&request("x")).unwrap();
         assert_eq!(answer.text, "<summary>77</summary>\n");
         // More than a pipe holds, in both directions.
         let large = "長い文章。".repeat(200_000);
-        let answer = Command::new("cat").summarise(&request(&large)).unwrap();
+        let answer = command("cat", &[]).summarise(&request(&large)).unwrap();
         assert_eq!(answer.text.len(), large.len() + "Be short.\n\n\n".len());
         assert_eq!(shell("head -c 9").summarise(&request(&large)).unwrap().text, "Be short.");
     }
@@ -179,22 +161,22 @@ mod tests {
         assert!(why.starts_with("`sh`: ") && why.contains('3') && why.ends_with("no key set"), "{why}");
         let why = shell("exit 1").summarise(&request("x")).unwrap_err().why;
         assert!(why.ends_with("did not say why"), "{why}");
-        let why = Command::new("no-such-program-anywhere").summarise(&request("x")).unwrap_err().why;
+        let why = command("no-such-program-anywhere", &[]).summarise(&request("x")).unwrap_err().why;
         assert!(why.contains("cannot be run"), "{why}");
     }
 
     #[test]
     fn a_program_that_takes_too_long_is_ended() {
-        let mut slow = Command::new("sleep").arguments(["600"]).time_limit(Duration::from_millis(30));
+        let mut slow = Command { limit: Some(Duration::from_millis(30)), ..command("sleep", &["600"]) };
         let why = slow.summarise(&request("x")).unwrap_err().why;
         assert!(why.contains("within 30ms"), "{why}");
-        let mut quick = Command::new("cat").time_limit(Duration::from_secs(600));
+        let mut quick = Command { limit: Some(Duration::from_secs(600)), ..command("cat", &[]) };
         assert!(quick.summarise(&request("x")).is_ok());
     }
 
     #[test]
     fn an_answer_without_end_is_refused() {
-        let why = Command::new("yes").summarise(&request("x")).unwrap_err().why;
+        let why = command("yes", &[]).summarise(&request("x")).unwrap_err().why;
         assert!(why.contains("yes"), "{why}");
     }
 }

@@ -4,18 +4,21 @@
 //! and to a digest that knows what was in it. What comes back is headed, cut to its limit, checked for lost facts, and
 //! refused if it is no smaller than what it stands for.
 
-use super::chunk::{Chunks, Piece, Written};
-use super::frame::Frame;
-use super::leaving::{Census, Item, Leaving};
+use super::leaving::{Census, Item, Leaving, Retained};
 use super::prompt::Prompt;
-use super::retain::Retained;
+use super::render::{
+    SO_FAR, cut_prefix, cut_split, head_again, head_earlier, marker_line, message_body, message_head,
+    strip_marker, without_calls,
+};
 use super::{
-    Composed, Declined, Failure, Language, Reads, Request, Settings, Summariser, Transcript, marker, render,
+    Answer, Composed, Declined, Failure, Language, Reads, Request, Settings, Summariser, Transcript, answer,
+    prompt,
 };
 use komado_core::digest::Digest;
 use komado_core::head::Source;
-use komado_core::journal::{Setup, ShowKind, Usage};
+use komado_core::journal::{Setup, Show, ShowKind, Usage};
 use komado_core::message::Message;
+use komado_core::meter::Counter;
 use komado_core::view::{Item as ViewItem, What};
 use komado_core::{Meter, Seq, Span, View};
 use komado_store::Error;
@@ -69,7 +72,7 @@ pub(crate) fn write<S: Source<Error = Error> + ?Sized>(
     let mut retained = Retained::new(meter, limit / 3);
     let overflow = retained.carry(source, &leaving)?;
     let head = |kind| match goal {
-        Goal::StandIn => marker::line(kind, hide, language, settings.reach),
+        Goal::StandIn => marker_line(kind, hide, language, settings.reach),
         Goal::Tell => String::new(),
     };
     let frame = Frame {
@@ -98,8 +101,8 @@ pub(crate) fn write<S: Source<Error = Error> + ?Sized>(
                 read_facts(source, &leaving, &overflow, &mut digest)?;
                 written
             } else {
-                match Chunks::new(by, prompt, room.most, &mut retained, meter) {
-                    Ok(chunks) => ask(source, &leaving, &overflow, &mut digest, chunks.after(spent))?,
+                match Chunks::new(by, prompt, room.most, &mut retained, meter, spent) {
+                    Ok(chunks) => ask(source, &leaving, &overflow, &mut digest, chunks)?,
                     Err(declined) => Err(declined),
                 }
             }
@@ -115,7 +118,7 @@ fn worthless(census: &Census, settings: &Settings, goal: Goal) -> Option<Decline
         return nothing.then_some(Declined::TooFew { found: 0, needed: 1 });
     }
     if let (0, Some(edit)) = (census.said, census.edit) {
-        return Some(Declined::JustCondensed { edit });
+        return Some(Declined::JustCondensed(edit));
     }
     let fewest = if settings.auto { settings.min_messages_to_summarize.max(1) } else { 1 };
     let (found, needed) = (census.said, u64::from(fewest));
@@ -148,7 +151,7 @@ fn note(digest: &mut Digest, item: &Item) {
         }
         Item::Earlier { show } => {
             let told = show.iter().filter(|show| show.kind != ShowKind::Retain);
-            told.for_each(|show| digest.earlier(marker::strip(&show.text)));
+            told.for_each(|show| digest.earlier(strip_marker(&show.text)));
         }
     }
 }
@@ -217,17 +220,17 @@ fn hand_over(item: Item, next: Option<&Item>, chunks: &mut Chunks<'_>) -> Result
     match item {
         Item::Said { seq, message, .. } => {
             let Some(message) = answered(message, next) else { return Ok(()) };
-            let body = render::body(&message);
+            let body = message_body(&message);
             if body.is_empty() {
                 return Ok(());
             }
-            let (head, again) = (render::head(seq, &message), render::head_again(seq, &message));
+            let (head, again) = (message_head(seq, &message), head_again(seq, &message));
             chunks.push(&Piece { head: &head, again: &again, body: &body })
         }
         Item::Earlier { show } => show
             .iter()
             .filter(|show| show.kind != ShowKind::Retain)
-            .try_for_each(|show| earlier(chunks, show.kind, marker::strip(&show.text))),
+            .try_for_each(|show| earlier(chunks, show.kind, strip_marker(&show.text))),
     }
 }
 
@@ -235,7 +238,7 @@ fn earlier(chunks: &mut Chunks<'_>, kind: ShowKind, body: &str) -> Result<(), De
     if body.trim().is_empty() {
         return Ok(());
     }
-    let head = render::head_earlier(kind);
+    let head = head_earlier(kind);
     chunks.push(&Piece { head, again: head, body })
 }
 
@@ -249,7 +252,7 @@ fn answered(message: Message, next: Option<&Item>) -> Option<Message> {
     if !asks || answer.is_some_and(|answer| message.calls().any(|call| call.id == answer.call_id)) {
         return Some(message);
     }
-    render::without_calls(message)
+    without_calls(message)
 }
 
 /// The conversation up to the end of what leaves, as it was last sent: for a summariser that goes on from it.
@@ -284,4 +287,353 @@ impl<S: Source<Error = Error> + ?Sized> Transcript for Conversation<'_, S> {
         self.view.pour_above(self.source, &mut put)?;
         self.items.iter().try_for_each(|item| self.view.pour_item(self.source, *item, &mut put))
     }
+}
+
+// From the words of a summary to the texts that are shown: headed, cut to the limit, and with what they forgot.
+//
+// The limit holds for all texts together. A quarter of it is set aside for the ledger of lost facts before anybody is
+// asked. A summary that is cut says so; one of which too little would be left is refused instead.
+
+/// The fewest tokens of a summary that are of use.
+const FEWEST: u64 = 16;
+
+/// Tokens for the words of a summary.
+pub(super) struct Room {
+    /// As many as there may be.
+    pub(super) most: u64,
+    /// As many as there should be: at most half of what they stand for, or little is won.
+    pub(super) aim: u64,
+}
+
+/// What the texts have to fit into.
+pub(super) struct Frame {
+    pub(super) meter: Meter,
+    /// Tokens allowed.
+    pub(super) limit: u64,
+    /// Tokens that leave.
+    pub(super) hidden: u64,
+    /// Of marks.
+    pub(super) language: Language,
+    /// First lines: of what is kept word for word, of the summary.
+    pub(super) heads: [String; 2],
+}
+
+impl Frame {
+    /// What is left for the words of a summary when `ledger` tokens are set aside.
+    pub(super) fn room(
+        &self,
+        retained: &Retained,
+        settings: &Settings,
+        ledger: u64,
+    ) -> Result<Room, Declined> {
+        let kept = match (retained.is_empty(), prompt::keeps(settings)) {
+            (true, false) => 0,
+            _ => self.said(0, &retained.text()),
+        };
+        // One for the line break after the heading, whatever the meter makes of it.
+        let fixed = self.said(1, "") + kept + 1;
+        let needed = fixed + FEWEST + ledger;
+        let (limit, hidden) = (self.limit, self.hidden);
+        if fixed >= hidden {
+            return Err(Declined::Larger { hidden, shown: fixed, limit, usage: None });
+        }
+        if needed > limit {
+            // The ledger's share grows with the limit.
+            return Err(Declined::NoRoom { limit, needed: (fixed + FEWEST) * 4 / 3 + 1 });
+        }
+        let most = (limit - fixed - ledger).min(hidden);
+        Ok(Room { most, aim: most.min((hidden - fixed) / 2).max(1) })
+    }
+
+    /// Tokens of a text under heading `head`.
+    fn said(&self, head: usize, body: &str) -> u64 {
+        u64::from(self.meter.said(&self.headed(head, body)))
+    }
+
+    fn headed(&self, head: usize, body: &str) -> String {
+        format!("{}\n{}", self.heads[head], body)
+    }
+
+    /// Puts the texts together.
+    pub(super) fn show(
+        &self,
+        written: Written,
+        mut retained: Retained,
+        digest: &Digest,
+        ledger: u64,
+    ) -> Result<Composed, Declined> {
+        let Written { mut summary, model, usage, parts } = written;
+        let overflow = retained.shed();
+        if !overflow.is_empty() {
+            summary = format!("{}\n{overflow}", summary.trim_end());
+        }
+        let kept = retained.text();
+        let kept_tokens = if kept.is_empty() { 0 } else { self.said(0, &kept) };
+        let budget = self.limit.saturating_sub(kept_tokens + ledger);
+        let body = self.fit(summary.trim(), budget, kept_tokens, usage)?;
+        let shown = kept_tokens + self.said(1, &body);
+        // A ledger may not eat up what was won.
+        let most = ledger.min(self.hidden.saturating_sub(shown) / 2);
+        let audit = digest.audit(&format!("{kept}\n{body}"), most);
+        let missing = audit.ledger.filter(|ledger| most > 0 && !ledger.trim().is_empty());
+        let text = self.with_ledger(body, missing.as_deref(), self.limit.saturating_sub(kept_tokens));
+        let mut show = Vec::new();
+        if !kept.is_empty() {
+            show.push(self.shown(ShowKind::Retain, self.headed(0, &kept)));
+        }
+        show.push(self.shown(ShowKind::Summary, text));
+        let parts_note = if parts > 1 { format!("; read in {parts} parts") } else { String::new() };
+        let (total, kept, lost) = (audit.total, audit.kept, audit.lost);
+        let note = Some(format!("{kept} of {total} facts told, {} not{parts_note}", lost.len()));
+        let hidden = self.hidden;
+        let composed = Composed { show, model: Some(model), usage, note, chunks: parts, hidden, lost };
+        if composed.tokens() >= self.hidden || composed.tokens() > self.limit {
+            let shown = composed.tokens();
+            return Err(Declined::Larger { hidden, shown, limit: self.limit, usage });
+        }
+        Ok(composed)
+    }
+
+    fn shown(&self, kind: ShowKind, text: String) -> Show {
+        Show { kind, tokens: self.meter.said(&text), text }
+    }
+
+    /// The summary, cut with a mark when it is longer than `budget`, as long as what is left of it is of use.
+    fn fit(&self, summary: &str, budget: u64, kept: u64, usage: Option<Usage>) -> Result<String, Declined> {
+        let whole = self.said(1, summary);
+        if whole <= budget {
+            return Ok(summary.to_owned());
+        }
+        let mark = match self.language {
+            Language::English => "\n[… cut here to fit; the originals are kept]",
+            Language::Japanese => "\n[…ここで切りました。原文は保存されています]",
+        };
+        let mut room = budget.saturating_sub(self.said(1, mark));
+        loop {
+            let head = cut_split(self.meter, summary, room).0.trim_end();
+            let left = self.meter.text(head);
+            if left < FEWEST || left * 4 < self.meter.text(summary) {
+                let (hidden, shown) = (self.hidden, kept + whole);
+                return Err(Declined::Larger { hidden, shown, limit: self.limit, usage });
+            }
+            let text = format!("{head}{mark}");
+            if self.said(1, &text) <= budget {
+                return Ok(text);
+            }
+            // Texts side by side took more than each alone.
+            room = room.saturating_sub(1);
+        }
+    }
+
+    /// The headed summary with as many lines of the ledger as fit into `budget`.
+    fn with_ledger(&self, body: String, ledger: Option<&str>, budget: u64) -> String {
+        let mut lines: Vec<&str> =
+            ledger.map(|ledger| ledger.trim_end().lines().collect()).unwrap_or_default();
+        while !lines.is_empty() {
+            let text = format!("{body}\n\n{}", lines.join("\n"));
+            if self.said(1, &text) <= budget {
+                return self.headed(1, &text);
+            }
+            lines.pop();
+        }
+        self.headed(1, &body)
+    }
+}
+
+// Hands a conversation to a summariser in parts that fit its own window.
+//
+// The first part gives a first summary; each later part begins with the summary so far and gives the next. One part
+// is held at a time. A message goes to the next part rather than being split, unless it is too large for any part;
+// then it is split between characters, and each piece says whose it is.
+//
+// Every request fits: instructions, messages and the answer asked for take at most the window, by the caller's meter.
+
+/// Tokens in a part when the summariser has no bound.
+const UNBOUNDED: u64 = 1_000_000;
+/// Two texts side by side may take a few tokens more than each by itself.
+const SEAM: u64 = 8;
+/// The fewest tokens of messages that make a part worth a request.
+const FEWEST_NEWS: u64 = 64;
+
+/// A text with what stands before it, also when it goes on in a later part.
+pub(super) struct Piece<'a> {
+    pub(super) head: &'a str,
+    pub(super) again: &'a str,
+    pub(super) body: &'a str,
+}
+
+/// What all parts came to.
+pub(super) struct Written {
+    pub(super) summary: String,
+    pub(super) model: String,
+    pub(super) usage: Option<Usage>,
+    pub(super) parts: u32,
+}
+
+/// Asks part by part.
+pub(super) struct Chunks<'a> {
+    by: &'a mut dyn Summariser,
+    meter: Meter,
+    prompt: Prompt,
+    /// Tokens of messages in one part, the summary so far included.
+    capacity: u64,
+    /// Tokens of an answer, and so of the summary so far.
+    allowance: u64,
+    retained: &'a mut Retained,
+    text: String,
+    counter: Counter,
+    /// True when the part holds more than the summary so far.
+    has_news: bool,
+    summary: Option<String>,
+    model: Option<String>,
+    usage: Option<Usage>,
+    parts: u32,
+}
+
+impl<'a> Chunks<'a> {
+    /// Nothing is asked before the first part is full. `answer` is the longest answer of use; what was `spent` before counts, too.
+    pub(super) fn new(
+        by: &'a mut dyn Summariser,
+        prompt: Prompt,
+        answer: u64,
+        retained: &'a mut Retained,
+        meter: Meter,
+        spent: Option<Usage>,
+    ) -> Result<Self, Declined> {
+        let instructions = said(meter, &prompt, "") + SEAM;
+        let (capacity, allowance) = match by.window() {
+            None => (UNBOUNDED + answer, answer),
+            Some(window) => {
+                // The answer, the summary so far and news share what the instructions leave.
+                let left = window.saturating_sub(instructions);
+                let allowance = answer.min(left / 3);
+                if left / 3 < FEWEST_NEWS {
+                    let needed = instructions + 3 * FEWEST_NEWS;
+                    return Err(Declined::Window { by: by.name().to_owned(), window, instructions, needed });
+                }
+                (left - allowance, allowance)
+            }
+        };
+        Ok(Self {
+            by,
+            meter,
+            prompt,
+            capacity,
+            allowance,
+            retained,
+            text: String::new(),
+            counter: meter.counter(),
+            has_news: false,
+            summary: None,
+            model: None,
+            usage: spent,
+            parts: 0,
+        })
+    }
+
+    /// Takes the next text of the conversation.
+    pub(super) fn push(&mut self, piece: &Piece<'_>) -> Result<(), Declined> {
+        let (mut head, mut rest) = (piece.head, piece.body);
+        let around = self.meter.text(head).max(self.meter.text(piece.again)) + SEAM;
+        let anywhere = self.capacity.saturating_sub(self.allowance + around);
+        let whole = cut_prefix(self.meter, rest, anywhere).len() == rest.len();
+        loop {
+            let room = self.capacity.saturating_sub(self.counter.count() + around);
+            let (now, later) = cut_split(self.meter, rest, room);
+            let fits = later.is_empty();
+            if !fits && self.has_news && (whole || room < self.capacity / 4) {
+                self.ask()?;
+                continue;
+            }
+            // At least one character, or the loop would never end.
+            let (now, later) = if now.is_empty() { rest.split_at(first_char(rest)) } else { (now, later) };
+            [head, now, "\n\n"].iter().for_each(|text| self.add(text));
+            self.has_news = true;
+            if later.is_empty() {
+                return Ok(());
+            }
+            (head, rest) = (piece.again, later);
+            self.ask()?;
+        }
+    }
+
+    fn add(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.counter.push(text);
+    }
+
+    /// Asks about the part that is held and begins the next with the answer.
+    fn ask(&mut self) -> Result<(), Declined> {
+        self.parts += 1;
+        let request = self.request();
+        let answer = self.by.summarise(&request).map_err(|failure| {
+            let (by, part) = (self.by.name().to_owned(), self.parts);
+            Declined::Failed { by, part, why: failure.why, usage: add(self.usage, failure.usage) }
+        })?;
+        drop(request);
+        let summary = self.hear(answer)?;
+        (self.text, self.counter, self.has_news) = (String::new(), self.meter.counter(), false);
+        let so_far = cut_split(self.meter, &summary, self.allowance).0.trim_end().to_owned();
+        [SO_FAR, &so_far, "\n\n"].iter().for_each(|text| self.add(text));
+        self.summary = Some(summary);
+        Ok(())
+    }
+
+    fn request(&self) -> Request {
+        let text = self.prompt.fill(&self.text);
+        let used = said(self.meter, &self.prompt, &self.text);
+        let left = self.by.window().map_or(self.allowance, |window| window.saturating_sub(used));
+        // What seams took more than was set aside for them, the answer gives up.
+        let max_tokens = self.allowance.min(left).max(1);
+        Request { system: self.prompt.system.clone(), text, max_tokens, part: self.parts }
+    }
+
+    /// Takes an answer apart.
+    fn hear(&mut self, answer: Answer) -> Result<String, Declined> {
+        self.usage = add(self.usage, answer.usage);
+        self.model = answer.model.or(self.model.take());
+        let parsed = answer::parse(&answer.text);
+        let Some(summary) = parsed.summary else {
+            let (by, part) = (self.by.name().to_owned(), self.parts);
+            return Err(Declined::Empty { by, part, usage: self.usage });
+        };
+        if let Some(retain) = parsed.retain {
+            self.retained.add(&retain);
+        }
+        Ok(summary)
+    }
+
+    /// Asks about what is left and gives what all parts came to.
+    pub(super) fn finish(mut self) -> Result<Written, Declined> {
+        if self.has_news {
+            self.ask()?;
+        }
+        let name = self.by.name();
+        let Some(summary) = self.summary else {
+            return Err(Declined::Empty { by: name.to_owned(), part: self.parts, usage: self.usage });
+        };
+        let model = self.model.unwrap_or_else(|| name.to_owned());
+        Ok(Written { summary, model, usage: self.usage, parts: self.parts })
+    }
+}
+
+/// Tokens of a request that holds `messages`.
+fn said(meter: Meter, prompt: &Prompt, messages: &str) -> u64 {
+    let system = prompt.system.as_deref().map_or(0, |system| meter.said(system));
+    u64::from(system) + u64::from(meter.said(&prompt.fill(messages)))
+}
+
+/// What two answers took together; `None` only when neither reported anything.
+fn add(sum: Option<Usage>, more: Option<Usage>) -> Option<Usage> {
+    let (Some(a), Some(b)) = (sum, more) else { return sum.or(more) };
+    Some(Usage {
+        input_tokens: a.input_tokens.saturating_add(b.input_tokens),
+        output_tokens: a.output_tokens.saturating_add(b.output_tokens),
+        cache_creation_tokens: a.cache_creation_tokens.saturating_add(b.cache_creation_tokens),
+        cache_read_tokens: a.cache_read_tokens.saturating_add(b.cache_read_tokens),
+    })
+}
+
+fn first_char(text: &str) -> usize {
+    text.chars().next().map_or(0, char::len_utf8)
 }

@@ -6,10 +6,10 @@
 
 use super::{Answer, Failure, Request, Summariser, Transcript};
 use crate::exchange::request::{OutgoingRequest, Put, Room, Stored, write_file};
-use crate::exchange::response::{Outcome, post};
-use crate::exchange::{Context, Exchanged, Wire, exchange};
-use crate::lesson::{self, Lesson};
-use crate::turn::{Asking, News};
+use crate::exchange::response::{SendOutcome, post};
+use crate::exchange::{Asking, Context, Exchanged, News, Wire, exchange};
+use crate::lesson;
+use crate::lesson::Lesson;
 use komado_core::budget::Preset;
 use komado_core::journal::Setup;
 use komado_core::message::Message;
@@ -76,7 +76,7 @@ impl<'t> Wire<'t> for Question<'_> {
         Ok(OutgoingRequest { uncertain: Some(0), ..OutgoingRequest::new(written, self.tokens) })
     }
 
-    fn send(&mut self, request: &OutgoingRequest) -> Outcome {
+    fn send(&mut self, request: &OutgoingRequest) -> SendOutcome {
         post(&self.by.asking, &request.body.body(), &mut |_| {})
     }
 

@@ -5,23 +5,102 @@
 
 use super::response::TooLarge;
 use crate::error::{Error, Result};
-use crate::lesson::Lesson;
-use crate::turn::Asking;
+use crate::lesson::{self, Lesson};
 use komado_core::budget::{Budget, Policy};
-use komado_core::journal::Mark;
+use komado_core::journal::{Entry, Mark, Sent, Setup};
 use komado_core::message::{Message, Part};
 use komado_core::openai::Blobs;
 use komado_core::{Meter, Seq, SessionId};
-use komado_provider::{Ask, Body, Dialect, Splice};
+use komado_provider::{Ask, Body, Cancel, Client, Dialect, Form, Provider, Splice, Tools};
 use komado_store::{Letter, Store, write_base64};
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 
+/// The names of the longest answer among parameters.
+pub(crate) const LIMITS: [&str; 3] = ["max_completion_tokens", "max_tokens", "max_output_tokens"];
 /// The shortest answer that is of use; below it the view has to give way instead.
 const SHORTEST: u64 = 256;
 /// The longest answer asked for where one must be named and none is wished.
 const USUAL: u64 = 8_192;
 /// A window that never fills, while its size is unknown.
 const ENDLESS: u64 = u64::MAX / 8;
+
+/// Who is asked, and how.
+#[derive(Clone)]
+pub struct Asking {
+    /// Sends and receives.
+    pub client: Client,
+    /// Where to.
+    pub provider: Provider,
+    /// The place under which lessons are kept, where the address is another each time.
+    pub known_as: Option<String>,
+    /// The model.
+    pub model: String,
+    /// Its window, in its own tokens.
+    pub window: u64,
+    /// True when the user said so: then nothing that was learned makes it smaller.
+    pub is_given: bool,
+    /// What its server said of the window, when it was asked.
+    pub probed: Option<u64>,
+    /// The longest answer it can write, where that is known.
+    pub output: Option<u64>,
+    /// The longest answer wanted.
+    pub max_tokens: Option<u64>,
+    /// Whether the answer comes in pieces.
+    pub form: Form,
+    /// To which share the view shrinks after a request that was too large.
+    pub shrink: f64,
+    /// How often such a request is tried again.
+    pub tries: u32,
+    /// Most turns of the user that are shown; `None` for as many as the window holds.
+    pub history: Option<u32>,
+    /// Ends the turn from another thread.
+    pub cancel: Cancel,
+}
+
+impl Asking {
+    /// Asks `model` at `provider`, with the usual patience.
+    pub fn new(client: Client, provider: Provider, model: impl Into<String>, window: u64) -> Self {
+        Self {
+            client,
+            provider,
+            known_as: None,
+            model: model.into(),
+            window,
+            is_given: false,
+            probed: None,
+            output: None,
+            max_tokens: None,
+            form: Form::Stream,
+            shrink: 0.8,
+            tries: 3,
+            history: None,
+            cancel: Cancel::default(),
+        }
+    }
+
+    /// What a request to it asks for beside its messages; how long the answer may be is still to be said.
+    pub(crate) fn ask<'a>(&'a self, setup: &'a Setup) -> Ask<'a> {
+        let (stream, window) = (self.form == Form::Stream, Some(self.window));
+        let Provider { is_strict, joins, .. } = self.provider;
+        Ask {
+            model: &self.model,
+            setup,
+            max_tokens: None,
+            stream,
+            window,
+            tools: Tools::AsSetUp,
+            is_strict,
+            joins,
+        }
+    }
+
+    /// The name under which lessons about it are kept.
+    pub fn about(&self) -> String {
+        let place = self.known_as.clone().unwrap_or_else(|| self.provider.place());
+        lesson::about(&place, &self.model)
+    }
+}
 
 /// The window by all that is known, in the provider's tokens; 0 when nothing is.
 pub(crate) fn window(asking: &Asking, lesson: &Lesson) -> u64 {
@@ -175,6 +254,17 @@ impl OutgoingRequest {
     pub(crate) fn new((body, digest): (RequestBody, String), tokens: u64) -> Self {
         let (max_tokens, uncertain, mark, announced) = (None, None, None, None);
         Self { body, digest, max_tokens, tokens, added: 0, uncertain, mark, announced }
+    }
+
+    /// The entry that says that it is about to leave.
+    pub(crate) fn announcement(&self, model: &str) -> Entry {
+        Entry::Sent(Sent {
+            digest: self.digest.clone(),
+            model: model.to_owned(),
+            context_tokens: self.tokens,
+            purpose: None,
+            mark: self.mark.clone(),
+        })
     }
 }
 

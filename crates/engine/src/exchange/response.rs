@@ -4,12 +4,12 @@
 //! has handed on something a refusal is still a refusal, also one inside a stream that began well; after that the request
 //! cannot be sent again, and what breaks off is lost.
 
+use super::{Asking, News};
 use crate::lesson::Refusal;
-use crate::turn::{Asking, News};
 use komado_core::message::{Message, Part};
 use komado_provider::client::SendError;
-use komado_provider::overflow::{self, Remedy};
-use komado_provider::{Body, Event, Failed, Form, Heard, Incoming};
+use komado_provider::overflow::Remedy;
+use komado_provider::{Body, Event, Failed, Form, Heard, Incoming, overflow};
 
 /// Most of a refusal that is read.
 const MOST: usize = 1 << 20;
@@ -17,7 +17,7 @@ const MOST: usize = 1 << 20;
 const SHOWN: usize = 2_000;
 
 /// What came of a request.
-pub(crate) enum Outcome {
+pub(crate) enum SendOutcome {
     /// A whole answer.
     Answer(Box<Heard>),
     /// The request was too large, and nothing was handed on.
@@ -189,14 +189,14 @@ pub(crate) fn receive(
     sent: Result<Incoming, SendError>,
     wanted: Form,
     to: &mut dyn Receiver,
-) -> Outcome {
+) -> SendOutcome {
     let mut incoming = match sent {
         Ok(incoming) => incoming,
-        Err(error) => return Outcome::Lost(Lost::unsent(asking, error)),
+        Err(error) => return SendOutcome::Lost(Lost::unsent(asking, error)),
     };
     let packed = incoming.header("content-encoding").filter(|kind| *kind != "identity").map(str::to_owned);
     if let Some(lost) = packed.as_ref().and_then(|_| to.pass_unread(&mut incoming)) {
-        return Outcome::Lost(lost);
+        return SendOutcome::Lost(lost);
     }
     if !(200..300).contains(&incoming.status) {
         return refused(asking, incoming, to);
@@ -226,7 +226,7 @@ pub(crate) fn receive(
             return lost("cancelled", Why::Gone, response);
         }
         if let Some(why) = TooLarge::within(&response, &incoming).filter(|_| !to.has_begun()) {
-            return Outcome::TooLarge(why);
+            return SendOutcome::TooLarge(why);
         }
         if !is_open || wants == Wants::Enough {
             break chunk.err();
@@ -242,14 +242,14 @@ fn form(incoming: &Incoming, wanted: Form) -> Form {
 }
 
 /// A response that says no.
-fn refused(asking: &Asking, mut incoming: Incoming, to: &mut dyn Receiver) -> Outcome {
+fn refused(asking: &Asking, mut incoming: Incoming, to: &mut dyn Receiver) -> SendOutcome {
     let (status, headers) = (incoming.status, std::mem::take(&mut incoming.headers));
     let body = match incoming.text(MOST) {
         Ok(body) => body,
-        Err(error) => return Outcome::Lost(Lost::unsent(asking, error)),
+        Err(error) => return SendOutcome::Lost(Lost::unsent(asking, error)),
     };
     if let Some(why) = TooLarge::read(status, &body, status, &headers) {
-        return Outcome::TooLarge(why);
+        return SendOutcome::TooLarge(why);
     }
     to.refused(status, &headers, &body);
     let (url, body) = (asking.provider.endpoint(), asking.provider.without_key(body));
@@ -263,11 +263,11 @@ fn judge(
     mut response: Heard,
     incoming: &Incoming,
     to: &mut dyn Receiver,
-) -> Outcome {
+) -> SendOutcome {
     // A server that hangs up roughly after the last word has said everything.
     let is_whole = response.finish.is_some() && response.failed.is_none();
     if let Some(error) = broken.filter(|_| !is_whole) {
-        return Outcome::Lost(Lost { response: Some(Box::new(response)), ..Lost::unsent(asking, error) });
+        return SendOutcome::Lost(Lost { response: Some(Box::new(response)), ..Lost::unsent(asking, error) });
     }
     to.end(incoming, &response);
     if let Some(Failed { body, .. }) = response.failed.take() {
@@ -278,17 +278,17 @@ fn judge(
     }
     match response.finish {
         None => lost("lost", Why::Broken, response),
-        Some(_) => Outcome::Answer(Box::new(response)),
+        Some(_) => SendOutcome::Answer(Box::new(response)),
     }
 }
 
-fn lost(finish: &'static str, error: Why, response: Heard) -> Outcome {
-    Outcome::Lost(Lost { finish, error, response: Some(Box::new(response)) })
+fn lost(finish: &'static str, error: Why, response: Heard) -> SendOutcome {
+    SendOutcome::Lost(Lost { finish, error, response: Some(Box::new(response)) })
 }
 
 /// Sends a request that was written here, and hands on its events. A provider that is busy may say so when its answer has
 /// begun: before the first word that is no different from saying it at once, and it is asked again.
-pub(crate) fn post(asking: &Asking, body: &Body<'_>, news: &mut dyn FnMut(News<'_>)) -> Outcome {
+pub(crate) fn post(asking: &Asking, body: &Body<'_>, news: &mut dyn FnMut(News<'_>)) -> SendOutcome {
     let Asking { client, cancel, .. } = asking;
     let mut tries = 0;
     loop {
@@ -297,7 +297,8 @@ pub(crate) fn post(asking: &Asking, body: &Body<'_>, news: &mut dyn FnMut(News<'
             client.post(&asking.provider, body.clone(), cancel, &mut |waiting| news(News::Waiting(&waiting)));
         let mut events = Events { held: Vec::new(), has_begun: false, news: &mut *news };
         let outcome = receive(asking, sent, asking.form, &mut events);
-        let Outcome::Lost(Lost { error: Why::Refused { status: 200..300, body: said, .. }, .. }) = &outcome
+        let SendOutcome::Lost(Lost { error: Why::Refused { status: 200..300, body: said, .. }, .. }) =
+            &outcome
         else {
             return outcome;
         };
@@ -307,7 +308,7 @@ pub(crate) fn post(asking: &Asking, body: &Body<'_>, news: &mut dyn FnMut(News<'
         match client.wait(tries, "busy", cancel, &mut |waiting| news(News::Waiting(&waiting))) {
             Ok(true) => {}
             Ok(false) => return outcome,
-            Err(error) => return Outcome::Lost(Lost::unsent(asking, error)),
+            Err(error) => return SendOutcome::Lost(Lost::unsent(asking, error)),
         }
     }
 }

@@ -3,16 +3,18 @@
 //! What the target holds is read beside the source and must be its beginning; the rest follows in batches. The outputs that
 //! a batch names go first: no line at the target ever names what is not there.
 
-use super::{Error, Progress, Result};
+use super::{Error, Progress, Result, row};
 use crate::cleanup::blobs_of;
 use komado_core::head::{Kind, Source};
-use komado_core::journal::{self, Entry, Record};
+use komado_core::journal::{Entry, Record};
 use komado_core::session::Session;
 use komado_core::thread::Header;
-use komado_core::{Seq, SessionId, ThreadId, View};
+use komado_core::{Seq, SessionId, ThreadId, View, journal};
 use komado_store::spot_of;
 use komado_store::{Journal, Mode, Row, Spot, Store};
+use serde::Serialize;
 use std::collections::{BTreeMap, HashSet};
+use std::io::Read;
 
 /// Bytes of lines written at once.
 const BATCH: usize = 1 << 20;
@@ -21,13 +23,13 @@ const LINES: usize = 2048;
 
 /// One session on its way.
 pub(super) struct Copier<'c> {
-    from: &'c dyn Store,
-    to: &'c dyn Store,
-    id: &'c SessionId,
-    added: &'c mut Progress,
-    each: &'c mut dyn FnMut(&Progress),
+    pub(super) from: &'c dyn Store,
+    pub(super) to: &'c dyn Store,
+    pub(super) id: &'c SessionId,
+    pub(super) added: &'c mut Progress,
+    pub(super) each: &'c mut dyn FnMut(&Progress),
     /// The outputs that are known to be at the target.
-    blobs: HashSet<String>,
+    pub(super) blobs: HashSet<String>,
 }
 
 /// Lines that are written together, and what goes with them.
@@ -39,17 +41,7 @@ struct Batch {
     blobs: HashSet<String>,
 }
 
-impl<'c> Copier<'c> {
-    pub(super) fn new(
-        from: &'c dyn Store,
-        to: &'c dyn Store,
-        id: &'c SessionId,
-        added: &'c mut Progress,
-        each: &'c mut dyn FnMut(&Progress),
-    ) -> Self {
-        Self { from, to, id, added, each, blobs: HashSet::new() }
-    }
-
+impl Copier<'_> {
     /// Every thread, each after those it goes on from. The root's handle keeps everyone else out until all are there.
     pub(super) fn threads(&mut self, mut root: Box<dyn Journal>) -> Result<()> {
         let there: BTreeMap<ThreadId, Header> =
@@ -226,4 +218,73 @@ pub(super) fn blobs_of_line(line: &[u8], blobs: &mut HashSet<String>) {
     if let Some(record) = std::str::from_utf8(line).ok().and_then(|text| journal::decode(text).ok()) {
         add_blobs(&record, blobs);
     }
+}
+
+// What a store holds of a session, as one digest.
+//
+// Row, headers, lines and outputs, read back from the store; never what was just written, as it is in memory.
+
+/// Digest and size of a session.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Seal {
+    /// BLAKE3 over everything.
+    pub digest: String,
+    /// Its threads.
+    pub threads: u64,
+    /// Its entries.
+    pub entries: u64,
+    /// Its outputs.
+    #[serde(rename = "outputs")]
+    pub blobs: u64,
+    /// Bytes of lines and outputs.
+    pub bytes: u64,
+}
+
+impl Seal {
+    /// Reads a session of `store` from its first line to its last output.
+    pub fn of(store: &dyn Store, id: &SessionId) -> Result<Self> {
+        let mut hasher = blake3::Hasher::new();
+        let mut seal = Self { digest: String::new(), threads: 0, entries: 0, blobs: 0, bytes: 0 };
+        let session = row(store, id)?.ok_or_else(|| komado_store::Error::NoSession(id.clone()))?;
+        hasher.update(&serde_json::to_vec(&session).map_err(std::io::Error::from)?);
+        let mut named = HashSet::new();
+        for header in store.threads(id)? {
+            let journal = store.open(id, &header.thread, Mode::Read)?;
+            hasher.update(&header.encode());
+            for seq in header.base_seq() + 1..=journal.last() {
+                let line = journal.line(seq)?;
+                hasher.update(&line);
+                seal.entries += 1;
+                seal.bytes += line.len() as u64;
+                if journal.head(seq)?.kind.is_item() {
+                    blobs_of_line(&line, &mut named);
+                }
+            }
+            seal.threads += 1;
+        }
+        let mut named: Vec<String> = named.into_iter().collect();
+        named.sort();
+        for blob in named {
+            if let Some(bytes) = is_there(store.blob(id, &blob))? {
+                seal.bytes += check_blob(id, &blob, bytes)?;
+                seal.blobs += 1;
+                hasher.update(blob.as_bytes());
+            }
+        }
+        seal.digest = hasher.finalize().to_hex().to_string();
+        Ok(seal)
+    }
+}
+
+/// An output is called what its bytes come to; gives its size.
+fn check_blob(id: &SessionId, blob: &str, mut bytes: impl Read) -> Result<u64> {
+    let mut hasher = blake3::Hasher::new();
+    let size = std::io::copy(&mut bytes, &mut hasher)?;
+    let found = hasher.finalize().to_hex()[..blob.len().min(64)].to_owned();
+    if found == blob {
+        return Ok(size);
+    }
+    let (session, blob) = (id.clone(), blob.to_owned());
+    Err(Error::Blob { session, blob, found, place: "a store" })
 }

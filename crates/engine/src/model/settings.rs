@@ -1,21 +1,20 @@
 //! What can be set about models, as plain values: which providers there are, how long they are waited for, how a window is
 //! kept, what writes summaries.
 
-use super::SCRIPTED;
-use crate::condense::{ByDigest, Command, Settings, Summariser};
-use crate::error::Result;
+use super::{ModelResolver, ResolvedModel, SCRIPTED};
+use crate::condense::{ByDigest, ByModel, Command, Settings, Summariser};
+use crate::error::{ErrorKind, Result};
+use crate::exchange::Asking;
 use crate::fit::Ladder;
-use crate::model::ModelError;
-use komado_core::Meter;
 use komado_core::budget::{Budget, Policy, Preset};
 use komado_core::clip::Limits;
-use komado_core::suggest;
-use komado_provider::registry::Registry;
-use komado_provider::{Dialect, Form, Patience, ROWS};
+use komado_core::session::MetaConfig;
+use komado_core::{Meter, SessionId, suggest};
+use komado_provider::{Cancel, Dialect, Form, Patience, ROWS};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
+use std::{fmt, io};
 
 /// How long a program may take over a summary.
 const COMMAND_TIME: Duration = Duration::from_secs(600);
@@ -157,9 +156,9 @@ impl SummarySettings {
     /// What writes summaries where no model does: the program that was set, else the digest, which needs no model.
     pub fn without_model(&self, meter: Meter) -> Result<Box<dyn Summariser>> {
         let Some(command) = &self.command else { return Ok(Box::new(ByDigest::new(meter))) };
-        let mut words = command.split_whitespace();
+        let mut words = command.split_whitespace().map(str::to_owned);
         let program = words.next().ok_or(ModelError::EmptyCommand)?;
-        Ok(Box::new(Command::new(program).arguments(words).time_limit(COMMAND_TIME)))
+        Ok(Box::new(Command { program, arguments: words.collect(), limit: Some(COMMAND_TIME) }))
     }
 
     /// The ladder under a budget, whose summaries `by` writes.
@@ -196,31 +195,6 @@ impl ModelSettings {
             _ => None,
         }
     }
-
-    /// How long a provider is waited for.
-    pub fn patience(&self, provider: &str) -> Patience {
-        let mut patience = self.patience;
-        if let Some(seconds) = self.of(provider).and_then(|of| of.timeout_seconds) {
-            let time = Duration::from_secs(u64::from(seconds));
-            (patience.first, patience.idle) = (time, time);
-            patience.connect = patience.connect.min(time);
-        }
-        patience
-    }
-
-    /// The table of models: the rows of the file, if there is one, over the built-in ones.
-    pub fn registry(&self) -> Result<Registry> {
-        let Some(path) = &self.models_file else { return Ok(Registry::builtin()) };
-        match std::fs::read_to_string(path) {
-            Ok(text) => {
-                let own = Registry::read(&text)
-                    .map_err(|why| ModelError::BadRegistry { path: path.clone(), why: why.to_string() })?;
-                Ok(Registry::builtin().under(own))
-            }
-            Err(why) if why.kind() == std::io::ErrorKind::NotFound => Ok(Registry::builtin()),
-            Err(why) => Err(ModelError::RegistryUnread { path: path.clone(), why }.into()),
-        }
-    }
 }
 
 /// The providers that are known by name, the scripted model among them.
@@ -231,4 +205,225 @@ pub fn known_providers<'a>() -> impl Iterator<Item = &'a str> {
 /// The variables in which providers' own tools look for a key.
 pub fn key_variables() -> impl Iterator<Item = &'static str> {
     ROWS.iter().flat_map(|row| row.key_env.iter().copied())
+}
+
+// Why no model can be asked, and what to do about it.
+
+/// Why no model can be asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// Nothing is configured. Words that follow a script must not be taken for an answer, so no model is asked.
+    #[error(
+        "no model is configured: set OPENAI_API_KEY or ANTHROPIC_API_KEY and give --model NAME, or give --provider ollama \
+         --model NAME, or set llm.provider and llm.<provider>.model; --provider scripted (or llm.provider: scripted) asks \
+         the built-in scripted model, which only follows a script"
+    )]
+    NothingConfigured,
+    /// A provider, and none of its models.
+    #[error("which model of {0}? give --model NAME, or set llm.{0}.model")]
+    NoModel(String),
+    /// The same for the model that writes summaries.
+    #[error("which model of {0} writes summaries? set compaction.model, or llm.{0}.model")]
+    NoSummaryModel(String),
+    /// An unknown window.
+    #[error(
+        "the window of model {model:?} is not known{}: give --window TOKENS, or set llm.{provider}.context_length",
+        .silent.as_ref().map(|why| format!(", and its server did not answer ({why})")).unwrap_or_default()
+    )]
+    UnknownWindow {
+        /// The model.
+        model: String,
+        /// Its provider.
+        provider: String,
+        /// Why its server did not say, where it was asked in vain.
+        silent: Option<String>,
+    },
+    /// An unknown provider without an address.
+    #[error(
+        "nothing is known of provider {name:?}; {}known by name are {}; any other needs --base-url URL or llm.{name}.base_url",
+        .near.as_ref().map(|near| format!("did you mean {near}? ")).unwrap_or_default(),
+        known_providers().collect::<Vec<_>>().join(", ")
+    )]
+    UnknownProvider {
+        /// The name.
+        name: String,
+        /// The known name that is nearest.
+        near: Option<String>,
+    },
+    /// A provider that wants a key, and none is there.
+    #[error(
+        "{provider} asks for a key, and there is none: set {variables}, or name a file that holds it in \
+         llm.{provider}.api_key_file"
+    )]
+    NoKey {
+        /// The provider.
+        provider: String,
+        /// The variables that may hold it.
+        variables: String,
+    },
+    /// A key or an address that cannot be one, or cannot be read; `place` says where it stands.
+    #[error("{place}: {why}")]
+    BadValue {
+        /// The setting, the flag or the variable.
+        place: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A table of models that is none.
+    #[error(
+        "{}: {why}; mend the file, remove it, or replace it with `komado models update`", .path.display()
+    )]
+    BadRegistry {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A table of models that cannot be read.
+    #[error("{}: {why}", .path.display())]
+    RegistryUnread {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: io::Error,
+    },
+    /// A build that leaves the scripted model out.
+    #[cfg(not(feature = "server"))]
+    #[error(
+        "this build has no scripted model; build it with the Cargo feature `server`, or ask another model"
+    )]
+    NoScriptedModel,
+    /// A command for summaries without a program.
+    #[error("compaction.command names no program")]
+    EmptyCommand,
+    /// The client or the scripted model could not be started.
+    #[error("{0}")]
+    NotStarted(String),
+}
+
+impl ModelError {
+    /// What kind of failure it is.
+    pub const fn kind(&self) -> ErrorKind {
+        match self {
+            Self::BadRegistry { .. } => ErrorKind::Input,
+            Self::RegistryUnread { .. } | Self::NotStarted(_) => ErrorKind::Failed,
+            _ => ErrorKind::Setting,
+        }
+    }
+}
+
+// What writes summaries: the program or the model that the settings name, else the digest, which needs neither.
+//
+// A model is asked only where one was chosen: a summary that was not ordered must not cost anything. The conversation's
+// own model goes on from what its provider has cached.
+
+/// Stands for the conversation's own model.
+const SAME: &str = "same";
+
+/// A summariser, and the model it may need to keep running.
+pub struct Writer<'a> {
+    by: Box<dyn Summariser + 'a>,
+    /// The scripted model stops when this is dropped.
+    _held: Option<ResolvedModel>,
+}
+
+impl<'a> Writer<'a> {
+    /// The summariser.
+    pub fn by(&mut self) -> &mut (dyn Summariser + 'a) {
+        &mut *self.by
+    }
+}
+
+impl<'a> ModelResolver<'a> {
+    /// The summariser of a session, whose conversation is `with` a model where it is resolved already. `cancel` stops it.
+    pub fn summariser(
+        &self,
+        id: &SessionId,
+        meter: Meter,
+        choice: &ModelChoice,
+        with: Option<&ResolvedModel>,
+        cancel: &Cancel,
+    ) -> Result<Writer<'a>> {
+        match self.settings.summaries.chosen_model() {
+            Some(chosen) => self.by_model(chosen, id, meter, choice, with, cancel),
+            None => Ok(Writer { by: self.settings.summaries.without_model(meter)?, _held: None }),
+        }
+    }
+
+    /// The same, but a model in any case: where the settings name none, the conversation's own.
+    pub fn model_summariser(
+        &self,
+        id: &SessionId,
+        meter: Meter,
+        choice: &ModelChoice,
+        with: Option<&ResolvedModel>,
+        cancel: &Cancel,
+    ) -> Result<Writer<'a>> {
+        let is_named = choice.model.is_some() || choice.provider.is_some();
+        let chosen = self.settings.summaries.chosen_model().filter(|_| !is_named);
+        self.by_model(chosen.unwrap_or((None, Some(SAME))), id, meter, choice, with, cancel)
+    }
+
+    fn by_model(
+        &self,
+        (provider, model): (Option<&str>, Option<&str>),
+        id: &SessionId,
+        meter: Meter,
+        choice: &ModelChoice,
+        with: Option<&ResolvedModel>,
+        cancel: &Cancel,
+    ) -> Result<Writer<'a>> {
+        let mut held = None;
+        // Only settings that leave something to the conversation need its model.
+        let talk = match with {
+            Some(with) => Some(with),
+            None if provider.is_none() || model == Some(SAME) => {
+                held = Some(self.resolve(&self.engine.session(id)?.meta.config, choice)?);
+                held.as_ref()
+            }
+            None => None,
+        };
+        let wanted = self.summary_choice(provider, model, talk)?;
+        let is_same = |talk: &&ResolvedModel| {
+            let asking = &talk.asking;
+            wanted.provider.as_ref() == Some(&asking.provider.name)
+                && wanted.model.as_ref() == Some(&asking.model)
+        };
+        let store = self.engine.store();
+        if let Some(talk) = talk.filter(is_same) {
+            let asking = Asking { cancel: cancel.clone(), ..talk.asking.clone() };
+            let by = ByModel::new(asking, store, id.clone(), meter).sharing();
+            return Ok(Writer { by: Box::new(by), _held: held });
+        }
+        let other = self.resolve(&MetaConfig::default(), &wanted)?;
+        let asking = Asking { cancel: cancel.clone(), ..other.asking.clone() };
+        let by = ByModel::new(asking, store, id.clone(), meter);
+        Ok(Writer { by: Box::new(by), _held: Some(other) })
+    }
+
+    /// Provider and model, with what the settings leave to the conversation filled in.
+    fn summary_choice(
+        &self,
+        provider: Option<&str>,
+        model: Option<&str>,
+        talk: Option<&ResolvedModel>,
+    ) -> Result<ModelChoice> {
+        let own = talk.map(|talk| (talk.asking.provider.name.as_str(), talk.asking.model.as_str()));
+        let provider = provider.or(own.map(|own| own.0));
+        let model = match model {
+            Some(SAME) => own.map(|own| own.1),
+            Some(model) => Some(model),
+            None => provider.and_then(|name| self.settings.of(name)?.model.as_deref()),
+        };
+        let Some(model) = model else {
+            let provider = provider.unwrap_or_default().to_owned();
+            return Err(ModelError::NoSummaryModel(provider).into());
+        };
+        Ok(ModelChoice {
+            provider: provider.map(str::to_owned),
+            model: Some(model.to_owned()),
+            ..ModelChoice::default()
+        })
+    }
 }

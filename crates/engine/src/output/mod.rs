@@ -5,25 +5,21 @@
 //! memory is bounded, whether the output is a gigabyte of lines or one line of a gigabyte, and so is what they give
 //! back. They only look; nothing here changes a thread, but for [`say`], the door by which a long output comes in.
 
-pub mod error;
-pub mod grep;
-pub mod line;
-pub mod read;
-pub mod say;
-mod scan;
-pub mod tools;
-
-pub use error::{Error, Result};
-pub use say::Output;
-
 use crate::thread::Thread;
-use komado_core::clip::Call;
+use grep::{Pattern, Search};
+use komado_core::clip::{CHARS, Call, Clipper, GREP, LINE, LINES, Limits, READ, clip};
 use komado_core::journal::Entry;
-use komado_core::message::{ImageSource, Message, Part};
+use komado_core::message::{ImageSource, Message, Outcome, OutputRef, Part, Role};
 use komado_core::{Kind, Seq, ThreadId};
 use komado_store::Mode;
+use read::{Page, Stretch, line};
+use serde_json::{Map, Value};
 use std::fmt::{Display, Formatter};
+use std::io;
 use std::io::{Cursor, Read};
+
+pub mod grep;
+pub mod read;
 
 /// What a reading gives: text that ends with a note, and how to read on.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -60,7 +56,7 @@ impl std::str::FromStr for Reference {
 
     fn from_str(given: &str) -> Result<Self> {
         let text = given.trim();
-        let bad = || Error::BadReference { given: given.chars().take(80).collect() };
+        let bad = || Error::BadReference(given.chars().take(80).collect());
         match text.split_once('@') {
             Some((thread, seq)) => {
                 let seq = seq.parse().map_err(|_| bad())?;
@@ -82,7 +78,7 @@ pub type Bytes = Box<dyn Read + Send>;
 pub fn open(thread: &Thread<'_>, reference: &Reference) -> Result<Bytes> {
     let seq = match reference {
         Reference::Blob(id) => {
-            let none = || Error::NoOutput { id: id.chars().take(80).collect() };
+            let none = || Error::NoOutput(id.chars().take(80).collect());
             return Ok(Box::new(thread.engine().blob(thread.session(), id)?.ok_or_else(none)?));
         }
         Reference::Entry(seq) => *seq,
@@ -121,4 +117,328 @@ fn tell(part: &Part, lines: &mut Vec<String>) {
         Part::Image { source: ImageSource::Url { url }, .. } => lines.push(format!("[Image {url}]")),
         Part::Opaque(opaque) => lines.push(opaque.json.get().to_owned()),
     }
+}
+
+// Why an output could not be read, in words a model can act on.
+
+/// What reading gives back.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why not.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The thread could not say.
+    #[error(transparent)]
+    Engine(#[from] crate::Error),
+    /// Not a reference.
+    #[error(
+        "{0:?} names no output: a ref_id is the id that a shortened output ends with, or @ and the number of an entry, such as @12 or root@12"
+    )]
+    BadReference(String),
+    /// Nothing of that name.
+    #[error(
+        "there is no output {0:?} in this session; copy the ref_id from the end of the shortened output, or name its entry, such as @12 or root@12"
+    )]
+    NoOutput(String),
+    /// An entry without words.
+    #[error("@{seq} is a {kind}: only messages can be read")]
+    NoWords {
+        /// The entry.
+        seq: Seq,
+        /// What it is.
+        kind: String,
+    },
+    /// Lines count from 1.
+    #[error("{0} is 0, but lines count from 1")]
+    LineZero(&'static str),
+    /// A window of nothing.
+    #[error("{0} is 0: that would show nothing; give 1 or more, or leave it out")]
+    ShowsNothing(&'static str),
+    /// A line after the last.
+    #[error("there is no line {line}: the output has {lines} lines")]
+    NoLine {
+        /// What was asked for.
+        line: u64,
+        /// How many there are.
+        lines: u64,
+    },
+    /// A character after the last.
+    #[error(
+        "line {line} has {chars} characters: after {offset} of them nothing is left; give a smaller char_offset"
+    )]
+    NoChars {
+        /// The line.
+        line: u64,
+        /// Its characters.
+        chars: u64,
+        /// What was asked for.
+        offset: u64,
+    },
+    /// A search for nothing.
+    #[error("the pattern is empty; say what to look for")]
+    NoPattern,
+    /// More than can be looked for in good time.
+    #[error("the pattern has {bytes} bytes, and {most} is the most; a part of it will do")]
+    LongPattern {
+        /// Its bytes.
+        bytes: usize,
+        /// The most.
+        most: usize,
+    },
+    /// Not a regular expression.
+    #[error(
+        "not a regular expression: {0}\nput it right, or leave out regex to search for the text as it is"
+    )]
+    BadPattern(#[from] regex::Error),
+    /// No such tool.
+    #[error(
+        "there is no tool {0:?} here; there are tool_output_cache, tool_output_cache_grep and tool_output_cache_line"
+    )]
+    NoTool(String),
+    /// Arguments that are none.
+    #[error("{tool}: {why}")]
+    BadArguments {
+        /// The tool.
+        tool: &'static str,
+        /// What is wrong with them.
+        why: String,
+    },
+    /// The bytes could not be read.
+    #[error("cannot read the output: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+// The door by which a long output comes in: one pass over its bytes, never all of them in memory.
+//
+// What fits is a message like any other. What does not fit goes to a blob while it is read, and the message holds the
+// view of it. The journal is asked first whether it would take the message at all, so that a refusal does not cost a
+// gigabyte.
+
+/// What is known of an output besides its bytes.
+#[derive(Clone, Debug, Default)]
+pub struct Output {
+    /// The call it answers; empty when there is only one it can be.
+    pub call_id: String,
+    /// The tool, when known.
+    pub name: Option<String>,
+    /// True when the tool reported an error.
+    pub is_error: bool,
+    /// How long the tool ran.
+    pub duration_ms: Option<u64>,
+}
+
+impl Output {
+    /// The message that says `text` of it.
+    fn saying(&self, text: String, output_ref: Option<OutputRef>) -> Message {
+        let (is_error, duration_ms) = (self.is_error, self.duration_ms);
+        let outcome = Outcome::text(&self.call_id, self.name.clone(), text);
+        let outcome = Outcome { is_error, output_ref, duration_ms, ..outcome };
+        Message::of(Role::Tool, vec![Part::Result(outcome)])
+    }
+}
+
+impl Thread<'_> {
+    /// Journals what a tool printed. Bytes that are no UTF-8 are kept as they are and shown as U+FFFD.
+    pub fn say_output(&mut self, output: &Output, bytes: &mut dyn Read) -> crate::Result<Seq> {
+        // Where nothing is clipped all of it is to be in the message, and so in memory.
+        let all = Limits { max_message_bytes: usize::MAX, max_line_length: usize::MAX };
+        let limits = self.clip().unwrap_or(all);
+        let mut begun = Vec::new();
+        bytes.take((limits.bytes() as u64).saturating_add(1)).read_to_end(&mut begun)?;
+        if let Ok(text) = std::str::from_utf8(&begun)
+            && clip(text, &limits, "").is_none()
+        {
+            return self.say(output.saying(text.to_owned(), None));
+        }
+        self.batch().say(output.saying(String::new(), None), None)?;
+        let mut tee = Tee { from: (&begun[..]).chain(bytes), clipper: Clipper::new(limits) };
+        let blob = self.store().put_blob(self.session(), &mut tee)?;
+        let view = tee.clipper.finish(&blob.id);
+        let text = view.unwrap_or_else(|| String::from_utf8_lossy(&begun).into_owned());
+        let whole =
+            OutputRef { id: blob.id, byte_size: Some(blob.byte_size), line_count: Some(blob.line_count) };
+        self.say(output.saying(text, Some(whole)))
+    }
+}
+
+/// Shows the clipper what the store reads.
+struct Tee<R> {
+    from: R,
+    clipper: Clipper,
+}
+
+impl<R: Read> Read for Tee<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.from.read(buffer)?;
+        self.clipper.push(&buffer[..n]);
+        Ok(n)
+    }
+}
+
+// The three tools that let a model read on, as a provider takes them, and the door by which their calls come in.
+//
+// The definitions are one constant text: a request that offers them stays the same from turn to turn. A call is read
+// generously, because models write numbers as strings and add fields of their own; what cannot be meant is refused in
+// words that say what to write instead.
+
+/// The definitions, in the form of OpenAI's functions.
+pub const DEFINITIONS: &str = include_str!("tools.json");
+
+/// True for the name of one of the three tools.
+pub fn is_reader(name: &str) -> bool {
+    [READ, GREP, LINE].contains(&name)
+}
+
+/// Makes a call of one of the three tools: `arguments` is the JSON the model wrote.
+pub fn call(thread: &Thread<'_>, name: &str, arguments: &str) -> Result<String> {
+    let request = Request::parse(name, arguments)?;
+    Ok(request.answer(thread)?.text)
+}
+
+/// A call, understood.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// The output.
+    pub reference: Reference,
+    /// What to do with it.
+    pub ask: Ask,
+}
+
+/// What to do with an output.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Ask {
+    /// Read lines.
+    Read(Page),
+    /// Search.
+    Grep(Search),
+    /// Read characters of a line.
+    Line(Stretch),
+}
+
+impl Request {
+    /// Understands a call.
+    pub fn parse(name: &str, arguments: &str) -> Result<Self> {
+        let tool = [READ, GREP, LINE].into_iter().find(|tool| *tool == name);
+        let Some(tool) = tool else {
+            return Err(Error::NoTool(name.chars().take(80).collect()));
+        };
+        let given = Arguments::parse(tool, arguments)?;
+        let reference = given.text("ref_id")?.parse()?;
+        let ask = match tool {
+            READ => Ask::Read(Page {
+                offset: given.number("offset")?.unwrap_or(1),
+                limit: given.number("limit")?.unwrap_or(LINES),
+            }),
+            GREP => Ask::Grep(given.search()?),
+            _ => Ask::Line(Stretch {
+                line_number: given.number("line_number")?.ok_or_else(|| given.lacks("line_number"))?,
+                char_offset: given.number("char_offset")?.unwrap_or(0),
+                char_limit: given.number("char_limit")?.unwrap_or(CHARS),
+            }),
+        };
+        Ok(Self { reference, ask })
+    }
+
+    /// Carries it out.
+    pub fn answer(&self, thread: &Thread<'_>) -> Result<Reading> {
+        let mut bytes = open(thread, &self.reference)?;
+        let limits = thread.clip().unwrap_or_default();
+        let name = self.reference.to_string();
+        match &self.ask {
+            Ask::Read(page) => read::read(&mut bytes, page, &limits, &name),
+            Ask::Grep(search) => grep::grep(&mut bytes, search, &limits, &name),
+            Ask::Line(stretch) => line(&mut bytes, stretch, &limits, &name),
+        }
+    }
+}
+
+/// The arguments of a call.
+struct Arguments {
+    tool: &'static str,
+    given: Map<String, Value>,
+}
+
+impl Arguments {
+    fn parse(tool: &'static str, text: &str) -> Result<Self> {
+        let bad = |why: String| Error::BadArguments { tool, why };
+        match serde_json::from_str(text) {
+            Ok(Value::Object(given)) => Ok(Self { tool, given }),
+            Ok(_) => {
+                Err(bad("the arguments are no JSON object; write one, such as {\"ref_id\":\"@12\"}".into()))
+            }
+            Err(error) => Err(bad(format!("the arguments are no JSON: {error}"))),
+        }
+    }
+
+    fn bad(&self, why: String) -> Error {
+        Error::BadArguments { tool: self.tool, why }
+    }
+
+    fn lacks(&self, name: &str) -> Error {
+        self.bad(format!("{name} is missing"))
+    }
+
+    /// What was given as `name`; `null` is nothing.
+    fn get(&self, name: &str) -> Option<&Value> {
+        self.given.get(name).filter(|value| !value.is_null())
+    }
+
+    fn text(&self, name: &str) -> Result<&str> {
+        let value = self.get(name).ok_or_else(|| self.lacks(name))?;
+        value.as_str().ok_or_else(|| self.bad(format!("{name} must be a text, not {}", brief(value))))
+    }
+
+    /// A whole number, also as `"12"` or `12.0`.
+    fn number(&self, name: &str) -> Result<Option<u64>> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        let number = match value {
+            Value::Number(number) => number.as_u64().or_else(|| number.as_f64().and_then(whole_number)),
+            Value::String(text) => {
+                let text = text.trim();
+                text.parse().ok().or_else(|| text.parse().ok().and_then(whole_number))
+            }
+            _ => None,
+        };
+        match number {
+            Some(number) => Ok(Some(number)),
+            None => Err(self.bad(format!("{name} must be a whole number, 0 or more, not {}", brief(value)))),
+        }
+    }
+
+    /// Yes or no, also as `"true"`.
+    fn flag(&self, name: &str) -> Result<bool> {
+        match self.get(name) {
+            None => Ok(false),
+            Some(Value::Bool(flag)) => Ok(*flag),
+            Some(Value::String(text)) if text.trim().eq_ignore_ascii_case("true") => Ok(true),
+            Some(Value::String(text)) if ["false", ""].contains(&text.trim().to_lowercase().as_str()) => {
+                Ok(false)
+            }
+            Some(other) => Err(self.bad(format!("{name} must be true or false, not {}", brief(other)))),
+        }
+    }
+
+    fn search(&self) -> Result<Search> {
+        let text = self.text("pattern")?.to_owned();
+        let pattern = if self.flag("regex")? { Pattern::Regex(text) } else { Pattern::Literal(text) };
+        Ok(Search {
+            pattern,
+            before: self.number("before")?.unwrap_or(0),
+            after: self.number("after")?.unwrap_or(0),
+            max_matches: self.number("max_matches")?.unwrap_or(Search::MATCHES),
+            offset: self.number("offset")?.unwrap_or(1),
+            char_offset: self.number("char_offset")?.unwrap_or(0),
+        })
+    }
+}
+
+/// A float that is a whole number, as far as floats can tell.
+fn whole_number(number: f64) -> Option<u64> {
+    (number.fract() == 0.0 && (0.0..=9e15).contains(&number)).then_some(number as u64)
+}
+
+fn brief(value: &Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() <= 60 { text } else { text.chars().take(60).chain(['…']).collect() }
 }

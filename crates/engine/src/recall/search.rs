@@ -8,10 +8,8 @@
 //!
 //! How common a word is is counted over all sessions that are searched, so that their results can be compared.
 
-use super::ask::Ask;
-use super::snippet::{Snippet, around_match, around_terms};
-use super::text::{said_by, text_of};
-use super::{Beside, Found, Scope, terms};
+use super::catch_up::{said_by, text_of};
+use super::{Ask, Beside, Found, How, Pattern, Scope, needed, terms};
 use crate::engine::Engine;
 use crate::error::Result;
 use komado_core::head::Source;
@@ -20,6 +18,7 @@ use komado_store::shelf::{Filter, Hit, Passage, Sought, Tally};
 use komado_store::{Journal, Mode, Shelf};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
 
 /// Entries that are looked at more closely.
 const CANDIDATES: usize = 100;
@@ -351,5 +350,290 @@ impl<'e> Reader<'e> {
         blob.seek(SeekFrom::Start(at))?;
         blob.take(u64::from(bytes)).read_to_end(&mut piece)?;
         Ok(String::from_utf8_lossy(&piece).into_owned())
+    }
+}
+
+// Looking for something as it stands: a phrase, or a regular expression.
+//
+// Entries are read one at a time, the last first, until enough were found. Of a phrase the shelf may know terms that
+// must be there; entries without them are passed over unread. An output is read in pieces that overlap, so a match
+// longer than a few kilobytes may be missed in it.
+
+/// Bytes of an output that are searched at once.
+const PIECE: usize = 256 << 10;
+/// The most matches that are marked in one result.
+const MARKS: usize = 16;
+
+impl Engine {
+    pub(super) fn exact(&self, scope: &Scope, ask: &Ask) -> Result<Vec<Found>> {
+        let pattern = Pattern::of(&ask.query, ask.how)?;
+        let needed = if ask.how == How::Exact { needed(&ask.query) } else { Vec::new() };
+        let filter = self.narrowed(scope, &ask.filter)?;
+        let mut all: Vec<Found> = Vec::new();
+        for id in self.sessions_of(scope)? {
+            all.extend(self.exact_in(&id, ask, &pattern, (&needed, &filter))?);
+            all.sort_by(|a, b| b.timestamp.cmp(&a.timestamp));
+            all.truncate(ask.k);
+        }
+        Ok(all)
+    }
+
+    fn exact_in(
+        &self,
+        id: &SessionId,
+        ask: &Ask,
+        pattern: &Pattern,
+        (needed, filter): (&[String], &Filter),
+    ) -> Result<Vec<Found>> {
+        let shelf = self.shelf(id, &mut |_, _| {})?;
+        let mut reader = Reader::new(self);
+        let (mut results, mut before) = (Vec::new(), None);
+        loop {
+            let page = shelf.holding(needed, filter, before)?;
+            let Some(last) = page.last() else { return Ok(results) };
+            before = Some(last.id);
+            for hit in page {
+                let Some(message) = reader.message(id, &hit.thread, hit.seq)? else { continue };
+                let text = text_of(&message);
+                let spans: Vec<Range<usize>> =
+                    pattern.text.find_iter(&text).take(MARKS).map(|m| m.range()).collect();
+                let shown = match spans.is_empty() {
+                    true => self.look_into_output(id, &message, ask, pattern)?,
+                    false => Some(around_match(&text, &spans, ask.snippet)),
+                };
+                if let Some(snippet) = shown {
+                    let in_output = spans.is_empty();
+                    let around = beside(&*shelf, &mut reader, id, &hit, ask, filter)?;
+                    results.push(Found { in_output, ..found(id, hit, 1.0, snippet, around) });
+                }
+                if results.len() >= ask.k {
+                    return Ok(results);
+                }
+            }
+        }
+    }
+
+    fn look_into_output(
+        &self,
+        id: &SessionId,
+        message: &Message,
+        ask: &Ask,
+        pattern: &Pattern,
+    ) -> Result<Option<Snippet>> {
+        let Some(whole) = message.outcome().and_then(|outcome| outcome.output_ref.as_ref()) else {
+            return Ok(None);
+        };
+        let Some(mut blob) = self.blob(id, &whole.id)? else { return Ok(None) };
+        let mut buffer = Vec::new();
+        loop {
+            let kept = buffer.len();
+            let read = blob.by_ref().take(PIECE as u64).read_to_end(&mut buffer)?;
+            if let Some(place) = pattern.bytes.find(&buffer) {
+                return Ok(Some(window(&buffer, place.range(), ask.snippet)));
+            }
+            if read == 0 {
+                return Ok(None);
+            }
+            let overlap = pattern.reach.min(kept + read);
+            buffer.drain(..buffer.len() - overlap);
+        }
+    }
+}
+
+/// The words around a match among bytes.
+fn window(bytes: &[u8], place: Range<usize>, width: usize) -> Snippet {
+    let from = place.start.saturating_sub(4 * width);
+    let end = place.end.min(place.start + 8 * width + 64);
+    let before = String::from_utf8_lossy(&bytes[from..place.start]).into_owned();
+    let inside = String::from_utf8_lossy(&bytes[place.start..end]);
+    let after = String::from_utf8_lossy(&bytes[end..bytes.len().min(end + 4 * width)]);
+    let span = before.len()..before.len() + inside.len();
+    around_match(&(before + &inside + &after), &[span], width)
+}
+
+// A few words around what was found: enough to know whether to read on, never the whole.
+//
+// Line breaks and whatever a terminal would act on become spaces, so that a result is one line wherever it is shown.
+
+/// A piece of a text with the places of what was found in it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Snippet {
+    /// The piece; `…` stands where the text goes on.
+    pub text: String,
+    /// Where in it the matches are, in bytes.
+    pub marks: Vec<Range<usize>>,
+}
+
+/// The best stretch of at most `width` characters of `text` for these terms.
+pub(crate) fn around_terms(text: &str, wanted: &[(String, f32)], width: usize) -> Snippet {
+    let mut places: Vec<(Range<usize>, usize)> = Vec::new();
+    terms::each(text, &mut |term| {
+        if let Some(which) = wanted.iter().position(|(known, _)| *known == term.text) {
+            places.push((term.span, which));
+        }
+    });
+    let chosen = densest(text, &places, wanted, width);
+    let spans: Vec<Range<usize>> = places.into_iter().map(|(span, _)| span).collect();
+    cut_out(text, chosen, &spans, width)
+}
+
+/// The stretch of at most `width` characters around the match at `span`.
+pub(crate) fn around_match(text: &str, spans: &[Range<usize>], width: usize) -> Snippet {
+    cut_out(text, spans.first().cloned().unwrap_or(0..0), spans, width)
+}
+
+/// From the first to the last of those places that fit into `width` and are worth most together.
+fn densest(
+    text: &str,
+    places: &[(Range<usize>, usize)],
+    wanted: &[(String, f32)],
+    width: usize,
+) -> Range<usize> {
+    let mut best = (0.0, 0..0);
+    for (i, (first, _)) in places.iter().enumerate() {
+        let mut seen = vec![false; wanted.len()];
+        let (mut worth, mut end) = (0.0, first.end);
+        for (span, which) in &places[i..] {
+            if span.start < first.start || span.end < end {
+                continue;
+            }
+            // No character is more than four bytes; counting them is only worth it where it may matter.
+            let fits =
+                span.end - first.start <= width || text[first.start..span.end].chars().count() <= width;
+            if !fits {
+                break;
+            }
+            if !std::mem::replace(&mut seen[*which], true) {
+                (worth, end) = (worth + wanted[*which].1, span.end);
+            }
+        }
+        if worth > best.0 {
+            best = (worth, first.start..end);
+        }
+    }
+    best.1
+}
+
+/// `width` characters of `text` with `inner` in their middle.
+fn cut_out(text: &str, inner: Range<usize>, spans: &[Range<usize>], width: usize) -> Snippet {
+    let used = text[inner.clone()].chars().take(width + 1).count();
+    let spare = width.saturating_sub(used);
+    let before =
+        text[..inner.start].char_indices().rev().take(spare / 3).last().map_or(inner.start, |(i, _)| i);
+    let start = word_start(text, before, inner.start);
+    let end = text[start..].char_indices().nth(width).map_or(text.len(), |(i, _)| start + i);
+    let end = word_end(text, end, inner.end);
+    let mut out = Snippet::default();
+    if !text[..start].trim().is_empty() {
+        out.text.push('…');
+    }
+    let goes_on = !text[end..].trim().is_empty();
+    copy(&text[start..end], start, spans, &mut out);
+    if goes_on {
+        out.text.push('…');
+    }
+    out
+}
+
+/// The next beginning of a word at or after `at`, but not after `limit`.
+fn word_start(text: &str, at: usize, limit: usize) -> usize {
+    if at == 0 || text[..at].ends_with(char::is_whitespace) {
+        return at;
+    }
+    match text[at..limit].char_indices().take(24).find(|(_, c)| c.is_whitespace()) {
+        Some((i, c)) => at + i + c.len_utf8(),
+        None => at,
+    }
+}
+
+/// The last end of a word at or before `at`, but not before `limit`.
+fn word_end(text: &str, at: usize, limit: usize) -> usize {
+    if at >= text.len() || at <= limit {
+        return at;
+    }
+    match text[limit..at].char_indices().rev().take(24).find(|(_, c)| c.is_whitespace()) {
+        Some((i, _)) => limit + i,
+        None => at,
+    }
+}
+
+/// Copies a piece that begins at `from`, with runs of blanks as one, and notes where the matches went.
+fn copy(piece: &str, from: usize, spans: &[Range<usize>], out: &mut Snippet) {
+    let mut open: Option<Range<usize>> = None;
+    for (i, c) in piece.char_indices() {
+        let at = from + i;
+        let c = if is_blank(c) { ' ' } else { c };
+        if c == ' ' && (out.text.is_empty() || out.text.ends_with([' ', '…'])) {
+            continue;
+        }
+        let begin = out.text.len();
+        out.text.push(c);
+        if spans.iter().any(|span| span.contains(&at)) {
+            open = Some(open.map_or(begin, |mark| mark.start)..out.text.len());
+        } else if let Some(mark) = open.take() {
+            out.marks.push(mark);
+        }
+    }
+    out.marks.extend(open);
+    while out.text.ends_with(' ') {
+        out.text.pop();
+    }
+    let end = out.text.len();
+    out.marks.iter_mut().for_each(|mark| mark.end = mark.end.min(end));
+    out.marks.retain(|mark| mark.start < mark.end);
+}
+
+/// Blanks, and what a terminal would act on: control characters and changes of writing direction.
+fn is_blank(c: char) -> bool {
+    c.is_whitespace()
+        || c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod snippet_tests {
+    use super::*;
+
+    fn wanted(terms: &[&str]) -> Vec<(String, f32)> {
+        terms.iter().map(|term| ((*term).to_owned(), 1.0)).collect()
+    }
+
+    fn marked(snippet: &Snippet) -> Vec<&str> {
+        snippet.marks.iter().map(|mark| &snippet.text[mark.clone()]).collect()
+    }
+
+    #[test]
+    fn the_stretch_with_most_of_the_terms_is_shown() {
+        let text = format!(
+            "{} window {} a small window opens {}",
+            "x ".repeat(90),
+            "y ".repeat(90),
+            "z ".repeat(90)
+        );
+        let snippet = around_terms(&text, &wanted(&["window", "small", "open"]), 60);
+        assert_eq!(marked(&snippet), ["small", "window", "opens"]);
+        assert!(snippet.text.starts_with('…') && snippet.text.ends_with('…'), "{}", snippet.text);
+        assert!(snippet.text.chars().count() <= 62);
+        let wide = around_terms(&text, &wanted(&["window", "small"]), 10_000);
+        assert_eq!(wide.text, text.split_whitespace().collect::<Vec<_>>().join(" "));
+    }
+
+    #[test]
+    fn no_character_is_split_and_no_line_broken() {
+        let text = format!("{}\n小窓\tを\u{1b}[31m開ける\n{}", "あ".repeat(400), "🪟".repeat(400));
+        for width in 0..80 {
+            let snippet = around_terms(&text, &wanted(&["小窓"]), width);
+            assert!(!snippet.text.contains(['\n', '\t', '\u{1b}']), "{}", snippet.text);
+            assert!(snippet.text.chars().count() <= width + 2, "{width}: {}", snippet.text);
+        }
+        assert_eq!(marked(&around_terms(&text, &wanted(&["小窓"]), 40)), ["小窓"]);
+    }
+
+    #[test]
+    fn without_a_match_it_is_the_beginning() {
+        let snippet = around_terms("one two three four five", &wanted(&["none"]), 9);
+        assert_eq!((snippet.text.as_str(), snippet.marks.len()), ("one two…", 0));
+        assert_eq!(around_terms("", &[], 9).text, "");
+        assert_eq!(marked(&around_match("a match here", &[2..7, 8..12], 100)), ["match", "here"]);
     }
 }

@@ -5,7 +5,7 @@
 //! then a refusal is still a refusal, also one inside a stream that began well. What ends an answer is held back until the
 //! reply is in the journal: a client may go on at once.
 
-use super::session_request::is_own;
+use super::is_own;
 use super::{Notes, Outlet};
 use crate::exchange::response::{Lost, Receiver, TooLarge, Wants, Why};
 use komado_provider::client::SendError;

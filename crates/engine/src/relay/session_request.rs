@@ -1,37 +1,35 @@
 //! One request in its thread, from the moment it is placed until it is answered.
 //!
 //! It holds its thread alone. What is journaled goes through one handle; what is left to be tidied up is noted when it
-//! ends, however it ends. Calls of our own tools are answered and the model is asked again, all for one answer to the
-//! client.
+//! ends, however it ends. Calls of our own tools are answered and the model is asked again, all for one answer.
 //!
 //! Those tools stand behind the client's, always with the same bytes, from the first edit on. A client that brings no tools
 //! is offered none: it may not expect an answer that calls some. Whether they are offered follows from the view alone, so
 //! that it is the same after a restart.
 
 use super::client_stream::{ClientReceiver, ClientStream, cut_short};
-use super::intake::Request;
-use super::splice::{is_whole, whole};
+use super::splice::{digest, is_whole, waiting, whole};
 use super::threads::{Claim, find};
-use super::{Arrival, Fault, Manner, Notes, Offer, Outlet, Relay, Upstream};
+use super::{Arrival, Fault, Manner, Notes, Outlet, Relay, Request, Upstream, is_own};
 use crate::condense::{ByDigest, Reach, Settings};
-use crate::converse::{Library, MOST_ROUNDS, Toolbox};
 use crate::error::{Error, Result};
 use crate::exchange::request::{OutgoingRequest, RequestBody, Room, Stored, window};
-use crate::exchange::response::{Lost, Outcome, Why, receive};
-use crate::exchange::{Context, Exchanged, Wire, exchange};
+use crate::exchange::response::{Lost, SendOutcome, Why, receive};
+use crate::exchange::{Context, Exchanged, Library, MOST_ROUNDS, News, Wire, exchange};
 use crate::fit::{Done, Fitted, Ladder};
-use crate::lesson::{self, Lesson};
-use crate::place::reply_name;
-use crate::thread::Thread;
-use crate::turn::News;
-use komado_core::Seq;
+use crate::lesson;
+use crate::lesson::Lesson;
+use crate::place::{Placed, reply_name};
+use crate::thread::{Batch, Thread};
 use komado_core::budget::Budget;
-use komado_core::journal::{Entry, Group, Mark, Setup};
+use komado_core::journal::{Entry, Group, Mark, Sent, Setup};
 use komado_core::message::{Call, Message};
 use komado_core::raw::Raw;
+use komado_core::{Kind as EntryKind, Seq, View};
 use komado_provider::dialect::Stamp;
-use komado_provider::{Dialect, Failed, Form, Heard};
+use komado_provider::{By, Dialect, Failed, Form, Heard, Skim};
 use komado_store::Spot;
+use std::ops::Range;
 
 /// A request at work in its thread.
 pub(super) struct SessionRequest<'r> {
@@ -131,7 +129,8 @@ impl<'r> SessionRequest<'r> {
             self.notes.cut = Some(Why::Gone.to_string());
         }
         // The client may go on as soon as it reads the end: by then its thread is free.
-        let notes = self.leave();
+        let notes = self.notes.clone();
+        drop(self);
         ended?;
         client.close(&notes);
         Ok(())
@@ -248,7 +247,8 @@ impl<'r> SessionRequest<'r> {
         self.notes.after = fitted.after;
         let body = self.compacted()?;
         let mut client = ClientStream::new(outlet, self.arrival.dialect(), self.arrival.skim.stream);
-        let notes = self.leave();
+        let notes = self.notes.clone();
+        drop(self);
         client.send_whole(200, Form::Whole, &body, &notes);
         client.close(&notes);
         Ok(())
@@ -305,11 +305,6 @@ impl<'r> SessionRequest<'r> {
                 None => self.notes.rungs.push((name, 1)),
             }
         }
-    }
-
-    /// Leaves the thread to others; gives what there is to tell.
-    fn leave(self) -> Notes {
-        self.notes.clone()
     }
 
     /// True when the request goes out in another dialect than it came in.
@@ -392,7 +387,7 @@ impl<'r> Wire<'r> for Spliced<'_, 'r, '_> {
         Ok(outgoing)
     }
 
-    fn send(&mut self, outgoing: &OutgoingRequest) -> Outcome {
+    fn send(&mut self, outgoing: &OutgoingRequest) -> SendOutcome {
         let (translates, offers) = (self.request.translates(), self.offers);
         let SessionRequest { relay, arrival, upstream, request, notes, .. } = &mut *self.request;
         notes.after = outgoing.tokens + outgoing.added;
@@ -456,47 +451,7 @@ pub(super) fn seconds(time: &str) -> u64 {
     time.parse::<jiff::Timestamp>().map_or(0, |time| u64::try_from(time.as_second()).unwrap_or(0))
 }
 
-/// Our tools may take this share of a window at most, as a divisor; in a smaller one they would cost more than they bring.
-const SHARE: u64 = 8;
-
 impl SessionRequest<'_> {
-    /// True when our tools would be offered if something left the view. A client that has tools of the same names keeps
-    /// them to itself.
-    pub(super) fn may_offer(&self) -> bool {
-        let skim = &self.arrival.skim;
-        self.manner.offer == Offer::WhenNeeded
-            && skim.fills("tools")
-            && !names(&self.request.setup).iter().any(|name| is_own(name))
-    }
-
-    /// True when they are offered now.
-    pub(super) fn offers_now(&self) -> bool {
-        self.has_edits() && self.own_tokens > 0
-    }
-
-    /// Tokens of our tools, where they may be offered in a window of so many; 0 where they may not.
-    pub(super) fn tokens_of_tools(&self, window: u64) -> u64 {
-        if !self.may_offer() {
-            return 0;
-        }
-        let tokens = self.definitions(Dialect::Chat).map_or(0, |text| self.thread.meter().text(&text));
-        if window > 0 && tokens * SHARE > window { 0 } else { tokens }
-    }
-
-    /// Their definitions in a dialect, without brackets.
-    pub(super) fn definitions(&self, dialect: Dialect) -> Option<String> {
-        let list = dialect.tools(&Library::offered(Setup::default()))?;
-        Some(list.trim().strip_prefix('[')?.strip_suffix(']')?.to_owned())
-    }
-
-    /// `setup` with our tools behind its own.
-    pub(super) fn offered(&self, setup: &Setup) -> Setup {
-        let own = self.definitions(self.arrival.dialect()).unwrap_or_default();
-        let list = setup.tools.as_ref().and_then(|tools| tools.get().trim().strip_suffix(']'));
-        let tools = list.and_then(|list| Raw::parse(format!("{list},{own}]")).ok());
-        Setup { tools: tools.or_else(|| setup.tools.clone()), ..setup.clone() }
-    }
-
     /// The next request is ours alone: it brings `answers` that the client does not know of.
     pub(super) fn go_inside(&mut self, answers: usize) {
         let group = Group { elements: 0, entries: u32::try_from(answers).unwrap_or(u32::MAX), times: 1 };
@@ -512,20 +467,224 @@ impl SessionRequest<'_> {
     }
 }
 
-/// True for a call of one of our tools.
-pub(super) fn is_own(name: &str) -> bool {
-    Library.knows(name)
+/// True when system prompt or tools are others; parameters do not count.
+fn differs(old: &Setup, new: &Setup) -> bool {
+    let words = |setup: &Setup| setup.system.clone().filter(|system| !system.is_empty());
+    let tools =
+        |setup: &Setup| setup.tools.as_ref().map(Raw::get).filter(|tools| *tools != "[]").map(str::to_owned);
+    words(old) != words(new) || tools(old) != tools(new)
 }
 
-/// The names of the tools of a setup.
-pub(crate) fn names(setup: &Setup) -> Vec<String> {
-    let tools: Vec<serde_json::Value> =
-        setup.tools.as_ref().and_then(|tools| serde_json::from_str(tools.get()).ok()).unwrap_or_default();
-    let name = |tool: &serde_json::Value| {
-        let name = tool["function"]["name"].as_str().or_else(|| tool["name"].as_str());
-        name.map(str::to_owned)
-    };
-    tools.iter().filter_map(name).collect()
+/// How much of a transcript is read at a time.
+const STRETCH: u64 = 8 << 20;
+
+/// Groups, as they are gathered: neighbours of one shape are counted.
+#[derive(Default)]
+struct Groups(Vec<Group>);
+
+impl Groups {
+    fn push(&mut self, elements: u32, entries: u32) {
+        if elements + entries == 0 {
+            return;
+        }
+        match self.0.last_mut() {
+            Some(last) if (last.elements, last.entries) == (elements, entries) => last.times += 1,
+            _ => self.0.push(Group { elements, entries, times: 1 }),
+        }
+    }
+}
+
+impl SessionRequest<'_> {
+    /// Takes in what the journal does not know yet.
+    fn take_in(&mut self, placed: &Placed, kind: Kind) -> Result<()> {
+        let skim = &self.arrival.skim;
+        let mut groups = Groups::default();
+        let all = u32::try_from(skim.elements.len()).unwrap_or(u32::MAX);
+        let from = placed.known.min(all);
+        let (entries, apart, mut later) = self.unknown_to_client(from)?;
+        groups.push(0, entries);
+        let mut stretches = stretches(skim, from..all).into_iter().peekable();
+        let new = &self.request.setup;
+        let mut setup = differs(&self.thread.setup()?, new).then(|| new.clone());
+        loop {
+            let stretch = stretches.next();
+            let is_last = stretches.peek().is_none();
+            let mut batch = self.thread.batch();
+            if let Some(setup) = setup.take() {
+                batch.enter(Entry::Setup(setup))?;
+            }
+            if let Some(stretch) = stretch {
+                self.read_in(&mut batch, stretch, &mut groups)?;
+            }
+            let mut announced = None;
+            if is_last {
+                for message in later.drain(..) {
+                    batch.say(message, None)?;
+                    groups.push(0, 1);
+                }
+                // What follows on something that only the server knows is no beginning of anything.
+                let digest =
+                    skim.digest(all as usize).filter(|_| skim.previous.is_none()).unwrap_or_default();
+                let groups = std::mem::take(&mut groups.0);
+                self.mark = Mark { from, elements: all, digest, groups, inner: false, apart };
+                if kind == Kind::Answer {
+                    announced = announce(self, &mut batch)?;
+                }
+            }
+            let (_, work) = batch.finish();
+            self.thread.commit(work)?;
+            if is_last {
+                self.announced = announced;
+                break;
+            }
+        }
+        self.notes.before = self.thread.view().unedited(self.thread.source())?;
+        match self.announced {
+            Some(seq) => self.noted(seq),
+            None => Ok(()),
+        }
+    }
+
+    /// The announcement is in the journal: the next one has nothing new to tell.
+    fn noted(&mut self, seq: Seq) -> Result<()> {
+        if !self.mark.digest.is_empty() && !self.mark.inner {
+            self.note(self.mark.digest.clone(), seq)?;
+        }
+        self.mark.from = self.mark.elements;
+        self.mark.groups.clear();
+        Ok(())
+    }
+
+    /// Reads a stretch of elements into a batch.
+    fn read_in(&self, batch: &mut Batch<'_>, stretch: Range<u32>, groups: &mut Groups) -> Result<()> {
+        let open = &batch.view().open().calls;
+        let open: Vec<_> = open.iter().map(|call| waiting(&call.id, &call.name)).collect();
+        let tail = self.arrival.messages(stretch, &open, Dialect::read_elements)?;
+        let mut messages = tail.messages.into_iter();
+        for group in tail.groups.iter().flat_map(|group| (0..group.times).map(move |_| group)) {
+            // Calls that the client left without an answer are answered before the next message.
+            for (i, message) in messages.by_ref().take(group.entries as usize).enumerate() {
+                let before = batch.view().last();
+                let seq = batch.say(message, None)?;
+                if i == 0 {
+                    groups.push(0, seq - before - 1);
+                }
+            }
+            groups.push(group.elements, group.entries);
+        }
+        Ok(())
+    }
+
+    /// What the thread shows behind the last reply and the client does not tell: how many entries; whether there is anything of
+    /// that kind, now or before; and words to be said behind what the client tells now. `known` is where its new elements begin.
+    fn unknown_to_client(&mut self, known: u32) -> Result<(u32, bool, Vec<Message>)> {
+        let (mut items, mark) = self.since_mark()?;
+        let (sent, before) = mark.map_or((None, false), |(seq, mark)| (Some(seq), mark.apart || mark.inner));
+        if let Some(first) = items.first()
+            && let Entry::Message(_, Some(reply)) = self.thread.record(*first)?.entry
+            && reply.to == sent
+        {
+            items.remove(0);
+        }
+        let later = self.spoken_between(&items, known)?;
+        if !later.is_empty() {
+            self.thread.rewind(items[0] - 1)?;
+            return Ok((0, true, later));
+        }
+        let entries = u32::try_from(items.len()).unwrap_or(u32::MAX);
+        Ok((entries, before || entries > 0, later))
+    }
+
+    /// Words that were said by hand while a tool of the client was at work: its call was given up for them, and now its
+    /// answer comes. They are said again behind it.
+    fn spoken_between(&self, items: &[Seq], known: u32) -> Result<Vec<Message>> {
+        let mut later = Vec::new();
+        if !self.arrival.skim.elements.get(known as usize).is_some_and(|element| element.by == By::Tool) {
+            return Ok(later);
+        }
+        for (i, seq) in items.iter().enumerate() {
+            let Entry::Message(message, None) = self.thread.record(*seq)?.entry else {
+                return Ok(Vec::new());
+            };
+            match message.outcome().map(|outcome| outcome.interrupted) {
+                Some(true) => {}
+                None if i > 0 => later.push(message),
+                _ => return Ok(Vec::new()),
+            }
+        }
+        Ok(later)
+    }
+
+    /// What is shown since the last request of the client, and that request's mark.
+    fn since_mark(&self) -> Result<(Vec<Seq>, Option<(Seq, Mark)>)> {
+        let mut items = Vec::new();
+        let mut found = None;
+        for entry in self.thread.back() {
+            let (seq, head) = entry?;
+            if head.kind.is_item() {
+                items.push(seq);
+            }
+            if head.kind == EntryKind::Sent
+                && let Entry::Sent(Sent { mark: Some(mark), .. }) = self.thread.record(seq)?.entry
+            {
+                found = Some((seq, mark));
+                break;
+            }
+        }
+        items.reverse();
+        Ok((items, found))
+    }
+
+    /// True when the client's bytes can go out as they are, with this view.
+    fn goes_as_it_is(&self, view: &View) -> Result<bool> {
+        if self.translates()
+            || self.mark.apart
+            || self.upstream.renames
+            || view.edits().next().is_some()
+            || self.sets_window()?
+        {
+            return Ok(false);
+        }
+        let window = self.window();
+        if window == 0 {
+            return Ok(true);
+        }
+        let tokens = view.tokens();
+        let room = window.saturating_sub(self.lesson.theirs(tokens).max(tokens) + window / 50);
+        let has_room = self.request.wish.is_none_or(|wish| wish <= room);
+        Ok(has_room && !self.budget(window).will_manage(view).will_manage)
+    }
+}
+
+/// Announces the client's own bytes, where nothing has to be done to them.
+fn announce(request: &SessionRequest<'_>, batch: &mut Batch<'_>) -> Result<Option<Seq>> {
+    // With calls open nothing can be announced; that is said when it is tried for good.
+    if !batch.view().open().calls.is_empty() || !request.goes_as_it_is(batch.view())? {
+        return Ok(None);
+    }
+    let body = whole(request.arrival);
+    let digest = digest(&body)?;
+    let outgoing = OutgoingRequest::new((RequestBody::Spliced(body), digest), batch.view().tokens());
+    let outgoing = OutgoingRequest { mark: Some(request.mark.clone()), ..outgoing };
+    batch.enter(outgoing.announcement(&request.upstream.asking.model)).map(Some)
+}
+
+/// Elements in stretches that can be read alone: each begins where a user speaks.
+fn stretches(skim: &Skim, which: Range<u32>) -> Vec<Range<u32>> {
+    let mut stretches = Vec::new();
+    let (mut from, mut bytes) = (which.start, 0);
+    for at in which.clone() {
+        let Some(element) = skim.elements.get(at as usize) else { break };
+        if bytes > STRETCH && element.by == By::User {
+            stretches.push(from..at);
+            (from, bytes) = (at, 0);
+        }
+        bytes += element.span.end - element.span.start;
+    }
+    if from < which.end {
+        stretches.push(from..which.end);
+    }
+    stretches
 }
 
 #[cfg(test)]

@@ -3,11 +3,9 @@
 //! Only what was journaled is told. A time is known where a request was journaled with its answer; where words were brought in
 //! from elsewhere, the time says when they were brought, and is left out.
 
-use super::Ask;
-use super::scan::{Counter, NOBODY, Seen, Told};
-use super::sketch::{Spread, Spreading, round};
-use super::table::{Row, Table};
-use crate::recall::tool::NAME as RECALL;
+use super::table::{Row, Spread, Spreading, Table, add_fields, round};
+use super::{Ask, Counter, NOBODY, Seen, Told};
+use crate::recall::NAME as RECALL;
 use jiff::Timestamp;
 use komado_core::journal::{Edit, EditKind, Entry, Reply};
 use komado_core::message::{Message, Role};
@@ -38,21 +36,9 @@ impl Row for Deeds {
         self.seconds.merge(&other.seconds);
         self.first_seconds.merge(&other.first_seconds);
         let (ours, theirs) = (&mut self.counts, &other.counts);
-        ours.completed += theirs.completed;
-        ours.failed += theirs.failed;
-        ours.stopped += theirs.stopped;
-        ours.requests += theirs.requests;
-        ours.retries += theirs.retries;
-        ours.overflows += theirs.overflows;
-        ours.failures += theirs.failures;
-        ours.tool_calls += theirs.tool_calls;
-        ours.tool_errors += theirs.tool_errors;
-        ours.condensed += theirs.condensed;
-        ours.truncated += theirs.truncated;
-        ours.trimmed += theirs.trimmed;
-        ours.tokens_before += theirs.tokens_before;
-        ours.tokens_after += theirs.tokens_after;
-        ours.recalls += theirs.recalls;
+        add_fields!(ours, theirs; completed, failed, stopped, requests, retries, overflows, failures, recalls);
+        add_fields!(ours, theirs; tool_calls, tool_errors, condensed, truncated, trimmed);
+        add_fields!(ours, theirs; tokens_before, tokens_after);
     }
 
     fn weight(&self) -> u64 {
@@ -148,11 +134,7 @@ struct ToolDeeds {
 
 impl Row for ToolDeeds {
     fn merge(&mut self, other: &Self) {
-        self.calls += other.calls;
-        self.errors += other.errors;
-        self.interrupted += other.interrupted;
-        self.timed += other.timed;
-        self.millis += other.millis;
+        add_fields!(self, other; calls, errors, interrupted, timed, millis);
     }
 
     fn weight(&self) -> u64 {

@@ -48,11 +48,8 @@ pub enum BadRange {
         to: String,
     },
     /// More days than a report has rows for.
-    #[error("a report of {days} days; {MOST_DAYS} are the most: take a part of it")]
-    Long {
-        /// How many it would have.
-        days: i64,
-    },
+    #[error("a report of {0} days; {MOST_DAYS} are the most: take a part of it")]
+    Long(i64),
 }
 
 impl Range {
@@ -79,7 +76,7 @@ impl Range {
         let days = i64::from(range.last_day()) - i64::from(range.first_day()) + 1;
         match () {
             () if from >= to => Err(BadRange::Empty { from: from.to_string(), to: to.to_string() }),
-            () if days > MOST_DAYS => Err(BadRange::Long { days }),
+            () if days > MOST_DAYS => Err(BadRange::Long(days)),
             () => Ok(range),
         }
     }

@@ -1,9 +1,8 @@
 //! How much was used: by day, by week, by user and by model, in one pass.
 
 use super::range::{day_name, monday, week_name};
-use super::scan::{Counter, NOBODY, Seen, Told};
-use super::table::{Row, Table};
-use super::{Ask, Depth};
+use super::table::{Row, Table, add_fields};
+use super::{Ask, Counter, Depth, NOBODY, Seen, Told};
 use jiff::Timestamp;
 use komado_core::journal::{Entry, Usage as Took};
 use komado_core::message::Role;
@@ -35,18 +34,8 @@ pub(crate) struct Sums {
 
 impl Row for Sums {
     fn merge(&mut self, other: &Self) {
-        self.made += other.made;
-        self.active += other.active;
-        self.turns += other.turns;
-        self.messages += other.messages;
-        self.calls += other.calls;
-        self.tokens += other.tokens;
-        self.tokens_in += other.tokens_in;
-        self.tokens_out += other.tokens_out;
-        self.counted += other.counted;
-        self.tools += other.tools;
-        self.compactions += other.compactions;
-        self.bytes += other.bytes;
+        add_fields!(self, other; made, active, turns, messages, calls, tokens, tokens_in, tokens_out);
+        add_fields!(self, other; counted, tools, compactions, bytes);
     }
 
     fn weight(&self) -> u64 {

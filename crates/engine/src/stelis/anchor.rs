@@ -11,6 +11,7 @@ use komado_core::head::Source;
 use komado_core::journal::{Anchor, Close, Ending, Entry, Share};
 use komado_core::message::Role;
 use komado_core::notation::tamed;
+use komado_core::thread::Header;
 use komado_core::{Kind, Meter, ThreadId, View};
 use komado_store::Journal;
 
@@ -43,11 +44,11 @@ pub(super) fn cap(share: Option<&Share>) -> u64 {
 
 impl Tale {
     /// Of a child that is about to begin.
-    pub(super) fn begun(thread: ThreadId, label: Option<String>, started: String) -> Self {
+    pub(super) fn begun(header: &Header) -> Self {
         Self {
-            thread,
-            label,
-            started,
+            thread: header.thread.clone(),
+            label: header.label.clone(),
+            started: header.timestamp.clone(),
             close: None,
             messages: 0,
             chronicle: None,
@@ -58,9 +59,8 @@ impl Tale {
 
     /// Of a child, as its journal tells it.
     pub(super) fn of(journal: &dyn Journal) -> Result<Self> {
-        let header = journal.header();
         let view = View::fold(journal, journal.last())?;
-        let mut tale = Self::begun(header.thread.clone(), header.label.clone(), header.timestamp.clone());
+        let mut tale = Self::begun(journal.header());
         tale.cap = cap(view.share_in(journal)?.as_ref());
         if let Some(seq) = view.closed() {
             let record = Source::record(journal, seq)?;

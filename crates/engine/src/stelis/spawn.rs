@@ -7,24 +7,25 @@
 //! A fork of a spawned thread shares every entry with the thread it left, the share included, so it sees what that one sees.
 //! It has an anchor of its own, is held by no process, and where the thread it left had ended it goes on from before that.
 
-use super::ANCHOR_CAP;
-use super::anchor::{self, Tale};
-use super::child::Child;
-use super::finish::is_passed_over;
+use super::anchor::Tale;
+use super::finish::{Finish, Finished, Retold, Telling, Written, is_passed_over};
+use super::{ANCHOR_CAP, anchor};
 use crate::condense::Language;
+use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::share::{check_room, most};
-use crate::staged::{Staged, Work};
-use crate::thread::Thread;
+use crate::share::{Moments, check_room, most, recut};
+use crate::thread::{Staged, Thread, Work};
 use komado_core::admit::Refusal;
 use komado_core::journal::{Anchor, Entry, Ratio, Setup, Share, Slice};
 use komado_core::ladder::Blocks;
 use komado_core::share::{Shares, windows};
 use komado_core::slice::{Cut, Tools, counted, cut};
 use komado_core::thread::{Branch, Header, Moment, Status, branch};
-use komado_core::{Kind, Seq, Span, ThreadId, View};
+use komado_core::{Kind, Seq, SessionId, Span, ThreadId, View};
 use komado_store::{Error as StoreError, Mode, Which};
 use std::collections::BTreeSet;
+use std::ops::{Deref, DerefMut};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What a thread is to be spawned with.
 #[derive(Clone, PartialEq, Debug)]
@@ -72,14 +73,6 @@ impl Spawn {
     }
 }
 
-/// A thread that may be spawned: everything about it is decided, nothing is written.
-struct Plan {
-    header: Header,
-    share: Share,
-    /// The parent's journal with the anchor.
-    anchor: Work,
-}
-
 impl<'e> Thread<'e> {
     /// Spawns a thread that ends with its holder: dropped, it is closed as aborted.
     pub fn spawn(&mut self, spawn: &Spawn) -> Result<Child<'e>> {
@@ -94,7 +87,7 @@ impl<'e> Thread<'e> {
 
     fn spawn_held(&mut self, spawn: &Spawn, held_by: Option<String>) -> Result<Thread<'e>> {
         self.check_writer()?;
-        let Plan { header, share, anchor } = self.plan_child(spawn, held_by)?;
+        let (header, share, anchor) = self.plan_child(spawn, held_by)?;
         let (engine, store) = (self.engine(), self.store());
         let row = row(&header, &share);
         store.put_branch(&row)?;
@@ -118,20 +111,33 @@ impl<'e> Thread<'e> {
         self.commit(work)
     }
 
-    fn plan_child(&self, spawn: &Spawn, held_by: Option<String>) -> Result<Plan> {
+    /// Decides everything about a child, and writes nothing: its header, its share, and the parent's batch with the anchor.
+    fn plan_child(&self, spawn: &Spawn, held_by: Option<String>) -> Result<(Header, Share, Work)> {
         let above = self.share()?;
-        let depth = above.as_ref().map_or(0, Share::depth);
-        self.check_depth(depth, spawn.max_depth)?;
+        let depth = u32::try_from(above.as_ref().map_or(0, Share::depth)).unwrap_or(u32::MAX);
+        if depth >= spawn.max_depth {
+            return Err(Error::TooDeep { thread: self.id().to_string(), depth, most: spawn.max_depth });
+        }
         let thread = self.free_name(spawn.name.as_ref())?;
         let language = self.language_of(spawn)?;
-        let started = self.engine().now();
-        let tale = Tale::begun(thread.clone(), spawn.label.clone(), started.clone());
-        check_cap(&tale, language, self, spawn.anchor_cap)?;
+        let mut header = Header {
+            session: self.session().clone(),
+            thread: thread.clone(),
+            base: None,
+            parent: None,
+            label: spawn.label.clone(),
+            timestamp: self.engine().now(),
+        };
+        let tale = Tale::begun(&header);
+        let (cap, needed) = (spawn.anchor_cap, tale.least(language, self.meter()));
+        if needed > cap {
+            return Err(Error::AnchorCap { cap, needed });
+        }
         let mut staged = self.stage();
         let at = push_anchor(&mut staged, &tale, language, self, spawn.anchor_cap)?;
         self.check_crowd(&staged, above.as_ref(), spawn.window)?;
         let mut share = Share {
-            thread: thread.clone(),
+            thread,
             window: spawn.window,
             slices: self.inherited(&staged, above, spawn.setup.as_ref())?,
             lends: spawn.lends,
@@ -142,23 +148,8 @@ impl<'e> Thread<'e> {
         let slice = self.own_slice(&staged, &share, at, spawn, language)?;
         share.slices.push(slice);
         check_room(&share, spawn.window, spawn.buffer)?;
-        let header = Header {
-            session: self.session().clone(),
-            thread,
-            base: None,
-            parent: Some(Moment { thread: self.id().clone(), seq: at }),
-            label: spawn.label.clone(),
-            timestamp: started,
-        };
-        Ok(Plan { header, share, anchor: staged.finish() })
-    }
-
-    fn check_depth(&self, depth: usize, most: u32) -> Result<()> {
-        let depth = u32::try_from(depth).unwrap_or(u32::MAX);
-        if depth < most {
-            return Ok(());
-        }
-        Err(Error::TooDeep { thread: self.id().to_string(), depth, most })
+        header.parent = Some(Moment { thread: self.id().clone(), seq: at });
+        Ok((header, share, staged.finish()))
     }
 
     /// Refuses one more anchor where what must stay would then be more than this thread can show: an anchor of a thread
@@ -182,10 +173,7 @@ impl<'e> Thread<'e> {
     pub(super) fn least_share(&self, parent: &Thread<'_>, row: &Branch) -> Result<Share> {
         let Some(moment) = &self.header().parent else { return Err(self.shareless()) };
         let above = parent.share()?;
-        let language = match parent.record(moment.seq)?.entry {
-            Entry::Anchor(anchor) => anchor::language(&anchor.text),
-            _ => parent.speaks()?,
-        };
+        let language = parent.anchor_language(moment.seq, parent)?;
         let window = match &above {
             Some(share) => share.window,
             None => {
@@ -254,6 +242,23 @@ impl<'e> Thread<'e> {
         Ok(words.map_or(Language::English, |words| Language::of(&words)))
     }
 
+    /// The language of the anchor at `seq`; that of `child`'s user where it is none.
+    fn anchor_language(&self, seq: Seq, child: &Thread<'_>) -> Result<Language> {
+        match self.record(seq)?.entry {
+            Entry::Anchor(anchor) => Ok(anchor::language(&anchor.text)),
+            _ => child.speaks(),
+        }
+    }
+
+    /// A new anchor for a child that goes by `header`, in the language of the one at `before`: its number, and the batch.
+    fn staged_anchor(&self, header: &Header, before: Seq, child: &Thread<'_>) -> Result<(Seq, Work)> {
+        let language = self.anchor_language(before, child)?;
+        let cap = anchor::cap(child.share()?.as_ref());
+        let mut staged = self.stage();
+        let seq = push_anchor(&mut staged, &Tale::begun(header), language, self, cap)?;
+        Ok((seq, staged.finish()))
+    }
+
     /// What this thread sees of those above it, for its child to see as well.
     fn inherited(
         &self,
@@ -318,11 +323,6 @@ pub(super) fn push_anchor(
     staged.push(entry, tale.started.clone())
 }
 
-fn check_cap(tale: &Tale, language: Language, parent: &Thread<'_>, cap: u64) -> Result<()> {
-    let needed = tale.least(language, parent.meter());
-    if needed <= cap { Ok(()) } else { Err(Error::AnchorCap { cap, needed }) }
-}
-
 /// Says, before a slice, whose it is.
 fn heading(thread: &ThreadId, language: Language) -> String {
     match language {
@@ -370,15 +370,7 @@ impl Thread<'_> {
         let mut above = engine
             .open_as_left(self.session(), &parent.thread, Mode::Write)
             .map_err(|error| self.parent_away(error, &parent.thread))?;
-        let language = match above.record(parent.seq)?.entry {
-            Entry::Anchor(own) => anchor::language(&own.text),
-            _ => self.speaks()?,
-        };
-        let tale = Tale::begun(header.thread.clone(), header.label.clone(), header.timestamp.clone());
-        let cap = anchor::cap(self.share()?.as_ref());
-        let mut staged = above.stage();
-        let seq = push_anchor(&mut staged, &tale, language, &above, cap)?;
-        let work = staged.finish();
+        let (seq, work) = above.staged_anchor(&header, parent.seq, self)?;
         header.parent = Some(Moment { thread: parent.thread.clone(), seq });
         // Under its own name, and not held.
         let row = Branch { held_by: None, told: false, ..branch(&header, self.source())? };
@@ -409,5 +401,229 @@ impl Thread<'_> {
             return Error::ParentBusy { thread: self.id().to_string(), parent: parent.to_string() };
         }
         error
+    }
+}
+
+// A guard on a spawned thread: whatever happens to its holder, the thread comes to an end.
+//
+// Dropped without a word, by an early return or by a panic, it closes the thread as aborted, with what the digest can
+// tell of it. Dropping never fails and never panics: what cannot be written now stays marked in the table of threads and
+// is put right when the session is next opened for writing.
+
+/// Why a thread ended of which nobody said so.
+const DROPPED: &str = "nobody ended it: the work broke off";
+
+/// A spawned thread that ends with its holder.
+pub struct Child<'e> {
+    thread: Thread<'e>,
+    /// Whether the thread is still the guard's to end.
+    is_held: bool,
+}
+
+impl<'e> Child<'e> {
+    pub(super) fn new(thread: Thread<'e>) -> Self {
+        Self { thread, is_held: true }
+    }
+
+    /// Ends the thread and tells its parent. A handle on another thread is no reason not to end it: the parent is then told
+    /// when it is next at work. Words for its parent that are none are no reason either: the digest tells in their place,
+    /// and why is said in [`Finished::declined`].
+    pub fn end(mut self, parent: &mut Thread<'_>, mut finish: Finish<'_>) -> Result<Finished> {
+        let wordless = finish.telling.check().err().map(|why| why.to_string());
+        if wordless.is_some() {
+            finish.telling = Telling::Digest;
+        }
+        let finished = self.thread.finish(finish)?;
+        self.is_held = false;
+        let (session, thread) = (self.thread.session().clone(), self.thread.id().clone());
+        drop(self);
+        let tended = if *parent.session() == session { parent.tend()? } else { Vec::new() };
+        let is_told = tended.iter().any(|tended| tended.thread == thread);
+        let declined = finished.declined.or(wordless);
+        Ok(Finished { is_told, declined, ..finished })
+    }
+
+    /// Breaks the thread off, with what the digest can tell of it, and tells its parent.
+    pub fn abort(self, parent: &mut Thread<'_>, why: Option<String>) -> Result<Finished> {
+        self.end(parent, Finish::aborted(why))
+    }
+
+    /// Lets the thread wait, held by nobody, and tells its parent.
+    pub fn pause(mut self, parent: &mut Thread<'_>, why: Option<String>) -> Result<Finished> {
+        self.let_go()?;
+        self.end(parent, Finish::paused(why))
+    }
+
+    /// Lets go of the thread: it outlives its holder and its process.
+    pub fn detach(mut self) -> Result<Thread<'e>> {
+        self.let_go()?;
+        self.is_held = false;
+        self.thread.settle()?;
+        let (id, thread) = (self.thread.session().clone(), self.thread.id().clone());
+        let (engine, calls, clip) = (self.thread.engine(), self.thread.on_open_calls, self.thread.clip());
+        drop(self);
+        Ok(engine.open_as_left(&id, &thread, Mode::Write)?.on_open_calls(calls).clipping(clip))
+    }
+
+    /// Says that nobody holds the thread any more.
+    fn let_go(&mut self) -> Result<()> {
+        if let Some(share) = self.thread.share()? {
+            self.thread.append(Entry::Share(Share { held_by: None, ..share }))?;
+        }
+        self.thread.put_row()
+    }
+}
+
+impl<'e> Deref for Child<'e> {
+    type Target = Thread<'e>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.thread
+    }
+}
+
+impl DerefMut for Child<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.thread
+    }
+}
+
+impl Drop for Child<'_> {
+    fn drop(&mut self) {
+        if !self.is_held {
+            return;
+        }
+        let thread = &mut self.thread;
+        // There is nobody left to hear of a failure; the table of threads remembers that something is to be put right.
+        let _ = catch_unwind(AssertUnwindSafe(|| thread.finish(Finish::aborted(Some(DROPPED.to_owned())))));
+    }
+}
+
+// The life of a child whose handle nobody has: ended, paused, resumed, told again, by name.
+//
+// Each verb opens the child, does its work there, and lets the parent look after its anchor. A parent that someone else
+// writes is told later; that is no failure.
+
+/// How a thread goes on.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Resume {
+    /// The model's window, in tokens as the session counts them.
+    pub window: u64,
+    /// Share of the window kept free for what no counter sees.
+    pub buffer: f64,
+    /// What it gets of its parent's window; as before while absent.
+    pub ratio: Option<Ratio>,
+}
+
+impl Resume {
+    /// In a window of `window` tokens, with the usual buffer.
+    pub const fn new(window: u64) -> Self {
+        Self { window, buffer: 0.1, ratio: None }
+    }
+}
+
+impl Engine {
+    /// Ends or pauses a spawned thread and tells its parent. One that lost its holder is broken off already by being opened,
+    /// and refused here.
+    pub fn finish_child(&self, id: &SessionId, thread: &ThreadId, finish: Finish<'_>) -> Result<Finished> {
+        let mut child = self.open(id, thread, Mode::Write)?;
+        let parent = Self::parent_of(&child)?;
+        let finished = child.finish(finish)?;
+        drop(child);
+        Ok(Finished { is_told: self.tell_parent(id, &parent)?, ..finished })
+    }
+
+    /// Lets a spawned thread wait, and tells its parent.
+    pub fn pause_child(&self, id: &SessionId, thread: &ThreadId, why: Option<String>) -> Result<Finished> {
+        self.finish_child(id, thread, Finish::paused(why))
+    }
+
+    /// Lets a spawned thread go on that was paused, broken off or ended, be it days ago: it sees what the threads above it
+    /// see now. From then on nobody holds it. Gives the entry of its new share.
+    pub fn resume_child(&self, id: &SessionId, thread: &ThreadId, resume: &Resume) -> Result<Seq> {
+        let mut child = self.open_as_left(id, thread, Mode::Write)?;
+        let parent = Self::parent_of(&child)?;
+        let above = self.open_as_left(id, &parent, Mode::Read)?;
+        if !above.status()?.is_open() {
+            return Err(Error::ParentEnded { thread: thread.to_string(), parent: parent.to_string() });
+        }
+        child.resumed_share(resume)?;
+        if above.anchor_of(child.header())?.is_some_and(|first| !above.view().shows(first)) {
+            self.anchor_again(&child)?;
+        }
+        drop(above);
+        let seq = child.go_on(resume)?;
+        drop(child);
+        self.tell_parent(id, &parent)?;
+        Ok(seq)
+    }
+
+    /// Gives a child another anchor, at the present of its parent: what stood for it there has left the view.
+    fn anchor_again(&self, child: &Thread<'_>) -> Result<()> {
+        let parent = Self::parent_of(child)?;
+        let mut above = self
+            .open_as_left(child.session(), &parent, Mode::Write)
+            .map_err(|error| child.parent_away(error, &parent))?;
+        let Some(first) = above.anchor_of(child.header())? else { return Ok(()) };
+        let (_, work) = above.staged_anchor(child.header(), first, child)?;
+        // Whatever becomes of the child now, the new anchor will say it.
+        child.put_row()?;
+        above.commit(work)?;
+        above.settle()
+    }
+
+    /// Writes the chronicle of a spawned thread anew, by hand or by whoever tells; its parent's anchor follows.
+    pub fn write_chronicle(&self, id: &SessionId, thread: &ThreadId, telling: Telling<'_>) -> Result<Retold> {
+        let mut child = self.open_as_left(id, thread, Mode::Write)?;
+        let parent = Self::parent_of(&child)?;
+        let partial = child.status()? != Status::Completed;
+        let Written { chronicle, declined } = child.write_story(telling, partial)?;
+        let Some(chronicle) = chronicle else {
+            let why = "nothing was said in the thread that could be told; write the chronicle yourself";
+            return Err(Refusal::NoEffect { why }.into());
+        };
+        child.put_row()?;
+        child.append(Entry::Chronicle(chronicle.clone()))?;
+        child.put_row()?;
+        child.settle()?;
+        drop(child);
+        self.tell_parent(id, &parent)?;
+        Ok(Retold { chronicle, declined })
+    }
+}
+
+impl Thread<'_> {
+    /// Goes on after a close, with slices cut from the present of the threads above.
+    fn go_on(&mut self, resume: &Resume) -> Result<Seq> {
+        let share = self.resumed_share(resume)?;
+        self.put_row()?;
+        let mut staged = match self.reopened()? {
+            Some(staged) => staged,
+            None => self.stage(),
+        };
+        let seq = staged.push(Entry::Share(share), self.engine().now())?;
+        let work = staged.finish();
+        self.commit(work)?;
+        self.put_row()?;
+        self.settle()?;
+        Ok(seq)
+    }
+
+    /// The share with which the thread goes on; refused, before anything is written, when it would have no room.
+    fn resumed_share(&self, resume: &Resume) -> Result<Share> {
+        let name = self.id().to_string();
+        let Some(share) = self.share()? else { return Err(self.shareless()) };
+        if self.view().closed().is_none() && share.held_by.is_none() {
+            return Err(Error::NotClosed(name));
+        }
+        let mut share = Share { thread: self.id().clone(), window: resume.window, held_by: None, ..share };
+        if let (Some(ratio), Some(slice)) = (resume.ratio, share.slices.last_mut()) {
+            slice.ratio = ratio;
+        }
+        let shares = Shares::of(&share, resume.window);
+        let (view, source) = (self.view(), self.source());
+        share.slices = recut(view, source, self.meter(), &share, &shares, resume.buffer, Moments::Present)?;
+        check_room(&share, resume.window, resume.buffer)?;
+        Ok(share)
     }
 }

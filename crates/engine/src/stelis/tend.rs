@@ -7,17 +7,20 @@
 //! A fork also looks after the anchors it shares with the thread it left, as long as they say that a child has not ended:
 //! it says in its own journal what became of that child. The mark in the table is for the child's parent alone.
 
-use super::anchor::{self, Tale};
-use super::finish::{Finish, is_passed_over};
+use super::anchor;
+use super::anchor::Tale;
+use super::finish::{Finish, unless_passed_over};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::lineage;
 use crate::thread::Thread;
-use komado_core::journal::{Anchor, Entry};
+use komado_core::journal::{Anchor, Chronicle, Entry, Ratio};
+use komado_core::share::Shares;
 use komado_core::thread::{Branch, Header, Moment, Status, branch};
 use komado_core::view::Piece;
 use komado_core::{Kind, Seq, SessionId, Span, ThreadId};
 use komado_store::{Error as StoreError, Journal, Mode, Which};
+use std::collections::BTreeSet;
 
 /// A child that was looked after.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,15 +42,6 @@ pub(crate) struct Elder {
     seen: Option<Seq>,
 }
 
-/// What became of looking after one child.
-enum Look {
-    Told(Tended),
-    /// It changed while it was looked at.
-    Again,
-    /// Someone else has it, or nothing is left of it.
-    Passed,
-}
-
 impl Thread<'_> {
     /// Brings the anchors of children in line with their journals. Cheap when there is nothing to tell.
     pub fn tend(&mut self) -> Result<Vec<Tended>> {
@@ -56,7 +50,10 @@ impl Thread<'_> {
         if self.recover_own(&own)? {
             own = self.unsettled()?;
         }
-        let mut tended = self.tend_rows(own.into_iter().filter(|row| !row.told).collect())?;
+        let mut tended = Vec::new();
+        for row in own.iter().filter(|row| !row.told) {
+            tended.extend(unless_passed_over(self.tend_one(row))?.flatten());
+        }
         tended.extend(self.tend_shared()?);
         Ok(tended)
     }
@@ -74,11 +71,8 @@ impl Thread<'_> {
         for row in rows.iter().filter(|row| row.held_by.is_some() && row.status.is_open()) {
             // Refused at once while its holder lives; nothing of it is read then.
             let free = self.store().open(&row.session, &row.thread, Mode::Write).map(drop);
-            match free.map_err(Error::from).and_then(|()| self.engine().recover_one(row)) {
-                Ok(recovered) => found |= recovered.is_some(),
-                Err(error) if is_passed_over(&error) => {}
-                Err(error) => return Err(error),
-            }
+            let recovered = free.map_err(Error::from).and_then(|()| self.engine().recover_one(row));
+            found |= unless_passed_over(recovered)?.flatten().is_some();
         }
         Ok(found)
     }
@@ -88,11 +82,7 @@ impl Thread<'_> {
     fn tend_shared(&mut self) -> Result<Vec<Tended>> {
         let mut tended = Vec::new();
         for mut elder in self.elders()? {
-            match self.tend_elder(&mut elder) {
-                Ok(told) => tended.extend(told),
-                Err(error) if is_passed_over(&error) => {}
-                Err(error) => return Err(error),
-            }
+            tended.extend(unless_passed_over(self.tend_elder(&mut elder))?.flatten());
             if let Some(known) = self.elders.as_mut() {
                 known.retain(|known| known.first != elder.first);
             }
@@ -145,12 +135,15 @@ impl Thread<'_> {
         Ok(found)
     }
 
+    /// True when an anchor stands at `seq` in the present of this thread.
+    fn has_anchor(&self, seq: Seq) -> Result<bool> {
+        let is_there = self.view().on_path(seq) && seq <= self.last();
+        Ok(is_there && self.source().head(seq)?.kind == Kind::Anchor)
+    }
+
     /// True when the anchor at `first` stands and says that its child has not ended.
     fn says_open(&self, first: Seq) -> Result<bool> {
-        let stands = self.view().on_path(first)
-            && first <= self.last()
-            && self.source().head(first)?.kind == Kind::Anchor;
-        if !stands {
+        if !self.has_anchor(first)? {
             return Ok(false);
         }
         Ok(match self.record(self.view().anchor(first))?.entry {
@@ -189,29 +182,8 @@ impl Thread<'_> {
         }
     }
 
-    /// Has every child looked at again: after a rewind, anchors may say what was true then.
-    pub(crate) fn unsettle_children(&self) -> Result<()> {
-        Ok(self.store().unsettle(self.session(), self.id())?)
-    }
-
-    fn tend_rows(&mut self, rows: Vec<Branch>) -> Result<Vec<Tended>> {
-        let mut tended = Vec::new();
-        for row in rows {
-            loop {
-                match self.tend_one(&row) {
-                    Ok(Look::Told(told)) => tended.push(told),
-                    Ok(Look::Again) => continue,
-                    Ok(Look::Passed) => {}
-                    Err(error) if is_passed_over(&error) => {}
-                    Err(error) => return Err(error),
-                }
-                break;
-            }
-        }
-        Ok(tended)
-    }
-
-    fn tend_one(&mut self, row: &Branch) -> Result<Look> {
+    /// Looks after one child; `None` when nothing is left of it.
+    fn tend_one(&mut self, row: &Branch) -> Result<Option<Tended>> {
         let journal = match self.store().open(&row.session, &row.thread, Mode::Read) {
             Ok(journal) => journal,
             Err(StoreError::NoThread(..)) => return self.complete_spawn(row),
@@ -220,7 +192,10 @@ impl Thread<'_> {
         if journal.last() == 0 {
             return self.end_unbegun(row);
         }
-        let seq = self.update_anchor(&*journal)?;
+        let seq = match self.anchor_of(journal.header())? {
+            Some(first) => self.say_anchor(first, &*journal)?,
+            None => None,
+        };
         let now = branch(journal.header(), &*journal)?;
         let status = now.status;
         // One that is open under a thread that has ended waits for its holder to let go: it stays marked until then.
@@ -229,17 +204,12 @@ impl Thread<'_> {
         // Who ends a child marks its row after the journal; that mark must not be lost under ours.
         let last = self.store().open(&row.session, &row.thread, Mode::Read)?.last();
         if last != journal.last() {
-            return Ok(Look::Again);
+            return self.tend_one(row);
         }
-        Ok(Look::Told(Tended { thread: row.thread.clone(), status, seq }))
+        Ok(Some(Tended { thread: row.thread.clone(), status, seq }))
     }
 
     /// Says in the anchor what the child's journal says, if it says something else.
-    fn update_anchor(&mut self, journal: &dyn Journal) -> Result<Option<Seq>> {
-        let Some(first) = self.anchor_of(journal.header())? else { return Ok(None) };
-        self.say_anchor(first, journal)
-    }
-
     fn say_anchor(&mut self, first: Seq, journal: &dyn Journal) -> Result<Option<Seq>> {
         let Entry::Anchor(now) = self.record(self.view().anchor(first))?.entry else { return Ok(None) };
         let tale = Tale::of(journal)?;
@@ -256,23 +226,18 @@ impl Thread<'_> {
     /// when it was resumed.
     pub(super) fn anchor_of(&self, child: &Header) -> Result<Option<Seq>> {
         let Some(Moment { thread, seq }) = &child.parent else { return Ok(None) };
-        if thread == self.id()
-            && let Some(again) = self.find_anchor(&child.thread)?.filter(|again| again > seq)
-        {
-            return Ok(Some(again));
+        if thread != self.id() {
+            return Ok(None);
         }
-        let stands = thread == self.id()
-            && self.view().on_path(*seq)
-            && *seq <= self.last()
-            && self.source().head(*seq)?.kind == Kind::Anchor;
-        Ok(stands.then_some(*seq))
+        let again = self.find_anchor(&child.thread)?.filter(|again| again > seq);
+        Ok(again.or(self.has_anchor(*seq)?.then_some(*seq)))
     }
 
     /// A child whose journal was never begun: what its anchor promised is made, and broken off at once.
-    fn complete_spawn(&mut self, row: &Branch) -> Result<Look> {
+    fn complete_spawn(&mut self, row: &Branch) -> Result<Option<Tended>> {
         let Some(seq) = self.find_anchor(&row.thread)? else {
             self.store().drop_branch(&row.session, &row.thread)?;
-            return Ok(Look::Passed);
+            return Ok(None);
         };
         let header = Header {
             session: row.session.clone(),
@@ -287,10 +252,11 @@ impl Thread<'_> {
     }
 
     /// A child that has a journal and nothing in it.
-    fn end_unbegun(&mut self, row: &Branch) -> Result<Look> {
+    fn end_unbegun(&mut self, row: &Branch) -> Result<Option<Tended>> {
         let mut child = self.engine().open_as_left(&row.session, &row.thread, Mode::Write)?;
         child.break_off_unbegun(self, row)?;
-        Ok(Look::Again)
+        drop(child);
+        self.tend_one(row)
     }
 
     /// Closes a thread in which nothing was ever written; first it gets the share that it was to have, as far as that is
@@ -313,22 +279,258 @@ impl Thread<'_> {
 impl Engine {
     /// Lets a thread look after its children, unless someone else writes it: then they do, later. True when it did.
     pub(crate) fn tell_parent(&self, id: &SessionId, parent: &ThreadId) -> Result<bool> {
-        match self.open_as_left(id, parent, Mode::Write) {
-            Ok(mut parent) => {
-                parent.tend()?;
-                parent.settle()?;
-                Ok(true)
-            }
-            Err(error) if is_passed_over(&error) => Ok(false),
-            Err(error) => Err(error),
-        }
+        let opened = unless_passed_over(self.open_as_left(id, parent, Mode::Write))?;
+        let Some(mut parent) = opened else { return Ok(false) };
+        parent.tend()?;
+        parent.settle()?;
+        Ok(true)
     }
 
     /// Refuses a thread that nobody spawned; gives its parent.
     pub(super) fn parent_of(thread: &Thread<'_>) -> Result<ThreadId> {
         match &thread.header().parent {
             Some(moment) => Ok(moment.thread.clone()),
-            None => Err(Error::NotSpawned { thread: thread.id().to_string() }),
+            None => Err(Error::NotSpawned(thread.id().to_string())),
         }
     }
+}
+
+// Putting right what a process left of its threads when it ended without a word.
+//
+// A thread that a guard holds is open for writing as long as the guard lives. So one that can be opened by somebody else
+// has lost its holder: it is closed as aborted, with what the digest can tell, and its parent goes on. Threads that
+// nobody holds outlive processes and are left alone, unless the thread above them has ended.
+
+/// Why a thread ended whose holder is gone.
+const GONE: &str = "the process that held it ended";
+/// Why a thread ended that was left under one that had.
+pub(super) const ABOVE_ENDED: &str = "the thread above it ended";
+
+/// A thread that lost its holder.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Recovered {
+    /// The thread.
+    pub thread: ThreadId,
+    /// Who had held it; nobody, for one that was left under a thread that ended.
+    pub held_by: Option<String>,
+    /// What was done in it so far.
+    pub chronicle: Option<Chronicle>,
+}
+
+impl Engine {
+    /// Breaks off the threads of processes that ended, and tells their parents. [`Engine::open`] does it when it opens to
+    /// write.
+    pub fn recover(&self, id: &SessionId) -> Result<Vec<Recovered>> {
+        let rows = self.store().branches(id, Which::Unsettled)?;
+        self.recover_rows(&rows)
+    }
+
+    /// Looks after the session of a thread that was just opened for writing; it knows then what was broken off.
+    pub(crate) fn look_after(&self, opened: &mut Thread<'_>) -> Result<()> {
+        let rows = self.store().branches(opened.session(), Which::Unsettled)?;
+        if rows.is_empty() && opened.header().base.is_none() {
+            return Ok(());
+        }
+        if let Some(row) = rows.iter().find(|row| row.thread == *opened.id()) {
+            // Its guard would have it open, and we have.
+            if unless_passed_over(self.is_left(opened))? == Some(true) {
+                let recovered = break_off(opened)?;
+                opened.recovered.push(recovered);
+            }
+            if let (0, Some(moment)) = (opened.last(), opened.header().parent.clone()) {
+                let parent = self.open_as_left(opened.session(), &moment.thread, Mode::Read)?;
+                opened.break_off_unbegun(&parent, row)?;
+            }
+        }
+        opened.recovered.extend(self.recover_rows(&rows)?);
+        opened.tend().map(|_| ())
+    }
+
+    fn recover_rows(&self, rows: &[Branch]) -> Result<Vec<Recovered>> {
+        let mut recovered = Vec::new();
+        // Those further down first: what they did is part of what the ones above tell.
+        for row in rows.iter().rev().filter(|row| row.parent.is_some()) {
+            recovered.extend(unless_passed_over(self.recover_one(row))?.flatten());
+        }
+        let Some(id) = rows.first().map(|row| &row.session) else { return Ok(recovered) };
+        // Parents are opened for a moment, and only where there is something to tell.
+        let untold = self.store().branches(id, Which::Unsettled)?.into_iter().filter(|row| !row.told);
+        let parents: BTreeSet<ThreadId> = untold.filter_map(|row| row.parent).collect();
+        for parent in &parents {
+            unless_passed_over(self.tell_parent(id, parent))?;
+        }
+        Ok(recovered)
+    }
+
+    pub(super) fn recover_one(&self, row: &Branch) -> Result<Option<Recovered>> {
+        if !row.status.is_open() {
+            return Ok(None);
+        }
+        let thread = self.open_as_left(&row.session, &row.thread, Mode::Read)?;
+        if !thread.status()?.is_open() {
+            thread.put_row()?;
+            return Ok(None);
+        }
+        if !self.is_left(&thread)? {
+            return Ok(None);
+        }
+        // Refused while its holder lives.
+        let mut thread = self.open_as_left(&row.session, &row.thread, Mode::Write)?;
+        if !self.is_left(&thread)? {
+            return Ok(None);
+        }
+        break_off(&mut thread).map(Some)
+    }
+
+    /// True for an open thread that lost its holder, or the thread above it. One without a share has hardly begun: whoever
+    /// spawns it may be at work, and if not, its parent knows.
+    fn is_left(&self, thread: &Thread<'_>) -> Result<bool> {
+        let Some(share) = thread.share()? else { return Ok(false) };
+        if !thread.status()?.is_open() {
+            return Ok(false);
+        }
+        // The share that a fork has from the thread it left does not say who holds the fork.
+        if share.held_by.is_some() && thread.view().share() > Some(thread.header().base_seq()) {
+            return Ok(true);
+        }
+        let Some(moment) = &thread.header().parent else { return Ok(false) };
+        let parent = self.open_as_left(thread.session(), &moment.thread, Mode::Read)?;
+        Ok(!parent.status()?.is_open())
+    }
+}
+
+/// Ends a thread that is left.
+fn break_off(thread: &mut Thread<'_>) -> Result<Recovered> {
+    let held_by = thread.share()?.and_then(|share| share.held_by);
+    let why = if held_by.is_some() { GONE } else { ABOVE_ENDED };
+    let chronicle = thread.finish(Finish::aborted(Some(why.to_owned())))?.chronicle;
+    Ok(Recovered { thread: thread.id().clone(), held_by, chronicle })
+}
+
+// The threads of a session as a tree, in numbers: for whoever draws it.
+//
+// Everything comes from the journals; the table of threads is not asked. A fork stands beside the thread it left. What a
+// rewind of the parent left without an anchor is still there, and marked.
+
+/// The threads of a session.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Tree {
+    /// The session.
+    pub session: SessionId,
+    /// The root first, then its forks.
+    pub nodes: Vec<Node>,
+}
+
+/// One thread.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Node {
+    /// Its header; `base` says what it was forked from.
+    pub header: Header,
+    /// Where it is in its life.
+    pub status: Status,
+    /// How far below the root it is.
+    pub depth: u32,
+    /// What it has of its parent's window; none for a thread that was not spawned.
+    pub ratio: Option<Ratio>,
+    /// The window, shared out; none for a thread that was not spawned.
+    pub shares: Option<Shares>,
+    /// The window by which it was shared out.
+    pub window: Option<u64>,
+    /// Tokens of its own: setup, messages, summaries.
+    pub tokens: u64,
+    /// Tokens of what it sees of the threads above.
+    pub above: u64,
+    /// Messages said in it.
+    pub messages: u64,
+    /// What was done in it.
+    pub chronicle: Option<Chronicle>,
+    /// What its anchor says in its parent.
+    pub anchor: Option<String>,
+    /// True when its parent was rewound to before its anchor.
+    pub is_adrift: bool,
+    /// The process that ends it by ending itself.
+    pub held_by: Option<String>,
+    /// The threads spawned from it, by age.
+    pub children: Vec<Self>,
+}
+
+impl Engine {
+    /// The threads of a session. Shares are those of `window`, or of the window each thread was spawned in.
+    pub fn tree(&self, id: &SessionId, window: Option<u64>) -> Result<Tree> {
+        let headers = self.store().threads(id)?;
+        let nodes = self.nodes(id, &headers, None, window)?;
+        Ok(Tree { session: id.clone(), nodes })
+    }
+
+    /// The threads that were spawned from `parent`, forks beside what they left.
+    fn nodes(
+        &self,
+        id: &SessionId,
+        headers: &[Header],
+        parent: Option<&Thread<'_>>,
+        window: Option<u64>,
+    ) -> Result<Vec<Node>> {
+        let name = parent.map(Thread::id);
+        let own = |header: &&Header| header.parent.as_ref().map(|moment| &moment.thread) == name;
+        let mut nodes = Vec::new();
+        for header in headers.iter().filter(own) {
+            let thread = self.open_as_left(id, &header.thread, Mode::Read)?;
+            let mut node = node(&thread, parent, window)?;
+            node.children = self.nodes(id, headers, Some(&thread), window)?;
+            nodes.push(node);
+        }
+        Ok(nodes)
+    }
+}
+
+impl Tree {
+    /// The node of a thread.
+    pub fn node(&self, thread: &ThreadId) -> Option<&Node> {
+        find(&self.nodes, thread)
+    }
+}
+
+fn find<'a>(nodes: &'a [Node], thread: &ThreadId) -> Option<&'a Node> {
+    nodes.iter().find_map(|node| {
+        if node.header.thread == *thread { Some(node) } else { find(&node.children, thread) }
+    })
+}
+
+fn node(thread: &Thread<'_>, parent: Option<&Thread<'_>>, window: Option<u64>) -> Result<Node> {
+    let (view, share) = (thread.view(), thread.share()?);
+    let chronicle = match view.chronicle() {
+        Some(seq) => match thread.record(seq)?.entry {
+            Entry::Chronicle(chronicle) => Some(chronicle),
+            _ => None,
+        },
+        None => None,
+    };
+    let said = parent.map(|parent| shown_anchor(parent, thread.header())).transpose()?.flatten();
+    let window = window.or(share.as_ref().map(|share| share.window));
+    let shares = share.as_ref().zip(window).map(|(share, window)| Shares::of(share, window));
+    Ok(Node {
+        header: thread.header().clone(),
+        status: thread.status()?,
+        depth: share.as_ref().map_or(0, |share| u32::try_from(share.depth()).unwrap_or(u32::MAX)),
+        ratio: share.as_ref().and_then(|share| share.slices.last()).map(|slice| slice.ratio),
+        shares,
+        window,
+        tokens: view.tokens() - view.weight().above,
+        above: view.weight().above,
+        messages: anchor::count(thread.source(), view)?,
+        chronicle,
+        is_adrift: parent.is_some() && said.is_none(),
+        anchor: said,
+        held_by: share.and_then(|share| share.held_by),
+        children: Vec::new(),
+    })
+}
+
+/// What the anchor of `child` says now; none when it does not stand in the parent's present.
+fn shown_anchor(parent: &Thread<'_>, child: &Header) -> Result<Option<String>> {
+    let Some(first) = parent.anchor_of(child)? else { return Ok(None) };
+    Ok(match parent.record(parent.view().anchor(first))?.entry {
+        Entry::Anchor(anchor) => Some(anchor.text),
+        _ => None,
+    })
 }

@@ -462,7 +462,7 @@ fn every_refusal_has_its_numbers_and_costs_nothing_where_it_can() {
     let composed = run(&root, &span(1, 20), &auto, &mut nobody().says(SUMMARY), 400).unwrap();
     let edit = apply(&mut root, span(1, 20), composed);
     let declined = decline(&root, &span(1, edit), &by_hand, &mut nobody(), 400);
-    assert_eq!(declined, Declined::JustCondensed { edit });
+    assert_eq!(declined, Declined::JustCondensed(edit));
 }
 
 #[test]

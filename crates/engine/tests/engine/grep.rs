@@ -2,8 +2,8 @@
 
 use komado_core::clip::Limits;
 use komado_engine::output::grep::{Pattern, Search, grep};
-use komado_engine::output::line::{Stretch, line};
 use komado_engine::output::read::{Page, read};
+use komado_engine::output::read::{Stretch, line};
 use komado_engine::output::{Error, Reading};
 use proptest::prelude::*;
 

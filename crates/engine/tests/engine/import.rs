@@ -6,7 +6,7 @@ use crate::story::tell;
 use komado_core::SessionId;
 use komado_core::session::State;
 use komado_engine::Error;
-use komado_engine::import::unfinished;
+use komado_engine::export::unfinished;
 use komado_store::Query;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

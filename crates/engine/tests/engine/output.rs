@@ -8,7 +8,7 @@ use komado_core::raw::Raw;
 use komado_core::{Seq, SessionId, ThreadId};
 use komado_engine::Thread;
 use komado_engine::cleanup::Run;
-use komado_engine::output::{Error, Output, Reference, open, tools};
+use komado_engine::output::{self, Error, Output, Reference, open};
 use std::io::Read;
 
 fn log(lines: usize) -> String {
@@ -39,7 +39,7 @@ fn follow(thread: &Thread<'_>, text: &str) -> String {
     let last = text.rsplit('\n').next().unwrap();
     let made = last.rsplit("read on with ").next().unwrap().trim_end_matches(']');
     let (name, arguments) = made.split_once('(').unwrap();
-    tools::call(thread, name, arguments.strip_suffix(')').unwrap()).unwrap()
+    output::call(thread, name, arguments.strip_suffix(')').unwrap()).unwrap()
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn what_a_reading_tool_gives_is_not_cut_again() {
         let mut root = room.root(&id);
         let seq = root.say(result("a", &"窓".repeat(60_000))).unwrap();
         let arguments = format!(r#"{{"ref_id":"@{seq}","line_number":1,"char_limit":9000}}"#);
-        let read = tools::call(&root, "tool_output_cache_line", &arguments).unwrap();
+        let read = output::call(&root, "tool_output_cache_line", &arguments).unwrap();
         assert!(read.starts_with(&"窓".repeat(9000)));
         root.say(calls(vec![call("b", "tool_output_cache_line", &arguments)])).unwrap();
         let seq = root.say(result("b", &read)).unwrap();
@@ -256,7 +256,7 @@ fn an_entry_is_read_by_its_number_whoever_spoke() {
         let mut root = room.root(&id);
         root.say(user("one\ntwo\nthree")).unwrap();
         root.pin(1).unwrap();
-        let read = |arguments: &str| tools::call(&root, "tool_output_cache", arguments);
+        let read = |arguments: &str| output::call(&root, "tool_output_cache", arguments);
         assert_eq!(
             read(r#"{"ref_id":"@1"}"#).unwrap(),
             "     1\tone\n     2\ttwo\n     3\tthree\n[lines 1 to 3, the end]"
@@ -286,9 +286,9 @@ fn an_entry_is_read_by_its_number_whoever_spoke() {
         root.fork(1, ThreadId::new("other").unwrap(), None).unwrap();
         let other = room.look(&id, "other");
         let from_other =
-            tools::call(&other, "tool_output_cache", r#"{"ref_id":"root@1","limit":1}"#).unwrap();
+            output::call(&other, "tool_output_cache", r#"{"ref_id":"root@1","limit":1}"#).unwrap();
         assert!(from_other.contains("one") && from_other.contains("root@1"), "{from_other}");
-        let none = tools::call(&root, "bash", "{}").unwrap_err();
+        let none = output::call(&root, "bash", "{}").unwrap_err();
         assert!(matches!(none, Error::NoTool { .. }), "{none}");
     });
 }
@@ -313,7 +313,7 @@ fn limits_of_a_thread_hold_for_what_is_read_there() {
             ("tool_output_cache_grep", r#","pattern":"小窓","before":9,"after":9,"offset":2"#),
             ("tool_output_cache_grep", r#","pattern":"長長""#),
         ] {
-            let mut text = tools::call(&root, name, &format!(r#"{{"ref_id":"@{seq}"{more}}}"#)).unwrap();
+            let mut text = output::call(&root, name, &format!(r#"{{"ref_id":"@{seq}"{more}}}"#)).unwrap();
             for _ in 0..5 {
                 assert!(text.len() <= bytes, "{bytes} {name} {more}: {} {text}", text.len());
                 assert!(text.contains('長') || text.contains("小窓"), "{bytes} {name} {more}: {text}");
@@ -326,7 +326,7 @@ fn limits_of_a_thread_hold_for_what_is_read_there() {
 
 #[test]
 fn the_definitions_are_what_the_tools_take() {
-    let tools: serde_json::Value = serde_json::from_str(tools::DEFINITIONS).unwrap();
+    let tools: serde_json::Value = serde_json::from_str(output::DEFINITIONS).unwrap();
     let names: Vec<&str> =
         tools.as_array().unwrap().iter().map(|t| t["function"]["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["tool_output_cache", "tool_output_cache_grep", "tool_output_cache_line"]);
@@ -339,7 +339,7 @@ fn the_definitions_are_what_the_tools_take() {
             let mut arguments = serde_json::json!({ "ref_id": "@1", "pattern": "x", "line_number": 1 });
             arguments[name] = serde_json::json!([]);
             let error =
-                tools::Request::parse(tool["function"]["name"].as_str().unwrap(), &arguments.to_string());
+                output::Request::parse(tool["function"]["name"].as_str().unwrap(), &arguments.to_string());
             assert!(error.unwrap_err().to_string().contains(&format!("{name} must be")), "{name} {property}");
         }
         for needed in parameters["required"].as_array().unwrap() {

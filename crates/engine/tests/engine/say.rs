@@ -3,7 +3,7 @@
 use crate::room::{call, calls, check, everywhere, model, outcome, result, thread_id, used, user, words};
 use komado_core::journal::{Entry, Reply};
 use komado_core::message::{ImageSource, Message, Part, Role};
-use komado_engine::arrive::INTERRUPTED;
+use komado_engine::thread::INTERRUPTED;
 use komado_engine::{Error, OnOpenCalls};
 use komado_store::{Error as StoreError, Mode};
 

@@ -34,8 +34,8 @@ fn gated(rest: String, heard: Receiver<()>) -> (String, std::thread::JoinHandle<
 }
 
 fn ask(rest: &str) -> (bool, Ear) {
-    let world = World::new(Dialect::Chat, 100_000, Options::default());
-    let world = World { relay: world.relay.patient(Duration::ZERO), ..world };
+    let mut world = World::new(Dialect::Chat, 100_000, Options::default());
+    world.relay.patience = Duration::ZERO;
     let (bell, heard) = channel();
     let (url, server) = gated(rest.to_owned(), heard);
     let mut agent = Agent::new(Dialect::Chat);

@@ -3,7 +3,7 @@
 use crate::kit::{WINDOW, counted, id, policy, ratio, root, seen_above, share, spawn, talk, words_above};
 use crate::room::{Room, everywhere, setup, thread_id, user};
 use komado_core::journal::Setup;
-use komado_engine::balance::{Balance, Recut};
+use komado_engine::share::{Balance, Recut};
 use komado_engine::{Error, Spawn};
 use komado_store::{Mode, Which};
 

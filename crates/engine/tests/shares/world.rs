@@ -6,7 +6,7 @@ use crate::room::{Room, call, calls, model, result, setup, thread_id, user};
 use komado_core::SessionId;
 use komado_core::journal::{Ending, Ratio};
 use komado_core::thread::Header;
-use komado_engine::balance::{Balance, Recut};
+use komado_engine::share::{Balance, Recut};
 use komado_engine::stelis::Resume;
 use komado_engine::{Child, Error, Finish, Result, Spawn, Telling, Thread};
 use komado_store::Mode;

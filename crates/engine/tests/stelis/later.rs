@@ -251,8 +251,8 @@ fn a_share_said_anew_leaves_the_parent_to_find_out_and_lets_it() {
         let id = begun(room);
         let mut root = room.root(&id);
         let mut child = root.spawn_free(&called("x")).unwrap();
-        let (window, slices) = (crate::kit::WINDOW, komado_engine::balance::Recut::Keep);
-        let balance = komado_engine::balance::Balance { ratio: None, window, buffer: 0.1, slices };
+        let (window, slices) = (crate::kit::WINDOW, komado_engine::share::Recut::Keep);
+        let balance = komado_engine::share::Balance { ratio: None, window, buffer: 0.1, slices };
         child.balance(balance).unwrap();
         assert!(!row(&room.engine, &id, "stelis_1").told, "a mark set meanwhile is never wiped");
         root.tend().unwrap();

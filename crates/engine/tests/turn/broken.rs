@@ -127,7 +127,7 @@ fn a_turn_that_is_cancelled_keeps_what_came() {
     let settings = komado_engine::condense::Settings::default();
     let mut ladder = komado_engine::fit::Ladder { budget: talk.budget(), settings, by: &mut by };
     let turned = thread.turn(&talk.asking, &mut ladder, &mut |news| {
-        if matches!(news, komado_engine::turn::News::Said(_)) {
+        if matches!(news, komado_engine::exchange::News::Said(_)) {
             cancel.cancel();
         }
     });

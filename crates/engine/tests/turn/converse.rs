@@ -4,9 +4,9 @@ use super::kit::{Talk, journaled};
 use komado_core::journal::Setup;
 use komado_core::message::{Message, Role};
 use komado_engine::condense::{ByDigest, Settings};
-use komado_engine::converse::Library;
+use komado_engine::exchange::Library;
+use komado_engine::exchange::{News, When};
 use komado_engine::fit::Ladder;
-use komado_engine::turn::{News, When};
 use komado_provider::Dialect;
 use komado_provider::scripted::{Options, Step};
 

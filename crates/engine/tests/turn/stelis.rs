@@ -23,7 +23,7 @@ const TURNS: usize = 40;
 const CHRONICLE: &str = "calculator_v2 was made with 40 functions; all tests pass. ツールは完成しました。";
 
 /// One turn in a thread's own share of the window.
-fn ask(talk: &Talk, thread: &mut Thread<'_>, text: &str) -> komado_engine::turn::Turned {
+fn ask(talk: &Talk, thread: &mut Thread<'_>, text: &str) -> komado_engine::exchange::Turned {
     thread.say(Message::text(Role::User, text)).unwrap();
     let mut turned = once(talk, thread);
     for call in turned.message.calls().map(|call| call.id.clone()).collect::<Vec<_>>() {
@@ -34,7 +34,7 @@ fn ask(talk: &Talk, thread: &mut Thread<'_>, text: &str) -> komado_engine::turn:
     turned
 }
 
-fn once(talk: &Talk, thread: &mut Thread<'_>) -> komado_engine::turn::Turned {
+fn once(talk: &Talk, thread: &mut Thread<'_>) -> komado_engine::exchange::Turned {
     let mut by = ByDigest::new(thread.meter());
     let window = talk.budget().window;
     let budget = thread.budget(Preset::Komado.policy(), window, &[]).unwrap();

@@ -72,8 +72,10 @@ impl Gateway {
     pub(crate) fn new(house: &Arc<House>, upstreams: Upstreams, on_fault: OnFault) -> Self {
         let config = &house.context.config;
         let server = &config.server;
+        let mut relay = Relay::new(house.context.engine.clone());
+        relay.waiting = waiting(&house.context);
         Self {
-            relay: Relay::new(house.context.engine.clone()).waiting(waiting(&house.context)),
+            relay,
             upstreams,
             flights: Flights::default(),
             limits: Limits::new(server),

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const MAX_FILE_LINES: usize = 600;
+const MAX_FILE_LINES: usize = 700;
 const MAX_BODY_LINES: usize = 100;
 
 /// Who may depend on whom. A crate that is not listed here is not part of the design.
@@ -104,14 +104,14 @@ fn every_file_opens_with_a_module_doc() {
 }
 
 #[test]
-fn no_file_is_longer_than_six_hundred_lines() {
+fn no_file_is_longer_than_seven_hundred_lines() {
     let faults = sources()
         .iter()
         .map(|source| (source, source.text.lines().count()))
         .filter(|(_, lines)| *lines > MAX_FILE_LINES)
         .map(|(source, lines)| format!("{}:{lines}: lines in this file: {lines}", source.name))
         .collect();
-    report("a file has at most 600 lines: split it by noun", faults);
+    report("a file has at most 700 lines: split it by noun", faults);
 }
 
 #[test]

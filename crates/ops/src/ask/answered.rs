@@ -5,9 +5,9 @@ use crate::{Exit, Fault, Outcome};
 use komado_core::Seq;
 use komado_core::journal::Usage;
 use komado_core::message::{Call, Message};
-use komado_engine::converse::Conversed;
 use komado_engine::engine::Found;
-use komado_engine::window::Window;
+use komado_engine::exchange::Conversed;
+use komado_engine::lesson::Window;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -2,7 +2,7 @@
 
 use super::Answered;
 use komado_engine::engine::Found;
-use komado_engine::turn::News;
+use komado_engine::exchange::News;
 use komado_provider::Cancel;
 
 /// Hears what happens while a question is answered, and may stop it.

@@ -5,7 +5,7 @@ use crate::{Context, Effect, Exit, Fault, Interfaces, Operation, Outcome, Route}
 use komado_core::journal::Setup;
 use komado_core::session::{Meta, MetaConfig, State, StelisConfig, TaskKey};
 use komado_core::{Meter, SessionId, ThreadId};
-use komado_engine::window::Told;
+use komado_engine::lesson::Told;
 use komado_store::Mode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! A session as every interface tells it.
 
 use komado_core::session::Session;
-use komado_engine::import::unfinished;
+use komado_engine::export::unfinished;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::ops::Deref;

@@ -6,9 +6,9 @@
 
 use super::upstream::Upstream;
 use komado_core::session::MetaConfig;
+use komado_engine::exchange::Asking;
+use komado_engine::lesson::{Told, Window};
 use komado_engine::model::{KnownModel, ModelChoice, SCRIPTED};
-use komado_engine::turn::Asking;
-use komado_engine::window::{Told, Window};
 use komado_ops::Context;
 use komado_provider::registry::Registry;
 use komado_provider::{Dialect, Form};

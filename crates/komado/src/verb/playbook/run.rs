@@ -11,7 +11,7 @@ use komado_agent::tools::Answer;
 use komado_core::message::Call;
 use komado_core::{Address, ThreadId};
 use komado_engine::engine::Found;
-use komado_engine::turn::News;
+use komado_engine::exchange::News;
 use komado_ops::change;
 use komado_ops::choice::ModelArgs;
 use komado_ops::playbook::{Follower, RunPlaybook};
