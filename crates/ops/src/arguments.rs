@@ -3,8 +3,7 @@
 //! Values are kept as they were written: what a message says, down to its numbers and the order of its fields, is not ours to
 //! change on the way into a journal.
 
-use crate::fault::{Exit, Fault, Outcome};
-use crate::operation::Operation;
+use crate::{Exit, Fault, Operation, Outcome};
 use schemars::{Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};

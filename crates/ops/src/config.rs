@@ -1,6 +1,6 @@
 //! Each setting, its value, and where that came from.
 
-use crate::{Context, Effect, Interfaces, Operation, Outcome};
+use crate::{About, Context, Interfaces, Operation, Outcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -43,9 +43,7 @@ pub struct Setting {
 }
 
 impl Operation for ShowConfig {
-    const NAME: &'static str = "config";
-    const TITLE: &'static str = "Show each setting and where it came from";
-    const EFFECT: Effect = Effect::Read;
+    const ABOUT: About = About::read("config", "Show each setting and where it came from");
     const INTERFACES: Interfaces =
         Interfaces::only_cli("config", "settings name keys, addresses and folders of the machine");
     type Output = Settings;

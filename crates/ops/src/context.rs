@@ -1,11 +1,8 @@
 //! What every operation needs: settings, store and engine, who calls, and what is changed at the same time.
 
 use crate::address::Target;
-use crate::caller::Caller;
-use crate::fault::{Exit, Fault, Missing, Outcome};
-use crate::operation::Operation;
-use crate::progress::Progress;
-use crate::stream::{Sink, Streamed};
+use crate::stream::Sink;
+use crate::{Caller, Exit, Fault, Missing, Operation, Outcome, Streamed};
 use komado_config::Config;
 use komado_core::session::Session;
 use komado_core::{Address, BadId, Seq, SessionId, ThreadId};
@@ -481,4 +478,54 @@ impl Context {
 /// Where a session stands in the order they were made.
 fn place(session: &Session) -> Outcome<(String, SessionId)> {
     Ok((session.meta.created_at.clone(), SessionId::new(session.meta.uuid.as_str())?))
+}
+
+/// How far a long operation has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// The index of what was said is brought up to date.
+    Indexing {
+        /// Entries that are in it.
+        done: u64,
+        /// Entries that will be.
+        total: u64,
+    },
+    /// Messages are appended.
+    Appending {
+        /// Entries so far.
+        entries: u64,
+    },
+    /// Sessions are read for a report.
+    Reading {
+        /// Sessions so far.
+        sessions: u64,
+        /// Their entries so far.
+        entries: u64,
+    },
+    /// Sessions are checked.
+    Checking {
+        /// Sessions so far.
+        done: u64,
+        /// All of them, where that is known.
+        total: Option<u64>,
+    },
+    /// Sessions are copied from one store into another.
+    Migrating {
+        /// Sessions so far.
+        done: u64,
+        /// All of them, where that is known.
+        total: Option<u64>,
+    },
+    /// An export is read.
+    Importing {
+        /// Lines so far.
+        lines: u64,
+    },
+    /// Conversations are replayed.
+    Replaying {
+        /// Conversations so far.
+        done: u64,
+        /// All of them.
+        total: u64,
+    },
 }

@@ -4,10 +4,10 @@ use crate::ask::Ask;
 use crate::config::ShowConfig;
 use crate::doctor::Doctor;
 use crate::migrate::Migrate;
-use crate::operation::{Interfaces, Offer, Row};
 use crate::replay::Replay;
 use crate::{
-    edit, event, journal, key, model, output, playbook, recall, report, session, task, thread, user, window,
+    Interfaces, Offer, Row, edit, event, journal, key, model, output, playbook, recall, report, session,
+    task, thread, user, window,
 };
 
 /// Every operation, in the order in which interfaces list them.

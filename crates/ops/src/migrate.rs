@@ -1,7 +1,7 @@
 //! Sessions from one store into another.
 
-use crate::stream::{Form, Sink, Streamed};
-use crate::{Context, Effect, Exit, Fault, Interfaces, Outcome, Progress};
+use crate::stream::{Form, Sink};
+use crate::{About, Context, Exit, Fault, Interfaces, Outcome, Progress, Streamed};
 use komado_core::session::Session;
 use komado_core::{BadId, SessionId};
 use komado_engine::Engine;
@@ -151,9 +151,7 @@ pub struct Summary {
 }
 
 impl Streamed for Migrate {
-    const NAME: &'static str = "migrate";
-    const TITLE: &'static str = "Copy sessions from one store into another";
-    const EFFECT: Effect = Effect::Remove;
+    const ABOUT: About = About::remove("migrate", "Copy sessions from one store into another");
     const INTERFACES: Interfaces =
         Interfaces::only_cli("migrate", "it copies whole stores; their operator runs it beside them");
     const FORM: Form = Form::Object;

@@ -1,11 +1,9 @@
 //! What is an operation, and how do interfaces that know only names and JSON call one?
 
 use crate::address::Target;
-use crate::arguments::Arguments;
-use crate::context::Context;
-use crate::fault::{Fault, Outcome};
-use crate::stream::{self, Form, Opening, Streamed};
+use crate::stream::{self, Form, Opening};
 use crate::watch::{self, Watched, Watching};
+use crate::{Arguments, Context, Fault, Outcome, Streamed};
 use komado_engine::engine::Found;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -19,12 +17,8 @@ use std::sync::PoisonError;
 /// The doc comment of the type is what the help, the document and the list of tools say of it; those of its fields describe
 /// the arguments.
 pub trait Operation: DeserializeOwned + JsonSchema + 'static {
-    /// Its name: a tool of MCP, and the id in the document.
-    const NAME: &'static str;
-    /// The same for people, in a few words.
-    const TITLE: &'static str;
-    /// What it does to a session.
-    const EFFECT: Effect;
+    /// What it is called, and what it does to a session.
+    const ABOUT: About;
     /// Where it is offered.
     const INTERFACES: Interfaces;
     /// What it gives back: the same JSON everywhere.
@@ -52,6 +46,44 @@ pub trait Operation: DeserializeOwned + JsonSchema + 'static {
     /// The path of what was made, under the API's root.
     fn location(_output: &Self::Output) -> Option<String> {
         None
+    }
+}
+
+/// What an operation is called, and what it does to a session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct About {
+    /// Its name: a tool of MCP, and the id in the document.
+    pub name: &'static str,
+    /// The same for people, in a few words.
+    pub title: &'static str,
+    /// What it does to a session.
+    pub effect: Effect,
+}
+
+impl About {
+    /// [`Effect::Read`].
+    pub const fn read(name: &'static str, title: &'static str) -> Self {
+        Self { name, title, effect: Effect::Read }
+    }
+
+    /// [`Effect::Add`].
+    pub const fn add(name: &'static str, title: &'static str) -> Self {
+        Self { name, title, effect: Effect::Add }
+    }
+
+    /// [`Effect::Edit`].
+    pub const fn edit(name: &'static str, title: &'static str) -> Self {
+        Self { name, title, effect: Effect::Edit }
+    }
+
+    /// [`Effect::Settle`].
+    pub const fn settle(name: &'static str, title: &'static str) -> Self {
+        Self { name, title, effect: Effect::Settle }
+    }
+
+    /// [`Effect::Remove`].
+    pub const fn remove(name: &'static str, title: &'static str) -> Self {
+        Self { name, title, effect: Effect::Remove }
     }
 }
 
@@ -276,11 +308,11 @@ pub struct Answer {
 /// An operation among others: what the interfaces know of it without knowing its type.
 #[derive(Clone, Copy)]
 pub struct Row {
-    /// [`Operation::NAME`].
+    /// [`About::name`].
     pub name: &'static str,
-    /// [`Operation::TITLE`].
+    /// [`About::title`].
     pub title: &'static str,
-    /// [`Operation::EFFECT`].
+    /// [`About::effect`].
     pub effect: Effect,
     /// [`Operation::INTERFACES`].
     pub interfaces: Interfaces,
@@ -292,10 +324,13 @@ pub struct Row {
     pub output: fn(&mut SchemaGenerator) -> Schema,
     /// How a streamed result is written; `None` for one that is held.
     pub form: Option<Form>,
-    run: fn(&Arguments, &Context, Reader) -> Outcome<Answer>,
+    run: Run,
     write: Option<stream::Run>,
     watch: Option<watch::Begin>,
 }
+
+/// How an operation is run where its result is held.
+type Run = fn(&Arguments, &Context, Reader) -> Outcome<Answer>;
 
 /// Who reads a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -309,52 +344,44 @@ pub enum Reader {
 impl Row {
     /// The row of an operation.
     pub const fn of<O: Operation>() -> Self {
-        Self {
-            name: O::NAME,
-            title: O::TITLE,
-            effect: O::EFFECT,
-            interfaces: O::INTERFACES,
-            type_name: std::any::type_name::<O>,
-            request: |generator| O::json_schema(generator),
-            output: |generator| generator.subschema_for::<O::Output>(),
-            form: None,
-            run: run::<O>,
-            write: None,
-            watch: None,
-        }
+        let output = |generator: &mut SchemaGenerator| generator.subschema_for::<O::Output>();
+        Self::new::<O>(O::ABOUT, O::INTERFACES, output, run::<O>)
     }
 
     /// The row of an operation whose result is streamed.
     pub const fn streamed<S: Streamed>() -> Self {
-        Self {
-            name: S::NAME,
-            title: S::TITLE,
-            effect: S::EFFECT,
-            interfaces: S::INTERFACES,
-            type_name: std::any::type_name::<S>,
-            request: |generator| S::json_schema(generator),
-            output: |generator| stream::schema::<S>(generator),
-            form: Some(S::FORM),
-            run: stream::hold::<S>,
-            write: Some(stream::write::<S>),
-            watch: None,
-        }
+        let row = Self::new::<S>(S::ABOUT, S::INTERFACES, stream::schema::<S>, stream::hold::<S>);
+        Self { form: Some(S::FORM), write: Some(stream::write::<S>), ..row }
     }
 
     /// The row of an operation whose result goes on without an end.
     pub const fn watched<W: Watched>() -> Self {
+        let output = |generator: &mut SchemaGenerator| generator.subschema_for::<W::Event>();
+        let row = Self::new::<W>(W::ABOUT, W::INTERFACES, output, |_, _, _| {
+            Err(Fault::usage("this has no end; it is heard event by event"))
+        });
+        Self { form: Some(Form::Events), watch: Some(watch::begin::<W>), ..row }
+    }
+
+    const fn new<T: JsonSchema>(
+        About { name, title, effect }: About,
+        interfaces: Interfaces,
+        output: fn(&mut SchemaGenerator) -> Schema,
+        run: Run,
+    ) -> Self {
+        let (type_name, request) = (std::any::type_name::<T>, T::json_schema);
         Self {
-            name: W::NAME,
-            title: W::TITLE,
-            effect: Effect::Read,
-            interfaces: W::INTERFACES,
-            type_name: std::any::type_name::<W>,
-            request: |generator| W::json_schema(generator),
-            output: |generator| generator.subschema_for::<W::Event>(),
-            form: Some(Form::Events),
-            run: |_, _, _| Err(Fault::usage("this has no end; it is heard event by event")),
+            name,
+            title,
+            effect,
+            interfaces,
+            type_name,
+            request,
+            output,
+            form: None,
+            run,
             write: None,
-            watch: Some(watch::begin::<W>),
+            watch: None,
         }
     }
 

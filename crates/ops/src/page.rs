@@ -1,6 +1,6 @@
 //! Pages of a long list: a bounded number of items, and a cursor that leads on.
 
-use crate::fault::{Exit, Fault, Outcome};
+use crate::{Exit, Fault, Outcome};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use schemars::JsonSchema;

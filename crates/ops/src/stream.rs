@@ -3,10 +3,7 @@
 //! An interface that knows types takes the items through a [`Sink`]; one that knows only names and JSON has the result written
 //! ([`crate::Row::stream`]): as one JSON object whose last field is `items`, or as bytes.
 
-use crate::arguments::Arguments;
-use crate::context::Context;
-use crate::fault::{Fault, Outcome};
-use crate::operation::{Answer, Effect, Interfaces, Reader};
+use crate::{About, Answer, Arguments, Context, Fault, Interfaces, Outcome, Reader};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -15,12 +12,8 @@ use std::io::{self, Write};
 
 /// An operation whose result is streamed. The doc comments are the description, as with [`crate::Operation`].
 pub trait Streamed: DeserializeOwned + JsonSchema + 'static {
-    /// Its name: a tool of MCP, and the id in the document.
-    const NAME: &'static str;
-    /// The same for people, in a few words.
-    const TITLE: &'static str;
-    /// What it does to a session.
-    const EFFECT: Effect;
+    /// What it is called, and what it does to a session.
+    const ABOUT: About;
     /// Where it is offered.
     const INTERFACES: Interfaces;
     /// How it is written.

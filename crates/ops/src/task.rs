@@ -5,34 +5,16 @@
 //! the machine of their worker.
 
 mod add;
-mod add_file;
 mod change;
-mod fetch;
-mod find;
-mod list;
-mod pause;
-mod put;
-mod resume;
-mod retry;
 mod show;
 mod standing;
-mod stop;
 
-pub use add::AddTask;
-pub use add_file::{AddTasks, AddedTasks};
-pub use change::TaskChanged;
-pub use fetch::{FetchTasks, FetchedTasks};
-pub use list::{ListTasks, Tasks};
-pub use pause::PauseTask;
-pub use put::QueuedTask;
-pub use resume::ResumeTask;
-pub use retry::RetryTask;
-pub use show::{ShowTask, TaskDetails, TaskJournal, TaskPaths};
+pub use add::{AddTask, AddTasks, AddedTasks, FetchTasks, FetchedTasks, QueuedTask};
+pub use change::{PauseTask, ResumeTask, RetryTask, StopTask, TaskChanged, tell_tracker_stopped};
+pub use show::{ListTasks, ShowTask, TaskDetails, TaskJournal, TaskPaths, Tasks};
 pub use standing::{TaskRow, TaskState};
-pub use stop::{StopTask, tell_tracker_stopped};
 
-use crate::operation::{Interfaces, Offer, Route};
-use crate::{Context, Exit, Fault, Outcome};
+use crate::{Context, Exit, Fault, Interfaces, Offer, Outcome, Route};
 
 /// What people do to a task: a verb, and a route of the same name.
 const fn by_people(verb: &'static str, route: Route) -> Interfaces {

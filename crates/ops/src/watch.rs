@@ -3,10 +3,7 @@
 //! An interface asks again and again: when the store has news, and once in a while without. In between nothing is held but
 //! how far the reader has come, so a slow reader misses nothing, and one that has gone is simply not asked for any more.
 
-use crate::arguments::Arguments;
-use crate::context::Context;
-use crate::fault::Outcome;
-use crate::operation::Interfaces;
+use crate::{About, Arguments, Context, Interfaces, Outcome};
 use komado_core::SessionId;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,10 +12,8 @@ use std::collections::HashSet;
 
 /// An operation whose result goes on. The doc comments are the description, as with [`crate::Operation`].
 pub trait Watched: DeserializeOwned + JsonSchema + 'static {
-    /// Its name: the id in the document.
-    const NAME: &'static str;
-    /// The same for people, in a few words.
-    const TITLE: &'static str;
+    /// What it is called.
+    const ABOUT: About;
     /// Where it is offered.
     const INTERFACES: Interfaces;
     /// What an event tells.

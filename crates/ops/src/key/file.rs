@@ -1,11 +1,10 @@
 //! The keys: who made them for whom, and the digest of each.
-//!
+//! //!
 //! A key is 256 random bits, so its digest needs no salt and no slow hash: those make guessing dear where people choose the
 //! secret, and here there is nothing to guess. It is looked up by its digest; how long that takes tells of the digest, which
 //! nobody can steer. The file is replaced whole, under a lock, and readable by its owner alone.
 
-use crate::private;
-use crate::{Exit, Fault, Outcome};
+use crate::{Exit, Fault, Outcome, private};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;

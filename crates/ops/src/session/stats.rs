@@ -1,7 +1,7 @@
 //! Stats: sessions by state and user, failures, durations, tokens.
 
 use crate::clock::seconds_between;
-use crate::{Context, Effect, Interfaces, Operation, Outcome, Route};
+use crate::{About, Context, Interfaces, Operation, Outcome, Route};
 use komado_core::session::{Session, State, TaskKey};
 use komado_store::Query;
 use schemars::JsonSchema;
@@ -73,9 +73,7 @@ pub struct FailedSession {
 }
 
 impl Operation for StatsOf {
-    const NAME: &'static str = "stats";
-    const TITLE: &'static str = "Count sessions, tokens and time";
-    const EFFECT: Effect = Effect::Read;
+    const ABOUT: About = About::read("stats", "Count sessions, tokens and time");
     const INTERFACES: Interfaces = Interfaces::everywhere("stats", Route::get("sessions", "/stats"))
         .not_mcp("sums over sessions are for people; `sessions` has the counters of each");
     type Output = Stats;
