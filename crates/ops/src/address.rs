@@ -4,7 +4,7 @@
 //! the beginning of a name will do, depends on the interface ([`crate::Naming`]). Spans of entries are written `3..50`, `7`,
 //! `3..10,12..50`; as JSON also as a list of `{"from": 3, "to": 50}`.
 
-use crate::{Exit, Fault, Outcome};
+use crate::{Fault, Outcome};
 use komado_core::{Address, Seq, Span, ThreadId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -128,7 +128,7 @@ pub(crate) fn moment(text: &str) -> Outcome<(ThreadId, Option<Seq>)> {
     let read = ThreadId::new(thread).ok().zip(seq.map(str::parse).transpose().ok());
     read.ok_or_else(|| {
         let why = format!("{text:?} is no moment; write THREAD@SEQ, such as root@12");
-        Fault::new(Exit::Malformed, why)
+        Fault::malformed(why)
     })
 }
 

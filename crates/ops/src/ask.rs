@@ -5,15 +5,16 @@
 
 use crate::address::Target;
 use crate::choice::ModelArgs;
-use crate::session::{Attributes, create, meter};
-use crate::window::{MadeEdit, Recut};
-use crate::{About, Context, Exit, Fault, Interfaces, Operation, Outcome, change};
+use crate::session::{create, meta, meter};
+use crate::window::MadeEdit;
+use crate::{About, Context, Fault, Interfaces, Operation, Outcome, change};
 use komado_core::journal::{Setup, Usage};
 use komado_core::message::{Call, Message};
 use komado_core::session::MetaConfig;
 use komado_core::{Role, Seq, SessionId, ThreadId};
 use komado_engine::converse::{Conversed, Library};
 use komado_engine::engine::Found;
+use komado_engine::fit::Resliced;
 use komado_engine::model::{ModelChoice, ResolvedModel, SCRIPTED};
 use komado_engine::turn::News;
 use komado_engine::window::Window;
@@ -97,15 +98,14 @@ impl Conversation {
             let model = context.models().resolve(&MetaConfig::default(), &choice)?;
             return Ok(Self { found: make(context, &model, beginning)?, choice, model });
         };
-        let found = context.find_now(at)?;
+        let (found, session) = context.find_row(at)?;
         if beginning.system.is_some() || beginning.tools {
             return Err(Fault::usage(format!(
                 "--system and --tools are for a new session; `komado setup {}` changes what stands before this one",
                 change::name(&found)
             )));
         }
-        let own = context.session(&found.session)?.meta.config;
-        Ok(Self { found, model: context.models().resolve(&own, &choice)?, choice })
+        Ok(Self { found, model: context.models().resolve(&session.meta.config, &choice)?, choice })
     }
 
     /// The thread's name on a command line.
@@ -154,19 +154,39 @@ impl Conversation {
         let mut writer =
             models.summariser(session, meter, &self.choice, Some(&self.model), &asking.cancel)?;
         let mut ladder = context.config.models.summaries.ladder(budget, writer.by());
-        let mut done = Edits::default();
+        let (mut edits, mut slices) = (Vec::new(), Vec::new());
         let mut hear = |news: News<'_>| {
             if let News::Fitted(fitted) = &news {
-                done.slices.extend(fitted.share.iter().map(Recut::from));
-                done.edits.extend(fitted.done.iter().map(|edit| MadeEdit::of(&self.found, edit)));
+                slices.extend(fitted.share);
+                edits.extend(fitted.done.iter().map(|edit| MadeEdit::of(&self.found, edit)));
             }
             listener.news(news);
         };
         let conversed = thread.converse(&asking, &mut ladder, &mut Library, &mut hear);
         context.settle(thread);
-        done.tokens = thread.view().tokens();
         let conversed = conversed.map_err(|error| self.fault(error, before))?;
-        let answered = Answered::of(&self.found, self.model.window, conversed, done);
+        let Conversed { turned, turns, attempts, open, gave_up } = conversed;
+        let Window { tokens: window, told } = self.model.window;
+        let answered = Answered {
+            session: self.found.session.to_string(),
+            thread: self.found.thread.to_string(),
+            seq: turned.seq,
+            text: turned.message.words(),
+            calls: open.into_iter().map(Into::into).collect(),
+            model: turned.reply.model,
+            usage: turned.reply.usage,
+            finish: turned.reply.finish,
+            refusal: refusal(&turned.message),
+            tokens: thread.view().tokens(),
+            window,
+            window_from: told.name(),
+            turns,
+            attempts,
+            edits,
+            slices,
+            ours: turned.is_ours,
+            gave_up,
+        };
         listener.answered(&answered);
         Ok(answered)
     }
@@ -175,7 +195,7 @@ impl Conversation {
     fn fault(&self, error: Engine, before: u32) -> Fault {
         let is_large = matches!(error, Engine::Floor(_));
         let fault = match error {
-            Engine::Unanswered { .. } => Fault::new(Exit::Failed, error.to_string()),
+            Engine::Unanswered { .. } => Fault::failed(error.to_string()),
             other => other.into(),
         };
         let back = format!("`{}` takes the question back", change::rewind_to(&self.found, before));
@@ -190,10 +210,9 @@ fn make(context: &Context, model: &ResolvedModel, beginning: Beginning) -> Outco
     let named = config.model.as_deref().filter(|name| *name != SCRIPTED);
     config.meter = meter(context, None, named)?.name().to_owned();
     config.compression_threshold = Some(context.config.compression_threshold);
-    let attributes = Attributes { config, user: None, task: None, queued: false };
     let setup = Setup { system: beginning.system, ..Setup::default() };
     let setup = if beginning.tools { Library::offered(setup) } else { setup };
-    create(context, &attributes.meta(context, &session)?, setup)?;
+    create(context, &meta(context, &session, config), setup)?;
     Ok(Found { session, thread: ThreadId::root(), seq: None })
 }
 
@@ -231,7 +250,7 @@ pub struct Answered {
     /// Edits that were made to fit.
     pub edits: Vec<MadeEdit>,
     /// What is seen of the threads above, where it was cut anew.
-    pub slices: Vec<Recut>,
+    pub slices: Vec<Resliced>,
     /// True when no model said it: the request stayed too large to the end.
     pub ours: bool,
     /// True when the model did not stop calling tools, and was not asked again.
@@ -256,40 +275,7 @@ impl From<Call> for AskedCall {
     }
 }
 
-/// What was done to the view while a question was answered.
-#[derive(Default)]
-pub(super) struct Edits {
-    pub(super) edits: Vec<MadeEdit>,
-    pub(super) slices: Vec<Recut>,
-    /// Tokens of the view once all was said.
-    pub(super) tokens: u64,
-}
-
 impl Answered {
-    pub(super) fn of(found: &Found, window: Window, conversed: Conversed, done: Edits) -> Self {
-        let Conversed { turned, turns, attempts, open, gave_up } = conversed;
-        Self {
-            session: found.session.to_string(),
-            thread: found.thread.to_string(),
-            seq: turned.seq,
-            text: turned.message.words(),
-            calls: open.into_iter().map(Into::into).collect(),
-            model: turned.reply.model,
-            usage: turned.reply.usage,
-            finish: turned.reply.finish,
-            refusal: refusal(&turned.message),
-            tokens: done.tokens,
-            window: window.tokens,
-            window_from: window.told.name(),
-            turns,
-            attempts,
-            edits: done.edits,
-            slices: done.slices,
-            ours: turned.is_ours,
-            gave_up,
-        }
-    }
-
     /// True when the model neither said nor called anything.
     pub fn is_silent(&self) -> bool {
         self.text.trim().is_empty() && self.calls.is_empty() && !self.gave_up
@@ -299,10 +285,10 @@ impl Answered {
     pub fn check(&self) -> Outcome {
         match self.gave_up {
             false => Ok(()),
-            true => Err(Fault::new(
-                Exit::Failed,
-                format!("the model called tools for {} turns and said nothing", self.turns),
-            )),
+            true => Err(Fault::failed(format!(
+                "the model called tools for {} turns and said nothing",
+                self.turns
+            ))),
         }
     }
 }

@@ -5,10 +5,9 @@
 //! them at first, where news may be missing, and once in a while.
 
 use crate::address::AtSession;
-use crate::arguments::malformed;
 use crate::session::SessionRow;
 use crate::watch::{Event, News, Watch, Watched};
-use crate::{About, Context, Interfaces, Offer, Outcome, Route};
+use crate::{About, Context, Fault, Interfaces, Outcome, Route};
 use komado_core::session::Session;
 use komado_core::{Seq, SessionId, ThreadId};
 use komado_store::{Mode, Query};
@@ -20,11 +19,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Events are heard over HTTP.
 const fn over_http(route: Route) -> Interfaces {
-    Interfaces {
-        cli: Offer::Not("a program hears events over HTTP; `log --json` prints what has been journaled"),
-        http: Offer::As(route),
-        mcp: Offer::Not("a call of a tool ends, and events do not"),
-    }
+    Interfaces::only_http(
+        route,
+        "a program hears events over HTTP; `log --json` prints what has been journaled",
+    )
+    .not_mcp("a call of a tool ends, and events do not")
 }
 
 /// Entries read at a time.
@@ -70,35 +69,36 @@ pub struct EntryEvent {
 type Places = BTreeMap<String, Seq>;
 
 /// How far a reader of a session's events has come.
-pub struct SessionWatch {
+struct SessionWatch {
     session: SessionId,
     places: Places,
 }
 
 impl Watched for SessionEvents {
     const ABOUT: About = About::read("session_events", "Events of a session");
-    const INTERFACES: Interfaces =
-        over_http(Route::get("events", "/sessions/{session}/events").with_header("last-event-id"));
+    const INTERFACES: Interfaces = over_http(Route {
+        header: Some("last-event-id"),
+        ..Route::get("events", "/sessions/{session}/events")
+    });
     type Event = EntryEvent;
-    type Watch = SessionWatch;
 
-    fn begin(self, context: &Context) -> Outcome<SessionWatch> {
+    fn begin(self, context: &Context) -> Outcome<Box<dyn Watch>> {
         let session = context.find(&self.at)?.session;
         let places = match (self.last_event_id, self.from) {
             (Some(last), _) => read(&last)?,
             (None, Some(Start::Start)) => Places::new(),
             (None, _) => now(context, &session)?,
         };
-        Ok(SessionWatch { session, places })
+        Ok(Box::new(SessionWatch { session, places }))
     }
 }
 
-impl Watch<EntryEvent> for SessionWatch {
+impl Watch for SessionWatch {
     fn session(&self) -> Option<&SessionId> {
         Some(&self.session)
     }
 
-    fn look(&mut self, context: &Context, _: News) -> Outcome<Option<Vec<Event<EntryEvent>>>> {
+    fn look(&mut self, context: &Context, _: News) -> Outcome<Option<Vec<Event>>> {
         if context.session(&self.session).is_err() {
             return Ok(None);
         }
@@ -114,7 +114,7 @@ impl Watch<EntryEvent> for SessionWatch {
                 let entry = serde_json::from_slice(&journal.line(seq)?)?;
                 self.places.insert(thread.clone(), seq);
                 let id = Some(id(&thread, &self.places));
-                events.push(Event { name: "entry", id, data: EntryEvent { thread: thread.clone(), entry } });
+                events.push(Event::new("entry", id, &EntryEvent { thread: thread.clone(), entry })?);
             }
         }
         Ok(Some(events))
@@ -137,8 +137,9 @@ fn id(thread: &str, places: &Places) -> String {
 }
 
 fn read(id: &str) -> Outcome<Places> {
-    let wrong =
-        || malformed(format!("Last-Event-ID {id:?} is none of these events; leave it out to begin anew"));
+    let wrong = || {
+        Fault::malformed(format!("Last-Event-ID {id:?} is none of these events; leave it out to begin anew"))
+    };
     let one = |text: &str| {
         let (thread, seq) = text.split_once('@').ok_or_else(wrong)?;
         let thread = ThreadId::new(thread).map_err(|_| wrong())?;
@@ -169,39 +170,39 @@ type State = (String, &'static str);
 
 /// What a reader knows of each session; nothing before the first look.
 #[derive(Default)]
-pub struct AllWatch(Option<HashMap<String, State>>);
+struct AllWatch(Option<HashMap<String, State>>);
 
 impl Watched for AllEvents {
     const ABOUT: About = About::read("events", "Events of all sessions");
     const INTERFACES: Interfaces = over_http(Route::get("events", "/events"));
     type Event = SessionEvent;
-    type Watch = AllWatch;
 
-    fn begin(self, _: &Context) -> Outcome<AllWatch> {
-        Ok(AllWatch::default())
+    fn begin(self, _: &Context) -> Outcome<Box<dyn Watch>> {
+        Ok(Box::new(AllWatch::default()))
     }
 }
 
-impl Watch<SessionEvent> for AllWatch {
+impl Watch for AllWatch {
     fn session(&self) -> Option<&SessionId> {
         None
     }
 
-    fn look(&mut self, context: &Context, news: News) -> Outcome<Option<Vec<Event<SessionEvent>>>> {
-        match (&mut self.0, news) {
-            (Some(known), Some(news)) => look_at_some(context, known, news),
-            (known, _) => look_at_all(context, known),
-        }
-        .map(Some)
+    fn look(&mut self, context: &Context, news: News) -> Outcome<Option<Vec<Event>>> {
+        let changes = match (&mut self.0, news) {
+            (Some(known), Some(news)) => look_at_some(context, known, news)?,
+            (known, _) => look_at_all(context, known)?,
+        };
+        let event = |(name, data): (&'static str, SessionEvent)| Event::new(name, None, &data);
+        changes.into_iter().map(event).collect::<Outcome<_>>().map(Some)
     }
 }
 
-fn look_at_all(
-    context: &Context,
-    known: &mut Option<HashMap<String, State>>,
-) -> Outcome<Vec<Event<SessionEvent>>> {
+/// What happened to sessions, by the kinds of events.
+type Changes = Vec<(&'static str, SessionEvent)>;
+
+fn look_at_all(context: &Context, known: &mut Option<HashMap<String, State>>) -> Outcome<Changes> {
     let caller = &context.caller;
-    let user = (!caller.sees_all && caller.sessions.is_empty()).then(|| caller.user.clone()).flatten();
+    let user = caller.only_user();
     let (mut now, mut events) = (HashMap::new(), Vec::new());
     context.engine.each_session(Query { user, ..Query::default() }, |session| {
         if caller.may_see(session) {
@@ -223,7 +224,7 @@ fn look_at_some(
     context: &Context,
     known: &mut HashMap<String, State>,
     named: HashSet<SessionId>,
-) -> Outcome<Vec<Event<SessionEvent>>> {
+) -> Outcome<Changes> {
     let mut events = Vec::new();
     for id in named {
         let query = Query { id: Some(id.clone()), ..Query::default() };
@@ -252,10 +253,10 @@ fn changed(before: Option<&State>, now: &State) -> Option<&'static str> {
     }
 }
 
-fn told(name: &'static str, session: &Session) -> Event<SessionEvent> {
-    Event { name, id: None, data: SessionEvent::Changed(Box::new(SessionRow::from(session.clone()))) }
+fn told(name: &'static str, session: &Session) -> (&'static str, SessionEvent) {
+    (name, SessionEvent::Changed(Box::new(SessionRow::from(session.clone()))))
 }
 
-fn removed(id: &str) -> Event<SessionEvent> {
-    Event { name: "removed", id: None, data: SessionEvent::Removed { session: id.to_owned() } }
+fn removed(id: &str) -> (&'static str, SessionEvent) {
+    ("removed", SessionEvent::Removed { session: id.to_owned() })
 }

@@ -7,9 +7,8 @@ pub use append::{Append, AppendLines, Appended, MessageLines, append_output};
 pub use read::{Entries, EntriesOf, Entry, Format, GetEntry, Log, Logged, Show, ViewItem, Viewed};
 
 use crate::address::{self, AtSession, AtThread, Target};
-use crate::arguments::malformed;
 use crate::tools::ToolDefinitions;
-use crate::{About, Changed, Context, Exit, Fault, Interfaces, Operation, Outcome, Route, change};
+use crate::{About, Changed, Context, Fault, Interfaces, Operation, Outcome, Route, change};
 use komado_core::journal::{self, Setup};
 use komado_core::openai;
 use komado_core::raw::Raw;
@@ -87,7 +86,7 @@ fn object(given: &RawValue) -> Outcome<Raw> {
     let read: Result<Map<String, Value>, _> = serde_json::from_str(given.get());
     match read {
         Ok(_) => Ok(Raw::from_value(given)),
-        Err(error) => Err(malformed(format!("params is not a JSON object: {error}"))),
+        Err(error) => Err(Fault::malformed(format!("params is not a JSON object: {error}"))),
     }
 }
 
@@ -160,8 +159,7 @@ impl Redact {
             (None, Some(text), None) => What::Matching(pattern(&text)?),
             (None, None, Some(entry)) => {
                 let (thread, seq) = address::moment(&entry)?;
-                let wrong =
-                    || Fault::new(Exit::Malformed, format!("{entry:?} is no entry; write THREAD@SEQ"));
+                let wrong = || Fault::malformed(format!("{entry:?} is no entry; write THREAD@SEQ"));
                 let seq = seq.ok_or_else(wrong)?;
                 let (session, thread) = (Some(session.to_string()), Some(thread.to_string()));
                 What::Entry(context.find(Target { session, thread, seq: None })?.thread, seq)
@@ -183,7 +181,7 @@ impl Redacted {
     pub fn still(&self) -> Fault {
         let places = self.left.join(", ");
         let why = format!("it is still in {places}, which cannot be changed; export, edit and import");
-        Fault::new(Exit::Refused, why)
+        Fault::refused(why)
     }
 }
 

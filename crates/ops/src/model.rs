@@ -1,7 +1,7 @@
 //! What is known about models, what was learned by talking to them, and what their errors mean.
 
 use crate::address::AtSession;
-use crate::{About, Context, Exit, Fault, Interfaces, Operation, Outcome, Page, Route, private};
+use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Page, Route, private};
 use komado_engine::lesson::Lesson;
 use komado_provider::overflow::{Verdict, classify};
 use komado_provider::registry::{self, Price, Registry};
@@ -80,7 +80,7 @@ fn unknown(registry: &Registry, name: &str) -> Fault {
     } else {
         format!("known are {}", close.join(", "))
     };
-    Fault::new(Exit::NotFound, format!("no model is known by the name {name:?}; {hint}"))
+    Fault::not_found(format!("no model is known by the name {name:?}; {hint}"))
 }
 
 /// Put a newer collection of models over the one that is built in.
@@ -151,7 +151,7 @@ impl Operation for UpdateModels {
         context.claim()?;
         private::folder(&context.config.base_dir)
             .and_then(|()| private::replace(&path, |out| out.write_all(new.write().as_bytes())))
-            .map_err(|e| Fault::new(Exit::Failed, format!("{}: {e}; nothing was changed", path.display())))?;
+            .map_err(|e| Fault::failed(format!("{}: {e}; nothing was changed", path.display())))?;
         let mut updated = Updated {
             path: path.display().to_string(),
             rows: new.models().len() as u64,
@@ -268,7 +268,7 @@ impl Operation for ForgetLesson {
         if forgotten.is_empty() {
             let hint = "`komado models learned` lists what was";
             let why = format!("nothing was learned about {:?}; {hint}", self.about);
-            return Err(Fault::new(Exit::NotFound, why));
+            return Err(Fault::not_found(why));
         }
         Ok(Page::whole(forgotten))
     }
@@ -315,7 +315,7 @@ impl Operation for ModelOfSession {
         let id = context.find(&self.at)?.session;
         let own = context.session(&id)?.meta.config;
         let Some(about) = own.model.clone() else {
-            return Err(Fault::new(Exit::NotFound, format!("session {id} names no model")));
+            return Err(Fault::not_found(format!("session {id} names no model")));
         };
         let lesson = context.models().own_lesson(&own);
         let our_window = context.models().own_window(&own, None);

@@ -2,7 +2,7 @@
 
 use crate::address::Target;
 use crate::stream::{self, Form, Opening};
-use crate::watch::{self, Watched, Watching};
+use crate::watch::{self, Watch, Watched};
 use crate::{Arguments, Context, Fault, Outcome, Streamed};
 use komado_engine::engine::Found;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -210,39 +210,9 @@ impl Route {
         Self::new(Method::Post, 201, group, path)
     }
 
-    /// A route that sets something.
-    pub const fn put(group: &'static str, path: &'static str) -> Self {
-        Self::new(Method::Put, 200, group, path)
-    }
-
-    /// The same, where what would be made may be there: then there is no location, and the status is 200.
-    pub const fn or_there(self) -> Self {
-        Self { may_be_there: true, ..self }
-    }
-
-    /// The same with forms for people.
-    pub const fn with_forms(self) -> Self {
-        Self { has_forms: true, ..self }
-    }
-
     /// The same with an ETag.
     pub const fn tagged(self) -> Self {
         Self { has_tag: true, ..self }
-    }
-
-    /// The same where a call that names itself is done once, however often it is sent.
-    pub const fn once(self) -> Self {
-        Self { is_once: true, ..self }
-    }
-
-    /// The same with a body of this media type, which the operation reads as it is.
-    pub const fn reading(self, media: &'static str) -> Self {
-        Self { body: Some(media), ..self }
-    }
-
-    /// The same where a field of the request stands in the header of its name.
-    pub const fn with_header(self, field: &'static str) -> Self {
-        Self { header: Some(field), ..self }
     }
 
     /// True where a field of the request stands in the path.
@@ -253,7 +223,7 @@ impl Route {
 
     /// True where the request stands in a JSON body, but for names in the path and the header.
     pub const fn has_json(&self) -> bool {
-        matches!(self.method, Method::Post | Method::Put) && self.body.is_none()
+        matches!(self.method, Method::Post) && self.body.is_none()
     }
 
     /// A route that removes something, after which nothing is left to be told.
@@ -274,8 +244,6 @@ pub enum Method {
     Get,
     /// POST
     Post,
-    /// PUT
-    Put,
     /// DELETE
     Delete,
 }
@@ -286,7 +254,6 @@ impl Method {
         match self {
             Self::Get => "get",
             Self::Post => "post",
-            Self::Put => "put",
             Self::Delete => "delete",
         }
     }
@@ -423,7 +390,7 @@ impl Row {
     }
 
     /// Begins to hear the events of an operation that has them.
-    pub fn watch(&self, given: &Arguments, context: &Context) -> Outcome<Box<dyn Watching>> {
+    pub fn watch(&self, given: &Arguments, context: &Context) -> Outcome<Box<dyn Watch>> {
         given.check(&(self.request)(&mut SchemaGenerator::default()))?;
         let begin = self.watch.ok_or_else(|| Fault::usage(format!("{} has no events", self.name)))?;
         begin(given, context)

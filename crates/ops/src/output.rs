@@ -4,7 +4,7 @@
 
 use crate::address::{AtMoment, AtThread, Target};
 use crate::stream::{self, Form, Piece, Sink};
-use crate::{About, Context, Exit, Fault, Interfaces, Offer, Operation, Outcome, Page, Route, Streamed};
+use crate::{About, Context, Fault, Interfaces, Offer, Operation, Outcome, Page, Route, Streamed};
 use komado_core::clip::{CHARS, Call, LINES};
 use komado_core::journal::Entry;
 use komado_core::message::{Outcome as ToolOutcome, OutputRef};
@@ -21,6 +21,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io;
+
+/// A reading for programs and people: a verb and a route.
+const fn by_people(verb: &'static str, path: &'static str) -> Interfaces {
+    Interfaces::everywhere(verb, Route::get("outputs", path))
+}
 
 /// The thread and the output that a request means.
 fn find<'a>(context: &'a Context, at: Target, ref_id: &str) -> Outcome<(Thread<'a>, Reference, Found)> {
@@ -44,7 +49,7 @@ fn complete(context: &Context, found: &Found, reference: Reference) -> Outcome<R
         _ => {
             let fits: Vec<&str> = fits.iter().map(|id| id.as_str()).collect();
             let message = format!("{given:?} fits several: {}; write more of it", fits.join(", "));
-            Err(Fault::new(Exit::NotFound, message))
+            Err(Fault::not_found(message))
         }
     }
 }
@@ -75,11 +80,8 @@ pub struct Output {
 
 impl Operation for ListOutputs {
     const ABOUT: About = About::read("outputs", "List long outputs");
-    const INTERFACES: Interfaces = Interfaces::everywhere(
-        "output",
-        Route::get("outputs", "/sessions/{session}/threads/{thread}/outputs"),
-    )
-    .not_mcp("the view names each output where it is cut");
+    const INTERFACES: Interfaces = by_people("output", "/sessions/{session}/threads/{thread}/outputs")
+        .not_mcp("the view names each output where it is cut");
     type Output = Page<Output>;
 
     fn run(self, context: &Context) -> Outcome<Page<Output>> {
@@ -184,11 +186,9 @@ pub struct ReadingCall {
 
 impl Operation for ReadOutput {
     const ABOUT: About = About::read("output", "Read a long output");
-    const INTERFACES: Interfaces = Interfaces::everywhere(
-        "output",
-        Route::get("outputs", "/sessions/{session}/threads/{thread}/outputs/{ref_id}"),
-    )
-    .not_mcp("models know the three tools `tool_output_cache`, `_grep` and `_line`");
+    const INTERFACES: Interfaces =
+        by_people("output", "/sessions/{session}/threads/{thread}/outputs/{ref_id}")
+            .not_mcp("models know the three tools `tool_output_cache`, `_grep` and `_line`");
     type Output = Reading;
 
     fn run(self, context: &Context) -> Outcome<Reading> {
@@ -372,11 +372,9 @@ pub struct RawOutput {
 
 impl Streamed for RawOutput {
     const ABOUT: About = About::read("output_raw", "The bytes of a long output");
-    const INTERFACES: Interfaces = Interfaces::everywhere(
-        "output --raw",
-        Route::get("outputs", "/sessions/{session}/threads/{thread}/outputs/{ref_id}/raw"),
-    )
-    .not_mcp("bytes may be no text; `tool_output_cache` reads them by lines");
+    const INTERFACES: Interfaces =
+        by_people("output --raw", "/sessions/{session}/threads/{thread}/outputs/{ref_id}/raw")
+            .not_mcp("bytes may be no text; `tool_output_cache` reads them by lines");
     const FORM: Form = Form::Bytes("application/octet-stream");
     type Head = ();
     type Item = Piece;

@@ -4,7 +4,7 @@ mod run;
 
 pub use run::{Follower, RanPlaybook, RunPlaybook};
 
-use crate::{About, Context, Fault, Interfaces, Offer, Operation, Outcome};
+use crate::{About, Context, Fault, Interfaces, Operation, Outcome};
 use komado_agent::playbook::{Error, Playbook, Problem};
 use komado_core::session::MetaConfig;
 use schemars::JsonSchema;
@@ -13,8 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// An operation on files of this machine.
 const fn of_files(verb: &'static str) -> Interfaces {
-    const WHY: &str = "it reads files of this machine, whose paths no caller from elsewhere names";
-    Interfaces { cli: Offer::As(verb), http: Offer::Not(WHY), mcp: Offer::Not(WHY) }
+    Interfaces::only_cli(verb, "it reads files of this machine, whose paths no caller from elsewhere names")
 }
 
 /// How deep child threads may nest in a session that says nothing of it.

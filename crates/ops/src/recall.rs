@@ -2,9 +2,7 @@
 
 use crate::address::AtMoment;
 use crate::choice::one_of;
-use crate::{
-    About, Context, Exit, Fault, Interfaces, Naming, Operation, Outcome, Page, Progress, Route, clock,
-};
+use crate::{About, Context, Fault, Interfaces, Naming, Operation, Outcome, Page, Progress, Route, clock};
 use komado_core::{Role, Seq, SessionId};
 use komado_engine::recall::{Ask, Found, How, Scope};
 use schemars::JsonSchema;
@@ -154,10 +152,7 @@ fn everywhere(context: &Context, user: Option<String>) -> Outcome<Vec<Scope>> {
     }
     let own = caller.user.as_ref();
     if user.is_some() && user.as_ref() != own {
-        return Err(Fault::new(
-            Exit::Forbidden,
-            "this key does not see the sessions of that user; leave user out",
-        ));
+        return Err(Fault::forbidden("this key does not see the sessions of that user; leave user out"));
     }
     let mut scopes: Vec<Scope> = own.cloned().map(Scope::User).into_iter().collect();
     if user.is_none() {

@@ -4,7 +4,7 @@
 
 use crate::choice::one_of;
 use crate::journal::MessageLines;
-use crate::{About, Context, Exit, Fault, Interfaces, Operation, Outcome, Progress};
+use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Progress};
 use komado_core::Meter;
 use komado_core::budget::{Budget, Preset};
 use komado_core::message::Message;
@@ -128,8 +128,7 @@ fn replay_file(context: &Context, path: &Path, budget: &Budget) -> Outcome<Repor
 fn list_files(given: &[PathBuf]) -> Outcome<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in given {
-        let wrong =
-            |e: std::io::Error| Fault::new(Exit::NotFound, format!("cannot read {}: {e}", path.display()));
+        let wrong = |e: std::io::Error| Fault::not_found(format!("cannot read {}: {e}", path.display()));
         if std::fs::metadata(path).map_err(wrong)?.is_dir() {
             let before = files.len();
             for entry in std::fs::read_dir(path).map_err(wrong)? {
@@ -152,8 +151,7 @@ fn list_files(given: &[PathBuf]) -> Outcome<Vec<PathBuf>> {
 
 /// One conversation.
 fn read_file(path: &Path) -> Outcome<Vec<Message>> {
-    let wrong =
-        |e: std::io::Error| Fault::new(Exit::NotFound, format!("cannot read {}: {e}", path.display()));
+    let wrong = |e: std::io::Error| Fault::not_found(format!("cannot read {}: {e}", path.display()));
     let file = std::fs::File::open(path).map_err(wrong)?;
     let mut lines = MessageLines::new(Box::new(file), path.display().to_string());
     let mut talk = Vec::new();

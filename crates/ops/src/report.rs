@@ -80,7 +80,7 @@ impl What {
 impl Operation for MakeReport {
     const ABOUT: About = About::read("report", "What happened in many sessions");
     const INTERFACES: Interfaces =
-        Interfaces::everywhere("report", Route::get("report", "/report").with_forms())
+        Interfaces::everywhere("report", Route { has_forms: true, ..Route::get("report", "/report") })
             .not_mcp("figures about all sessions are for people");
     type Output = Report;
 

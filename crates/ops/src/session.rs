@@ -5,8 +5,8 @@ mod state;
 mod stats;
 mod transfer;
 
-pub(crate) use new::create;
-pub use new::{Attributes, ChildSettings, Made, New, hostname, make, meter};
+pub use new::{ChildSettings, Made, New, hostname, make, meter};
+pub(crate) use new::{create, meta};
 pub use state::{Complete, Entered, Fail, Pause, Resume, Stop};
 pub use stats::{FailedSession, RunningSession, Stats, StatsOf, UserCount};
 pub use transfer::{Export, Exported, Import, Imported};

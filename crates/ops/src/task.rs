@@ -14,30 +14,25 @@ pub use change::{PauseTask, ResumeTask, RetryTask, StopTask, TaskChanged, tell_t
 pub use show::{ListTasks, ShowTask, TaskDetails, TaskJournal, TaskPaths, Tasks};
 pub use standing::{TaskRow, TaskState};
 
-use crate::{Context, Exit, Fault, Interfaces, Offer, Outcome, Route};
+use crate::{Context, Fault, Interfaces, Outcome, Route};
 
 /// What people do to a task: a verb, and a route of the same name.
 const fn by_people(verb: &'static str, route: Route) -> Interfaces {
-    Interfaces {
-        cli: Offer::As(verb),
-        http: Offer::As(route),
-        mcp: Offer::Not(
-            "a task runs commands on this machine: whether it does is for people to say, not for a model",
-        ),
-    }
+    const WHY: &str =
+        "a task runs commands on this machine: whether it does is for people to say, not for a model";
+    Interfaces::everywhere(verb, route).not_mcp(WHY)
 }
 
 /// What everyone may read who sees the session.
 const fn everywhere(verb: &'static str, path: &'static str) -> Interfaces {
-    Interfaces { cli: Offer::As(verb), http: Offer::As(Route::get("tasks", path)), mcp: Offer::As(()) }
+    Interfaces::everywhere(verb, Route::get("tasks", path))
 }
 
 /// Refuses a change by a caller who does not see all.
 fn check_may_change(context: &Context) -> Outcome {
     match context.caller.sees_all {
         true => Ok(()),
-        false => Err(Fault::new(
-            Exit::Forbidden,
+        false => Err(Fault::forbidden(
             "tasks run commands on this machine, and this key does not see all; `komado key add --sees all` makes one \
              that may add and change them",
         )),

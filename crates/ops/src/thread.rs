@@ -11,9 +11,7 @@ pub use end::{
 };
 pub use list::{DrawThreads, ListThreads, ThreadRow, ThreadTree, TreeThread};
 pub use share::{AboveShare, BalanceThread, Balanced, ResumeThread, Resumed, ShareEntry, WindowShare};
-pub use start::{
-    ChildOptions, Fork, Forked, Ran, RunThread, StartThread, Started, ThreadMoment, ratio, spawn_settings,
-};
+pub use start::{ChildOptions, Fork, Forked, Ran, RunThread, StartThread, Started, ratio, spawn_settings};
 
 use crate::address::{AtThread, Target};
 use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Route};
@@ -22,6 +20,11 @@ use komado_engine::engine::Found;
 use komado_store::Mode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// A change of a thread: a verb, a route and a tool.
+const fn everywhere(verb: &'static str, path: &'static str) -> Interfaces {
+    Interfaces::everywhere(verb, Route::post("threads", path))
+}
 
 /// The child thread that a request means, for an operation that changes what is now.
 fn child(context: &Context, at: &AtThread) -> Outcome<Found> {
@@ -69,10 +72,7 @@ pub struct Told {
 
 impl Operation for TellThread {
     const ABOUT: About = About::add("thread_tell", "Tell another thread");
-    const INTERFACES: Interfaces = Interfaces::everywhere(
-        "thread tell",
-        Route::post("threads", "/sessions/{session}/threads/{thread}/tell"),
-    );
+    const INTERFACES: Interfaces = everywhere("thread tell", "/sessions/{session}/threads/{thread}/tell");
     type Output = Told;
 
     fn run(self, context: &Context) -> Outcome<Told> {

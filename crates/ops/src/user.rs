@@ -172,9 +172,11 @@ pub struct StandingSession {
 
 impl Operation for UserSession {
     const ABOUT: About = About::add("user_session", "Open a user's standing session");
-    const INTERFACES: Interfaces =
-        Interfaces::everywhere("user session", Route::make("users", "/users/{user}/session").or_there())
-            .not_mcp("`new` makes a session for a model");
+    const INTERFACES: Interfaces = Interfaces::everywhere(
+        "user session",
+        Route { may_be_there: true, ..Route::make("users", "/users/{user}/session") },
+    )
+    .not_mcp("`new` makes a session for a model");
     type Output = StandingSession;
 
     fn run(self, context: &Context) -> Outcome<StandingSession> {

@@ -4,7 +4,7 @@ mod context;
 mod fit;
 
 pub use context::{ContextUse, EditInForce, OpenCall, Parts, ReadContext};
-pub use fit::{Condense, Condensed, Fit, Fitted, MadeEdit, Plan, Recut, Room, Written, condense_now, window};
+pub use fit::{Condense, Condensed, Fit, Fitted, MadeEdit, Plan, Room, Written, condense_now, window};
 
 use crate::address::{self, AtSession, Target};
 use crate::{About, Context, Interfaces, Operation, Outcome, Route};

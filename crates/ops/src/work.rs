@@ -41,7 +41,7 @@ pub fn mind<'a>(context: &'a Context, model: &'a ResolvedModel, choice: ModelCho
 /// A tracker of the settings; `cancel` breaks off what is asked of it.
 pub fn open_tracker(context: &Context, tracker: &Tracker, cancel: &Cancel) -> Outcome<Box<dyn Source>> {
     let client = Client::new(context.config.models.patience(tracker.kind.name()))
-        .map_err(|why| Fault::new(Exit::Failed, why.to_string()))?;
+        .map_err(|why| Fault::failed(why.to_string()))?;
     Ok(source::open(tracker.clone(), client, cancel.clone()).map_err(komado_agent::Error::from)?)
 }
 

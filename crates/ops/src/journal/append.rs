@@ -4,7 +4,6 @@
 //! its numbers told. A slow writer gets each number at once, a fast one gets them in bulk.
 
 use crate::address::AtThread;
-use crate::arguments::malformed;
 use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Planned, Progress, Route, change};
 use komado_core::clip::clip;
 use komado_core::message::{Message, Outcome as ToolOutcome, Part, Role};
@@ -95,10 +94,9 @@ pub struct Appended {
 
 impl Operation for Append {
     const ABOUT: About = About::add("append", "Add messages");
-    const INTERFACES: Interfaces = Interfaces::everywhere(
-        "append",
-        Route::make("journal", "/sessions/{session}/threads/{thread}/entries").once(),
-    );
+    const INTERFACES: Interfaces = Interfaces::everywhere("append", {
+        Route { is_once: true, ..Route::make("journal", "/sessions/{session}/threads/{thread}/entries") }
+    });
     type Output = Appended;
 
     fn run(self, context: &Context) -> Outcome<Appended> {
@@ -191,7 +189,9 @@ impl Append {
             return Err(Fault::usage("--call and --error go with --role tool"));
         }
         match (&self.messages, &self.text) {
-            (Some(given), None) if given.is_empty() => Err(malformed("messages is empty; send at least one")),
+            (Some(given), None) if given.is_empty() => {
+                Err(Fault::malformed("messages is empty; send at least one"))
+            }
             (Some(given), None) => given.iter().enumerate().map(|(i, text)| read_one(i, text)).collect(),
             (None, Some(text)) => Ok(vec![self.message(text.clone())]),
             _ => Err(Fault::usage("give messages or text, one of them")),

@@ -4,14 +4,14 @@ use super::columns;
 use crate::address::{AtEntry, AtMoment, AtThread};
 use crate::page::{self, USUAL};
 use crate::stream::{Form, Sink};
-use crate::{About, Context, Exit, Fault, Interfaces, Operation, Outcome, Route, Streamed};
+use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Route, Streamed};
 use komado_core::message::Message;
 use komado_core::openai::{self, Blobs};
 use komado_core::{Seq, SessionId, View, notation};
 use komado_engine::Thread;
 use komado_store::{Journal, Mode, Store};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -26,10 +26,12 @@ pub struct GetEntry {
 }
 
 /// A line of a journal, as it stands there.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
+#[serde(transparent)]
 pub struct Entry {
     /// The line.
     pub line: Box<RawValue>,
+    #[serde(skip)]
     moment: String,
 }
 
@@ -38,12 +40,6 @@ impl Entry {
     pub(super) fn read(journal: &dyn Journal, seq: Seq, moment: String) -> Outcome<Self> {
         let line = journal.line(seq)?;
         Ok(Self { line: serde_json::from_slice(&line)?, moment })
-    }
-}
-
-impl Serialize for Entry {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.line.serialize(serializer)
     }
 }
 
@@ -81,7 +77,7 @@ impl Operation for GetEntry {
         let (thread, last) = (&found.thread, journal.last());
         if seq == 0 || seq > last {
             let why = format!("{thread} has no entry @{seq}: it ends at @{last}");
-            return Err(Fault::new(Exit::NotFound, why));
+            return Err(Fault::not_found(why));
         }
         Entry::read(&*journal, seq, format!("{thread}@{seq}"))
     }

@@ -11,7 +11,7 @@ use crate::address::Target;
 use crate::ask::{Beginning, Conversation, Silent};
 use crate::choice::ModelArgs;
 use crate::work::{brief, folder, mind, tools};
-use crate::{About, Context, Exit, Fault, Interfaces, Offer, Operation, Outcome};
+use crate::{About, Context, Fault, Interfaces, Operation, Outcome};
 use komado_agent::Error;
 use komado_agent::handler::{self, Brief};
 use komado_agent::playbook::{self, Audience, Ended, Playbook, RESULTS, Solo};
@@ -90,13 +90,11 @@ impl Follower for Silent {}
 
 impl Operation for RunPlaybook {
     const ABOUT: About = About::add("playbook_run", "Follow a playbook");
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("playbook run"),
-        http: Offer::Not(
-            "it runs commands on this machine until it ends; a task does the same through the queue",
-        ),
-        mcp: Offer::Not("it runs commands on this machine, which is for people to start"),
-    };
+    const INTERFACES: Interfaces = Interfaces::only_cli(
+        "playbook run",
+        "it runs commands on this machine until it ends; a task does the same through the queue",
+    )
+    .not_mcp("it runs commands on this machine, which is for people to start");
     type Output = RanPlaybook;
 
     fn run(self, context: &Context) -> Outcome<RanPlaybook> {
@@ -203,9 +201,9 @@ fn with_way_out(error: Error, talk: &Conversation) -> Fault {
     let Window { tokens, told } = talk.model.window;
     let fault = match error {
         Error::Engine(error) => error.into(),
-        Error::Order(Order::Leave(why)) => Fault::new(Exit::Failed, why),
+        Error::Order(Order::Leave(why)) => Fault::failed(why),
         Error::Playbook(error) => Fault::input(error.to_string()),
-        other => Fault::new(Exit::Failed, other.to_string()),
+        other => Fault::failed(other.to_string()),
     };
     match is_tight && told == Told::Given {
         true => fault.and(format!("or give more than {} tokens with --window", grouped(tokens))),

@@ -1,6 +1,6 @@
 //! New: make a session, and what it says for its child threads.
 
-use crate::{About, Context, Exit, Fault, Interfaces, Operation, Outcome, Route};
+use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Route};
 use komado_core::journal::{Ratio, Setup};
 use komado_core::session::{Meta, MetaConfig, State, StelisConfig, TaskKey};
 use komado_core::{Meter, SessionId, ThreadId};
@@ -102,9 +102,21 @@ impl Operation for New {
             check_persona(context, persona)?;
         }
         let system = self.system.take();
-        let meta = self.attributes(context)?.meta(context, &id)?;
+        let meta = self.meta(context, &id)?;
         create(context, &meta, Setup { system, ..Setup::default() })?;
-        Ok(told(context, &id, meta))
+        Ok(Made {
+            session: id.to_string(),
+            folder: context.folder(&id),
+            user: meta.user,
+            task: meta.task_key.to_string(),
+            model: meta.config.model,
+            window: meta.config.context_length,
+            window_from: meta.config.window_from,
+            meter: meta.config.meter,
+            persona: meta.config.persona,
+            stelis_config: meta.config.stelis_config,
+            status: if meta.queued { State::Queued } else { State::Running },
+        })
     }
 
     fn location(made: &Made) -> Option<String> {
@@ -112,30 +124,13 @@ impl Operation for New {
     }
 }
 
-fn told(context: &Context, id: &SessionId, meta: Meta) -> Made {
-    Made {
-        session: id.to_string(),
-        folder: context.folder(id),
-        user: meta.user,
-        task: meta.task_key.to_string(),
-        model: meta.config.model,
-        window: meta.config.context_length,
-        window_from: meta.config.window_from,
-        meter: meta.config.meter,
-        persona: meta.config.persona,
-        stelis_config: meta.config.stelis_config,
-        status: if meta.queued { State::Queued } else { State::Running },
-    }
-}
-
 /// Whose session is made: the caller's own, unless the caller sees all.
 fn owner(context: &Context, asked: Option<String>, id: &SessionId) -> Outcome<Option<String>> {
     let caller = &context.caller;
     match asked {
-        Some(user) if !caller.sees_all && caller.user.as_ref() != Some(&user) => Err(Fault::new(
-            Exit::Forbidden,
-            format!("this key makes no sessions for user {user:?}; leave user out"),
-        )),
+        Some(user) if !caller.sees_all && caller.user.as_ref() != Some(&user) => {
+            Err(Fault::forbidden(format!("this key makes no sessions for user {user:?}; leave user out")))
+        }
         None if !caller.sees_all && caller.user.is_none() && !caller.sessions.contains(&id.to_string()) => {
             Err(Fault::usage("this key belongs to no user, and could not see what it made"))
         }
@@ -178,12 +173,12 @@ pub fn make(
     window: Option<u32>,
 ) -> Outcome {
     let new = New { model, window, user: Some(user.to_owned()), ..New::default() };
-    context.engine.create(&new.attributes(context)?.meta(context, id)?)?;
+    context.engine.create(&new.meta(context, id)?)?;
     Ok(())
 }
 
 impl New {
-    fn attributes(self, context: &Context) -> Outcome<Attributes> {
+    fn meta(self, context: &Context, id: &SessionId) -> Outcome<Meta> {
         let models = &context.config.models;
         let provider = self.provider.unwrap_or_else(|| models.provider.clone());
         let of = models.of(&provider);
@@ -207,38 +202,24 @@ impl New {
             stelis_config: self.stelis.map(|given| given.0),
             alias: None,
         };
-        Ok(Attributes { config, user: self.user, task: self.task, queued: self.queued })
+        let usual = meta(context, id, config);
+        let task_key = self.task.as_deref().map(TaskKey::parse).transpose().map_err(Fault::usage)?;
+        let (task_key, user) = (task_key.unwrap_or(usual.task_key), self.user.or(usual.user));
+        Ok(Meta { task_key, user, queued: self.queued, ..usual })
     }
 }
 
-/// What a session is made with.
-pub struct Attributes {
-    /// Provider, model, window and meter.
-    pub config: MetaConfig,
-    /// Whose it is; else as the settings say.
-    pub user: Option<String>,
-    /// What it works on.
-    pub task: Option<String>,
-    /// Whether it waits in a queue.
-    pub queued: bool,
-}
-
-impl Attributes {
-    /// The attributes of the session `id`.
-    pub fn meta(self, context: &Context, id: &SessionId) -> Outcome<Meta> {
-        Ok(Meta {
-            uuid: id.to_string(),
-            task_key: match &self.task {
-                Some(key) => TaskKey::parse(key).map_err(Fault::usage)?,
-                None => TaskKey::local(id),
-            },
-            created_at: context.engine.now(),
-            process_id: std::process::id(),
-            hostname: hostname(),
-            config: self.config,
-            user: self.user.or_else(|| context.config.user.clone()),
-            queued: self.queued,
-        })
+/// What the session `id` is made with: no task, the user of the settings, and not queued.
+pub(crate) fn meta(context: &Context, id: &SessionId, config: MetaConfig) -> Meta {
+    Meta {
+        uuid: id.to_string(),
+        task_key: TaskKey::local(id),
+        created_at: context.engine.now(),
+        process_id: std::process::id(),
+        hostname: hostname(),
+        config,
+        user: context.config.user.clone(),
+        queued: false,
     }
 }
 

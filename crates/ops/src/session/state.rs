@@ -2,7 +2,7 @@
 
 use super::by_people;
 use crate::address::AtSession;
-use crate::{About, Context, Exit, Fault, Interfaces, Operation, Outcome};
+use crate::{About, Context, Fault, Interfaces, Operation, Outcome};
 use komado_agent::handler::{Mark, kept};
 use komado_core::session::{Session, State};
 use komado_core::{SessionId, ThreadId};
@@ -186,10 +186,7 @@ fn check_by_hand(context: &Context, id: &SessionId) -> Outcome {
     }
     let verb = if row.status.is_ended() { "retry" } else { "resume" };
     match context.engine.is_queued(id)? || is_noted(context, id)? {
-        true => Err(Fault::new(
-            Exit::Refused,
-            format!("task {id} goes on in the queue: `komado task {verb} {id}`"),
-        )),
+        true => Err(Fault::refused(format!("task {id} goes on in the queue: `komado task {verb} {id}`"))),
         false => Ok(()),
     }
 }

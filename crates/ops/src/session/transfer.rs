@@ -2,7 +2,7 @@
 
 use crate::address::AtSession;
 use crate::stream::{self, Form, Piece, Sink};
-use crate::{About, Context, Exit, Fault, Interfaces, Operation, Outcome, Progress, Route, Streamed};
+use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Progress, Route, Streamed};
 use komado_core::SessionId;
 use komado_core::session::State;
 use schemars::JsonSchema;
@@ -69,9 +69,11 @@ pub struct Imported {
 
 impl Operation for Import {
     const ABOUT: About = About::add("import", "Import a session");
-    const INTERFACES: Interfaces =
-        Interfaces::everywhere("import", Route::make("sessions", "/import").reading("application/x-ndjson"))
-            .not_mcp("a whole session is more than a window holds");
+    const INTERFACES: Interfaces = Interfaces::everywhere(
+        "import",
+        Route { body: Some("application/x-ndjson"), ..Route::make("sessions", "/import") },
+    )
+    .not_mcp("a whole session is more than a window holds");
     type Output = Imported;
 
     fn run(self, context: &Context) -> Outcome<Imported> {
@@ -110,7 +112,7 @@ fn opening(context: &Context, from: &mut dyn BufRead) -> Outcome<(std::io::Curso
     if user != context.caller.user.as_deref() {
         let whose = user.unwrap_or("no user");
         let why = format!("the export is of a session of {whose}, which this key does not see");
-        return Err(Fault::new(Exit::Forbidden, why));
+        return Err(Fault::forbidden(why));
     }
     Ok((std::io::Cursor::new(line), id.to_string()))
 }

@@ -5,7 +5,7 @@ use super::{by_people, check_may_change};
 use crate::playbook::{most_depth, right};
 use crate::session::{hostname, meter};
 use crate::work::{folder, open_tracker};
-use crate::{About, Context, Exit, Fault, Interfaces, Offer, Operation, Outcome, Route};
+use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Route};
 use komado_agent::handler;
 use komado_agent::source::{self, Source};
 use komado_agent::task::Task;
@@ -63,7 +63,7 @@ impl Operation for AddTask {
         let name = task.name.clone();
         match put(context, session, task)? {
             Some(queued) => Ok(queued),
-            None => Err(Fault::new(Exit::Refused, why_known(context, &name)?)),
+            None => Err(Fault::refused(why_known(context, &name)?)),
         }
     }
 
@@ -126,11 +126,9 @@ pub struct AddedTasks {
 
 impl Operation for AddTasks {
     const ABOUT: About = About::add("task_add_file", "Add the tasks of a file");
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("task add --file"),
-        http: Offer::Not("it reads a file of this machine; `POST /tasks` adds a task"),
-        mcp: Offer::Not("it reads a file of this machine, and tasks are added by people"),
-    };
+    const INTERFACES: Interfaces =
+        Interfaces::only_cli("task add --file", "it reads a file of this machine; `POST /tasks` adds a task")
+            .not_mcp("it reads a file of this machine, and tasks are added by people");
     type Output = AddedTasks;
 
     fn run(self, context: &Context) -> Outcome<AddedTasks> {
@@ -158,7 +156,7 @@ impl Operation for AddTasks {
             }
         }
         match items.is_empty() {
-            true => Err(Fault::new(Exit::Refused, format!("{name}: all of it is in the queue already"))),
+            true => Err(Fault::refused(format!("{name}: all of it is in the queue already"))),
             false => Ok(AddedTasks { items }),
         }
     }
@@ -182,13 +180,11 @@ pub struct FetchedTasks {
 
 impl Operation for FetchTasks {
     const ABOUT: About = About::add("task_fetch", "Fetch tasks from trackers");
-    const INTERFACES: Interfaces = Interfaces {
-        cli: Offer::As("task fetch"),
-        http: Offer::Not(
-            "it waits for trackers to answer; a worker fetches by itself: `komado work --fetch`",
-        ),
-        mcp: Offer::Not("what is worked on is for people to say, who set a label at the tracker"),
-    };
+    const INTERFACES: Interfaces = Interfaces::only_cli(
+        "task fetch",
+        "it waits for trackers to answer; a worker fetches by itself: `komado work --fetch`",
+    )
+    .not_mcp("what is worked on is for people to say, who set a label at the tracker");
     type Output = FetchedTasks;
 
     fn run(self, context: &Context) -> Outcome<FetchedTasks> {
@@ -270,8 +266,7 @@ pub(super) fn fresh() -> Outcome<SessionId> {
 /// A task with paths that the worker finds, wherever it runs. What would fail when it begins is refused now.
 pub(super) fn settled(context: &Context, task: Task) -> Outcome<Task> {
     let there = |path: PathBuf, what: &str| {
-        path.canonicalize()
-            .map_err(|why| Fault::new(Exit::NotFound, format!("the {what} {}: {why}", path.display())))
+        path.canonicalize().map_err(|why| Fault::not_found(format!("the {what} {}: {why}", path.display())))
     };
     let folder = task.folder.map(|path| there(path, "folder")).transpose()?;
     let playbook = task.playbook.map(|path| there(path, "playbook")).transpose()?;

@@ -12,7 +12,7 @@ use super::add::{make, put_at_rest, reopen};
 use super::standing::{Standing, TaskState, find, job_of};
 use super::{by_people, check_may_change};
 use crate::work::source_of;
-use crate::{About, Context, Exit, Fault, Interfaces, Operation, Outcome, Route};
+use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Route};
 use komado_agent::Error as AgentError;
 use komado_agent::handler::keep;
 use komado_agent::source::Ended;
@@ -84,7 +84,7 @@ fn changed(
 
 /// A task in a state in which this makes no sense.
 fn refused(session: &SessionId, why: impl std::fmt::Display) -> Fault {
-    Fault::new(Exit::Refused, format!("task {session} {why}"))
+    Fault::refused(format!("task {session} {why}"))
 }
 
 change! {

@@ -1,6 +1,6 @@
 //! Where a task stands: what the queue and the table of sessions say of it together; and which task a request means.
 
-use crate::{Context, Exit, Fault, Naming, Outcome};
+use crate::{Context, Fault, Naming, Outcome};
 use komado_agent::handler::{Mark, kept};
 use komado_agent::task::Task;
 use komado_core::session::{Session, State};
@@ -41,22 +41,12 @@ pub enum TaskState {
     Unknown,
 }
 
-impl TaskState {
+komado_core::names! {
     /// One word for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Retry => "retry",
-            Self::Running => "running",
-            Self::Pausing => "pausing",
-            Self::Paused => "paused",
-            Self::Stopping => "stopping",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Stopped => "stopped",
-            Self::Dead => "dead",
-            Self::Unknown => "unknown",
-        }
+    TaskState {
+        Queued = "queued", Retry = "retry", Running = "running", Pausing = "pausing", Paused = "paused",
+        Stopping = "stopping", Completed = "completed", Failed = "failed", Stopped = "stopped", Dead = "dead",
+        Unknown = "unknown",
     }
 }
 
@@ -327,12 +317,12 @@ fn only(named: &Named<'_>, mut fits: Vec<Standing>) -> Outcome<Standing> {
     }
     if fits.len() > 1 {
         let names: Vec<&str> = fits.iter().take(MOST).map(|task| task.session.as_str()).collect();
-        return Err(Fault::new(
-            Exit::NotFound,
-            format!("{given:?} fits several tasks: {}; write more of it", names.join(", ")),
-        ));
+        return Err(Fault::not_found(format!(
+            "{given:?} fits several tasks: {}; write more of it",
+            names.join(", ")
+        )));
     }
     fits.pop().ok_or_else(|| {
-        Fault::new(Exit::NotFound, format!("there is no task {given:?}; `komado task list --all` lists them"))
+        Fault::not_found(format!("there is no task {given:?}; `komado task list --all` lists them"))
     })
 }

@@ -1,9 +1,9 @@
 //! A child thread ends, is broken off or waits, and its parent is told; its chronicle says what was done.
 
-use super::child;
+use super::{child, everywhere};
 use crate::address::AtThread;
 use crate::choice::ModelArgs;
-use crate::{About, Context, Exit, Fault, Interfaces, Operation, Outcome, Route, change};
+use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Route, change};
 use komado_core::Seq;
 use komado_core::journal::{self, Ending, Entry, Usage};
 use komado_core::thread::Status;
@@ -94,10 +94,7 @@ pub struct EndThread {
 
 impl Operation for EndThread {
     const ABOUT: About = About::edit("thread_end", "End a child thread");
-    const INTERFACES: Interfaces = Interfaces::everywhere(
-        "thread end",
-        Route::post("threads", "/sessions/{session}/threads/{thread}/end"),
-    );
+    const INTERFACES: Interfaces = everywhere("thread end", "/sessions/{session}/threads/{thread}/end");
     type Output = Ended;
 
     fn run(self, context: &Context) -> Outcome<Ended> {
@@ -132,10 +129,7 @@ pub struct AbortThread {
 
 impl Operation for AbortThread {
     const ABOUT: About = About::edit("thread_abort", "Break a child thread off");
-    const INTERFACES: Interfaces = Interfaces::everywhere(
-        "thread abort",
-        Route::post("threads", "/sessions/{session}/threads/{thread}/abort"),
-    );
+    const INTERFACES: Interfaces = everywhere("thread abort", "/sessions/{session}/threads/{thread}/abort");
     type Output = Ended;
 
     fn run(self, context: &Context) -> Outcome<Ended> {
@@ -159,11 +153,8 @@ pub struct PauseThread {
 
 impl Operation for PauseThread {
     const ABOUT: About = About::edit("thread_pause", "Let a child thread wait");
-    const INTERFACES: Interfaces = Interfaces::everywhere(
-        "thread pause",
-        Route::post("threads", "/sessions/{session}/threads/{thread}/pause"),
-    )
-    .not_mcp("a model that works elsewhere leaves a thread as it is");
+    const INTERFACES: Interfaces = everywhere("thread pause", "/sessions/{session}/threads/{thread}/pause")
+        .not_mcp("a model that works elsewhere leaves a thread as it is");
     type Output = Ended;
 
     fn run(self, context: &Context) -> Outcome<Ended> {
@@ -298,7 +289,7 @@ impl Operation for ReadChronicle {
             let why = format!(
                 "{name} has no chronicle yet; `komado thread end {name}` or `komado thread chronicle {name} --again` writes one"
             );
-            Fault::new(Exit::NotFound, why)
+            Fault::not_found(why)
         })
     }
 }
@@ -341,11 +332,9 @@ pub struct WrittenChronicle {
 
 impl Operation for WriteChronicle {
     const ABOUT: About = About::edit("thread_write_chronicle", "Write what was done in a child thread");
-    const INTERFACES: Interfaces = Interfaces::everywhere(
-        "thread chronicle",
-        Route::post("threads", "/sessions/{session}/threads/{thread}/chronicle"),
-    )
-    .not_mcp("`thread_end` takes the chronicle");
+    const INTERFACES: Interfaces =
+        everywhere("thread chronicle", "/sessions/{session}/threads/{thread}/chronicle")
+            .not_mcp("`thread_end` takes the chronicle");
     type Output = WrittenChronicle;
 
     fn run(self, context: &Context) -> Outcome<WrittenChronicle> {
@@ -369,7 +358,7 @@ impl Operation for WriteChronicle {
         let name = change::name(&found);
         let undo = before.map(|before| format!("komado thread chronicle {name} --restore {}", before.seq));
         let entry = latest(context, &found)?
-            .ok_or_else(|| Fault::new(Exit::Refused, "nothing was done in it that could be told"))?;
+            .ok_or_else(|| Fault::refused("nothing was done in it that could be told"))?;
         Ok(WrittenChronicle { entry, undo, declined: told.declined })
     }
 }
@@ -379,7 +368,7 @@ fn earlier(context: &Context, found: &Found, seq: Seq) -> Outcome<String> {
     let thread = context.engine.open(&found.session, &found.thread, Mode::Read)?;
     match thread.record(seq)?.entry {
         Entry::Chronicle(chronicle) => Ok(chronicle.text),
-        _ => Err(Fault::new(Exit::NotFound, format!("@{seq} of {} is no chronicle", found.thread))),
+        _ => Err(Fault::not_found(format!("@{seq} of {} is no chronicle", found.thread))),
     }
 }
 

@@ -1,9 +1,9 @@
 //! How a window is shared out between a thread and those above it; a child goes on, or gets another share.
 
-use super::{child, ratio};
+use super::{child, everywhere, ratio};
 use crate::address::AtThread;
 use crate::window::window;
-use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Route, change};
+use crate::{About, Context, Fault, Interfaces, Operation, Outcome, change};
 use komado_core::Seq;
 use komado_core::journal::{Close, Entry, Ratio};
 use komado_core::thread::Status;
@@ -109,10 +109,7 @@ pub struct Resumed {
 
 impl Operation for ResumeThread {
     const ABOUT: About = About::add("thread_resume", "Let a child thread go on");
-    const INTERFACES: Interfaces = Interfaces::everywhere(
-        "thread resume",
-        Route::post("threads", "/sessions/{session}/threads/{thread}/resume"),
-    );
+    const INTERFACES: Interfaces = everywhere("thread resume", "/sessions/{session}/threads/{thread}/resume");
     type Output = Resumed;
 
     fn run(self, context: &Context) -> Outcome<Resumed> {
@@ -206,11 +203,9 @@ pub struct ShareEntry {
 
 impl Operation for BalanceThread {
     const ABOUT: About = About::edit("thread_balance", "Share the window out otherwise");
-    const INTERFACES: Interfaces = Interfaces::everywhere(
-        "thread balance",
-        Route::post("threads", "/sessions/{session}/threads/{thread}/balance"),
-    )
-    .not_mcp("`thread_resume` takes another ratio");
+    const INTERFACES: Interfaces =
+        everywhere("thread balance", "/sessions/{session}/threads/{thread}/balance")
+            .not_mcp("`thread_resume` takes another ratio");
     type Output = Balanced;
 
     fn run(self, context: &Context) -> Outcome<Balanced> {

@@ -9,7 +9,7 @@ use crate::ask::{Answered, Conversation, Listener, Silent};
 use crate::choice::ModelArgs;
 use crate::tools::ToolDefinitions;
 use crate::window::window;
-use crate::{About, Context, Exit, Fault, Interfaces, Operation, Outcome, Route};
+use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Route};
 use komado_config::ConfigError;
 use komado_core::journal::{Ending, Ratio, Setup};
 use komado_core::raw::Raw;
@@ -50,24 +50,9 @@ pub struct Forked {
     /// `session/thread`.
     pub address: String,
     /// Its own anchor in the parent, for the fork of a child thread.
-    pub parent: Option<ThreadMoment>,
+    pub parent: Option<Moment>,
     /// The moment it goes on from.
-    pub base: Option<ThreadMoment>,
-}
-
-/// A moment of a thread.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-pub struct ThreadMoment {
-    /// The thread.
-    pub thread: String,
-    /// The entry.
-    pub seq: Seq,
-}
-
-impl From<Moment> for ThreadMoment {
-    fn from(moment: Moment) -> Self {
-        Self { thread: moment.thread.to_string(), seq: moment.seq }
-    }
+    pub base: Option<Moment>,
 }
 
 impl Operation for Fork {
@@ -89,8 +74,8 @@ impl Operation for Fork {
             session: header.session.to_string(),
             thread: header.thread.to_string(),
             address: format!("{}/{}", header.session, header.thread),
-            parent: header.parent.map(Into::into),
-            base: header.base.map(Into::into),
+            parent: header.parent,
+            base: header.base,
         })
     }
 }
@@ -161,8 +146,7 @@ impl Operation for StartThread {
     type Output = Started;
 
     fn run(self, context: &Context) -> Outcome<Started> {
-        let found = context.find_now(&self.at)?;
-        let session = context.session(&found.session)?;
+        let (found, session) = context.find_row(&self.at)?;
         let own = &session.meta.config;
         // Whether it may be started at all is said before a missing window is.
         context.config.threads(own).check()?;
@@ -320,8 +304,8 @@ impl Operation for RunThread {
 impl RunThread {
     /// Does it, while `listener` hears what happens.
     pub fn hear(self, context: &Context, listener: &mut dyn Listener) -> Outcome<Ran> {
-        let found = context.find_now(&self.at)?;
-        let own = context.session(&found.session)?.meta.config;
+        let (found, session) = context.find_row(&self.at)?;
+        let own = session.meta.config;
         context.config.threads(&own).check()?;
         let choice = ModelChoice::from(self.model);
         let model = context.models().resolve(&own, &choice)?;
@@ -359,7 +343,7 @@ fn label(task: &str) -> String {
 
 /// A conversation that came to an answer; an error says why it did not.
 fn whole(answered: Answered) -> Outcome<Answered> {
-    let failed = |why: String| Err(Fault::new(Exit::Failed, why));
+    let failed = |why: String| Err(Fault::failed(why));
     if let Some(call) = answered.calls.first() {
         return failed(format!(
             "the model waits for {}, and nothing answers that here; `komado thread start` and `komado ask` let you",

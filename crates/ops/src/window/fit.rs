@@ -3,7 +3,7 @@
 use crate::address::{AtThread, Spans};
 use crate::change;
 use crate::choice::one_of;
-use crate::{About, Changed, Context, Exit, Fault, Interfaces, Operation, Outcome, Route};
+use crate::{About, Changed, Context, Fault, Interfaces, Operation, Outcome, Route};
 use komado_core::Seq;
 use komado_core::budget::{Budget, Preset, Verdict};
 use komado_core::session::Session;
@@ -82,7 +82,7 @@ pub struct Fitted {
     /// The edits, in order.
     pub edits: Vec<MadeEdit>,
     /// What is seen of the threads above, where it was cut anew because the window is another.
-    pub slices: Vec<Recut>,
+    pub slices: Vec<Resliced>,
     /// Summaries that could not be had, and why.
     pub declined: Vec<String>,
     /// Tokens of the view before.
@@ -139,25 +139,6 @@ impl MadeEdit {
     }
 }
 
-/// What is seen of the threads above, cut anew for a window.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-pub struct Recut {
-    /// The entry that says so.
-    pub seq: Seq,
-    /// The window.
-    pub window: u64,
-    /// Tokens before.
-    pub tokens_before: u32,
-    /// Tokens after.
-    pub tokens_after: u32,
-}
-
-impl From<&Resliced> for Recut {
-    fn from(cut: &Resliced) -> Self {
-        Self { seq: cut.seq, window: cut.window, tokens_before: cut.before, tokens_after: cut.after }
-    }
-}
-
 impl Fitted {
     /// What was done in the thread `found`.
     pub(super) fn of(found: &Found, fitted: komado_engine::fit::Fitted) -> Self {
@@ -165,7 +146,7 @@ impl Fitted {
             session: found.session.to_string(),
             thread: found.thread.to_string(),
             edits: fitted.done.iter().map(|done| MadeEdit::of(found, done)).collect(),
-            slices: fitted.share.iter().map(Recut::from).collect(),
+            slices: fitted.share.into_iter().collect(),
             declined: fitted.declined,
             tokens_before: fitted.verdict.tokens,
             tokens_after: fitted.after,
@@ -332,6 +313,6 @@ pub fn condense_now(
     let fitted = condensed?;
     match fitted.done.first().map(|done| done.seq) {
         Some(seq) => Ok(Written { seq, fitted: Fitted::of(found, fitted) }),
-        None => Err(Fault::new(Exit::Refused, fitted.declined.join("; "))),
+        None => Err(Fault::refused(fitted.declined.join("; "))),
     }
 }

@@ -12,7 +12,7 @@ use crate::server::House;
 use axum::Router;
 use axum::extract::{RawPathParams, Request};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, delete, get, post, put};
+use axum::routing::{MethodRouter, delete, get, post};
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, StatusCode};
 use komado_engine::engine::Found;
@@ -43,7 +43,6 @@ fn method(row: &'static Row, route: Route) -> MethodRouter<Arc<House>> {
     match route.method {
         Method::Get => get(handler),
         Method::Post => post(handler),
-        Method::Put => put(handler),
         Method::Delete => delete(handler),
     }
 }
