@@ -159,7 +159,7 @@ pub(super) fn invalid(kind: Kind, key: &str, text: &str, place: Place) -> Config
         Kind::Path if text.starts_with('~') => "a path without ~, since no home folder is known".to_owned(),
         _ => expected(kind),
     };
-    ConfigError::Invalid { place, key: key.to_owned(), expected, found }
+    ConfigError::at(place, format!("{key} must be {expected}, not: {found}"))
 }
 
 /// What a kind wants, in words that follow "must be".

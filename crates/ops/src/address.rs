@@ -23,9 +23,9 @@ pub struct Target {
     pub seq: Option<Seq>,
 }
 
-/// Declares a type of address: its fields in a request, and one word of a command line.
+/// Declares a type of address: its fields in a request, and how one word of a command line gives them.
 macro_rules! address {
-    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty),+ }, $parse:expr, $target:expr) => {
+    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty),+ }, $parse:expr) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, Serialize, JsonSchema)]
         pub struct $name {
@@ -37,15 +37,16 @@ macro_rules! address {
 
             fn from_str(text: &str) -> Result<Self, String> {
                 let address: Address = text.parse().map_err(|error: komado_core::BadId| error.to_string())?;
-                let parse: fn(Address) -> Result<Self, String> = $parse;
-                parse(address)
+                let parse: fn(Target) -> Result<Self, String> = $parse;
+                parse(Target::from(&address))
             }
         }
 
         impl From<&$name> for Target {
             fn from(given: &$name) -> Self {
-                let target: fn($name) -> Self = $target;
-                target(given.clone())
+                let mut target = Self::default();
+                $(target.$field = given.$field.clone().into();)+
+                target
             }
         }
     };
@@ -58,11 +59,10 @@ address! {
         #[schemars(length(max = 300), example = &"demo")]
         session: Option<String>
     },
-    |Address { session, thread, seq }| match thread.is_none_or(|thread| thread.is_root()) && seq.is_none() {
-        true => Ok(AtSession { session: Some(session.to_string()) }),
-        false => Err(format!("name a session, without thread or moment: {session}")),
-    },
-    |AtSession { session }| Target { session, ..Target::default() }
+    |Target { session, thread, seq }| match thread.is_none_or(|thread| thread == ThreadId::root().as_str()) && seq.is_none() {
+        true => Ok(AtSession { session }),
+        false => Err(format!("name a session, without thread or moment: {}", session.unwrap_or_default())),
+    }
 }
 
 address! {
@@ -75,11 +75,10 @@ address! {
         #[schemars(length(max = 128), example = &"root")]
         thread: Option<String>
     },
-    |Address { session, thread, seq }| match seq {
-        None => Ok(AtThread { session: Some(session.to_string()), thread: thread.map(|id| id.to_string()) }),
+    |Target { session, thread, seq }| match seq {
+        None => Ok(AtThread { session, thread }),
         Some(seq) => Err(past(seq)),
-    },
-    |AtThread { session, thread }| Target { session, thread, seq: None }
+    }
 }
 
 address! {
@@ -94,10 +93,7 @@ address! {
         /// At the moment of this entry; now when left out.
         seq: Option<Seq>
     },
-    |Address { session, thread, seq }| {
-        Ok(AtMoment { session: Some(session.to_string()), thread: thread.map(|id| id.to_string()), seq })
-    },
-    |AtMoment { session, thread, seq }| Target { session, thread, seq }
+    |Target { session, thread, seq }| Ok(AtMoment { session, thread, seq })
 }
 
 address! {
@@ -113,13 +109,10 @@ address! {
         #[schemars(range(min = 1), example = 1)]
         seq: Seq
     },
-    |Address { session, thread, seq }| match seq {
-        Some(seq) => {
-            Ok(AtEntry { session: Some(session.to_string()), thread: thread.map(|id| id.to_string()), seq })
-        }
-        None => Err(format!("name the entry: {session}@SEQ; `komado log {session}` lists them")),
-    },
-    |AtEntry { session, thread, seq }| Target { session, thread, seq: Some(seq) }
+    |Target { session, thread, seq }| match (seq, session.clone().unwrap_or_default()) {
+        (Some(seq), _) => Ok(AtEntry { session, thread, seq }),
+        (None, session) => Err(format!("name the entry: {session}@SEQ; `komado log {session}` lists them")),
+    }
 }
 
 /// A thread, or a moment of it: `THREAD` or `THREAD@SEQ`.

@@ -61,9 +61,6 @@ pub fn table() -> String {
     out
 }
 
-fn cell<T: Copy>(offer: Offer<T>, show: impl Fn(T) -> String) -> String {
-    match offer {
-        Offer::As(how) => show(how),
-        Offer::Not(why) => format!("no: {why}"),
-    }
+fn cell<T>(offer: Offer<T>, show: impl Fn(T) -> String) -> String {
+    offer.map_or_else(|why| format!("no: {why}"), show)
 }

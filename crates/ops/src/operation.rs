@@ -116,43 +116,27 @@ pub struct Interfaces {
 impl Interfaces {
     /// A verb, a route and a tool.
     pub const fn everywhere(verb: &'static str, route: Route) -> Self {
-        Self { cli: Offer::As(verb), http: Offer::As(route), mcp: Offer::As(()) }
+        Self { cli: Ok(verb), http: Ok(route), mcp: Ok(()) }
     }
 
     /// A verb alone, and why.
     pub const fn only_cli(verb: &'static str, why: &'static str) -> Self {
-        Self { cli: Offer::As(verb), http: Offer::Not(why), mcp: Offer::Not(why) }
+        Self { cli: Ok(verb), http: Err(why), mcp: Err(why) }
     }
 
     /// A route alone, and why.
     pub const fn only_http(route: Route, why: &'static str) -> Self {
-        Self { cli: Offer::Not(why), http: Offer::As(route), mcp: Offer::Not(why) }
+        Self { cli: Err(why), http: Ok(route), mcp: Err(why) }
     }
 
     /// The same without a tool, and why.
     pub const fn not_mcp(self, why: &'static str) -> Self {
-        Self { mcp: Offer::Not(why), ..self }
+        Self { mcp: Err(why), ..self }
     }
 }
 
-/// Whether an interface offers an operation.
-#[derive(Clone, Copy, Debug)]
-pub enum Offer<T> {
-    /// It does.
-    As(T),
-    /// It does not, and why.
-    Not(&'static str),
-}
-
-impl<T: Copy> Offer<T> {
-    /// How it is offered.
-    pub fn get(self) -> Option<T> {
-        match self {
-            Self::As(how) => Some(how),
-            Self::Not(_) => None,
-        }
-    }
-}
+/// How an interface offers an operation; where it does not, why.
+pub type Offer<T> = Result<T, &'static str>;
 
 /// A route of the HTTP API.
 #[derive(Clone, Copy, Debug)]
@@ -248,15 +232,9 @@ pub enum Method {
     Delete,
 }
 
-impl Method {
+komado_core::names! {
     /// Its name in the document.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Get => "get",
-            Self::Post => "post",
-            Self::Delete => "delete",
-        }
-    }
+    Method { Get = "get", Post = "post", Delete = "delete" }
 }
 
 /// What an operation gave back, encoded.

@@ -4,7 +4,7 @@
 
 use crate::address::{AtMoment, AtThread, Target};
 use crate::stream::{self, Form, Piece, Sink};
-use crate::{About, Context, Fault, Interfaces, Offer, Operation, Outcome, Page, Route, Streamed};
+use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Page, Route, Streamed};
 use komado_core::clip::{CHARS, Call, LINES};
 use komado_core::journal::Entry;
 use komado_core::message::{Outcome as ToolOutcome, OutputRef};
@@ -259,9 +259,9 @@ macro_rules! tool {
         impl Operation for $type {
             const ABOUT: About = About::read($name, $title);
             const INTERFACES: Interfaces = Interfaces {
-                cli: Offer::Not("`output` does all three"),
-                http: Offer::Not("the route of `output` does all three"),
-                mcp: Offer::As(()),
+                cli: Err("`output` does all three"),
+                http: Err("the route of `output` does all three"),
+                mcp: Ok(()),
             };
             type Output = Reading;
 

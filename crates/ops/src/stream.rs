@@ -245,16 +245,9 @@ pub(crate) fn schema<S: Streamed>(generator: &mut SchemaGenerator) -> Schema {
     let mut head = S::Head::json_schema(generator);
     let items = json_schema!({ "type": "array", "items": S::Item::schema(generator) });
     let fields = head.ensure_object();
-    let list = |fields: &mut Map<String, Value>, name: &str, empty: Value| {
-        fields.entry(name.to_owned()).or_insert(empty).take()
-    };
-    let mut properties = list(fields, "properties", Value::Object(Map::new()));
+    let properties = fields.entry("properties").or_insert_with(|| Map::new().into());
     properties["items"] = items.to_value();
-    fields.insert("properties".to_owned(), properties);
-    let mut required = list(fields, "required", Value::Array(Vec::new()));
-    if let Some(required) = required.as_array_mut() {
-        required.push("items".into());
-    }
-    fields.insert("required".to_owned(), required);
+    let required = fields.entry("required").or_insert_with(|| Vec::<Value>::new().into());
+    required.as_array_mut().into_iter().for_each(|names| names.push("items".into()));
     head
 }

@@ -31,7 +31,7 @@ const REMEMBERED: u32 = 7;
 
 /// Adds the routes of operations.
 pub(super) fn routed(router: Router<Arc<House>>, rows: &'static [Row]) -> Router<Arc<House>> {
-    let offered = rows.iter().filter_map(|row| Some((row, row.interfaces.http.get()?)));
+    let offered = rows.iter().filter_map(|row| Some((row, row.interfaces.http.ok()?)));
     offered.fold(router, |router, (row, route)| {
         router.route(&format!("{ROOT}{}", route.path), method(row, route))
     })
