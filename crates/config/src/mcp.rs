@@ -2,7 +2,7 @@
 //!
 //! A server is a program that is started or an address, and never both: which of the two was meant would be a guess. Its
 //! settings are put together here, since each of them alone says too little to be checked. One that the file names and says
-//! nothing of is refused too: whoever wrote it believes to have it.
+//! nothing of is refused too: its author believes to have it.
 
 use super::ConfigError;
 use super::check::{Given, Section, Values};

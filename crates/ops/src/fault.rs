@@ -142,7 +142,7 @@ impl Fault {
         Self::new(if is_missing { Exit::NotFound } else { Exit::BadInput }, format!("{what}: {why}"))
     }
 
-    /// True when whoever read the output went away.
+    /// True when the reader of the output went away.
     pub fn is_gone(&self) -> bool {
         self.message == GONE
     }

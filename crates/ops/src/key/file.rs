@@ -2,7 +2,7 @@
 //! //!
 //! A key is 256 random bits, so its digest needs no salt and no slow hash: those make guessing dear where people choose the
 //! secret, and here there is nothing to guess. It is looked up by its digest; how long that takes tells of the digest, which
-//! nobody can steer. The file is replaced whole, under a lock, and readable by its owner alone.
+//! no caller can steer. The file is replaced whole, under a lock, and readable by its owner alone.
 
 use crate::{Fault, Outcome, private};
 use schemars::JsonSchema;
@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// How a key begins, so that one can be told from an upstream's, and found by whoever looks for secrets in files.
+/// How a key begins, so that one can be told from an upstream's, and found by tools that look for secrets in files.
 pub const PREFIX: &str = "kmd_";
 
 /// Which sessions a key leads to.
