@@ -178,7 +178,7 @@ impl Sampling<'_, '_> {
         let mut first = 0;
         while left > 0 {
             let block = left.min(BLOCK);
-            // Each goes first in its turn, so that nobody always follows the same neighbour.
+            // Each goes first in its turn, so that none always follows the same neighbour.
             for who in (0..4).map(|i| (first + i) % 4) {
                 self.turn(who, block)?;
             }

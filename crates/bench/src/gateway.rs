@@ -2,7 +2,7 @@
 //!
 //! Three measurements on real processes: the way through it beside the direct one and beside another proxy, for the same
 //! requests in the same run; many conversations at once that outgrow the window, each word of which is looked for in the
-//! journals afterwards; and one conversation whose journal grows while its requests do not. Whoever answers is the scripted
+//! journals afterwards; and one conversation whose journal grows while its requests do not. The provider is the scripted
 //! server, in a process of its own.
 
 mod caller;

@@ -35,7 +35,7 @@ pub(crate) struct Allocated {
     pub(crate) peak: u64,
 }
 
-/// Counts what `run` allocates, and whoever else does meanwhile.
+/// Counts what `run` allocates, and what other threads allocate meanwhile.
 pub(crate) fn watch<T>(run: impl FnOnce() -> T) -> (T, Allocated) {
     [&TIMES, &BYTES].iter().for_each(|count| count.store(0, Relaxed));
     [&LIVE, &PEAK].iter().for_each(|count| count.store(0, Relaxed));

@@ -135,7 +135,7 @@ fn heading(out: &mut Output, machine: &Machine) -> Result {
     out.line("")
 }
 
-/// A figure with as many decimals as anyone wants to read.
+/// A figure with as many decimals as a reader wants.
 fn round(n: f64) -> f64 {
     (n * 1000.0).round() / 1000.0
 }

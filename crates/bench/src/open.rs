@@ -206,7 +206,7 @@ impl<'t, 'e> Filling<'t, 'e> {
         while (tokens <= FULL || batch.is_empty()) && last < self.entries && batch.len() < 4096 {
             let mut unit = self.words.unit(self.said, self.unit).to_vec();
             if self.entries - last == 1 {
-                // A call would wait for its result; the last entry is somebody's word.
+                // A call would wait for its result; the last entry is a message.
                 unit = vec![Message::text(Role::User, "Go on.")];
             }
             let weight = unit.iter().map(|message| u64::from(meter.message(message))).sum();

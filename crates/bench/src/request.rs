@@ -1,7 +1,7 @@
 //! What does it take to send a long conversation: how much memory, and how often are its bytes copied?
 //!
 //! Each request is made in a process of its own, because nothing else has an honest peak of memory: it opens the
-//! session, plans, writes the request to disk, sends it and journals the reply. Whoever takes the request is in this
+//! session, plans, writes the request to disk, sends it and journals the reply. The receiver of the request is in this
 //! process. Beside it the same messages go to the same place the usual way, from a list in Python. It refuses to
 //! measure a turn that differs from everyone else's: the one measured is the engine's own.
 

@@ -1,6 +1,6 @@
 //! What does a text mean for a setting?
 //!
-//! The one parser of values, whoever wrote them. An empty text unsets a setting that may be unset, and is
+//! The one parser of values, wherever they were written. An empty text unsets a setting that may be unset, and is
 //! refused where there is a default: `--set session.user=` is a wish, `--set llm.provider=` is a slip.
 
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// A setting that somebody spoke of and that stays unset.
+    /// A setting that was spoken of and that stays unset.
     pub(super) fn unset(place: Place, note: Option<String>) -> Self {
         Self { value: None, shown: mask::UNSET.to_owned(), place, note }
     }
@@ -159,7 +159,7 @@ pub(super) fn invalid(kind: Kind, key: &str, text: &str, place: Place) -> Config
         Kind::Path if text.starts_with('~') => "a path without ~, since no home folder is known".to_owned(),
         _ => expected(kind),
     };
-    ConfigError::Invalid { place, key: key.to_owned(), expected, found }
+    ConfigError::at(place, format!("{key} must be {expected}, not: {found}"))
 }
 
 /// What a kind wants, in words that follow "must be".
@@ -256,8 +256,8 @@ fn switch(word: &str) -> Option<bool> {
     }
 }
 
-/// `~` is expanded here since no shell ever saw a path from the file, and a folder named `~` is nobody's
-/// wish.
+/// `~` is expanded here since no shell ever saw a path from the file, and no user wants a folder named
+/// `~`.
 pub(super) fn path(text: &str, sources: &Sources<'_>) -> Option<PathBuf> {
     if text.is_empty() {
         return None;

@@ -6,8 +6,7 @@
 //! expanded nor looked into until then.
 
 use super::check::path;
-use super::expand::expand;
-use super::file::{self, Found};
+use super::file::{self, Found, expand};
 use super::origin::Place;
 use super::table::{Kind, Setting};
 use super::{ConfigError, Sources, mask};

@@ -1,4 +1,4 @@
-//! What did the environment say?
+//! What did the environment and the command line say?
 //!
 //! Each setting has a `KOMADO_*` variable by rule, and some have a variable that the seeds named. Ours wins,
 //! and then the other is not even looked at: names such as `CLEANUP_DAYS` may belong to another program. An
@@ -6,13 +6,16 @@
 //! otherwise be lost; it is no error, since others name variables, too: Kubernetes gives every container those of
 //! each service, and a service may be called komado. Those are passed over in silence. An `OTEL_*` variable that
 //! cannot be used is passed over and noted, since it is said to every program.
+//!
+//! A flag is `--set`'s `key=value`, or one of its own (`--base-dir`) that the table's short names resolve. Shells have already
+//! expanded what they expand, so values are taken as they are. A secret is refused: every user who lists the processes of the
+//! machine would read it.
 
+use crate::check::{Given, Values, check, invalid};
+use crate::origin::Place;
+use crate::table::{self, Kind, Named, SETTINGS, Setting};
+use crate::{ConfigError, Sources};
 use komado_store::connect::{POSTGRES, REDIS};
-
-use super::check::{Given, Values, check, invalid};
-use super::origin::Place;
-use super::table::{self, Kind, Named, SETTINGS, Setting};
-use super::{ConfigError, Sources, suggest};
 
 /// Where seed 004 expects a Redis server unless told otherwise.
 const REDIS_DEFAULT: &str = "redis://localhost:6379";
@@ -47,7 +50,7 @@ pub(super) fn unknown(sources: &Sources<'_>, named: &Named) -> Vec<String> {
     let mut notes = Vec::new();
     for name in ours.filter(|name| of_family(name, named).is_none()) {
         if value(name, sources).is_some_and(|text| !is_of_service(name, &text)) {
-            let hint = suggest::env_hint(name, named);
+            let hint = table::env_hint(name, named);
             notes.push(format!("the environment variable {name} sets nothing; {hint}"));
         }
     }
@@ -119,7 +122,10 @@ fn backend(sources: &Sources<'_>) -> Result<Option<(String, String)>, ConfigErro
         }
         "postgres" => match address("DB_URL", &POSTGRES, sources) {
             Some(url) => url.map(Some),
-            None => Err(ConfigError::BackendWithoutUrl { backend: "postgres", variable: "DB_URL" }),
+            None => Err(ConfigError::at(
+                Place::Env(choice.to_owned()),
+                "postgres needs an address, and DB_URL is not set; set DB_URL or store.url".to_owned(),
+            )),
         },
         _ => Err(invalid(BACKENDS, "the backend", &name, Place::Env(choice.to_owned()))),
     }
@@ -147,4 +153,38 @@ fn is_single(name: &str) -> bool {
         .iter()
         .filter(|setting| !setting.is_family())
         .any(|setting| setting.env().iter().any(|own| own == name))
+}
+
+/// The settings that flags give.
+pub(super) fn flags(sources: &Sources<'_>) -> Result<Values, ConfigError> {
+    sources.flags.iter().map(|(name, text)| flag(name, text, sources)).collect()
+}
+
+fn flag(name: &str, text: &str, sources: &Sources<'_>) -> Result<(String, Given), ConfigError> {
+    let (setting, place) = match own_flag(name) {
+        Some(setting) => (Some(setting), Place::Flag(name.to_owned())),
+        None => (table::resolve(name), Place::Flag("--set".to_owned())),
+    };
+    let Some(setting) = setting else {
+        return Err(ConfigError::at(place, format!("unknown key: {name}; {}", table::key_hint(name))));
+    };
+    let key = if setting.is_family() { name } else { setting.path };
+    if setting.kind.is_secret() && !text.is_empty() {
+        let file = format!("{key}_file");
+        let file =
+            table::resolve(&file).map_or_else(String::new, |_| format!(", or into a file that {file} names"));
+        let variable = table::env_name(key);
+        return Err(ConfigError::at(
+            place,
+            format!(
+                "{key} is not taken from the command line, where everyone on this machine can read it in the list of \
+                 processes; put it into the environment as {variable}{file}"
+            ),
+        ));
+    }
+    Ok((key.to_owned(), check(setting, key, text, place, sources)?))
+}
+
+fn own_flag(name: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.flag().is_some_and(|flag| flag == name))
 }

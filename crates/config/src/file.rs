@@ -3,6 +3,10 @@
 //! A named file must exist; the usual places may be empty. Only the first one found is read: two files that
 //! both apply would make "which line says so?" a riddle. One that was found in the working folder may have come with it;
 //! [`consent`](super::consent) says when it is used.
+//!
+//! `${VAR}` in a value is expanded after YAML is parsed, so a variable's text can never become structure, and is done once,
+//! so it can never refer to another variable. `${VAR:-default}` stands in when the variable is unset or
+//! empty; `$$` is a dollar sign, and so is a `$` before anything else.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -12,12 +16,11 @@ use serde_saphyr::Spanned;
 
 use super::check::{Given, Values, check, expected};
 use super::consent::{InFolder, Written};
-use super::expand::{Fault, expand};
 use super::mcp::SERVERS;
 use super::origin::Place;
 use super::table::{self, Kind, Setting, Spot};
 use super::yaml::{self, Node};
-use super::{ConfigError, Sources, mask, suggest};
+use super::{ConfigError, Sources, mask};
 use crate::regular;
 
 /// The name of a settings file that is looked for.
@@ -131,9 +134,8 @@ fn not_utf8(found: &Found, valid: usize) -> ConfigError {
     let good = String::from_utf8_lossy(found.bytes.get(..valid).unwrap_or_default());
     let line = good.matches('\n').count() + 1;
     let column = good.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    ConfigError::NotUtf8 {
-        place: Place::File { path: found.shown.clone(), line: line as u64, column: column as u64 },
-    }
+    let place = Place::File { path: found.shown.clone(), line: line as u64, column: column as u64 };
+    ConfigError::at(place, "the file is not UTF-8 from here on; save it as UTF-8".to_owned())
 }
 
 /// A walk through the file's tree, along the table of settings.
@@ -207,7 +209,7 @@ impl Walk<'_> {
     fn unknown(&self, above: &[&str], name: &Spanned<String>) -> ConfigError {
         let key = above.iter().copied().chain([name.value.as_str()]).collect::<Vec<_>>().join(".");
         let place = yaml::place(name.defined, self.file);
-        ConfigError::UnknownKey { place, key, hint: suggest::file_hint(above, &name.value) }
+        ConfigError::at(place, format!("unknown key: {key}; {}", table::file_hint(above, &name.value)))
     }
 
     fn wrong_shape(&self, keys: &[&str], spot: &yaml::Located) -> ConfigError {
@@ -224,7 +226,7 @@ impl Walk<'_> {
             }
             _ => ("a mapping".to_owned(), mapping_hint(keys)),
         };
-        ConfigError::WrongShape { place, key, expected: expected.into(), found, hint: hint.into() }
+        ConfigError::at(place, format!("{key} must be {expected}, not {found}; {hint}"))
     }
 }
 
@@ -248,19 +250,96 @@ fn unexpanded(
     place: Place,
     fault: Fault,
 ) -> Result<Given, ConfigError> {
-    let key = key.to_owned();
     match fault {
         Fault::Unset(variable) if setting.kind.is_secret() => {
             let note = format!("{key} is unset: {place} refers to {variable}, which is not set");
             Ok(Given::unset(place, Some(note)))
         }
-        Fault::Unset(variable) => Err(ConfigError::UnsetVariable { place, key, variable }),
+        Fault::Unset(variable) => Err(ConfigError::at(
+            place,
+            format!(
+                "{key} refers to an environment variable that is not set: {variable}; \
+                 set it, or write ${{{variable}:-some default}}"
+            ),
+        )),
         Fault::Malformed { problem, found } => {
             let found = match setting.kind {
                 kind if kind.is_secret() || matches!(kind, Kind::Url(_)) => "(not shown)".to_owned(),
                 _ => mask::excerpt(&found),
             };
-            Err(ConfigError::BadReference { place, key, problem, found })
+            Err(ConfigError::at(
+                place,
+                format!(
+                    "{key} holds a ${{…}} that cannot be expanded ({problem}): {found}; write $$ for a plain $"
+                ),
+            ))
         }
     }
+}
+
+/// Why a text could not be expanded.
+pub(super) enum Fault {
+    /// The variable is not set and there is no default.
+    Unset(String),
+    /// What follows `${` is not a reference.
+    Malformed {
+        /// What is wrong.
+        problem: &'static str,
+        /// The text from `${` on.
+        found: String,
+    },
+}
+
+/// Replaces the references in a text.
+pub(super) fn expand(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<String, Fault> {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('$') {
+        out.push_str(before);
+        rest = match after.chars().next() {
+            Some('{') => reference(&after[1..], env, &mut out)?,
+            Some('$') => literal(&after[1..], &mut out),
+            _ => literal(after, &mut out),
+        };
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+fn literal<'a>(rest: &'a str, out: &mut String) -> &'a str {
+    out.push('$');
+    rest
+}
+
+/// Reads a reference whose `${` is already gone, and returns what follows its `}`.
+fn reference<'a>(
+    text: &'a str,
+    env: &dyn Fn(&str) -> Option<String>,
+    out: &mut String,
+) -> Result<&'a str, Fault> {
+    let (inside, rest) = text.split_once('}').ok_or_else(|| malformed("the } is missing", text))?;
+    let (name, default) =
+        inside.split_once(":-").map_or((inside, None), |(name, default)| (name, Some(default)));
+    if !is_name(name) {
+        return Err(malformed("not a variable's name", &text[..=inside.len()]));
+    }
+    if default.is_some_and(|default| default.contains("${")) {
+        return Err(malformed("a default cannot hold another reference", &text[..=inside.len()]));
+    }
+    match (env(name), default) {
+        (Some(value), None) => out.push_str(&value),
+        (Some(value), Some(_)) if !value.is_empty() => out.push_str(&value),
+        (_, Some(default)) => out.push_str(default),
+        (None, None) => return Err(Fault::Unset(name.to_owned())),
+    }
+    Ok(rest)
+}
+
+fn malformed(problem: &'static str, reference: &str) -> Fault {
+    Fault::Malformed { problem, found: format!("${{{reference}") }
+}
+
+fn is_name(name: &str) -> bool {
+    let first = |c: char| c.is_ascii_alphabetic() || c == '_';
+    name.starts_with(first) && name.chars().all(|c| first(c) || c.is_ascii_digit())
 }

@@ -1,6 +1,6 @@
 //! How is a window kept, in the words of the settings?
 //!
-//! A preset gives every number; a setting that somebody gave changes one of them. Nothing else is changed: a default
+//! A preset gives every number; a setting that was given changes one of them. Nothing else is changed: a default
 //! in the table of settings is for those who read it, not a wish.
 
 use super::check::Section;

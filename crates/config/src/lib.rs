@@ -8,27 +8,20 @@
 //! Every value that is given is checked, even one that a stronger place overrides: a broken file is never
 //! silently carried along. Secrets are not shown: not in rows, not in errors, not in `Debug`.
 
-mod agent;
 mod check;
 mod consent;
 mod env;
-mod error;
-mod expand;
 mod file;
-mod flags;
 mod ladder;
 pub mod mask;
 mod mcp;
 pub mod origin;
-mod reference;
 pub mod regular;
-mod server;
-mod store;
-mod suggest;
 pub mod table;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod wishes;
 mod yaml;
 
 use std::fmt;
@@ -43,12 +36,10 @@ use origin::{Place, Row};
 use table::{Named, PROVIDER, SETTINGS, Setting};
 use threads::ThreadWishes;
 
-pub use agent::AgentWishes;
 pub use consent::{InFolder, Unconsented, Written};
-pub use error::ConfigError;
-pub use reference::reference;
-pub use server::{OnFault, ServerWishes};
-pub use store::{StoreWishes, TraceWishes};
+pub use origin::ConfigError;
+pub use table::reference;
+pub use wishes::{AgentWishes, OnFault, ServerWishes, StoreWishes, TraceWishes};
 
 /// Everything the configuration may look at; the binary fills it from the process.
 pub struct Sources<'a> {
@@ -131,7 +122,7 @@ impl Config {
         let mut given = defaults(sources)?;
         let layer = found.as_ref().map(|found| file::layer(found, sources)).transpose()?.unwrap_or_default();
         given.extend(layer.given);
-        let flags = flags::layer(sources)?;
+        let flags = env::flags(sources)?;
         let named = table::named(given.keys().chain(flags.keys()));
         let (variables, passed_over) = env::layer(sources, &named)?;
         given.extend(variables);

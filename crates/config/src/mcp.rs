@@ -2,13 +2,13 @@
 //!
 //! A server is a program that is started or an address, and never both: which of the two was meant would be a guess. Its
 //! settings are put together here, since each of them alone says too little to be checked. One that the file names and says
-//! nothing of is refused too: whoever wrote it believes to have it.
+//! nothing of is refused too: its author believes to have it.
 
 use super::ConfigError;
-use super::agent::sandbox;
 use super::check::{Given, Section, Values};
 use super::origin::Place;
 use super::table::{self, SERVER};
+use super::wishes::sandbox;
 use komado_agent::mcp::{How, Server};
 use komado_agent::sandbox::{Confinement, Network, Sandbox};
 use std::collections::{BTreeMap, BTreeSet};
@@ -107,13 +107,13 @@ impl Said<'_> {
     }
 
     /// An error at the place of one of its settings; of any of them when that one was not given, else of its name.
-    fn wrong(&self, leaf: &str, why: &'static str) -> ConfigError {
+    fn wrong(&self, leaf: &str, why: &str) -> ConfigError {
         let own = format!("{}.", self.key);
         let set = |(key, given): &(&String, &Given)| key.starts_with(&own) && given.value.is_some();
         let any = || self.given.iter().find(set).map(|(_, given)| given);
         let place = self.section.given(leaf).or_else(any).map(|given| &given.place);
         let place = place.or(self.listed).cloned().unwrap_or(Place::Default);
-        ConfigError::BadServer { place, key: self.key.clone(), why }
+        ConfigError::at(place, format!("{} {why}", self.key))
     }
 }
 

@@ -1,13 +1,17 @@
-//! Where was a value said?
+//! Where was a value said, and what is wrong with it?
 //!
-//! A place is as exact as possible, for errors; a listing shows beside a value where it comes from, without the column.
+//! A place is as exact as possible, for errors; a listing shows beside a value where it comes from, without the column. Each
+//! message of an error names the place, the key and the value, and ends with what to do. No error ever holds a secret: the code
+//! that makes it masks the value first.
 
+use crate::check::Given;
+use crate::consent::Unconsented;
+use crate::mask;
+use crate::table::Setting;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
-
-use super::check::Given;
-use super::mask;
-use super::table::Setting;
 
 /// The exact place of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,16 +33,17 @@ pub enum Place {
     Flag(String),
 }
 
-/// One line of the listing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A setting.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "Setting")]
 pub struct Row {
-    /// The full key, such as `llm.openai.model`.
+    /// Its name.
     pub key: String,
-    /// The value in force, `(set)` for a secret, `(unset)` for none.
+    /// The value in force; `(set)` for a secret, `(unset)` for none.
     pub value: String,
     /// Where the value comes from.
     pub origin: String,
-    /// What the setting does.
+    /// What it does.
     pub about: &'static str,
 }
 
@@ -69,5 +74,53 @@ impl fmt::Display for Place {
             Self::File { column, .. } => write!(f, ":{column}"),
             _ => Ok(()),
         }
+    }
+}
+
+/// Why the settings could not be loaded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// Child threads are turned off.
+    #[error("no child threads may be started: {0}")]
+    ThreadsOff(String),
+    /// A session's share for child threads is not one.
+    #[error("default_window_ratio: {0}")]
+    Ratio(String),
+    /// A child would be deeper than allowed.
+    #[error("{0}")]
+    TooDeep(String),
+    /// A file was named and is not there.
+    #[error("{by} names a file that does not exist: {}; create it, or leave {by} out", path.display())]
+    FileMissing {
+        /// What named it: `--config` or `KOMADO_CONFIG`.
+        by: &'static str,
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file of the working folder holds settings that need consent.
+    #[error("{0}")]
+    NoConsent(Box<Unconsented>),
+    /// A file is there and cannot be read.
+    #[error("cannot read {}: {source}; check that it is a file and that you may read it", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// What was said at a place cannot be used: why, and what to do.
+    #[error("{place}: {why}")]
+    Wrong {
+        /// Where it was said.
+        place: Place,
+        /// What is wrong with it, and what to do.
+        why: String,
+    },
+}
+
+impl ConfigError {
+    pub(super) fn at(place: Place, why: String) -> Self {
+        Self::Wrong { place, why }
     }
 }

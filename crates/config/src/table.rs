@@ -11,6 +11,10 @@ mod rows;
 pub use names::*;
 pub use rows::SETTINGS;
 
+use crate::check::expected;
+use crate::mask;
+use std::fmt::Write;
+
 /// One setting.
 #[derive(Clone, Copy)]
 pub struct Setting {
@@ -113,3 +117,32 @@ const PLAIN: Setting = Setting {
     is_harmless: false,
     about: "",
 };
+
+/// Every setting as a Markdown table: that of the manual, which so cannot fall behind.
+pub fn reference() -> String {
+    let mut out = String::from("| key | value | default | environment | meaning |\n|---|---|---|---|---|\n");
+    for setting in SETTINGS {
+        let default = setting
+            .default
+            .map_or_else(|| "unset".to_owned(), |lines| code(&mask::excerpt(&lines.join("\n"))));
+        let value = expected(setting.kind);
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            out,
+            "| `{}` | {value} | {default} | {} | {} |",
+            setting.path,
+            variables(setting),
+            setting.about
+        );
+    }
+    out
+}
+
+fn variables(setting: &Setting) -> String {
+    let seeds = setting.seed_env.iter().map(|name| (*name).to_owned());
+    setting.env().into_iter().chain(seeds).map(|name| code(&name)).collect::<Vec<_>>().join(", ")
+}
+
+fn code(text: &str) -> String {
+    format!("`{text}`")
+}

@@ -74,12 +74,12 @@ fn explain(error: &Error, source: &str, file: &Path) -> ConfigError {
     let location = error.location().unwrap_or(Location::UNKNOWN);
     let place = place(location, file);
     if let Error::DuplicateMappingKey { key: Some(key), .. } = error.without_snippet() {
-        return ConfigError::DuplicateKey { place, key: key.clone() };
+        return ConfigError::at(place, format!("this key is given twice: {key}; keep one of the two"));
     }
     let message = error.render_with_formatter(&UserMessageFormatter);
     let suffix = format!(" at line {}, column {}", location.line(), location.column());
     let problem = message.strip_suffix(&suffix).unwrap_or(&message).to_owned();
-    ConfigError::Yaml { place, problem, hint: hint(location, source) }
+    ConfigError::at(place, format!("not valid YAML: {problem}; {}", hint(location, source)))
 }
 
 fn hint(location: Location, source: &str) -> &'static str {

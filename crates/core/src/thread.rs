@@ -11,10 +11,12 @@ use serde::{Deserialize, Serialize};
 
 /// A moment of a thread.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ThreadMoment"))]
 pub struct Moment {
     /// The thread.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub thread: ThreadId,
-    /// Its last entry that counts.
+    /// The entry.
     pub seq: Seq,
 }
 

@@ -50,16 +50,19 @@ pub struct Fitted {
     pub after: u64,
 }
 
-/// Slices that were cut anew for a window, or would be.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What is seen of the threads above, cut anew for a window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Recut"))]
 pub struct Resliced {
     /// The entry that says so.
     pub seq: Seq,
     /// The window.
     pub window: u64,
-    /// Tokens of all slices before.
+    /// Tokens before.
+    #[serde(rename = "tokens_before")]
     pub before: u32,
-    /// Tokens of all slices since.
+    /// Tokens after.
+    #[serde(rename = "tokens_after")]
     pub after: u32,
 }
 

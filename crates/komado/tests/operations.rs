@@ -8,7 +8,7 @@
 mod run;
 
 use komado_ops::stream::Form;
-use komado_ops::{ALL, Effect, Offer, Row};
+use komado_ops::{ALL, Effect, Row};
 use run::{Place, TALK};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -178,7 +178,7 @@ struct Cli<'a>(&'a Place);
 impl Cli<'_> {
     /// What the command prints, whole.
     fn call(&self, case: &Case, words: &str) -> String {
-        let verb = case.row().interfaces.cli.get().unwrap();
+        let verb = case.row().interfaces.cli.ok().unwrap();
         let is_bytes = matches!(case.row().form, Some(Form::Bytes(_)));
         let json = if is_bytes || verb.ends_with("--json") { "" } else { "--json" };
         let line = format!("{verb} {} {json}", words.replace('$', &case.session()));
@@ -224,7 +224,7 @@ impl Http {
 
     /// Calls an operation: names in the path, then the query or a body.
     fn call(&self, case: &Case, export: &[u8]) -> String {
-        let route = case.row().interfaces.http.get().unwrap();
+        let route = case.row().interfaces.http.ok().unwrap();
         let (mut path, mut fields) = (format!("/api/v1{}", route.path), case.fields());
         if path.contains("{thread}") {
             fields.entry("thread").or_insert(json!("root"));
@@ -367,11 +367,11 @@ fn check_offers(cli: &Cli<'_>, http: &Http, mcp: &mut Mcp) {
         // It is the operationId of the document and the name of the tool.
         assert!(names.insert(*name), "{name} is there twice");
         match interfaces.cli {
-            Offer::As(verb) => drop(cli.run(&format!("{} --help", verb.split(" --").next().unwrap()), b"")),
-            Offer::Not(why) => assert!(!why.is_empty(), "why is {name} no verb?"),
+            Ok(verb) => drop(cli.run(&format!("{} --help", verb.split(" --").next().unwrap()), b"")),
+            Err(why) => assert!(!why.is_empty(), "why is {name} no verb?"),
         }
         match interfaces.http {
-            Offer::As(route) => {
+            Ok(route) => {
                 let (method, path) = (route.method.name(), format!("/api/v1{}", route.path));
                 assert!(routes.insert((path.clone(), method.to_owned())), "{method} {path} is there twice");
                 assert_eq!(document["paths"][&path][method]["operationId"], *name, "{method} {path}");
@@ -380,11 +380,11 @@ fn check_offers(cli: &Cli<'_>, http: &Http, mcp: &mut Mcp) {
                     |line: &str| line.starts_with("allow:") && line.contains(&method.to_uppercase());
                 assert!(head.contains(" 405 ") && head.lines().any(is_routed), "{method} {path}: {head}");
             }
-            Offer::Not(why) => assert!(!why.is_empty(), "why is {name} no route?"),
+            Err(why) => assert!(!why.is_empty(), "why is {name} no route?"),
         }
         match interfaces.mcp {
-            Offer::As(()) => drop(tools.insert((*name).to_owned())),
-            Offer::Not(why) => assert!(!why.is_empty(), "why is {name} no tool?"),
+            Ok(()) => drop(tools.insert((*name).to_owned())),
+            Err(why) => assert!(!why.is_empty(), "why is {name} no tool?"),
         }
     }
     let paths = document["paths"].as_object().unwrap().iter();
@@ -400,14 +400,14 @@ fn check_offers(cli: &Cli<'_>, http: &Http, mcp: &mut Mcp) {
 /// What differs between the answers of the interfaces to one case.
 fn differences(case: &Case, cli: &Cli<'_>, http: &Http, mcp: &mut Mcp, export: &[u8]) -> Vec<String> {
     let by_cli = case.words.ok().map(|words| cli.call(case, words));
-    let by_http = case.row().interfaces.http.get().map(|_| http.call(case, export));
+    let by_http = case.row().interfaces.http.ok().map(|_| http.call(case, export));
     if matches!(case.row().form, Some(Form::Bytes(_))) {
         return (by_cli != by_http).then(|| format!("{}: the bytes differ", case.name)).into_iter().collect();
     }
     let parse = |text: &str| {
         masked(serde_json::from_str(text).unwrap_or_else(|_| panic!("{}: {text}", case.name)), case.masked)
     };
-    let by_mcp = case.row().interfaces.mcp.get().map(|()| masked(mcp.call(case), case.masked));
+    let by_mcp = case.row().interfaces.mcp.ok().map(|()| masked(mcp.call(case), case.masked));
     let told = by_http.map(|text| parse(&text)).or(by_mcp.clone()).unwrap();
     // On the command line a list is a line for each of its items.
     let items = told["items"].as_array().cloned().unwrap_or_else(|| vec![told.clone()]);
@@ -424,11 +424,8 @@ fn differences(case: &Case, cli: &Cli<'_>, http: &Http, mcp: &mut Mcp, export: &
 fn every_interface_offers_what_it_says_and_tells_the_same() {
     let (place, mut cases) = (Place::new(), cases());
     for row in ALL {
-        let is_offered = [
-            row.interfaces.cli.get().is_some(),
-            row.interfaces.http.get().is_some(),
-            row.interfaces.mcp.get().is_some(),
-        ];
+        let is_offered =
+            [row.interfaces.cli.is_ok(), row.interfaces.http.is_ok(), row.interfaces.mcp.is_ok()];
         let has_case = cases.iter().any(|case| case.name == row.name);
         let is_needed = is_offered.into_iter().filter(|offered| *offered).count() > 1;
         assert!(has_case || !is_needed, "{} is offered in several interfaces and has no case", row.name);

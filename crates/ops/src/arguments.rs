@@ -3,8 +3,7 @@
 //! Values are kept as they were written: what a message says, down to its numbers and the order of its fields, is not ours to
 //! change on the way into a journal.
 
-use crate::fault::{Exit, Fault, Outcome};
-use crate::operation::Operation;
+use crate::{Fault, Operation, Outcome};
 use schemars::{Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
@@ -67,10 +66,10 @@ impl Arguments {
         let text = serde_json::to_string(&self.0)?;
         serde_json::from_str(&text).or_else(|error| {
             let Ok(mut value) = serde_json::from_str::<Value>(&text) else {
-                return Err(malformed(error.to_string()));
+                return Err(Fault::malformed(error.to_string()));
             };
             settle(&mut value);
-            serde_json::from_value(value).map_err(|error| malformed(error.to_string()))
+            serde_json::from_value(value).map_err(|error| Fault::malformed(error.to_string()))
         })
     }
 
@@ -81,7 +80,7 @@ impl Arguments {
         for (name, value) in &self.0 {
             let Some(property) = known.get(name) else {
                 let known: Vec<&str> = known.keys().map(String::as_str).collect();
-                return Err(malformed(match &known[..] {
+                return Err(Fault::malformed(match &known[..] {
                     [] => format!("unknown field `{name}`; this takes none"),
                     known => format!("unknown field `{name}`; known are {}", known.join(", ")),
                 }));
@@ -90,7 +89,7 @@ impl Arguments {
             // Lists and objects are read once, by the operation.
             if !value.get().starts_with(['{', '[']) {
                 let value = serde_json::from_str(value.get())
-                    .map_err(|error| malformed(format!("{name}: {error}")))?;
+                    .map_err(|error| Fault::malformed(format!("{name}: {error}")))?;
                 check_bounds(name, &value, property)?;
             }
         }
@@ -113,11 +112,6 @@ fn settle(value: &mut Value) {
         Value::Object(fields) => fields.values_mut().for_each(settle),
         _ => {}
     }
-}
-
-/// A request that does not fit its schema.
-pub(crate) fn malformed(why: impl Into<String>) -> Fault {
-    Fault::new(Exit::Malformed, why)
 }
 
 /// The values that a schema lists, where it lists all that it takes.
@@ -143,55 +137,48 @@ fn check_type(name: &str, json: &str, schema: &Value) -> Outcome {
         Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect(),
         _ => return Ok(()),
     };
-    let is = |kind: &&str| match *kind {
-        "string" => json.starts_with('"'),
-        "boolean" => json.starts_with(['t', 'f']),
-        "array" => json.starts_with('['),
-        "object" => json.starts_with('{'),
-        "number" => json.starts_with(|first: char| first == '-' || first.is_ascii_digit()),
+    let known: [(&str, &str, fn(&str) -> bool); 6] = [
+        ("string", "a text", |json| json.starts_with('"')),
+        ("boolean", "true or false", |json| json.starts_with(['t', 'f'])),
+        ("array", "a list", |json| json.starts_with('[')),
+        ("object", "an object", |json| json.starts_with('{')),
+        ("number", "a number", |json| json.starts_with(|first: char| first == '-' || first.is_ascii_digit())),
         // JSON knows one kind of number: 12.0 is whole.
-        "integer" => json.parse().is_ok_and(|number: f64| number.fract() == 0.0),
-        _ => false,
-    };
-    if kinds.iter().any(is) {
+        ("integer", "a whole number", |json| json.parse().is_ok_and(|number: f64| number.fract() == 0.0)),
+    ];
+    let find = |kind: &&str| known.iter().find(|(name, ..)| name == kind);
+    if kinds.iter().filter_map(find).any(|(.., is)| is(json)) {
         return Ok(());
     }
-    let word = |kind: &&str| match *kind {
-        "string" => Some("a text"),
-        "boolean" => Some("true or false"),
-        "integer" => Some("a whole number"),
-        "number" => Some("a number"),
-        "array" => Some("a list"),
-        "object" => Some("an object"),
-        _ => None,
-    };
-    let words: Vec<&str> = kinds.iter().filter_map(word).collect();
+    let words: Vec<&str> = kinds.iter().filter_map(find).map(|(_, word, _)| *word).collect();
     let more = json.chars().nth(SHOWN).map(|_| '…');
     let shown: String = json.chars().take(SHOWN).chain(more).collect();
-    Err(malformed(format!("{name} is {shown}; give {}", words.join(" or "))))
+    Err(Fault::malformed(format!("{name} is {shown}; give {}", words.join(" or "))))
 }
 
 fn check_bounds(name: &str, value: &Value, schema: &Value) -> Outcome {
     if let Some(known) = choices(schema).filter(|known| !known.contains(&value)) {
         let known: Vec<String> = known.iter().filter_map(|value| value.as_str()).map(str::to_owned).collect();
-        return Err(malformed(format!("{name} is {value}; known are {}", known.join(", "))));
+        return Err(Fault::malformed(format!("{name} is {value}; known are {}", known.join(", "))));
     }
     let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
     if let Some(number) = value.as_f64() {
         if let Some(least) = bound("minimum").filter(|least| number < *least) {
-            return Err(malformed(format!("{name} is {value}; give {least} or more, or leave it out")));
+            return Err(Fault::malformed(format!(
+                "{name} is {value}; give {least} or more, or leave it out"
+            )));
         }
         if let Some(most) = bound("maximum").filter(|most| number > *most) {
-            return Err(malformed(format!("{name} is {value}, and {most} is the most")));
+            return Err(Fault::malformed(format!("{name} is {value}, and {most} is the most")));
         }
     }
     if let Some(text) = value.as_str() {
         let length = text.chars().count() as f64;
         if bound("minLength").is_some_and(|least| length < least) {
-            return Err(malformed(format!("{name} is empty; say what is meant, or leave it out")));
+            return Err(Fault::malformed(format!("{name} is empty; say what is meant, or leave it out")));
         }
         if let Some(most) = bound("maxLength").filter(|most| length > *most) {
-            return Err(malformed(format!("{name} is longer than {most} characters")));
+            return Err(Fault::malformed(format!("{name} is longer than {most} characters")));
         }
     }
     Ok(())

@@ -3,19 +3,26 @@
 //! What is said while a question is answered goes to a [`Listener`]: words as they come, edits that were made to fit, and what
 //! went wrong on the way. The answer itself is the result. A question that brings no answer is kept like any other.
 
-mod answered;
-mod conversation;
-mod listener;
-
-pub use answered::{Answered, AskedCall};
-pub use conversation::{Beginning, Conversation};
-pub use listener::{Listener, Silent};
-
 use crate::address::Target;
 use crate::choice::ModelArgs;
-use crate::{Context, Effect, Interfaces, Operation, Outcome};
+use crate::session::{create, meta, meter};
+use crate::window::MadeEdit;
+use crate::{About, Context, Fault, Interfaces, Operation, Outcome, change};
+use komado_core::journal::{Setup, Usage};
+use komado_core::message::{Call, Message};
+use komado_core::session::MetaConfig;
+use komado_core::{Role, Seq, SessionId, ThreadId};
+use komado_engine::engine::Found;
+use komado_engine::exchange::News;
+use komado_engine::exchange::{Conversed, Library};
+use komado_engine::fit::Resliced;
+use komado_engine::lesson::Window;
+use komado_engine::model::{ModelChoice, ResolvedModel, SCRIPTED};
+use komado_engine::{Error as Engine, Thread};
+use komado_provider::Cancel;
+use komado_store::Mode;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Ask a model one question in a session, or in a new one.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -45,9 +52,7 @@ impl Ask {
 }
 
 impl Operation for Ask {
-    const NAME: &'static str = "ask";
-    const TITLE: &'static str = "Ask a model";
-    const EFFECT: Effect = Effect::Add;
+    const ABOUT: About = About::add("ask", "Ask a model");
     const INTERFACES: Interfaces =
         Interfaces::only_cli("ask", "the gateway serves models over HTTP, streamed, and counts them by key")
             .not_mcp("a client of MCP is asked by a model of its own");
@@ -58,3 +63,264 @@ impl Operation for Ask {
         answered.check().map(|()| answered)
     }
 }
+
+/// What stands before a new conversation.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize, JsonSchema)]
+pub struct Beginning {
+    /// The system prompt of a new session
+    #[arg(long, value_name = "TEXT")]
+    pub system: Option<String>,
+    /// Offer the model of a new session the tools that lead back to what left its view
+    #[arg(long)]
+    #[serde(default)]
+    pub tools: bool,
+}
+
+/// A conversation.
+pub struct Conversation {
+    /// Where it is.
+    pub found: Found,
+    /// What was chosen of the model.
+    pub choice: ModelChoice,
+    /// The model that is asked.
+    pub model: ResolvedModel,
+}
+
+impl Conversation {
+    /// Goes on with a thread, or makes a session. Which model is asked is known before anything is made.
+    pub fn open(
+        context: &Context,
+        at: Option<Target>,
+        choice: ModelChoice,
+        beginning: Beginning,
+    ) -> Outcome<Self> {
+        let Some(at) = at else {
+            let model = context.models().resolve(&MetaConfig::default(), &choice)?;
+            return Ok(Self { found: make(context, &model, beginning)?, choice, model });
+        };
+        let (found, session) = context.find_row(at)?;
+        if beginning.system.is_some() || beginning.tools {
+            return Err(Fault::usage(format!(
+                "--system and --tools are for a new session; `komado setup {}` changes what stands before this one",
+                change::name(&found)
+            )));
+        }
+        Ok(Self { found, model: context.models().resolve(&session.meta.config, &choice)?, choice })
+    }
+
+    /// The thread's name on a command line.
+    pub fn name(&self) -> String {
+        change::name(&self.found)
+    }
+
+    /// Says `question`, if there is one, asks the model, and journals what it answers.
+    pub fn ask(
+        &self,
+        context: &Context,
+        question: Option<String>,
+        listener: &mut dyn Listener,
+    ) -> Outcome<Answered> {
+        listener.begun(&self.found);
+        let mut thread = context.open(&self.found, Mode::Write)?;
+        self.ask_in(context, &mut thread, question, listener)
+    }
+
+    /// The same in a thread that is open.
+    pub fn ask_in(
+        &self,
+        context: &Context,
+        thread: &mut Thread<'_>,
+        question: Option<String>,
+        listener: &mut dyn Listener,
+    ) -> Outcome<Answered> {
+        let before = thread.last();
+        match question {
+            Some(question) => {
+                // What other threads told this one was said before the question.
+                thread.hear()?;
+                thread.say(Message::text(Role::User, question))?;
+                listener.kept();
+            }
+            None => {
+                listener.kept();
+                thread.check_question()?;
+            }
+        }
+        let budget = context.models().budget(thread, &self.model)?;
+        let mut asking = self.model.asking.clone();
+        asking.cancel = listener.cancel();
+        let (session, meter) = (&self.found.session, thread.meter());
+        let models = context.models();
+        let mut writer =
+            models.summariser(session, meter, &self.choice, Some(&self.model), &asking.cancel)?;
+        let mut ladder = context.config.models.summaries.ladder(budget, writer.by());
+        let (mut edits, mut slices) = (Vec::new(), Vec::new());
+        let mut hear = |news: News<'_>| {
+            if let News::Fitted(fitted) = &news {
+                slices.extend(fitted.share);
+                edits.extend(fitted.done.iter().map(|edit| MadeEdit::of(&self.found, edit)));
+            }
+            listener.news(news);
+        };
+        let conversed = thread.converse(&asking, &mut ladder, &mut Library, &mut hear);
+        context.settle(thread);
+        let conversed = conversed.map_err(|error| self.fault(error, before))?;
+        let Conversed { turned, turns, attempts, open, gave_up } = conversed;
+        let Window { tokens: window, told } = self.model.window;
+        let answered = Answered {
+            session: self.found.session.to_string(),
+            thread: self.found.thread.to_string(),
+            seq: turned.seq,
+            text: turned.message.words(),
+            calls: open.into_iter().map(Into::into).collect(),
+            model: turned.reply.model,
+            usage: turned.reply.usage,
+            finish: turned.reply.finish,
+            refusal: refusal(&turned.message),
+            tokens: thread.view().tokens(),
+            window,
+            window_from: told.name(),
+            turns,
+            attempts,
+            edits,
+            slices,
+            ours: turned.is_ours,
+            gave_up,
+        };
+        listener.answered(&answered);
+        Ok(answered)
+    }
+
+    /// What went wrong; what was said before it is kept, and that is told where it would be in the way.
+    fn fault(&self, error: Engine, before: u32) -> Fault {
+        let is_large = matches!(error, Engine::Floor(_));
+        let fault = match error {
+            Engine::Unanswered { .. } => Fault::failed(error.to_string()),
+            other => other.into(),
+        };
+        let back = format!("`{}` takes the question back", change::rewind_to(&self.found, before));
+        if is_large { fault.and(back) } else { fault }
+    }
+}
+
+/// Makes the session of a conversation.
+fn make(context: &Context, model: &ResolvedModel, beginning: Beginning) -> Outcome<Found> {
+    let session = SessionId::new(uuid::Uuid::new_v4().to_string())?;
+    let mut config = model.config();
+    let named = config.model.as_deref().filter(|name| *name != SCRIPTED);
+    config.meter = meter(context, None, named)?.name().to_owned();
+    config.compression_threshold = Some(context.config.compression_threshold);
+    let setup = Setup { system: beginning.system, ..Setup::default() };
+    let setup = if beginning.tools { Library::offered(setup) } else { setup };
+    create(context, &meta(context, &session, config), setup)?;
+    Ok(Found { session, thread: ThreadId::root(), seq: None })
+}
+
+/// What a model answered.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Answered {
+    /// The session.
+    pub session: String,
+    /// The thread.
+    pub thread: String,
+    /// The answer's entry.
+    pub seq: Seq,
+    /// Its words.
+    pub text: String,
+    /// Calls that wait for a result.
+    pub calls: Vec<AskedCall>,
+    /// The model that answered, as it calls itself.
+    pub model: Option<String>,
+    /// What it took, as the provider says.
+    pub usage: Option<Usage>,
+    /// Why it stopped.
+    pub finish: String,
+    /// The words with which it declines, beside the answer.
+    pub refusal: Option<String>,
+    /// Tokens of the view now.
+    pub tokens: u64,
+    /// The model's window in its own tokens.
+    pub window: u64,
+    /// Where that is known from: given, learned, probed or listed.
+    pub window_from: &'static str,
+    /// Turns that it took.
+    pub turns: u32,
+    /// Requests that were sent.
+    pub attempts: u32,
+    /// Edits that were made to fit.
+    pub edits: Vec<MadeEdit>,
+    /// What is seen of the threads above, where it was cut anew.
+    pub slices: Vec<Resliced>,
+    /// True when no model said it: the request stayed too large to the end.
+    pub ours: bool,
+    /// True when the model did not stop calling tools, and was not asked again.
+    #[serde(skip)]
+    pub gave_up: bool,
+}
+
+/// A call that waits for a result.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct AskedCall {
+    /// The call.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// The arguments as the model wrote them.
+    pub arguments: String,
+}
+
+impl From<Call> for AskedCall {
+    fn from(Call { id, name, arguments, .. }: Call) -> Self {
+        Self { id, name, arguments }
+    }
+}
+
+impl Answered {
+    /// True when the model neither said nor called anything.
+    pub fn is_silent(&self) -> bool {
+        self.text.trim().is_empty() && self.calls.is_empty() && !self.gave_up
+    }
+
+    /// Refuses an answer that says nothing because the model did not stop calling tools.
+    pub fn check(&self) -> Outcome {
+        match self.gave_up {
+            false => Ok(()),
+            true => Err(Fault::failed(format!(
+                "the model called tools for {} turns and said nothing",
+                self.turns
+            ))),
+        }
+    }
+}
+
+/// The words with which a model of OpenAI declines; they stand beside the answer.
+fn refusal(message: &Message) -> Option<String> {
+    let extra: serde_json::Value = serde_json::from_str(message.extra.as_ref()?.json.get()).ok()?;
+    extra.get("refusal")?.as_str().map(str::to_owned)
+}
+
+/// Hears what happens while a question is answered, and may stop it.
+pub trait Listener {
+    /// The thread is known, and nothing was said in it yet.
+    fn begun(&mut self, _found: &Found) {}
+
+    /// The question is in the journal.
+    fn kept(&mut self) {}
+
+    /// Something happens.
+    fn news(&mut self, _news: News<'_>) {}
+
+    /// The answer is in the journal.
+    fn answered(&mut self, _answered: &Answered) {}
+
+    /// What stops the requests that follow.
+    fn cancel(&mut self) -> Cancel {
+        Cancel::default()
+    }
+}
+
+/// Hears nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Silent;
+
+impl Listener for Silent {}

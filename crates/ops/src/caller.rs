@@ -1,6 +1,6 @@
 //! Who calls, and which sessions they may see.
 
-use crate::{Exit, Fault, Outcome};
+use crate::{Fault, Outcome};
 use komado_core::SessionId;
 use komado_core::session::Session;
 use komado_engine::place::Sight;
@@ -57,7 +57,7 @@ impl Caller {
         match asked {
             Some(user) if !self.sees_all && self.user.as_ref() != Some(&user) => {
                 let why = format!("this key does not see the sessions of user {user:?}; leave user out");
-                Err(Fault::new(Exit::Forbidden, why))
+                Err(Fault::forbidden(why))
             }
             asked => Ok(asked.or_else(|| self.only_user())),
         }

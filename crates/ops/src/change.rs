@@ -1,7 +1,6 @@
 //! What every change tells: what was done, what it did to the window, and how to undo it.
 
-use crate::context::Context;
-use crate::fault::Outcome;
+use crate::{Context, Outcome};
 use komado_core::Seq;
 use komado_engine::Thread;
 use komado_engine::engine::Found;

@@ -3,6 +3,7 @@
 //! Only a command line says it: it runs with the rights of its user. Where a provider listens is never taken from a request
 //! of another interface, which would send the keys of this machine there.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use komado_engine::model::ModelChoice;
 use komado_provider::Form;
 
@@ -41,4 +42,13 @@ impl From<ModelArgs> for ModelChoice {
             scripted_window: None,
         }
     }
+}
+
+/// Reads one of `all` by its name; the help lists the names.
+pub fn one_of<T: Copy + Send + Sync + 'static>(
+    all: &'static [T],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(all.iter().map(|one| name(*one)))
+        .try_map(move |given| all.iter().copied().find(|one| name(*one) == given).ok_or(given))
 }

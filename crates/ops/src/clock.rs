@@ -1,4 +1,9 @@
-//! Times as every file of ours writes them.
+//! Times: as every file of ours writes them, and as people write them.
+
+use crate::{Fault, Outcome};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 
 /// A time in UTC with microseconds: all of one length, so that they sort as text.
 pub fn stamp(time: jiff::Timestamp) -> String {
@@ -15,4 +20,59 @@ pub fn days_ago(days: u32) -> String {
 pub fn seconds_between(from: &str, to: &str) -> Option<f64> {
     let (from, to) = (from.parse::<jiff::Timestamp>().ok()?, to.parse::<jiff::Timestamp>().ok()?);
     Some(to.duration_since(from).as_secs_f64())
+}
+
+/// The first moment that is meant.
+pub(crate) fn since(text: &str, now: &str) -> Outcome<String> {
+    time("since", text, now, SignedDuration::ZERO)
+}
+
+/// The last moment that is meant: of a day, its end.
+pub(crate) fn until(text: &str, now: &str) -> Outcome<String> {
+    time("until", text, now, SignedDuration::from_hours(24) - SignedDuration::from_micros(1))
+}
+
+/// A time as entries write it; of a whole day the moment `into` it.
+fn time(name: &str, text: &str, now: &str, into: SignedDuration) -> Outcome<String> {
+    let wrong = || {
+        let forms = "2024-01-15, 2024-01-15T10:30:00Z, or 3h, 2d, 1w ago";
+        Fault::usage(format!("{name} {text:?} is no time; write {forms}"))
+    };
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Ok(stamp(time));
+    }
+    if let Ok(date) = text.parse::<Date>() {
+        let day = date.to_zoned(TimeZone::UTC).map_err(|_| wrong())?.timestamp();
+        return Ok(stamp(day.checked_add(into).map_err(|_| wrong())?));
+    }
+    let unit = match text.chars().last() {
+        Some('m') => 60,
+        Some('h') => 3600,
+        Some('d') => 24 * 3600,
+        Some('w') => 7 * 24 * 3600,
+        _ => return Err(wrong()),
+    };
+    let count: i64 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
+    let seconds = count.checked_mul(unit).filter(|seconds| *seconds >= 0).ok_or_else(wrong)?;
+    let now: Timestamp = now.parse().map_err(|_| wrong())?;
+    Ok(stamp(now.checked_sub(SignedDuration::from_secs(seconds)).map_err(|_| wrong())?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_days_moments_or_spans() {
+        let now = "2024-02-01T00:00:00.000000Z";
+        let after = |text: &str| time("since", text, now, SignedDuration::from_hours(1)).unwrap();
+        assert_eq!(since("2024-01-15", now).unwrap(), "2024-01-15T00:00:00.000000Z");
+        assert_eq!(after("2024-01-15"), "2024-01-15T01:00:00.000000Z");
+        assert_eq!(after("2024-01-15T12:00:00+09:00"), "2024-01-15T03:00:00.000000Z");
+        assert_eq!(after("2h"), "2024-01-31T22:00:00.000000Z");
+        assert!(after("2h") < after("1m"));
+        for wrong in ["", "yesterday", "3x", "-1d", "99999999999999999d", "窓", "日"] {
+            assert!(until(wrong, now).is_err(), "{wrong}");
+        }
+    }
 }

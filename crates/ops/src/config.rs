@@ -1,6 +1,7 @@
 //! Each setting, its value, and where that came from.
 
-use crate::{Context, Effect, Interfaces, Operation, Outcome};
+use crate::{About, Context, Interfaces, Operation, Outcome};
+use komado_config::origin::Row;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,29 +24,14 @@ pub struct Settings {
     /// Why a file of the working folder was not.
     pub left_out: Option<String>,
     /// Each setting.
-    pub items: Vec<Setting>,
+    pub items: Vec<Row>,
     /// Every setting there is, where that was asked for: a Markdown table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
 }
 
-/// A setting.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-pub struct Setting {
-    /// Its name.
-    pub key: String,
-    /// The value in force; `(set)` for a secret, `(unset)` for none.
-    pub value: String,
-    /// Where the value comes from.
-    pub origin: String,
-    /// What it does.
-    pub about: &'static str,
-}
-
 impl Operation for ShowConfig {
-    const NAME: &'static str = "config";
-    const TITLE: &'static str = "Show each setting and where it came from";
-    const EFFECT: Effect = Effect::Read;
+    const ABOUT: About = About::read("config", "Show each setting and where it came from");
     const INTERFACES: Interfaces =
         Interfaces::only_cli("config", "settings name keys, addresses and folders of the machine");
     type Output = Settings;
@@ -56,11 +42,7 @@ impl Operation for ShowConfig {
         }
         let config = &context.config;
         let prefix = self.prefix.unwrap_or_default();
-        let rows = config.rows().into_iter().filter(|row| row.key.starts_with(&prefix));
-        let items = rows.map(|row| {
-            let origin = row.origin.to_string();
-            Setting { key: row.key, value: row.value, origin, about: row.about }
-        });
+        let items = config.rows().into_iter().filter(|row| row.key.starts_with(&prefix));
         Ok(Settings {
             file: config.file.as_ref().map(|path| path.display().to_string()),
             left_out: config.unconsented.as_ref().map(ToString::to_string),

@@ -1,11 +1,8 @@
 //! What every operation needs: settings, store and engine, who calls, and what is changed at the same time.
 
 use crate::address::Target;
-use crate::caller::Caller;
-use crate::fault::{Exit, Fault, Missing, Outcome};
-use crate::operation::Operation;
-use crate::progress::Progress;
-use crate::stream::{Sink, Streamed};
+use crate::stream::Sink;
+use crate::{Caller, Exit, Fault, Missing, Operation, Outcome, Streamed};
 use komado_config::Config;
 use komado_core::session::Session;
 use komado_core::{Address, BadId, Seq, SessionId, ThreadId};
@@ -240,6 +237,14 @@ impl Context {
         self.locate(given.into()).map(|(found, _)| found)
     }
 
+    /// The same with the session's row, for an operation that changes what is now.
+    pub(crate) fn find_row(&self, given: impl Into<Target>) -> Outcome<(Found, Session)> {
+        let (found, row) = self.locate(given.into())?;
+        let found = check_now(found)?;
+        let row = row.map_or_else(|| self.session(&found.session), Ok)?;
+        Ok((found, row))
+    }
+
     /// The same, and the context for what is done there: the session's row is not read again in it.
     pub(crate) fn find_once(&self, given: Target) -> Outcome<(Found, Self)> {
         let (found, row) = self.locate(given)?;
@@ -264,7 +269,7 @@ impl Context {
     /// A name that was given. Where names are given in full, one that cannot be a name does not fit the schema.
     fn named<T>(&self, name: Result<T, BadId>) -> Outcome<T> {
         name.map_err(|error| match self.naming {
-            Naming::Exact => Fault::new(Exit::Malformed, error.to_string()),
+            Naming::Exact => Fault::malformed(error.to_string()),
             Naming::Prefix { .. } => error.into(),
         })
     }
@@ -279,10 +284,9 @@ impl Context {
         };
         match is_free {
             true => Ok(name),
-            false => Err(Fault::new(
-                Exit::Forbidden,
-                format!("the name {id:?} cannot be used; choose another one, or leave it out"),
-            )),
+            false => Err(Fault::forbidden(format!(
+                "the name {id:?} cannot be used; choose another one, or leave it out"
+            ))),
         }
     }
 
@@ -300,18 +304,14 @@ impl Context {
 
     /// The same for an operation that changes what is now: a moment in the past cannot be meant.
     pub fn find_now(&self, given: impl Into<Target>) -> Outcome<Found> {
-        let found = self.find(given)?;
-        match found.seq {
-            Some(seq) => Err(Fault::usage(crate::address::past(seq))),
-            None => Ok(found),
-        }
+        check_now(self.find(given)?)
     }
 
     /// The one session there is.
     fn only_session(&self) -> Outcome<SessionId> {
         match &self.visible_sessions(Query::default(), 2)?[..] {
             [session] => Ok(SessionId::new(session.meta.uuid.as_str())?),
-            [] => Err(Fault::new(Exit::NotFound, "there is no session yet; `new` makes one")),
+            [] => Err(Fault::not_found("there is no session yet; `new` makes one")),
             _ => Err(Fault::usage("say which session is meant: `sessions` lists them")),
         }
     }
@@ -357,9 +357,7 @@ impl Context {
                 Ok((SessionId::new(session.meta.uuid.as_str())?, Some(session.clone())))
             }
             (None, []) => Err(Fault::missing(Missing::Session(given.to_string()))),
-            (None, _) => {
-                Err(Fault::new(Exit::NotFound, format!("{given} fits several sessions; write more of it")))
-            }
+            (None, _) => Err(Fault::not_found(format!("{given} fits several sessions; write more of it"))),
         }
     }
 
@@ -451,8 +449,7 @@ impl Context {
     pub fn check_sees_all(&self) -> Outcome {
         match self.caller.sees_all {
             true => Ok(()),
-            false => Err(Fault::new(
-                Exit::Forbidden,
+            false => Err(Fault::forbidden(
                 "this is about all sessions, and this key does not see all; `komado key add --sees all` makes one that does",
             )),
         }
@@ -474,7 +471,65 @@ impl Context {
     }
 }
 
+/// Refuses a moment in the past.
+fn check_now(found: Found) -> Outcome<Found> {
+    match found.seq {
+        Some(seq) => Err(Fault::usage(crate::address::past(seq))),
+        None => Ok(found),
+    }
+}
+
 /// Where a session stands in the order they were made.
 fn place(session: &Session) -> Outcome<(String, SessionId)> {
     Ok((session.meta.created_at.clone(), SessionId::new(session.meta.uuid.as_str())?))
+}
+
+/// How far a long operation has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// The index of what was said is brought up to date.
+    Indexing {
+        /// Entries that are in it.
+        done: u64,
+        /// Entries that will be.
+        total: u64,
+    },
+    /// Messages are appended.
+    Appending {
+        /// Entries so far.
+        entries: u64,
+    },
+    /// Sessions are read for a report.
+    Reading {
+        /// Sessions so far.
+        sessions: u64,
+        /// Their entries so far.
+        entries: u64,
+    },
+    /// Sessions are checked.
+    Checking {
+        /// Sessions so far.
+        done: u64,
+        /// All of them, where that is known.
+        total: Option<u64>,
+    },
+    /// Sessions are copied from one store into another.
+    Migrating {
+        /// Sessions so far.
+        done: u64,
+        /// All of them, where that is known.
+        total: Option<u64>,
+    },
+    /// An export is read.
+    Importing {
+        /// Lines so far.
+        lines: u64,
+    },
+    /// Conversations are replayed.
+    Replaying {
+        /// Conversations so far.
+        done: u64,
+        /// All of them.
+        total: u64,
+    },
 }

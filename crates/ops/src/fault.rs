@@ -39,22 +39,12 @@ pub enum Exit {
     Changed = 11,
 }
 
-impl Exit {
+komado_core::names! {
     /// Its name in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Failed => "failed",
-            Self::Usage => "usage",
-            Self::NotFound => "not_found",
-            Self::Busy => "busy",
-            Self::Refused => "refused",
-            Self::BadInput => "bad_input",
-            Self::Away => "away",
-            Self::Forbidden => "forbidden",
-            Self::TooMany => "too_many",
-            Self::Malformed => "malformed",
-            Self::Changed => "changed",
-        }
+    Exit {
+        Failed = "failed", Usage = "usage", NotFound = "not_found", Busy = "busy", Refused = "refused",
+        BadInput = "bad_input", Away = "away", Forbidden = "forbidden", TooMany = "too_many",
+        Malformed = "malformed", Changed = "changed",
     }
 }
 
@@ -98,12 +88,37 @@ impl Fault {
             Missing::Thread(session, thread) => format!("session {session} has no thread {thread}"),
             Missing::User(user) => format!("there is no user {user:?}; `komado user list` lists them"),
         };
-        Self { missing: Some(what), ..Self::new(Exit::NotFound, message) }
+        Self { missing: Some(what), ..Self::not_found(message) }
     }
 
     /// What was named and is not there.
     pub fn what_is_missing(&self) -> Option<&Missing> {
         self.missing.as_ref()
+    }
+
+    /// It would leave a view that cannot be sent, or change nothing.
+    pub fn refused(message: impl Into<String>) -> Self {
+        Self::new(Exit::Refused, message)
+    }
+
+    /// What was named is not there.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(Exit::NotFound, message)
+    }
+
+    /// The caller may not do this.
+    pub fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(Exit::Forbidden, message)
+    }
+
+    /// Something failed.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(Exit::Failed, message)
+    }
+
+    /// The request does not fit the schema of its operation.
+    pub fn malformed(message: impl Into<String>) -> Self {
+        Self::new(Exit::Malformed, message)
     }
 
     /// A request that cannot be meant.
@@ -127,7 +142,7 @@ impl Fault {
         Self::new(if is_missing { Exit::NotFound } else { Exit::BadInput }, format!("{what}: {why}"))
     }
 
-    /// True when whoever read the output went away.
+    /// True when the reader of the output went away.
     pub fn is_gone(&self) -> bool {
         self.message == GONE
     }
@@ -192,9 +207,9 @@ impl std::error::Error for Fault {}
 impl From<std::io::Error> for Fault {
     fn from(error: std::io::Error) -> Self {
         if error.kind() == std::io::ErrorKind::BrokenPipe {
-            return Self::new(Exit::Failed, GONE);
+            return Self::failed(GONE);
         }
-        Self::new(Exit::Failed, error.to_string())
+        Self::failed(error.to_string())
     }
 }
 
@@ -240,9 +255,9 @@ impl From<komado_agent::Error> for Fault {
             Error::Engine(error) => error.into(),
             Error::Io(error) => error.into(),
             Error::Source(source::Error::Away { .. }) => Self::new(Exit::Away, error.to_string()),
-            Error::Source(source::Error::Refused { .. }) => Self::new(Exit::Refused, error.to_string()),
+            Error::Source(source::Error::Refused { .. }) => Self::refused(error.to_string()),
             Error::Source(_) | Error::Playbook(_) | Error::Builtin(_) => Self::input(error.to_string()),
-            other => Self::new(Exit::Failed, other.to_string()),
+            other => Self::failed(other.to_string()),
         }
     }
 }
@@ -279,7 +294,7 @@ impl From<serde_json::Error> for Fault {
     fn from(error: serde_json::Error) -> Self {
         match error.io_error_kind() {
             Some(kind) => std::io::Error::from(kind).into(),
-            None => Self::new(Exit::Failed, error.to_string()),
+            None => Self::failed(error.to_string()),
         }
     }
 }

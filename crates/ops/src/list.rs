@@ -1,104 +1,45 @@
 //! The one list of operations.
 
-use crate::ask::Ask;
-use crate::config::ShowConfig;
-use crate::doctor::Doctor;
-use crate::migrate::Migrate;
 use crate::operation::{Interfaces, Offer, Row};
-use crate::replay::Replay;
 use crate::{
-    edit, event, journal, key, model, output, playbook, recall, report, session, task, thread, user, window,
+    ask, config, doctor, edit, event, journal, key, migrate, model, output, playbook, recall, replay, report,
+    session, task, thread, user, window,
 };
 
+/// `MODULE: TYPE, TYPE as streamed, TYPE as watched;` for the operations of each module.
+macro_rules! rows {
+    ($($module:ident: $($name:ident $(as $kind:ident)?),+;)+) => {
+        &[$($(rows!($module::$name $(, $kind)?)),+),+]
+    };
+    ($type:ty) => { Row::of::<$type>() };
+    ($type:ty, $kind:ident) => { Row::$kind::<$type>() };
+}
+
 /// Every operation, in the order in which interfaces list them.
-pub const ALL: &[Row] = &[
-    Row::of::<session::ListSessions>(),
-    Row::of::<session::GetSession>(),
-    Row::of::<session::New>(),
-    Row::of::<session::Complete>(),
-    Row::of::<session::Fail>(),
-    Row::of::<session::Stop>(),
-    Row::of::<session::Pause>(),
-    Row::of::<session::Resume>(),
-    Row::of::<session::RemoveSession>(),
-    Row::of::<session::Cleanup>(),
-    Row::of::<session::StatsOf>(),
-    Row::streamed::<session::Export>(),
-    Row::of::<session::Import>(),
-    Row::of::<journal::Append>(),
-    Row::of::<journal::EntriesOf>(),
-    Row::of::<journal::GetEntry>(),
-    Row::of::<journal::Log>(),
-    Row::streamed::<journal::Show>(),
-    Row::of::<journal::SetUp>(),
-    Row::of::<journal::Redact>(),
-    Row::of::<edit::Pin>(),
-    Row::of::<edit::Unpin>(),
-    Row::of::<edit::Rewind>(),
-    Row::of::<edit::Revert>(),
-    Row::of::<edit::Truncate>(),
-    Row::of::<edit::Trim>(),
-    Row::of::<window::ReadContext>(),
-    Row::of::<window::Fit>(),
-    Row::of::<window::Plan>(),
-    Row::of::<window::Condense>(),
-    Row::of::<window::Diff>(),
-    Row::of::<thread::ListThreads>(),
-    Row::of::<thread::DrawThreads>(),
-    Row::of::<thread::Fork>(),
-    Row::of::<thread::StartThread>(),
-    Row::of::<thread::TellThread>(),
-    Row::of::<thread::EndThread>(),
-    Row::of::<thread::AbortThread>(),
-    Row::of::<thread::PauseThread>(),
-    Row::of::<thread::ResumeThread>(),
-    Row::of::<thread::BalanceThread>(),
-    Row::of::<thread::ReadChronicle>(),
-    Row::of::<thread::WriteChronicle>(),
-    Row::of::<thread::RunThread>(),
-    Row::of::<Ask>(),
-    Row::of::<output::ListOutputs>(),
-    Row::of::<output::ReadOutput>(),
-    Row::streamed::<output::RawOutput>(),
-    Row::of::<output::ToolOutputCache>(),
-    Row::of::<output::ToolOutputCacheGrep>(),
-    Row::of::<output::ToolOutputCacheLine>(),
-    Row::of::<recall::Recall>(),
-    Row::of::<recall::RecallSession>(),
-    Row::of::<report::MakeReport>(),
-    Row::watched::<event::SessionEvents>(),
-    Row::watched::<event::AllEvents>(),
-    Row::of::<task::ListTasks>(),
-    Row::of::<task::ShowTask>(),
-    Row::of::<task::AddTask>(),
-    Row::of::<task::AddTasks>(),
-    Row::of::<task::FetchTasks>(),
-    Row::of::<task::PauseTask>(),
-    Row::of::<task::ResumeTask>(),
-    Row::of::<task::StopTask>(),
-    Row::of::<task::RetryTask>(),
-    Row::of::<playbook::CheckPlaybooks>(),
-    Row::of::<playbook::GraphPlaybook>(),
-    Row::of::<playbook::RunPlaybook>(),
-    Row::of::<user::ListUsers>(),
-    Row::of::<user::ShowUser>(),
-    Row::of::<user::RecentMessages>(),
-    Row::of::<user::UserSession>(),
-    Row::of::<user::ForgetUser>(),
-    Row::of::<key::AddKey>(),
-    Row::of::<key::ListKeys>(),
-    Row::of::<key::RevokeKey>(),
-    Row::of::<model::ListModels>(),
-    Row::of::<model::ListLessons>(),
-    Row::of::<model::ForgetLesson>(),
-    Row::of::<model::ModelOfSession>(),
-    Row::of::<model::UpdateModels>(),
-    Row::of::<model::ExplainError>(),
-    Row::of::<Doctor>(),
-    Row::of::<Replay>(),
-    Row::of::<ShowConfig>(),
-    Row::streamed::<Migrate>(),
-];
+pub const ALL: &[Row] = rows! {
+    session: ListSessions, GetSession, New, Complete, Fail, Stop, Pause, Resume, RemoveSession, Cleanup,
+        StatsOf, Export as streamed, Import;
+    journal: Append, EntriesOf, GetEntry, Log, Show as streamed, SetUp, Redact;
+    edit: Pin, Unpin, Rewind, Revert, Truncate, Trim;
+    window: ReadContext, Fit, Plan, Condense, Diff;
+    thread: ListThreads, DrawThreads, Fork, StartThread, TellThread, EndThread, AbortThread, PauseThread,
+        ResumeThread, BalanceThread, ReadChronicle, WriteChronicle, RunThread;
+    ask: Ask;
+    output: ListOutputs, ReadOutput, RawOutput as streamed, ToolOutputCache, ToolOutputCacheGrep,
+        ToolOutputCacheLine;
+    recall: Recall, RecallSession;
+    report: MakeReport;
+    event: SessionEvents as watched, AllEvents as watched;
+    task: ListTasks, ShowTask, AddTask, AddTasks, FetchTasks, PauseTask, ResumeTask, StopTask, RetryTask;
+    playbook: CheckPlaybooks, GraphPlaybook, RunPlaybook;
+    user: ListUsers, ShowUser, RecentMessages, UserSession, ForgetUser;
+    key: AddKey, ListKeys, RevokeKey;
+    model: ListModels, ListLessons, ForgetLesson, ModelOfSession, UpdateModels, ExplainError;
+    doctor: Doctor;
+    replay: Replay;
+    config: ShowConfig;
+    migrate: Migrate as streamed;
+};
 
 /// The list as a Markdown table: what `docs/operations.md` shows.
 pub fn table() -> String {
@@ -120,9 +61,6 @@ pub fn table() -> String {
     out
 }
 
-fn cell<T: Copy>(offer: Offer<T>, show: impl Fn(T) -> String) -> String {
-    match offer {
-        Offer::As(how) => show(how),
-        Offer::Not(why) => format!("no: {why}"),
-    }
+fn cell<T>(offer: Offer<T>, show: impl Fn(T) -> String) -> String {
+    offer.map_or_else(|why| format!("no: {why}"), show)
 }

@@ -1,7 +1,7 @@
 //! Sessions from one store into another.
 
-use crate::stream::{Form, Sink, Streamed};
-use crate::{Context, Effect, Exit, Fault, Interfaces, Outcome, Progress};
+use crate::stream::{Form, Sink};
+use crate::{About, Context, Fault, Interfaces, Outcome, Progress, Streamed};
 use komado_core::session::Session;
 use komado_core::{BadId, SessionId};
 use komado_engine::Engine;
@@ -151,9 +151,7 @@ pub struct Summary {
 }
 
 impl Streamed for Migrate {
-    const NAME: &'static str = "migrate";
-    const TITLE: &'static str = "Copy sessions from one store into another";
-    const EFFECT: Effect = Effect::Remove;
+    const ABOUT: About = About::remove("migrate", "Copy sessions from one store into another");
     const INTERFACES: Interfaces =
         Interfaces::only_cli("migrate", "it copies whole stores; their operator runs it beside them");
     const FORM: Form = Form::Object;
@@ -168,7 +166,7 @@ impl Streamed for Migrate {
         let (source, files) = context.open_store(&self.from, "--from")?;
         if let Some(files) = files.filter(|files| !files.base_dir().is_dir()) {
             let why = format!("there is no folder {} to read sessions from", files.base_dir().display());
-            return Err(Fault::new(Exit::NotFound, why));
+            return Err(Fault::not_found(why));
         }
         if self.to == "file:" {
             context.claim()?;
@@ -346,7 +344,7 @@ impl Run<'_> {
         if !matches!(way, Way::Copy | Way::Move) {
             return Ok(());
         }
-        let wrong = |error: Error| Fault::new(Exit::Failed, error.to_string());
+        let wrong = |error: Error| Fault::failed(error.to_string());
         self.summary.lessons = self.migration.lessons().map_err(wrong)?;
         let mut left: Vec<Left> = Vec::new();
         let wanted = |job: &komado_store::Job| {
@@ -370,10 +368,10 @@ impl Run<'_> {
         }
         match left {
             0 => Ok(()),
-            n => Err(Fault::new(
-                Exit::Refused,
-                format!("{} not moved; the reasons are above", komado_core::notation::grouped(n)),
-            )),
+            n => Err(Fault::refused(format!(
+                "{} not moved; the reasons are above",
+                komado_core::notation::grouped(n)
+            ))),
         }
     }
 }

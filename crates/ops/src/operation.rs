@@ -1,11 +1,9 @@
 //! What is an operation, and how do interfaces that know only names and JSON call one?
 
 use crate::address::Target;
-use crate::arguments::Arguments;
-use crate::context::Context;
-use crate::fault::{Fault, Outcome};
-use crate::stream::{self, Form, Opening, Streamed};
-use crate::watch::{self, Watched, Watching};
+use crate::stream::{self, Form, Opening};
+use crate::watch::{self, Watch, Watched};
+use crate::{Arguments, Context, Fault, Outcome, Streamed};
 use komado_engine::engine::Found;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -19,12 +17,8 @@ use std::sync::PoisonError;
 /// The doc comment of the type is what the help, the document and the list of tools say of it; those of its fields describe
 /// the arguments.
 pub trait Operation: DeserializeOwned + JsonSchema + 'static {
-    /// Its name: a tool of MCP, and the id in the document.
-    const NAME: &'static str;
-    /// The same for people, in a few words.
-    const TITLE: &'static str;
-    /// What it does to a session.
-    const EFFECT: Effect;
+    /// What it is called, and what it does to a session.
+    const ABOUT: About;
     /// Where it is offered.
     const INTERFACES: Interfaces;
     /// What it gives back: the same JSON everywhere.
@@ -52,6 +46,44 @@ pub trait Operation: DeserializeOwned + JsonSchema + 'static {
     /// The path of what was made, under the API's root.
     fn location(_output: &Self::Output) -> Option<String> {
         None
+    }
+}
+
+/// What an operation is called, and what it does to a session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct About {
+    /// Its name: a tool of MCP, and the id in the document.
+    pub name: &'static str,
+    /// The same for people, in a few words.
+    pub title: &'static str,
+    /// What it does to a session.
+    pub effect: Effect,
+}
+
+impl About {
+    /// [`Effect::Read`].
+    pub const fn read(name: &'static str, title: &'static str) -> Self {
+        Self { name, title, effect: Effect::Read }
+    }
+
+    /// [`Effect::Add`].
+    pub const fn add(name: &'static str, title: &'static str) -> Self {
+        Self { name, title, effect: Effect::Add }
+    }
+
+    /// [`Effect::Edit`].
+    pub const fn edit(name: &'static str, title: &'static str) -> Self {
+        Self { name, title, effect: Effect::Edit }
+    }
+
+    /// [`Effect::Settle`].
+    pub const fn settle(name: &'static str, title: &'static str) -> Self {
+        Self { name, title, effect: Effect::Settle }
+    }
+
+    /// [`Effect::Remove`].
+    pub const fn remove(name: &'static str, title: &'static str) -> Self {
+        Self { name, title, effect: Effect::Remove }
     }
 }
 
@@ -84,43 +116,27 @@ pub struct Interfaces {
 impl Interfaces {
     /// A verb, a route and a tool.
     pub const fn everywhere(verb: &'static str, route: Route) -> Self {
-        Self { cli: Offer::As(verb), http: Offer::As(route), mcp: Offer::As(()) }
+        Self { cli: Ok(verb), http: Ok(route), mcp: Ok(()) }
     }
 
     /// A verb alone, and why.
     pub const fn only_cli(verb: &'static str, why: &'static str) -> Self {
-        Self { cli: Offer::As(verb), http: Offer::Not(why), mcp: Offer::Not(why) }
+        Self { cli: Ok(verb), http: Err(why), mcp: Err(why) }
     }
 
     /// A route alone, and why.
     pub const fn only_http(route: Route, why: &'static str) -> Self {
-        Self { cli: Offer::Not(why), http: Offer::As(route), mcp: Offer::Not(why) }
+        Self { cli: Err(why), http: Ok(route), mcp: Err(why) }
     }
 
     /// The same without a tool, and why.
     pub const fn not_mcp(self, why: &'static str) -> Self {
-        Self { mcp: Offer::Not(why), ..self }
+        Self { mcp: Err(why), ..self }
     }
 }
 
-/// Whether an interface offers an operation.
-#[derive(Clone, Copy, Debug)]
-pub enum Offer<T> {
-    /// It does.
-    As(T),
-    /// It does not, and why.
-    Not(&'static str),
-}
-
-impl<T: Copy> Offer<T> {
-    /// How it is offered.
-    pub fn get(self) -> Option<T> {
-        match self {
-            Self::As(how) => Some(how),
-            Self::Not(_) => None,
-        }
-    }
-}
+/// How an interface offers an operation; where it does not, why.
+pub type Offer<T> = Result<T, &'static str>;
 
 /// A route of the HTTP API.
 #[derive(Clone, Copy, Debug)]
@@ -178,39 +194,9 @@ impl Route {
         Self::new(Method::Post, 201, group, path)
     }
 
-    /// A route that sets something.
-    pub const fn put(group: &'static str, path: &'static str) -> Self {
-        Self::new(Method::Put, 200, group, path)
-    }
-
-    /// The same, where what would be made may be there: then there is no location, and the status is 200.
-    pub const fn or_there(self) -> Self {
-        Self { may_be_there: true, ..self }
-    }
-
-    /// The same with forms for people.
-    pub const fn with_forms(self) -> Self {
-        Self { has_forms: true, ..self }
-    }
-
     /// The same with an ETag.
     pub const fn tagged(self) -> Self {
         Self { has_tag: true, ..self }
-    }
-
-    /// The same where a call that names itself is done once, however often it is sent.
-    pub const fn once(self) -> Self {
-        Self { is_once: true, ..self }
-    }
-
-    /// The same with a body of this media type, which the operation reads as it is.
-    pub const fn reading(self, media: &'static str) -> Self {
-        Self { body: Some(media), ..self }
-    }
-
-    /// The same where a field of the request stands in the header of its name.
-    pub const fn with_header(self, field: &'static str) -> Self {
-        Self { header: Some(field), ..self }
     }
 
     /// True where a field of the request stands in the path.
@@ -221,7 +207,7 @@ impl Route {
 
     /// True where the request stands in a JSON body, but for names in the path and the header.
     pub const fn has_json(&self) -> bool {
-        matches!(self.method, Method::Post | Method::Put) && self.body.is_none()
+        matches!(self.method, Method::Post) && self.body.is_none()
     }
 
     /// A route that removes something, after which nothing is left to be told.
@@ -242,22 +228,13 @@ pub enum Method {
     Get,
     /// POST
     Post,
-    /// PUT
-    Put,
     /// DELETE
     Delete,
 }
 
-impl Method {
+komado_core::names! {
     /// Its name in the document.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Get => "get",
-            Self::Post => "post",
-            Self::Put => "put",
-            Self::Delete => "delete",
-        }
-    }
+    Method { Get = "get", Post = "post", Delete = "delete" }
 }
 
 /// What an operation gave back, encoded.
@@ -276,11 +253,11 @@ pub struct Answer {
 /// An operation among others: what the interfaces know of it without knowing its type.
 #[derive(Clone, Copy)]
 pub struct Row {
-    /// [`Operation::NAME`].
+    /// [`About::name`].
     pub name: &'static str,
-    /// [`Operation::TITLE`].
+    /// [`About::title`].
     pub title: &'static str,
-    /// [`Operation::EFFECT`].
+    /// [`About::effect`].
     pub effect: Effect,
     /// [`Operation::INTERFACES`].
     pub interfaces: Interfaces,
@@ -292,10 +269,13 @@ pub struct Row {
     pub output: fn(&mut SchemaGenerator) -> Schema,
     /// How a streamed result is written; `None` for one that is held.
     pub form: Option<Form>,
-    run: fn(&Arguments, &Context, Reader) -> Outcome<Answer>,
+    run: Run,
     write: Option<stream::Run>,
     watch: Option<watch::Begin>,
 }
+
+/// How an operation is run where its result is held.
+type Run = fn(&Arguments, &Context, Reader) -> Outcome<Answer>;
 
 /// Who reads a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -309,52 +289,44 @@ pub enum Reader {
 impl Row {
     /// The row of an operation.
     pub const fn of<O: Operation>() -> Self {
-        Self {
-            name: O::NAME,
-            title: O::TITLE,
-            effect: O::EFFECT,
-            interfaces: O::INTERFACES,
-            type_name: std::any::type_name::<O>,
-            request: |generator| O::json_schema(generator),
-            output: |generator| generator.subschema_for::<O::Output>(),
-            form: None,
-            run: run::<O>,
-            write: None,
-            watch: None,
-        }
+        let output = |generator: &mut SchemaGenerator| generator.subschema_for::<O::Output>();
+        Self::new::<O>(O::ABOUT, O::INTERFACES, output, run::<O>)
     }
 
     /// The row of an operation whose result is streamed.
     pub const fn streamed<S: Streamed>() -> Self {
-        Self {
-            name: S::NAME,
-            title: S::TITLE,
-            effect: S::EFFECT,
-            interfaces: S::INTERFACES,
-            type_name: std::any::type_name::<S>,
-            request: |generator| S::json_schema(generator),
-            output: |generator| stream::schema::<S>(generator),
-            form: Some(S::FORM),
-            run: stream::hold::<S>,
-            write: Some(stream::write::<S>),
-            watch: None,
-        }
+        let row = Self::new::<S>(S::ABOUT, S::INTERFACES, stream::schema::<S>, stream::hold::<S>);
+        Self { form: Some(S::FORM), write: Some(stream::write::<S>), ..row }
     }
 
     /// The row of an operation whose result goes on without an end.
     pub const fn watched<W: Watched>() -> Self {
+        let output = |generator: &mut SchemaGenerator| generator.subschema_for::<W::Event>();
+        let row = Self::new::<W>(W::ABOUT, W::INTERFACES, output, |_, _, _| {
+            Err(Fault::usage("this has no end; it is heard event by event"))
+        });
+        Self { form: Some(Form::Events), watch: Some(watch::begin::<W>), ..row }
+    }
+
+    const fn new<T: JsonSchema>(
+        About { name, title, effect }: About,
+        interfaces: Interfaces,
+        output: fn(&mut SchemaGenerator) -> Schema,
+        run: Run,
+    ) -> Self {
+        let (type_name, request) = (std::any::type_name::<T>, T::json_schema);
         Self {
-            name: W::NAME,
-            title: W::TITLE,
-            effect: Effect::Read,
-            interfaces: W::INTERFACES,
-            type_name: std::any::type_name::<W>,
-            request: |generator| W::json_schema(generator),
-            output: |generator| generator.subschema_for::<W::Event>(),
-            form: Some(Form::Events),
-            run: |_, _, _| Err(Fault::usage("this has no end; it is heard event by event")),
+            name,
+            title,
+            effect,
+            interfaces,
+            type_name,
+            request,
+            output,
+            form: None,
+            run,
             write: None,
-            watch: Some(watch::begin::<W>),
+            watch: None,
         }
     }
 
@@ -396,7 +368,7 @@ impl Row {
     }
 
     /// Begins to hear the events of an operation that has them.
-    pub fn watch(&self, given: &Arguments, context: &Context) -> Outcome<Box<dyn Watching>> {
+    pub fn watch(&self, given: &Arguments, context: &Context) -> Outcome<Box<dyn Watch>> {
         given.check(&(self.request)(&mut SchemaGenerator::default()))?;
         let begin = self.watch.ok_or_else(|| Fault::usage(format!("{} has no events", self.name)))?;
         begin(given, context)

@@ -1,6 +1,6 @@
 //! Pages of a long list: a bounded number of items, and a cursor that leads on.
 
-use crate::fault::{Exit, Fault, Outcome};
+use crate::{Fault, Outcome};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use schemars::JsonSchema;
@@ -37,12 +37,9 @@ pub fn cursor<T: Serialize>(what: &str, place: &T) -> Outcome<String> {
 pub fn after<T: DeserializeOwned>(what: &str, cursor: Option<&str>) -> Outcome<Option<T>> {
     let Some(cursor) = cursor.filter(|cursor| !cursor.is_empty()) else { return Ok(None) };
     let wrong = || {
-        Fault::new(
-            Exit::Malformed,
-            format!(
-                "cursor {cursor:?} is none of this list; take what a page of it gave as `next`, or an item as `cursor`, or leave it out"
-            ),
-        )
+        Fault::malformed(format!(
+            "cursor {cursor:?} is none of this list; take what a page of it gave as `next`, or an item as `cursor`, or leave it out"
+        ))
     };
     let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| wrong())?;
     let (of, place): (String, T) = serde_json::from_slice(&bytes).map_err(|_| wrong())?;

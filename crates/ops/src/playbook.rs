@@ -1,24 +1,19 @@
 //! Playbooks: the course of a task as a graph, looked at before it is followed, and followed.
 
-mod check;
-mod given;
-mod graph;
 mod run;
 
-pub use check::{CheckPlaybooks, CheckedPlaybook, CheckedPlaybooks, PlaybookProblem};
-pub use graph::{DrawnPlaybook, GraphPlaybook};
 pub use run::{Follower, RanPlaybook, RunPlaybook};
 
-use crate::operation::{Interfaces, Offer};
-use crate::{Context, Fault, Outcome};
-use komado_agent::playbook::{Error, Playbook};
+use crate::{About, Context, Fault, Interfaces, Operation, Outcome};
+use komado_agent::playbook::{Error, Playbook, Problem};
 use komado_core::session::MetaConfig;
-use std::path::Path;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
 
 /// An operation on files of this machine.
 const fn of_files(verb: &'static str) -> Interfaces {
-    const WHY: &str = "it reads files of this machine, whose paths no caller from elsewhere names";
-    Interfaces { cli: Offer::As(verb), http: Offer::Not(WHY), mcp: Offer::Not(WHY) }
+    Interfaces::only_cli(verb, "it reads files of this machine, whose paths no caller from elsewhere names")
 }
 
 /// How deep child threads may nest in a session that says nothing of it.
@@ -38,4 +33,123 @@ fn read(path: &Path, most: u32) -> Outcome<Result<Playbook, Error>> {
 pub(crate) fn right(path: Option<&Path>, most: u32) -> Outcome<Playbook> {
     let Some(path) = path else { return Ok(Playbook::built_in()) };
     read(path, most)?.map_err(|error| Fault::input(error.to_string()))
+}
+
+/// Say everything that is wrong with playbooks.
+#[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
+pub struct CheckPlaybooks {
+    /// The playbooks
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+}
+
+/// Playbooks that were checked.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct CheckedPlaybooks {
+    /// They, as they were named.
+    pub items: Vec<CheckedPlaybook>,
+}
+
+/// A playbook that was checked.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
+pub struct CheckedPlaybook {
+    /// Its file.
+    pub file: String,
+    /// True when it can be followed.
+    pub ok: bool,
+    /// Its name, when it can be followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// How many nodes it has, when it can be followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u64>,
+    /// Why it cannot be followed.
+    pub problems: Vec<PlaybookProblem>,
+    /// What may be meant otherwise.
+    pub warnings: Vec<String>,
+}
+
+/// Something that is wrong with a playbook.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct PlaybookProblem {
+    /// Where.
+    pub place: String,
+    /// What is wrong, and what to do.
+    pub why: String,
+}
+
+impl From<Problem> for PlaybookProblem {
+    fn from(Problem { place, why }: Problem) -> Self {
+        Self { place, why }
+    }
+}
+
+impl Operation for CheckPlaybooks {
+    const ABOUT: About = About::read("playbook_check", "Check playbooks");
+    const INTERFACES: Interfaces = of_files("playbook check");
+    type Output = CheckedPlaybooks;
+
+    fn run(self, context: &Context) -> Outcome<CheckedPlaybooks> {
+        Ok(CheckedPlaybooks { items: self.files.iter().map(|file| checked(context, file)).collect() })
+    }
+}
+
+fn checked(context: &Context, path: &Path) -> CheckedPlaybook {
+    let file = path.display().to_string();
+    let found = read(path, most_depth(context))
+        .unwrap_or_else(|fault| Err(Error::bad(file.clone(), fault.message())));
+    match found {
+        Ok(playbook) => CheckedPlaybook {
+            file,
+            ok: true,
+            nodes: Some(playbook.len() as u64),
+            warnings: playbook.warnings(),
+            name: Some(playbook.name),
+            problems: Vec::new(),
+        },
+        Err(error) => {
+            let problems = error.problems().into_iter().map(PlaybookProblem::from).collect();
+            CheckedPlaybook { file, problems, ..CheckedPlaybook::default() }
+        }
+    }
+}
+
+/// Columns of a drawing.
+const COLUMNS: usize = 80;
+
+/// Draw a playbook.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+pub struct GraphPlaybook {
+    /// The playbook; the built-in one when left out
+    pub file: Option<PathBuf>,
+}
+
+/// A playbook that was drawn.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct DrawnPlaybook {
+    /// Its name.
+    pub name: String,
+    /// How many nodes it has.
+    pub nodes: u64,
+    /// The drawing as lines.
+    pub text: String,
+    /// The drawing as a picture, SVG.
+    #[serde(skip)]
+    pub svg: String,
+}
+
+impl Operation for GraphPlaybook {
+    const ABOUT: About = About::read("playbook_graph", "Draw a playbook");
+    const INTERFACES: Interfaces = of_files("playbook graph");
+    type Output = DrawnPlaybook;
+
+    fn run(self, _: &Context) -> Outcome<DrawnPlaybook> {
+        let playbook = right(self.file.as_deref(), u32::MAX)?;
+        Ok(DrawnPlaybook {
+            nodes: playbook.len() as u64,
+            text: playbook.drawn(COLUMNS),
+            svg: playbook.svg(),
+            name: playbook.name,
+        })
+    }
 }

@@ -1,20 +1,13 @@
 //! Find again what was said, whether or not the model still sees it.
 
-mod all;
-mod found;
-mod one;
-mod time;
-
-pub use all::Recall;
-pub use found::{Beside, Recalled};
-pub use one::RecallSession;
-
-use crate::name::one_of;
-use crate::{Context, Outcome, Page, Progress};
-use komado_core::Role;
-use komado_engine::recall::{Ask, How, Scope};
+use crate::address::AtMoment;
+use crate::choice::one_of;
+use crate::{About, Context, Fault, Interfaces, Naming, Operation, Outcome, Page, Progress, Route, clock};
+use komado_core::{Role, Seq, SessionId};
+use komado_engine::recall::{Ask, Found, How, Scope};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// Results, unless a request says otherwise.
 const USUAL: u32 = 10;
@@ -67,8 +60,8 @@ impl Search {
         (ask.budget, ask.neighbours) = (self.budget, self.neighbours.unwrap_or(0));
         ask.filter.role = self.role;
         (ask.filter.tool, ask.filter.file) = (self.tool.clone(), self.file.clone());
-        ask.filter.since = self.since.as_deref().map(|text| time::since(text, now)).transpose()?;
-        ask.filter.until = self.until.as_deref().map(|text| time::until(text, now)).transpose()?;
+        ask.filter.since = self.since.as_deref().map(|text| clock::since(text, now)).transpose()?;
+        ask.filter.until = self.until.as_deref().map(|text| clock::until(text, now)).transpose()?;
         Ok(ask)
     }
 
@@ -108,5 +101,183 @@ fn lines(page: &Page<Recalled>) -> String {
     match page.items.is_empty() {
         true => "nothing was found; try other words, or fewer filters".to_owned(),
         false => page.items.iter().map(Recalled::line).collect::<Vec<_>>().join("\n"),
+    }
+}
+
+/// Find again what was said, whether or not the model still sees it: in one session, or in all that may be seen.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+pub struct Recall {
+    /// What to look for.
+    #[serde(flatten)]
+    pub search: Search,
+    /// The session or its address; all sessions when left out and none is set
+    #[schemars(length(max = 300))]
+    pub session: Option<String>,
+    /// Only what this thread knows
+    #[schemars(length(max = 128))]
+    pub thread: Option<String>,
+    /// Only sessions of this user
+    pub user: Option<String>,
+}
+
+impl Operation for Recall {
+    const ABOUT: About = About::read("recall", "Find again what was said");
+    const INTERFACES: Interfaces = Interfaces::everywhere("recall", Route::get("recall", "/recall"));
+    type Output = Page<Recalled>;
+
+    fn run(self, context: &Context) -> Outcome<Page<Recalled>> {
+        let has_default = matches!(context.naming, Naming::Prefix { default: Some(_) });
+        let Self { search, session, thread, user } = self;
+        match (&session, &thread, user) {
+            (None, None, None) if has_default => {}
+            (None, None, user) => return look(context, &everywhere(context, user)?, &search),
+            (_, _, Some(_)) => {
+                return Err(Fault::usage("user goes with a search over sessions; leave session out"));
+            }
+            _ => {}
+        }
+        look(context, &[scope(context, &AtMoment { session, thread, seq: None })?], &search)
+    }
+
+    fn text(output: &Page<Recalled>) -> Option<String> {
+        Some(lines(output))
+    }
+}
+
+/// All sessions that the caller may see: all there are, or the user's own and those that the key lists.
+fn everywhere(context: &Context, user: Option<String>) -> Outcome<Vec<Scope>> {
+    let caller = &context.caller;
+    if caller.sees_all {
+        return Ok(vec![user.map_or(Scope::All, Scope::User)]);
+    }
+    let own = caller.user.as_ref();
+    if user.is_some() && user.as_ref() != own {
+        return Err(Fault::forbidden("this key does not see the sessions of that user; leave user out"));
+    }
+    let mut scopes: Vec<Scope> = own.cloned().map(Scope::User).into_iter().collect();
+    if user.is_none() {
+        for id in &caller.sessions {
+            let Ok(id) = SessionId::new(id.as_str()) else { continue };
+            let Ok(session) = context.session(&id) else { continue };
+            // The user's own are searched already.
+            if own.is_none() || session.meta.user.as_ref() != own {
+                scopes.push(Scope::Session(id));
+            }
+        }
+    }
+    Ok(scopes)
+}
+
+/// Find again what was said in one session, seen by the model or not.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub struct RecallSession {
+    /// The session; with a thread only what this thread knows, up to a moment of it.
+    #[serde(flatten)]
+    pub at: AtMoment,
+    /// What to look for.
+    #[serde(flatten)]
+    pub search: Search,
+}
+
+impl Operation for RecallSession {
+    const ABOUT: About = About::read("recall_session", "Search one session");
+    const INTERFACES: Interfaces =
+        Interfaces::everywhere("recall", Route::get("recall", "/sessions/{session}/recall"))
+            .not_mcp("`recall` with a session does the same");
+    type Output = Page<Recalled>;
+
+    fn run(self, context: &Context) -> Outcome<Page<Recalled>> {
+        look(context, &[scope(context, &self.at)?], &self.search)
+    }
+}
+
+/// The session, or where a thread or a moment is named, what that thread knows.
+pub(super) fn scope(context: &Context, at: &AtMoment) -> Outcome<Scope> {
+    let found = context.find(at)?;
+    let names_thread = at.thread.is_some() || at.session.as_deref().is_some_and(|text| text.contains('/'));
+    Ok(match (names_thread, found.seq) {
+        (false, None) => Scope::Session(found.session),
+        (_, upto) => Scope::Thread { session: found.session, thread: found.thread, upto },
+    })
+}
+
+/// An entry that was found.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct Recalled {
+    /// The session.
+    pub session: String,
+    /// The thread whose own entry it is.
+    pub thread: String,
+    /// The entry.
+    pub seq: Seq,
+    /// Its address.
+    pub address: String,
+    /// How well it fits; comparable within one search, also over sessions.
+    pub score: f64,
+    /// Who speaks.
+    pub role: &'static str,
+    /// The tools it calls, or the one that answers.
+    pub tools: Vec<String>,
+    /// When it was said.
+    pub timestamp: String,
+    /// The words around what was found.
+    pub snippet: String,
+    /// What was found in them.
+    pub matches: Vec<String>,
+    /// True when it stands in the output that the entry names, and not in what the model was shown.
+    pub in_output: bool,
+    /// True when the model does not see the entry as it was said: hidden, replaced, or left behind by a rewind.
+    pub hidden: bool,
+    /// Entries before and after it, when they were asked for.
+    pub around: Vec<Beside>,
+    /// Where in the snippet the matches are, in bytes.
+    #[serde(skip)]
+    pub marks: Vec<Range<usize>>,
+}
+
+/// An entry beside a result.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct Beside {
+    /// Its number.
+    pub seq: Seq,
+    /// Who speaks.
+    pub role: &'static str,
+    /// How it begins.
+    pub snippet: String,
+}
+
+impl From<Found> for Recalled {
+    fn from(found: Found) -> Self {
+        let thread = if found.thread.is_root() { String::new() } else { format!("/{}", found.thread) };
+        let (text, marks) = (found.snippet.text, found.snippet.marks);
+        let beside = |one: komado_engine::recall::Beside| Beside {
+            seq: one.seq,
+            role: one.role.name(),
+            snippet: one.snippet,
+        };
+        Self {
+            address: format!("{}{thread}@{}", found.session, found.seq),
+            session: found.session.to_string(),
+            thread: found.thread.to_string(),
+            seq: found.seq,
+            score: (f64::from(found.score) * 1e4).round() / 1e4,
+            role: found.role.name(),
+            tools: found.tools,
+            timestamp: found.timestamp,
+            matches: marks.iter().filter_map(|mark| text.get(mark.clone())).map(str::to_owned).collect(),
+            snippet: text,
+            in_output: found.in_output,
+            hidden: found.hidden,
+            around: found.around.into_iter().map(beside).collect(),
+            marks,
+        }
+    }
+}
+
+impl Recalled {
+    /// A line for a model.
+    pub(super) fn line(&self) -> String {
+        let hidden = if self.hidden { ", not in the view" } else { "" };
+        format!("{} ({}{hidden}): {}", self.address, self.role, self.snippet)
     }
 }

@@ -1,11 +1,13 @@
 //! Past conversations again, under a budget: tokens, price, edits, and whether anything was lost.
+//!
+//! A conversation is a file: OpenAI chat messages, one per line. A line that cannot be read is named, with its file.
 
-mod talk;
-
-use crate::name::one_of;
-use crate::{Context, Effect, Fault, Interfaces, Operation, Outcome, Progress};
+use crate::choice::one_of;
+use crate::journal::MessageLines;
+use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Progress};
 use komado_core::Meter;
 use komado_core::budget::{Budget, Preset};
+use komado_core::message::Message;
 use komado_engine::fit::Ladder;
 use komado_engine::replay::{self, Report};
 use schemars::JsonSchema;
@@ -61,9 +63,7 @@ pub struct Figures {
 }
 
 impl Operation for Replay {
-    const NAME: &'static str = "replay";
-    const TITLE: &'static str = "Replay past conversations under a budget";
-    const EFFECT: Effect = Effect::Read;
+    const ABOUT: About = About::read("replay", "Replay past conversations under a budget");
     const INTERFACES: Interfaces = Interfaces::only_cli(
         "replay",
         "it reads files of the machine; `fit` with dry_run says what a window does to a session",
@@ -72,7 +72,7 @@ impl Operation for Replay {
     type Output = Replayed;
 
     fn run(self, context: &Context) -> Outcome<Replayed> {
-        let files = talk::list(&self.files)?;
+        let files = list_files(&self.files)?;
         let budget = context.config.budget(self.preset, self.window, None);
         let figures = |file: Option<&Path>, report: Report| Figures {
             kind: if file.is_some() { "file" } else { "sum" },
@@ -115,11 +115,48 @@ fn replay_all(context: &Context, files: &[PathBuf], budget: &Budget) -> Vec<(Pat
 }
 
 fn replay_file(context: &Context, path: &Path, budget: &Budget) -> Outcome<Report> {
-    let talk = talk::read(path)?;
+    let talk = read_file(path)?;
     let config = &context.config;
     let meter = Meter::named(&config.meter).unwrap_or(Meter::O200k);
     let mut by = config.models.summaries.without_model(meter)?;
     let Ladder { budget, settings, by } = config.models.summaries.ladder(budget.clone(), &mut *by);
     let mut replay = replay::Replay { budget, meter, clip: config.models.output_limits, settings, by };
     replay.run(talk).map_err(|e| Fault::from(e).and(path.display().to_string()))
+}
+
+/// The files named, and those in the folders named, each once and in order.
+fn list_files(given: &[PathBuf]) -> Outcome<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in given {
+        let wrong = |e: std::io::Error| Fault::not_found(format!("cannot read {}: {e}", path.display()));
+        if std::fs::metadata(path).map_err(wrong)?.is_dir() {
+            let before = files.len();
+            for entry in std::fs::read_dir(path).map_err(wrong)? {
+                let file = entry.map_err(wrong)?.path();
+                if file.extension().is_some_and(|e| e == "jsonl") {
+                    files.push(file);
+                }
+            }
+            if files.len() == before {
+                return Err(Fault::usage(format!("there is no *.jsonl in {}", path.display())));
+            }
+        } else {
+            files.push(path.clone());
+        }
+    }
+    files.sort();
+    files.dedup();
+    Ok(files)
+}
+
+/// One conversation.
+fn read_file(path: &Path) -> Outcome<Vec<Message>> {
+    let wrong = |e: std::io::Error| Fault::not_found(format!("cannot read {}: {e}", path.display()));
+    let file = std::fs::File::open(path).map_err(wrong)?;
+    let mut lines = MessageLines::new(Box::new(file), path.display().to_string());
+    let mut talk = Vec::new();
+    while let Some(message) = lines.read_message().map_err(wrong)? {
+        talk.push(message.map_err(|why| lines.wrong(&why))?);
+    }
+    Ok(talk)
 }

@@ -1,6 +1,6 @@
 //! Tell what happened in the sessions that the caller may see: usage, common questions, performance.
 
-use crate::{Context, Effect, Fault, Interfaces, Operation, Outcome, Progress, Route};
+use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Progress, Route};
 use komado_core::session::Session;
 use komado_engine::report::{self, Ask, Depth, Flow, Part, Range, Report};
 use schemars::JsonSchema;
@@ -78,11 +78,9 @@ impl What {
 }
 
 impl Operation for MakeReport {
-    const NAME: &'static str = "report";
-    const TITLE: &'static str = "What happened in many sessions";
-    const EFFECT: Effect = Effect::Read;
+    const ABOUT: About = About::read("report", "What happened in many sessions");
     const INTERFACES: Interfaces =
-        Interfaces::everywhere("report", Route::get("report", "/report").with_forms())
+        Interfaces::everywhere("report", Route { has_forms: true, ..Route::get("report", "/report") })
             .not_mcp("figures about all sessions are for people");
     type Output = Report;
 

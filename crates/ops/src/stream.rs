@@ -3,10 +3,7 @@
 //! An interface that knows types takes the items through a [`Sink`]; one that knows only names and JSON has the result written
 //! ([`crate::Row::stream`]): as one JSON object whose last field is `items`, or as bytes.
 
-use crate::arguments::Arguments;
-use crate::context::Context;
-use crate::fault::{Fault, Outcome};
-use crate::operation::{Answer, Effect, Interfaces, Reader};
+use crate::{About, Answer, Arguments, Context, Fault, Interfaces, Outcome, Reader};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -15,12 +12,8 @@ use std::io::{self, Write};
 
 /// An operation whose result is streamed. The doc comments are the description, as with [`crate::Operation`].
 pub trait Streamed: DeserializeOwned + JsonSchema + 'static {
-    /// Its name: a tool of MCP, and the id in the document.
-    const NAME: &'static str;
-    /// The same for people, in a few words.
-    const TITLE: &'static str;
-    /// What it does to a session.
-    const EFFECT: Effect;
+    /// What it is called, and what it does to a session.
+    const ABOUT: About;
     /// Where it is offered.
     const INTERFACES: Interfaces;
     /// How it is written.
@@ -252,16 +245,9 @@ pub(crate) fn schema<S: Streamed>(generator: &mut SchemaGenerator) -> Schema {
     let mut head = S::Head::json_schema(generator);
     let items = json_schema!({ "type": "array", "items": S::Item::schema(generator) });
     let fields = head.ensure_object();
-    let list = |fields: &mut Map<String, Value>, name: &str, empty: Value| {
-        fields.entry(name.to_owned()).or_insert(empty).take()
-    };
-    let mut properties = list(fields, "properties", Value::Object(Map::new()));
+    let properties = fields.entry("properties").or_insert_with(|| Map::new().into());
     properties["items"] = items.to_value();
-    fields.insert("properties".to_owned(), properties);
-    let mut required = list(fields, "required", Value::Array(Vec::new()));
-    if let Some(required) = required.as_array_mut() {
-        required.push("items".into());
-    }
-    fields.insert("required".to_owned(), required);
+    let required = fields.entry("required").or_insert_with(|| Vec::<Value>::new().into());
+    required.as_array_mut().into_iter().for_each(|names| names.push("items".into()));
     head
 }

@@ -5,57 +5,34 @@
 //! the machine of their worker.
 
 mod add;
-mod add_file;
 mod change;
-mod fetch;
-mod find;
-mod list;
-mod pause;
-mod put;
-mod resume;
-mod retry;
 mod show;
 mod standing;
-mod stop;
 
-pub use add::AddTask;
-pub use add_file::{AddTasks, AddedTasks};
-pub use change::TaskChanged;
-pub use fetch::{FetchTasks, FetchedTasks};
-pub use list::{ListTasks, Tasks};
-pub use pause::PauseTask;
-pub use put::QueuedTask;
-pub use resume::ResumeTask;
-pub use retry::RetryTask;
-pub use show::{ShowTask, TaskDetails, TaskJournal, TaskPaths};
+pub use add::{AddTask, AddTasks, AddedTasks, FetchTasks, FetchedTasks, QueuedTask};
+pub use change::{PauseTask, ResumeTask, RetryTask, StopTask, TaskChanged, tell_tracker_stopped};
+pub use show::{ListTasks, ShowTask, TaskDetails, TaskJournal, TaskPaths, Tasks};
 pub use standing::{TaskRow, TaskState};
-pub use stop::{StopTask, tell_tracker_stopped};
 
-use crate::operation::{Interfaces, Offer, Route};
-use crate::{Context, Exit, Fault, Outcome};
+use crate::{Context, Fault, Interfaces, Outcome, Route};
 
 /// What people do to a task: a verb, and a route of the same name.
 const fn by_people(verb: &'static str, route: Route) -> Interfaces {
-    Interfaces {
-        cli: Offer::As(verb),
-        http: Offer::As(route),
-        mcp: Offer::Not(
-            "a task runs commands on this machine: whether it does is for people to say, not for a model",
-        ),
-    }
+    const WHY: &str =
+        "a task runs commands on this machine: whether it does is for people to say, not for a model";
+    Interfaces::everywhere(verb, route).not_mcp(WHY)
 }
 
 /// What everyone may read who sees the session.
 const fn everywhere(verb: &'static str, path: &'static str) -> Interfaces {
-    Interfaces { cli: Offer::As(verb), http: Offer::As(Route::get("tasks", path)), mcp: Offer::As(()) }
+    Interfaces::everywhere(verb, Route::get("tasks", path))
 }
 
 /// Refuses a change by a caller who does not see all.
 fn check_may_change(context: &Context) -> Outcome {
     match context.caller.sees_all {
         true => Ok(()),
-        false => Err(Fault::new(
-            Exit::Forbidden,
+        false => Err(Fault::forbidden(
             "tasks run commands on this machine, and this key does not see all; `komado key add --sees all` makes one \
              that may add and change them",
         )),

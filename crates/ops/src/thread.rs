@@ -1,44 +1,30 @@
 //! Threads of a session: forks, and children that work in a share of the window.
 
-mod abort;
-mod balance;
-mod child;
-mod chronicle;
 mod end;
-mod ended;
-mod fork;
 mod list;
-mod pause;
-mod resume;
-mod run;
 mod share;
 mod start;
-mod tell;
-mod tree;
-mod write_chronicle;
-mod writer;
 
-pub use abort::AbortThread;
-pub use balance::{BalanceThread, Balanced, ShareEntry};
-pub use child::{ChildOptions, ratio, spawn_settings};
-pub use chronicle::{Chronicle, ChronicleEntry, ReadChronicle};
-pub use end::EndThread;
-pub use ended::{Ended, HowEnded};
-pub use fork::{Fork, Forked, ThreadMoment};
-pub use list::{ListThreads, ThreadRow};
-pub use pause::PauseThread;
-pub use resume::{ResumeThread, Resumed};
-pub use run::{Ran, RunThread};
-pub use share::{AboveShare, WindowShare};
-pub use start::{StartThread, Started};
-pub use tell::{TellThread, Told};
-pub use tree::{DrawThreads, ThreadTree, TreeThread};
-pub use write_chronicle::{WriteChronicle, WrittenChronicle};
-pub use writer::{ChronicleWriter, WrittenBy};
+pub use end::{
+    AbortThread, Chronicle, ChronicleEntry, ChronicleWriter, EndThread, Ended, HowEnded, PauseThread,
+    ReadChronicle, WriteChronicle, WrittenBy, WrittenChronicle,
+};
+pub use list::{DrawThreads, ListThreads, ThreadRow, ThreadTree, TreeThread};
+pub use share::{AboveShare, BalanceThread, Balanced, ResumeThread, Resumed, ShareEntry, WindowShare};
+pub use start::{ChildOptions, Fork, Forked, Ran, RunThread, StartThread, Started, ratio, spawn_settings};
 
-use crate::address::AtThread;
-use crate::{Context, Fault, Outcome};
+use crate::address::{AtThread, Target};
+use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Route};
+use komado_core::Seq;
 use komado_engine::engine::Found;
+use komado_store::Mode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A change of a thread: a verb, a route and a tool.
+const fn everywhere(verb: &'static str, path: &'static str) -> Interfaces {
+    Interfaces::everywhere(verb, Route::post("threads", path))
+}
 
 /// The child thread that a request means, for an operation that changes what is now.
 fn child(context: &Context, at: &AtThread) -> Outcome<Found> {
@@ -48,6 +34,85 @@ fn child(context: &Context, at: &AtThread) -> Outcome<Found> {
         true => Err(Fault::usage(format!(
             "name a child thread, such as {0}/stelis_1; `komado thread tree {0}` shows which there are",
             found.session
+        ))),
+    }
+}
+
+/// A thread, or one with its session.
+const LISTENER: &str = "^([A-Za-z0-9][A-Za-z0-9_.:-]{0,127}/)?[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$";
+
+/// Send words from one thread to another of the same session, which hears them before its next request.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub struct TellThread {
+    /// The thread that speaks.
+    #[serde(flatten)]
+    pub at: AtThread,
+    /// The thread that is to hear it, of the same session.
+    #[schemars(regex(pattern = LISTENER), example = &"root")]
+    pub to: String,
+    /// The words.
+    #[schemars(length(min = 1), example = &"the tests pass")]
+    pub text: String,
+}
+
+/// Words that were told.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct Told {
+    /// The session.
+    pub session: String,
+    /// The thread that spoke.
+    pub thread: String,
+    /// The thread that hears it.
+    pub to: String,
+    /// The entry.
+    pub seq: Seq,
+    /// `tell`.
+    pub op: &'static str,
+}
+
+impl Operation for TellThread {
+    const ABOUT: About = About::add("thread_tell", "Tell another thread");
+    const INTERFACES: Interfaces = everywhere("thread tell", "/sessions/{session}/threads/{thread}/tell");
+    type Output = Told;
+
+    fn run(self, context: &Context) -> Outcome<Told> {
+        let from = context.find_now(&self.at)?;
+        let to = listener(context, &from, &self.to)?;
+        if self.text.trim().is_empty() {
+            return Err(Fault::usage("nothing is told: write the words"));
+        }
+        let mut thread = context.open(&from, Mode::Write)?;
+        let seq = thread.tell(&to.thread, &self.text)?;
+        context.settle(&mut thread);
+        Ok(Told {
+            session: from.session.to_string(),
+            thread: from.thread.to_string(),
+            to: to.thread.to_string(),
+            seq,
+            op: "tell",
+        })
+    }
+}
+
+/// The thread that is to hear: a name is one of the speaker's session, an address must lead there.
+fn listener(context: &Context, from: &Found, to: &str) -> Outcome<Found> {
+    let own = from.session.to_string();
+    let (session, thread) = match to.split_once('/') {
+        Some((session, thread)) => (session.to_owned(), thread),
+        None => (own, to),
+    };
+    let target = Target { session: Some(session), thread: Some(thread.to_owned()), seq: None };
+    // A name alone is in the failure; of an address its thread may be missing there.
+    let named = |fault: Fault| match to.contains('/') {
+        true => fault.and(format!("it was to be told to {to:?}")),
+        false => fault,
+    };
+    let found = context.find_now(target).map_err(named)?;
+    match found.session == from.session {
+        true => Ok(found),
+        false => Err(Fault::usage(format!(
+            "threads of one session tell each other; {} is of session {}, not of {}",
+            found.thread, found.session, from.session
         ))),
     }
 }

@@ -3,20 +3,32 @@
 //! A worker has it for each task it takes ([`Runner`]); a playbook that is run by hand has the same.
 
 pub mod folder;
-mod run;
-mod tools;
 
-pub use run::{Runner, Tell};
-pub use tools::{brief, launcher, tools};
-
+use crate::playbook::right;
+use crate::session::{hostname, meter};
 use crate::thread::spawn_settings;
 use crate::{Context, Exit, Fault, Outcome};
+use komado_agent::builtin::{Builtin, Workshop, beginning};
+use komado_agent::handler::{self, Brief, Kit, Orders, Verdict, Vigil};
+use komado_agent::mcp::{How, Server, Servers};
 use komado_agent::mind::{ModelMind, of};
+use komado_agent::playbook::Playbook;
+use komado_agent::progress::Progress;
+use komado_agent::sandbox::Confinement;
 use komado_agent::source::{self, Nobody, Source, Tracker};
 use komado_agent::task::Task;
+use komado_agent::tools::Toolbox;
+use komado_agent::worker;
+use komado_config::regular;
+use komado_core::Meter;
 use komado_core::session::MetaConfig;
 use komado_engine::model::{ModelChoice, ResolvedModel};
 use komado_provider::{Cancel, Client};
+use komado_store::Taken;
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 /// A resolved model as work on a task asks it.
 pub fn mind<'a>(context: &'a Context, model: &'a ResolvedModel, choice: ModelChoice) -> ModelMind<'a> {
@@ -29,7 +41,7 @@ pub fn mind<'a>(context: &'a Context, model: &'a ResolvedModel, choice: ModelCho
 /// A tracker of the settings; `cancel` breaks off what is asked of it.
 pub fn open_tracker(context: &Context, tracker: &Tracker, cancel: &Cancel) -> Outcome<Box<dyn Source>> {
     let client = Client::new(context.config.models.patience(tracker.kind.name()))
-        .map_err(|why| Fault::new(Exit::Failed, why.to_string()))?;
+        .map_err(|why| Fault::failed(why.to_string()))?;
     Ok(source::open(tracker.clone(), client, cancel.clone()).map_err(komado_agent::Error::from)?)
 }
 
@@ -39,5 +51,256 @@ pub fn source_of(context: &Context, task: &Task, cancel: &Cancel) -> Outcome<Box
     match trackers.find(|tracker| tracker.kind.name() == task.key.task_source) {
         Some(tracker) => open_tracker(context, tracker, cancel),
         None => Ok(Box::new(Nobody)),
+    }
+}
+
+/// Hears what happens.
+pub type Tell<'a> = &'a (dyn Fn(Progress) + Sync);
+
+/// Works on jobs, as the settings say.
+pub struct Runner {
+    /// Settings and store.
+    pub context: Context,
+    /// What was chosen of the model.
+    pub choice: ModelChoice,
+    /// Hears which meter counts, before it does.
+    pub counting: fn(Meter),
+}
+
+/// What a task is worked on with.
+struct Ready {
+    model: ResolvedModel,
+    config: MetaConfig,
+    brief: Brief,
+    folder: PathBuf,
+    playbook: Playbook,
+    tools: Toolbox,
+}
+
+impl Runner {
+    /// Where orders are given to a task, with the grace of the settings.
+    pub fn orders(&self) -> Orders {
+        Orders::new(self.context.config.agent.pace.grace)
+    }
+
+    /// Works on a job and ends it in the queue.
+    pub fn run(&self, taken: &Taken, orders: &Orders, tell: Tell<'_>) -> Outcome {
+        self.attend(taken, orders, tell, |vigil, kit| self.work(vigil, kit))
+    }
+
+    /// Gives a job up whose processes all died, and says so where people wait for it. Nothing of what the task works with is
+    /// touched. Where it cannot even be told, `tell` hears why.
+    pub fn give_up(&self, taken: &Taken, why: &str, tell: Tell<'_>) {
+        let orders = self.orders();
+        let taken = Taken { why: Some(why.to_owned()), ..taken.clone() };
+        let given_up = self.attend(&taken, &orders, tell, |_, kit| {
+            self.over(kit).unwrap_or_else(|| Verdict::Again(why.to_owned()))
+        });
+        if let Err(fault) = given_up {
+            tell(Progress::Trouble { why: fault.message().to_owned() });
+        }
+    }
+
+    /// Has something done to a task while its job is kept, from the first moment on: a server that is slow to start must
+    /// not make others take it for forgotten.
+    fn attend(
+        &self,
+        taken: &Taken,
+        orders: &Orders,
+        tell: Tell<'_>,
+        act: impl FnOnce(&Vigil<'_>, &mut Kit<'_>) -> Verdict,
+    ) -> Outcome {
+        let task: Task = serde_json::from_str(&taken.job.body)
+            .map_err(|why| Fault::input(format!("the job of {} is no task: {why}", taken.job.session)))?;
+        let source = Mutex::new(source_of(&self.context, &task, orders.cancel())?);
+        let pace = &self.context.config.agent.pace;
+        let vigil = Vigil {
+            engine: &self.context.engine,
+            taken,
+            task: &task,
+            source: &source,
+            hidden: pace.hidden,
+            poll: pace.poll,
+            orders,
+            tell,
+        };
+        let (mut none, built_in) = (Toolbox::default(), Playbook::built_in());
+        let mut kit = self.empty_kit(&vigil, &mut none, &built_in);
+        worker::attend(&vigil, pace, || act(&vigil, &mut kit))?;
+        Ok(())
+    }
+
+    /// With nothing in it but what is needed to end a task.
+    fn empty_kit<'k>(&self, vigil: &Vigil<'k>, tools: &'k mut Toolbox, playbook: &'k Playbook) -> Kit<'k> {
+        let Vigil { taken, task, source, orders, tell, .. } = *vigil;
+        let config = &self.context.config;
+        let pace = &config.agent.pace;
+        Kit {
+            task,
+            session: &taken.job.session,
+            config: MetaConfig { meter: config.meter.clone(), ..MetaConfig::default() },
+            host: hostname(),
+            brief: Brief::default(),
+            folder: None,
+            playbook,
+            tools,
+            source,
+            limits: config.agent.limits,
+            tries: (taken.tries, pace.tries),
+            why: taken.why.clone(),
+            patience: pace.hidden,
+            orders,
+            tell,
+        }
+    }
+
+    fn work(&self, vigil: &Vigil<'_>, kit: &mut Kit<'_>) -> Verdict {
+        let Vigil { engine, taken, task, orders, .. } = *vigil;
+        if let Some(verdict) = self.over(kit) {
+            return verdict;
+        }
+        let mut ready = match self.ready(task, taken, orders.cancel()) {
+            Ok(ready) => ready,
+            // What the task or the settings name is not there, and will not be next time either.
+            Err(why) if matches!(why.exit(), Exit::BadInput | Exit::NotFound) => {
+                return handler::give_up(engine, kit, why.message());
+            }
+            Err(why) => return handler::unable(engine, kit, why.message()),
+        };
+        let mut mind = mind(&self.context, &ready.model, self.choice.clone());
+        let mut kit = Kit {
+            config: ready.config,
+            brief: ready.brief,
+            folder: Some(ready.folder),
+            playbook: &ready.playbook,
+            tools: &mut ready.tools,
+            host: kit.host.clone(),
+            why: kit.why.clone(),
+            ..*kit
+        };
+        handler::work(&mut mind, &mut kit)
+    }
+
+    /// What is left to do for a task that has ended, or that was tried too often; `None` when it is to be worked on.
+    fn over(&self, kit: &mut Kit<'_>) -> Option<Verdict> {
+        let engine = &self.context.engine;
+        handler::told(engine, kit).or_else(|| handler::tried_out(engine, kit))
+    }
+
+    fn ready(&self, task: &Task, taken: &Taken, cancel: &Cancel) -> Outcome<Ready> {
+        let (context, session) = (&self.context, &taken.job.session);
+        // What the session was made with, when it is there: the model that worked on it before is asked again.
+        let own = context.engine.session(session).map(|session| session.meta.config).unwrap_or_default();
+        let model = context.models().resolve(&own, &self.choice)?;
+        let folder = folder::of(context, task, session, cancel)?;
+        let mut config = model.config();
+        let named = config.model.as_deref().filter(|_| !model.is_scripted());
+        let meter = meter(context, None, named)?;
+        config.meter = meter.name().to_owned();
+        (self.counting)(meter);
+        config.compression_threshold = Some(context.config.compression_threshold);
+        let named = task.playbook.as_ref().or(context.config.agent.playbook.as_ref());
+        Ok(Ready {
+            config,
+            brief: brief(context, &folder)?,
+            // Its session has a say in how deep its threads may nest: it is asked when the course begins.
+            playbook: right(named.map(PathBuf::as_path), u32::MAX)?,
+            tools: tools(context, &folder, cancel)?,
+            folder,
+            model,
+        })
+    }
+}
+
+/// The file with rules that is looked for in a working folder.
+const RULES: &str = "AGENTS.md";
+/// Most bytes of a rules file that are read; how much of it is told is bounded, too.
+const MOST_RULES: u64 = 1 << 20;
+
+/// The tools of the settings in a folder: the built-in ones, and those of the MCP servers.
+pub fn tools(context: &Context, folder: &Path, cancel: &Cancel) -> Outcome<Toolbox> {
+    let wishes = &context.config.agent.tools;
+    // A command starts in its folder: from there, a path that is not absolute would be another one.
+    let sessions = std::path::absolute(&context.config.base_dir)?;
+    folder::check_named(context, folder)?;
+    let confinement = Confinement {
+        launcher: launcher()?,
+        sandbox: wishes.sandbox,
+        network: wishes.network.clone(),
+        limits: wishes.limits,
+        hide: vec![sessions],
+    };
+    let workshop = Workshop {
+        folder: folder.to_owned(),
+        enabled: wishes.enabled.clone(),
+        allow: wishes.allow.clone(),
+        timeout: wishes.timeout,
+        most_output: wishes.most_output,
+        confinement: confinement.clone(),
+    };
+    let builtin = Builtin::new(workshop).map_err(komado_agent::Error::from)?;
+    let servers: Vec<Server> =
+        context.config.agent.servers.iter().map(|server| at_work(server, folder, &confinement)).collect();
+    let servers = Servers::open(&servers, cancel).map_err(komado_agent::Error::from)?;
+    Ok(Toolbox::default().with(builtin).with(servers))
+}
+
+/// What starts this program again so that it confines a command: its verb `confine`.
+pub fn launcher() -> std::io::Result<Vec<OsString>> {
+    Ok(vec![std::env::current_exe()?.into(), "confine".into()])
+}
+
+/// A server that works with a task: in its folder, and confined by the same program as commands.
+fn at_work(server: &Server, folder: &Path, of_commands: &Confinement) -> Server {
+    let mut server = server.clone();
+    if let How::Command { work, confinement, .. } = &mut server.how {
+        *work = Some(folder.to_owned());
+        let Confinement { sandbox, network, .. } = confinement.clone();
+        *confinement = Confinement { sandbox, network, ..of_commands.clone() };
+    }
+    server
+}
+
+/// What stands before the conversation: the words of the settings, and the rules of the folder.
+pub fn brief(context: &Context, folder: &Path) -> Outcome<Brief> {
+    let wishes = &context.config.agent;
+    let rules = match &wishes.rules_file {
+        Some(path) => Some((path.display().to_string(), read(path, MOST_RULES).map_err(rules_file)?)),
+        // The folder's own file is a stranger's: one that leads elsewhere, or is no file, is not read.
+        None => beginning(folder, RULES, MOST_RULES)
+            .unwrap_or_else(|why| {
+                tracing::warn!("the rules of {} are not taken: {why}", folder.display());
+                None
+            })
+            .map(|text| (RULES.to_owned(), text)),
+    };
+    Ok(Brief { system: wishes.system_prompt.clone(), rules })
+}
+
+fn rules_file(why: Fault) -> Fault {
+    Fault::input(format!("agent.rules_file: {}", why.message()))
+}
+
+/// The beginning of a file.
+fn read(path: &Path, most: u64) -> Outcome<String> {
+    let name = path.display();
+    let mut bytes = Vec::new();
+    // A folder from elsewhere may have a pipe there, which would be waited for.
+    regular::open(path)
+        .and_then(|file| file.take(most).read_to_end(&mut bytes))
+        .map_err(|why| Fault::input(format!("{name}: {why}")))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RULES, read};
+
+    #[test]
+    fn rules_that_are_a_pipe_are_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let rules = folder.path().join(RULES);
+        assert!(std::process::Command::new("mkfifo").arg(&rules).status().unwrap().success());
+        assert!(read(&rules, 10).unwrap_err().message().contains("not a regular file"));
     }
 }

@@ -40,8 +40,6 @@
 
 #[cfg(feature = "async")]
 pub mod asynchronous;
-mod cost;
-mod defaults;
 mod error;
 mod iter;
 mod komado;
@@ -52,7 +50,6 @@ mod scripted;
 mod session;
 
 pub use crate::komado::{Builder, Komado};
-pub use cost::Cost;
 pub use error::{Error, ErrorKind, Result};
 pub use iter::{Entries, Messages, SeenMessage, SessionInfo, Sessions};
 pub use komado_core::budget::{Policy, Preset};
@@ -67,7 +64,7 @@ pub use komado_provider::scripted::Step;
 pub use komado_provider::{Cancel, Dialect};
 #[cfg(feature = "client")]
 pub use model::{Model, Reply};
-pub use session::{Session, SessionBuilder};
+pub use session::{Cost, Session, SessionBuilder};
 
 /// The library's example on the front page compiles and runs.
 #[cfg(doctest)]

@@ -1,9 +1,8 @@
 //! A conversation: what is said in it, what the model sees of it, and every change with its undo.
 
-use crate::defaults::host;
 use crate::error::{Error, ErrorKind, Result};
 use crate::iter::{Entries, Messages};
-use crate::komado::Komado;
+use crate::komado::{Komado, host};
 use komado_core::clip::Limits;
 use komado_core::journal::{Edit, Ending, Entry, Record, Setup};
 use komado_core::message::{Outcome, Part};
@@ -119,9 +118,9 @@ impl<'k> SessionBuilder<'k> {
                 if setup != Setup::default() {
                     root.set_up(setup)?;
                 }
-                self.session(root)
+                Ok(self.session(root))
             }
-            opened => self.session(opened?),
+            opened => Ok(self.session(opened?)),
         }
     }
 
@@ -129,8 +128,7 @@ impl<'k> SessionBuilder<'k> {
     /// change it is refused.
     pub fn read(self) -> Result<Session<'k>> {
         let (id, thread) = self.ids()?;
-        let thread = self.komado.engine.open(&id, &thread, Mode::Read)?;
-        self.session(thread)
+        Ok(self.session(self.komado.engine.open(&id, &thread, Mode::Read)?))
     }
 
     fn ids(&self) -> Result<(SessionId, ThreadId)> {
@@ -138,7 +136,7 @@ impl<'k> SessionBuilder<'k> {
         Ok((SessionId::new(self.name.as_str())?, thread.unwrap_or_else(ThreadId::root)))
     }
 
-    fn session(&self, thread: Thread<'k>) -> Result<Session<'k>> {
+    fn session(&self, thread: Thread<'k>) -> Session<'k> {
         let window = self.window.or(thread.config().context_length);
         Session::new(self.komado, thread, window)
     }
@@ -188,6 +186,26 @@ impl<'k> SessionBuilder<'k> {
     }
 }
 
+/// What the requests of a thread cost, in tokens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Cost {
+    /// How many requests were sent.
+    pub requests: u64,
+    /// Tokens of all of them.
+    pub sent: u64,
+    /// Those of them that the provider read from its cache.
+    pub cached: u64,
+    /// Tokens of the largest one.
+    pub largest: u64,
+    /// Tokens of all answers.
+    pub answers: u64,
+    /// Tokens of everything that was said, long outputs whole.
+    pub said: u64,
+    /// Tokens of all requests, had each held everything said before it.
+    pub whole: u64,
+}
+
 /// A conversation. Every change is durable when its call returns, and gives the number of its entry.
 pub struct Session<'k> {
     pub(crate) komado: &'k Komado,
@@ -198,18 +216,18 @@ pub struct Session<'k> {
 }
 
 impl<'k> Session<'k> {
-    fn new(komado: &'k Komado, thread: Thread<'k>, window: Option<u32>) -> Result<Self> {
+    fn new(komado: &'k Komado, thread: Thread<'k>, window: Option<u32>) -> Self {
         // In a small window less is shown of a long output; a share without room is an error only where something is said.
         let budget = window.map(|window| thread.budget(komado.policy.clone(), window.into(), &[]));
         let limits = budget.and_then(std::result::Result::ok).map(|budget| budget.limits(&Limits::default()));
         let thread = thread.clipping(Some(limits.unwrap_or_default()));
-        Ok(Self {
+        Self {
             komado,
             thread,
             window,
             #[cfg(feature = "client")]
             resolved: None,
-        })
+        }
     }
 
     /// The session's name.
@@ -244,16 +262,16 @@ impl<'k> Session<'k> {
 
     /// Answers a call of the model.
     pub fn tool_result(&mut self, call_id: &str, text: &str) -> Result<Seq> {
-        self.say(result(call_id, text))
+        self.answer(Outcome::text(call_id, None, text))
     }
 
     /// Answers a call of the model with what went wrong.
     pub fn tool_error(&mut self, call_id: &str, text: &str) -> Result<Seq> {
-        let mut message = result(call_id, text);
-        if let Some(Part::Result(outcome)) = message.parts.first_mut() {
-            outcome.is_error = true;
-        }
-        self.say(message)
+        self.answer(Outcome { is_error: true, ..Outcome::text(call_id, None, text) })
+    }
+
+    fn answer(&mut self, outcome: Outcome) -> Result<Seq> {
+        self.say(Message::of(Role::Tool, vec![Part::Result(outcome)]))
     }
 
     /// Says any message.
@@ -303,7 +321,7 @@ impl<'k> Session<'k> {
     pub fn fork(&self, at: Seq, name: &str) -> Result<Session<'k>> {
         let header = self.thread.fork(at, ThreadId::new(name)?, None)?;
         let thread = self.komado.engine.open(&header.session, &header.thread, Mode::Write)?;
-        Session::new(self.komado, thread, self.window)
+        Ok(Session::new(self.komado, thread, self.window))
     }
 
     /// Starts a thread below this one, for work that would crowd the window here: it has a share of the window for itself,
@@ -324,7 +342,7 @@ impl<'k> Session<'k> {
         let window = self.known_window()?;
         let (label, buffer) = (Some(label.to_owned()), self.komado.policy.buffer);
         let thread = self.thread.spawn_free(&Spawn { label, buffer, ..Spawn::new(window.into()) })?;
-        Session::new(self.komado, thread, Some(window))
+        Ok(Session::new(self.komado, thread, Some(window)))
     }
 
     /// Ends a child well. In this thread one message tells of it: `result`, and an account of what was done, which needs no
@@ -384,6 +402,36 @@ impl<'k> Session<'k> {
         self.komado.recall_in(&Scope::Session(self.id().clone()), query)
     }
 
+    /// Adds up what this thread cost, with what it shares and what was rewound. It reads the whole journal.
+    pub fn cost(&self) -> Result<Cost> {
+        let mut cost = Cost::default();
+        for record in self.entries() {
+            let record = record?;
+            match record.entry {
+                Entry::Sent(sent) => {
+                    cost.requests += 1;
+                    cost.sent += sent.context_tokens;
+                    cost.largest = cost.largest.max(sent.context_tokens);
+                    cost.whole += if sent.purpose.is_none() { cost.said } else { sent.context_tokens };
+                }
+                Entry::Message(message, reply) => {
+                    let is_clipped = message.outcome().is_some_and(|outcome| outcome.output_ref.is_some());
+                    cost.said += match is_clipped {
+                        true => self.thread.meter().text(&self.text(record.seq)?),
+                        false => record.tokens.into(),
+                    };
+                    if let Some(usage) = reply.and_then(|reply| reply.usage) {
+                        cost.cached += usage.cache_read_tokens;
+                        cost.answers += usage.output_tokens;
+                    }
+                }
+                Entry::Setup(_) => cost.said += u64::from(record.tokens),
+                _ => {}
+            }
+        }
+        Ok(cost)
+    }
+
     /// Ends the session well. `Komado::engine` has the other ways to end it, and the way back.
     pub fn complete(self, result: Option<&str>) -> Result<()> {
         let (engine, id) = (&self.komado.engine, self.id().clone());
@@ -438,19 +486,4 @@ impl Drop for Session<'_> {
         // What is derived is made again when it is missing.
         let _ = self.thread.settle();
     }
-}
-
-fn result(call_id: &str, text: &str) -> Message {
-    Message::of(
-        Role::Tool,
-        vec![Part::Result(Outcome {
-            call_id: call_id.to_owned(),
-            name: None,
-            content: vec![Part::text(text)],
-            is_error: false,
-            output_ref: None,
-            duration_ms: None,
-            interrupted: false,
-        })],
-    )
 }

@@ -1,6 +1,6 @@
 //! Stand-ins for GitHub and GitLab: real HTTP, their shapes and their words, issues in memory.
 //!
-//! They serve tests, and whoever wants to try their settings where nothing can be broken. They are as strict as the real
+//! They serve tests, and users who want to try their settings where nothing can be broken. They are as strict as the real
 //! ones where a client could get it wrong (keys, pages, labels that are not there, comments without words), fail on demand
 //! as those fail, and write down what they were asked. Their clock stands still but for one second with each request, so
 //! that whatever they say is the same in every run.
@@ -43,7 +43,7 @@ use tokio::sync::oneshot;
 /// What every request is answered from.
 type Shared = Arc<Mutex<Desk>>;
 
-/// Nothing is left half done when somebody panics elsewhere: each change is one call.
+/// Nothing is left half done when another thread panics: each change is one call.
 fn lock(desk: &Shared) -> MutexGuard<'_, Desk> {
     desk.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -57,7 +57,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one on a free port of this machine. Whoever asks must show `token`.
+    /// Starts one on a free port of this machine. Clients must show `token`.
     pub fn start(kind: Kind, token: &str) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         listener.set_nonblocking(true)?;
@@ -103,12 +103,12 @@ impl Server {
         lock(&self.desk).all(repo)
     }
 
-    /// Somebody says something; its id.
+    /// A user says something; its id.
     pub fn comment_as(&self, user: &str, place: &Place, text: &str) -> u64 {
         lock(&self.desk).comment(place, By::User(user), text).unwrap_or_default()
     }
 
-    /// Somebody says something in the code; at GitHub that is a review of its own.
+    /// A user says something in the code; at GitHub that is a review of its own.
     pub fn comment_on(&self, user: &str, place: &Place, (path, line): (&str, u64), text: &str) {
         let mut desk = lock(&self.desk);
         if desk.kind == Kind::GitHub {
@@ -120,13 +120,13 @@ impl Server {
         }
     }
 
-    /// Somebody reviews a pull request at GitHub.
+    /// A user reviews a pull request at GitHub.
     pub fn review_as(&self, user: &str, place: &Place, review: Review) {
         let id = self.draft_as(user, place, review);
         self.send_review(place, id);
     }
 
-    /// Somebody writes a review, and has not sent it; its number.
+    /// A user writes a review, and has not sent it; its number.
     pub fn draft_as(&self, user: &str, place: &Place, review: Review) -> u64 {
         let review = Review { author: user.to_owned(), ..review };
         lock(&self.desk).draft(place, review).unwrap_or_default()
@@ -137,7 +137,7 @@ impl Server {
         lock(&self.desk).send(place, id);
     }
 
-    /// Nobody is assigned any more.
+    /// No user is assigned any more.
     pub fn unassign(&self, place: &Place) {
         lock(&self.desk).unassign(place);
     }
@@ -147,22 +147,22 @@ impl Server {
         lock(&self.desk).change(place, |issue| issue.stage = Stage::Closed);
     }
 
-    /// It is deleted: whoever asks for it is told so.
+    /// It is deleted: a client that asks for it is told so.
     pub fn delete(&self, place: &Place) {
         lock(&self.desk).delete(place);
     }
 
-    /// Somebody puts a label on.
+    /// A user puts a label on.
     pub fn label(&self, place: &Place, label: &str) {
         lock(&self.desk).change(place, |issue| issue.put_on(label));
     }
 
-    /// Somebody takes a label off.
+    /// A user takes a label off.
     pub fn unlabel(&self, place: &Place, label: &str) {
         lock(&self.desk).change(place, |issue| issue.labels.retain(|other| other != label));
     }
 
-    /// Whoever asks for `from` is sent to `to`.
+    /// A client that asks for `from` is sent to `to`.
     pub fn rename(&self, from: &str, to: &str) {
         lock(&self.desk).rename(from, to);
     }

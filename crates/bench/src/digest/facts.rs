@@ -1,7 +1,7 @@
 //! The judge: hard facts of a conversation, found by plain patterns that share nothing with the digest's own readers.
 //!
-//! Simple on purpose. Whoever is judged must not have written the law, so nothing here calls the digest, and a pattern
-//! is changed because it is wrong about conversations, never because somebody scores badly.
+//! Simple on purpose. The judged code must not have written the law, so nothing here calls the digest, and a pattern
+//! is changed because it is wrong about conversations, never because a digest scores badly.
 
 use komado_core::message::{Message, Part, Role};
 use regex::Regex;

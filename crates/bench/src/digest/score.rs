@@ -50,7 +50,7 @@ pub(super) struct Row {
     pub(super) digest_tokens: u64,
     pub(super) span_tokens: u64,
     pub(super) conversations: u64,
-    /// Conversations whose span fits into the limit whole, so that nobody needs a digest of it.
+    /// Conversations whose span fits into the limit whole, so that no digest of it is needed.
     pub(super) whole: u64,
     all: [Tally; CLASSES.len()],
     /// Each fact as often as messages hold it.

@@ -76,7 +76,7 @@ pub(super) fn measure(komado: &Komado, folder: &Path, args: &Args) -> Result<Loa
     Ok(load)
 }
 
-/// Every turn asks for words that nobody else asks for.
+/// Every turn asks for words that no other client asks for.
 fn talk(client: &Client, url: &str, n: u32, args: &Args) -> Result<Talk> {
     let mut caller = Caller::new(client, url, None);
     let mut dice = Dice::new(u64::from(n) + 1);

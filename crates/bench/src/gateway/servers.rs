@@ -87,7 +87,7 @@ impl Server {
             let _ = child.kill();
             return Err(Error::failed(format!("a measured process did not start: {line}")));
         };
-        // Nobody reads on, and a full pipe would stop it.
+        // No reader goes on, and a full pipe would stop it.
         std::thread::spawn(move || lines.for_each(drop));
         Ok(Self { child, url })
     }

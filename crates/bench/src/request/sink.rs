@@ -13,7 +13,7 @@ use std::time::Duration;
 const BLOCK: usize = 256 << 10;
 /// The longest head of a request.
 const HEAD: u64 = 64 << 10;
-/// How long a request may be missing after whoever sent it has gone.
+/// How long a request may be missing after its sender has gone.
 const LATE: Duration = Duration::from_secs(10);
 
 const ANSWER: &str = r#"{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"sink","choices":[{"index":0,"message":{"role":"assistant","content":"Got it: 受け取りました。"},"finish_reason":"stop"}]}"#;
@@ -66,7 +66,7 @@ fn serve(listener: &TcpListener, tell: &Sender<io::Result<Got>>) {
         // A connection may bring one request after the other; it ends when the client has had enough.
         while let Some(got) = take(&mut stream).transpose() {
             let broken = got.is_err();
-            // Told before it is answered: whoever has the answer can rely on it.
+            // Told before it is answered: a client that has the answer can rely on it.
             if tell.send(got).is_err() || broken || answer(stream.get_mut()).is_err() {
                 break;
             }

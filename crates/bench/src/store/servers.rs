@@ -42,7 +42,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It stops when nobody speaks to it any more.
+        // It stops when no client speaks to it any more.
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }

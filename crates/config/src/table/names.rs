@@ -1,9 +1,10 @@
 //! How is a setting called in the file, in the environment and on the command line?
 //!
 //! A path of the table is the one name; all others follow from it by rule. A family is a row that stands for one setting
-//! per name: of a provider, of a persona, or of an MCP server.
+//! per name: of a provider, of a persona, or of an MCP server. A hint says which one an unknown name may have meant.
 
 use super::{PERSONA, PROVIDER, RESERVED, SERVER, SETTINGS, Setting};
+use komado_core::suggest::{nearest as near, nearest_name};
 use std::collections::BTreeSet;
 
 /// How the address of a store begins.
@@ -179,4 +180,49 @@ fn depth(setting: &Setting) -> usize {
 
 fn env_form(path: &str) -> String {
     path.chars().flat_map(char::to_uppercase).map(|c| if c.is_alphanumeric() { c } else { '_' }).collect()
+}
+
+/// The providers whose keys are suggested where none was named: all of them would drown the likely ones.
+const USUAL: [&str; 4] = ["openai", "anthropic", "ollama", "lmstudio"];
+
+/// The hint for an unknown key that was given in full, as with `--set`.
+pub fn key_hint(key: &str) -> String {
+    let known = likely_keys(&Named::new());
+    near(key, known.iter().map(|(key, leaf)| (key.as_str(), *leaf)))
+        .map_or_else(|| "`komado config` lists the keys".to_owned(), |near| format!("did you mean {near}?"))
+}
+
+/// The hint for an unknown key under a section of the file.
+pub fn file_hint(section: &[&str], name: &str) -> String {
+    let mut path = section.to_vec();
+    let here = names_under(section);
+    if let Some(near) = nearest_name(name, here.iter().copied()) {
+        path.push(near);
+        return format!("did you mean {}?", path.join("."));
+    }
+    if let Some((parents, leaf)) = name.rsplit_once('.').filter(|_| resolve(name).is_some()) {
+        return format!("write {leaf} on a line of its own under {parents}");
+    }
+    let known = likely_keys(&Named::new());
+    near(name, known.iter().map(|(key, leaf)| (key.as_str(), *leaf)))
+        .map_or_else(|| format!("known here: {}", here.join(", ")), |near| format!("did you mean {near}?"))
+}
+
+/// The hint for an unknown variable of ours.
+pub fn env_hint(name: &str, named: &Named) -> String {
+    let known = likely_keys(named).into_iter().map(|(key, leaf)| (env_name(&key), env_name(leaf)));
+    let short = SETTINGS.iter().filter_map(|setting| setting.short).map(env_name);
+    let known: Vec<_> = known.chain(short.map(|name| (name.clone(), name))).collect();
+    let bare = |name| own_env(name).unwrap_or(name);
+    near(bare(name), known.iter().map(|(full, leaf)| (bare(full), bare(leaf)))).map_or_else(
+        || "each is KOMADO_ and a key of `komado config` in capitals".to_owned(),
+        |near| format!("did you mean {}?", env_name(near)),
+    )
+}
+
+/// Every key with its last part; families for the given names and for the usual providers.
+fn likely_keys(named: &Named) -> Vec<(String, &'static str)> {
+    let named = named.iter().map(|(stand_in, name)| (*stand_in, name.as_str()));
+    let named = named.chain(USUAL.map(|name| (PROVIDER, name)));
+    keys(named).map(|(setting, key)| (key, setting.leaf())).collect()
 }

@@ -6,7 +6,8 @@ use crate::paper::{Ink, Paper, count, number, say};
 use crate::{gauge, share};
 use komado_core::Span;
 use komado_core::budget::Rule;
-use komado_ops::window::{Condensed, ContextUse, Differences, Fitted, MadeEdit, Recut, Written};
+use komado_engine::fit::Resliced;
+use komado_ops::window::{Condensed, ContextUse, Differences, Fitted, MadeEdit, Written};
 
 impl Render for ContextUse {
     fn text(&self, paper: &mut Paper) -> Outcome {
@@ -69,8 +70,8 @@ impl Render for Condensed {
 }
 
 /// Slices that were cut anew, in one line.
-pub(crate) fn slices_line(cut: &Recut) -> String {
-    let (before, after) = (number(u64::from(cut.tokens_before)), number(u64::from(cut.tokens_after)));
+pub(crate) fn slices_line(cut: &Resliced) -> String {
+    let (before, after) = (number(u64::from(cut.before)), number(u64::from(cut.after)));
     let window = number(cut.window);
     format!("slices of the threads above: {before} → {after} tokens for a window of {window} (@{})", cut.seq)
 }

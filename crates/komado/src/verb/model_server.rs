@@ -8,7 +8,7 @@ use crate::paper::number;
 use crate::signals;
 use clap::Args as ClapArgs;
 use komado_core::Meter;
-use komado_ops::name::one_of;
+use komado_ops::choice::one_of;
 use komado_provider::scripted::{OnOverflow, Options, Script, Seen, Server, Words};
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@ use clap::Args as ClapArgs;
 use komado_core::Address;
 use komado_core::session::State;
 use komado_ops::address::AtSession;
-use komado_ops::name::one_of;
+use komado_ops::choice::one_of;
 use komado_ops::session::ListSessions;
 use komado_ops::thread::ListThreads;
 

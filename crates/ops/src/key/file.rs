@@ -1,18 +1,17 @@
 //! The keys: who made them for whom, and the digest of each.
-//!
+//! //!
 //! A key is 256 random bits, so its digest needs no salt and no slow hash: those make guessing dear where people choose the
 //! secret, and here there is nothing to guess. It is looked up by its digest; how long that takes tells of the digest, which
-//! nobody can steer. The file is replaced whole, under a lock, and readable by its owner alone.
+//! no caller can steer. The file is replaced whole, under a lock, and readable by its owner alone.
 
-use crate::private;
-use crate::{Exit, Fault, Outcome};
+use crate::{Fault, Outcome, private};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// How a key begins, so that one can be told from an upstream's, and found by whoever looks for secrets in files.
+/// How a key begins, so that one can be told from an upstream's, and found by tools that look for secrets in files.
 pub const PREFIX: &str = "kmd_";
 
 /// Which sessions a key leads to.
@@ -115,58 +114,46 @@ impl Keys {
         let digest = digest(secret);
         self.keys.iter().find(|key| key.digest == digest)
     }
-
-    fn add(&mut self, key: Key) -> Outcome {
-        if self.keys.iter().any(|other| other.name == key.name) {
-            return Err(Fault::new(
-                Exit::Refused,
-                format!(
-                    "there is a key {0} already; choose another name, or `komado key revoke {0}` first",
-                    key.name
-                ),
-            ));
-        }
-        self.keys.push(key);
-        Ok(())
-    }
-
-    fn revoke(&mut self, name: &str) -> Outcome {
-        let before = self.keys.len();
-        self.keys.retain(|key| key.name != name);
-        if self.keys.len() == before {
-            return Err(Fault::new(
-                Exit::NotFound,
-                format!("there is no key {name:?}; `komado key list` shows which there are"),
-            ));
-        }
-        Ok(())
-    }
-
-    fn write(&self, path: &Path) -> Outcome {
-        let text = serde_json::to_string_pretty(self)?;
-        Ok(private::replace(path, |out| writeln!(out, "{text}"))?)
-    }
 }
 
 /// Adds a key.
 pub fn add(base_dir: &Path, key: Key) -> Outcome {
-    change(base_dir, |keys| keys.add(key))
+    change(base_dir, |keys| {
+        if keys.iter().any(|other| other.name == key.name) {
+            return Err(Fault::refused(format!(
+                "there is a key {0} already; choose another name, or `komado key revoke {0}` first",
+                key.name
+            )));
+        }
+        keys.push(key);
+        Ok(())
+    })
 }
 
 /// Takes a key back.
 pub fn revoke(base_dir: &Path, name: &str) -> Outcome {
-    change(base_dir, |keys| keys.revoke(name))
+    change(base_dir, |keys| {
+        let before = keys.len();
+        keys.retain(|key| key.name != name);
+        match keys.len() == before {
+            true => Err(Fault::not_found(format!(
+                "there is no key {name:?}; `komado key list` shows which there are"
+            ))),
+            false => Ok(()),
+        }
+    })
 }
 
 /// Two that change the keys at once are both heard.
-fn change(base_dir: &Path, op: impl FnOnce(&mut Keys) -> Outcome) -> Outcome {
+fn change(base_dir: &Path, op: impl FnOnce(&mut Vec<Key>) -> Outcome) -> Outcome {
     private::folder(base_dir)?;
     let path = place(base_dir);
     let lock = private::file(&path.with_extension("lock"))?;
     lock.lock()?;
     let mut keys = Keys::read(&path)?;
-    op(&mut keys)?;
-    keys.write(&path)
+    op(&mut keys.keys)?;
+    let text = serde_json::to_string_pretty(&keys)?;
+    Ok(private::replace(&path, |out| writeln!(out, "{text}"))?)
 }
 
 /// Which file it is: another one after each change.

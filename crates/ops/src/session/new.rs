@@ -1,14 +1,15 @@
-//! New: make a session.
+//! New: make a session, and what it says for its child threads.
 
-use super::ChildSettings;
-use crate::{Context, Effect, Exit, Fault, Interfaces, Operation, Outcome, Route};
-use komado_core::journal::Setup;
+use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Route};
+use komado_core::journal::{Ratio, Setup};
 use komado_core::session::{Meta, MetaConfig, State, StelisConfig, TaskKey};
 use komado_core::{Meter, SessionId, ThreadId};
 use komado_engine::lesson::Told;
 use komado_store::Mode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::str::FromStr;
 
 /// Make a session: a journal of its own, in which messages are kept and found again. What is left out is as the settings say.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize, JsonSchema)]
@@ -87,9 +88,7 @@ impl Made {
 }
 
 impl Operation for New {
-    const NAME: &'static str = "new";
-    const TITLE: &'static str = "Make a session";
-    const EFFECT: Effect = Effect::Add;
+    const ABOUT: About = About::add("new", "Make a session");
     const INTERFACES: Interfaces = Interfaces::everywhere("new", Route::make("sessions", "/sessions"));
     type Output = Made;
 
@@ -103,9 +102,21 @@ impl Operation for New {
             check_persona(context, persona)?;
         }
         let system = self.system.take();
-        let meta = self.attributes(context)?.meta(context, &id)?;
+        let meta = self.meta(context, &id)?;
         create(context, &meta, Setup { system, ..Setup::default() })?;
-        Ok(told(context, &id, meta))
+        Ok(Made {
+            session: id.to_string(),
+            folder: context.folder(&id),
+            user: meta.user,
+            task: meta.task_key.to_string(),
+            model: meta.config.model,
+            window: meta.config.context_length,
+            window_from: meta.config.window_from,
+            meter: meta.config.meter,
+            persona: meta.config.persona,
+            stelis_config: meta.config.stelis_config,
+            status: if meta.queued { State::Queued } else { State::Running },
+        })
     }
 
     fn location(made: &Made) -> Option<String> {
@@ -113,30 +124,13 @@ impl Operation for New {
     }
 }
 
-fn told(context: &Context, id: &SessionId, meta: Meta) -> Made {
-    Made {
-        session: id.to_string(),
-        folder: context.folder(id),
-        user: meta.user,
-        task: meta.task_key.to_string(),
-        model: meta.config.model,
-        window: meta.config.context_length,
-        window_from: meta.config.window_from,
-        meter: meta.config.meter,
-        persona: meta.config.persona,
-        stelis_config: meta.config.stelis_config,
-        status: if meta.queued { State::Queued } else { State::Running },
-    }
-}
-
 /// Whose session is made: the caller's own, unless the caller sees all.
 fn owner(context: &Context, asked: Option<String>, id: &SessionId) -> Outcome<Option<String>> {
     let caller = &context.caller;
     match asked {
-        Some(user) if !caller.sees_all && caller.user.as_ref() != Some(&user) => Err(Fault::new(
-            Exit::Forbidden,
-            format!("this key makes no sessions for user {user:?}; leave user out"),
-        )),
+        Some(user) if !caller.sees_all && caller.user.as_ref() != Some(&user) => {
+            Err(Fault::forbidden(format!("this key makes no sessions for user {user:?}; leave user out")))
+        }
         None if !caller.sees_all && caller.user.is_none() && !caller.sessions.contains(&id.to_string()) => {
             Err(Fault::usage("this key belongs to no user, and could not see what it made"))
         }
@@ -179,12 +173,12 @@ pub fn make(
     window: Option<u32>,
 ) -> Outcome {
     let new = New { model, window, user: Some(user.to_owned()), ..New::default() };
-    context.engine.create(&new.attributes(context)?.meta(context, id)?)?;
+    context.engine.create(&new.meta(context, id)?)?;
     Ok(())
 }
 
 impl New {
-    fn attributes(self, context: &Context) -> Outcome<Attributes> {
+    fn meta(self, context: &Context, id: &SessionId) -> Outcome<Meta> {
         let models = &context.config.models;
         let provider = self.provider.unwrap_or_else(|| models.provider.clone());
         let of = models.of(&provider);
@@ -208,38 +202,24 @@ impl New {
             stelis_config: self.stelis.map(|given| given.0),
             alias: None,
         };
-        Ok(Attributes { config, user: self.user, task: self.task, queued: self.queued })
+        let usual = meta(context, id, config);
+        let task_key = self.task.as_deref().map(TaskKey::parse).transpose().map_err(Fault::usage)?;
+        let (task_key, user) = (task_key.unwrap_or(usual.task_key), self.user.or(usual.user));
+        Ok(Meta { task_key, user, queued: self.queued, ..usual })
     }
 }
 
-/// What a session is made with.
-pub struct Attributes {
-    /// Provider, model, window and meter.
-    pub config: MetaConfig,
-    /// Whose it is; else as the settings say.
-    pub user: Option<String>,
-    /// What it works on.
-    pub task: Option<String>,
-    /// Whether it waits in a queue.
-    pub queued: bool,
-}
-
-impl Attributes {
-    /// The attributes of the session `id`.
-    pub fn meta(self, context: &Context, id: &SessionId) -> Outcome<Meta> {
-        Ok(Meta {
-            uuid: id.to_string(),
-            task_key: match &self.task {
-                Some(key) => TaskKey::parse(key).map_err(Fault::usage)?,
-                None => TaskKey::local(id),
-            },
-            created_at: context.engine.now(),
-            process_id: std::process::id(),
-            hostname: hostname(),
-            config: self.config,
-            user: self.user.or_else(|| context.config.user.clone()),
-            queued: self.queued,
-        })
+/// What the session `id` is made with: no task, the user of the settings, and not queued.
+pub(crate) fn meta(context: &Context, id: &SessionId, config: MetaConfig) -> Meta {
+    Meta {
+        uuid: id.to_string(),
+        task_key: TaskKey::local(id),
+        created_at: context.engine.now(),
+        process_id: std::process::id(),
+        hostname: hostname(),
+        config,
+        user: context.config.user.clone(),
+        queued: false,
     }
 }
 
@@ -259,4 +239,106 @@ pub fn meter(context: &Context, asked: Option<&str>, model: Option<&str>) -> Out
         (None, Some(model), Meter::O200k) => Meter::for_model(model),
         _ => meter,
     })
+}
+
+/// The deepest nesting that can be asked for; as in the settings.
+const DEEPEST: u64 = 100;
+
+/// What the child threads of a session get; what is left out is as the settings say.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(try_from = "Value")]
+#[schemars(!try_from)]
+pub struct ChildSettings(pub StelisConfig);
+
+impl FromStr for ChildSettings {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let value: Value = serde_json::from_str(text)
+            .map_err(|error| format!("not JSON: {error}; write such as {{\"default_window_ratio\":0.7}}"))?;
+        value.try_into()
+    }
+}
+
+impl TryFrom<Value> for ChildSettings {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Self, String> {
+        parse(&value).map(Self)
+    }
+}
+
+/// Reads a `stelis_config`, bare or under that name.
+fn parse(value: &Value) -> Result<StelisConfig, String> {
+    let inner = value.get("stelis_config").unwrap_or(value);
+    let Value::Object(fields) = inner else { return Err(format!("must be a JSON object, not: {inner}")) };
+    let mut config = StelisConfig::default();
+    for (key, value) in fields {
+        match key.as_str() {
+            "enabled" | "default_window_ratio" | "max_depth" if value.is_null() => {}
+            "enabled" => {
+                let on = value.as_bool().ok_or_else(|| wrong(key, "true or false", value))?;
+                config.enabled = Some(on);
+            }
+            "default_window_ratio" => {
+                let ratio = value.as_f64().filter(|ratio| Ratio::new(*ratio).is_ok());
+                config.default_window_ratio =
+                    Some(ratio.ok_or_else(|| wrong(key, "a number from 0.01 to 0.99", value))?);
+            }
+            "max_depth" => {
+                let depth = value.as_u64().filter(|depth| *depth <= DEEPEST);
+                let depth = depth.and_then(|depth| u32::try_from(depth).ok());
+                config.max_depth =
+                    Some(depth.ok_or_else(|| wrong(key, "a whole number from 0 to 100", value))?);
+            }
+            _ => {
+                return Err(format!(
+                    "unknown key: {key}; known are enabled, default_window_ratio, max_depth"
+                ));
+            }
+        }
+    }
+    Ok(config)
+}
+
+fn wrong(key: &str, expected: &str, found: &Value) -> String {
+    format!("{key} must be {expected}, not: {found}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_seeds_form_is_read_bare_and_under_its_name() {
+        let bare = r#"{"enabled":true,"default_window_ratio":0.8,"max_depth":3}"#;
+        let want = StelisConfig { enabled: Some(true), default_window_ratio: Some(0.8), max_depth: Some(3) };
+        let parse = |text: &str| text.parse::<ChildSettings>().map(|given| given.0);
+        assert_eq!(parse(bare), Ok(want));
+        assert_eq!(parse(&format!(r#"{{"stelis_config":{bare}}}"#)), Ok(want));
+        assert_eq!(parse("{}"), Ok(StelisConfig::default()));
+    }
+
+    #[test]
+    fn a_wrong_value_is_named_with_its_key_and_range() {
+        for (text, words) in [
+            (
+                r#"{"default_window_ratio":0}"#,
+                "default_window_ratio must be a number from 0.01 to 0.99, not: 0",
+            ),
+            (r#"{"default_window_ratio":1}"#, "0.99, not: 1"),
+            (r#"{"default_window_ratio":1.2}"#, "0.99, not: 1.2"),
+            (r#"{"default_window_ratio":"abc"}"#, "0.99, not: \"abc\""),
+            (r#"{"max_depth":-1}"#, "max_depth must be a whole number from 0 to 100, not: -1"),
+            (r#"{"max_depth":1.5}"#, "not: 1.5"),
+            (r#"{"enabled":"yes"}"#, "enabled must be true or false, not: \"yes\""),
+            (r#"{"ratio":0.5}"#, "unknown key: ratio"),
+            ("[]", "must be a JSON object"),
+            ("0.7", "must be a JSON object"),
+            ("{", "not JSON"),
+        ] {
+            let error = text.parse::<ChildSettings>().unwrap_err();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
 }

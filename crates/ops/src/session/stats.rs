@@ -1,7 +1,7 @@
 //! Stats: sessions by state and user, failures, durations, tokens.
 
 use crate::clock::seconds_between;
-use crate::{Context, Effect, Interfaces, Operation, Outcome, Route};
+use crate::{About, Context, Interfaces, Operation, Outcome, Route};
 use komado_core::session::{Session, State, TaskKey};
 use komado_store::Query;
 use schemars::JsonSchema;
@@ -73,9 +73,7 @@ pub struct FailedSession {
 }
 
 impl Operation for StatsOf {
-    const NAME: &'static str = "stats";
-    const TITLE: &'static str = "Count sessions, tokens and time";
-    const EFFECT: Effect = Effect::Read;
+    const ABOUT: About = About::read("stats", "Count sessions, tokens and time");
     const INTERFACES: Interfaces = Interfaces::everywhere("stats", Route::get("sessions", "/stats"))
         .not_mcp("sums over sessions are for people; `sessions` has the counters of each");
     type Output = Stats;
@@ -110,25 +108,17 @@ impl Sums {
     fn add(&mut self, session: &Session) {
         let user = session.meta.user.clone().unwrap_or_else(|| "-".into());
         *self.by_user.entry((user, session.status.name())).or_default() += 1;
+        let uuid = session.meta.uuid.clone();
         match session.status {
-            State::Running => keep(
-                &mut self.running,
-                self.limit,
-                RunningSession {
-                    uuid: session.meta.uuid.clone(),
-                    task_key: session.meta.task_key.clone(),
-                    started_at: session.started_at.clone(),
-                },
-            ),
-            State::Failed => keep(
-                &mut self.failed,
-                self.limit,
-                FailedSession {
-                    uuid: session.meta.uuid.clone(),
-                    error_message: session.error_message.clone(),
-                    created_at: session.meta.created_at.clone(),
-                },
-            ),
+            State::Running => {
+                let (task_key, started_at) = (session.meta.task_key.clone(), session.started_at.clone());
+                keep(&mut self.running, self.limit, RunningSession { uuid, task_key, started_at });
+            }
+            State::Failed => {
+                let created_at = session.meta.created_at.clone();
+                let error_message = session.error_message.clone();
+                keep(&mut self.failed, self.limit, FailedSession { uuid, error_message, created_at });
+            }
             State::Completed => self.complete(session),
             State::Queued | State::Paused | State::Stopped => {}
         }
@@ -137,28 +127,23 @@ impl Sums {
     fn complete(&mut self, session: &Session) {
         self.completed += 1;
         self.tokens += session.counters.total_tokens;
-        let times = (session.started_at.as_deref(), session.completed_at.as_deref());
-        if let (Some(from), Some(to)) = times
-            && let Some(seconds) = seconds_between(from, to)
-        {
+        let times = session.started_at.as_deref().zip(session.completed_at.as_deref());
+        if let Some(seconds) = times.and_then(|(from, to)| seconds_between(from, to)) {
             self.seconds += seconds;
             self.timed += 1;
         }
     }
 
     fn told(self) -> Stats {
-        let mut by_status = BTreeMap::new();
-        for ((_, status), count) in &self.by_user {
-            *by_status.entry((*status).to_owned()).or_default() += count;
+        let (mut by_status, mut by_user) = (BTreeMap::new(), Vec::new());
+        for ((user, status), count) in self.by_user {
+            let status = status.to_owned();
+            *by_status.entry(status.clone()).or_default() += count;
+            by_user.push(UserCount { user, status, count });
         }
-        let count = |((user, status), count): ((String, &str), u64)| UserCount {
-            user,
-            status: status.to_owned(),
-            count,
-        };
         Stats {
             by_status,
-            by_user: self.by_user.into_iter().map(count).collect(),
+            by_user,
             running: self.running,
             failed: self.failed,
             avg_minutes: (self.timed > 0).then(|| self.seconds / self.timed as f64 / 60.0),

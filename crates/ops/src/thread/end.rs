@@ -1,14 +1,74 @@
-//! End: a child thread ends well, and its parent is told what was done.
+//! A child thread ends, is broken off or waits, and its parent is told; its chronicle says what was done.
 
-use super::{ChronicleWriter, Ended, child};
+use super::{child, everywhere};
 use crate::address::AtThread;
-use crate::operation::Route;
-use crate::{Context, Effect, Fault, Interfaces, Operation, Outcome};
-use komado_core::journal::Ending;
+use crate::choice::ModelArgs;
+use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Route, change};
+use komado_core::Seq;
+use komado_core::journal::{self, Ending, Entry, Usage};
 use komado_core::thread::Status;
-use komado_engine::stelis::{Finish, Telling};
+use komado_engine::engine::Found;
+use komado_engine::model::ModelChoice;
+use komado_engine::stelis::{Finish, Finished, Telling};
+use komado_provider::Cancel;
+use komado_store::Mode;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+
+/// A child thread that has ended, or waits.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct Ended {
+    /// The session.
+    pub session: String,
+    /// The thread.
+    pub thread: String,
+    /// How.
+    #[serde(flatten)]
+    pub how: HowEnded,
+}
+
+/// How a child thread ended, and how it goes on.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct HowEnded {
+    /// `completed`, `aborted` or `paused`.
+    pub status: &'static str,
+    /// What was done in it.
+    pub chronicle: Option<Chronicle>,
+    /// Child threads that were aborted with it.
+    pub aborted: Vec<String>,
+    /// Why the digest wrote the chronicle, and not the summariser that was asked.
+    pub declined: Option<String>,
+    /// False when its parent is being changed by another process, and hears of it later.
+    pub told: bool,
+    /// The command that lets it go on.
+    pub undo: String,
+    /// The commands that let those go on that were aborted with it, in order, after `undo`.
+    pub undo_aborted: Vec<String>,
+}
+
+impl Ended {
+    /// Of the thread `found`, which is `status` now.
+    pub(super) fn of(found: &Found, status: Status, finished: Finished) -> Self {
+        let (session, thread) = (found.session.to_string(), found.thread.to_string());
+        Self { session, thread, how: HowEnded::of(found, status, finished) }
+    }
+}
+
+impl HowEnded {
+    pub(super) fn of(found: &Found, status: Status, finished: Finished) -> Self {
+        let resume = |thread| format!("komado thread resume {}/{thread}", found.session);
+        Self {
+            status: status.name(),
+            chronicle: finished.chronicle.as_ref().map(Chronicle::from),
+            aborted: finished.aborted.iter().map(ToString::to_string).collect(),
+            declined: finished.declined,
+            told: finished.is_told,
+            undo: format!("komado thread resume {}", change::name(found)),
+            // Those further up come first.
+            undo_aborted: finished.aborted.iter().rev().map(resume).collect(),
+        }
+    }
+}
 
 /// End a child thread well, and tell its parent what was done. `thread_resume` opens it again.
 #[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
@@ -33,13 +93,8 @@ pub struct EndThread {
 }
 
 impl Operation for EndThread {
-    const NAME: &'static str = "thread_end";
-    const TITLE: &'static str = "End a child thread";
-    const EFFECT: Effect = Effect::Edit;
-    const INTERFACES: Interfaces = Interfaces::everywhere(
-        "thread end",
-        Route::post("threads", "/sessions/{session}/threads/{thread}/end"),
-    );
+    const ABOUT: About = About::edit("thread_end", "End a child thread");
+    const INTERFACES: Interfaces = everywhere("thread end", "/sessions/{session}/threads/{thread}/end");
     type Output = Ended;
 
     fn run(self, context: &Context) -> Outcome<Ended> {
@@ -58,5 +113,277 @@ impl Operation for EndThread {
             None => self.writer.tell(context, &found, end)?,
         };
         Ok(Ended::of(&found, Status::Completed, finished))
+    }
+}
+
+/// Break a child thread off, with as much of a chronicle as there is. `thread_resume` opens it again.
+#[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
+pub struct AbortThread {
+    /// The thread, SESSION/THREAD
+    #[arg(value_name = "ADDRESS")]
+    #[serde(flatten)]
+    pub at: AtThread,
+    /// Why, for people
+    pub reason: Option<String>,
+}
+
+impl Operation for AbortThread {
+    const ABOUT: About = About::edit("thread_abort", "Break a child thread off");
+    const INTERFACES: Interfaces = everywhere("thread abort", "/sessions/{session}/threads/{thread}/abort");
+    type Output = Ended;
+
+    fn run(self, context: &Context) -> Outcome<Ended> {
+        let found = child(context, &self.at)?;
+        let finish = Finish::aborted(self.reason);
+        let finished = context.engine.finish_child(&found.session, &found.thread, finish)?;
+        Ok(Ended::of(&found, Status::Aborted, finished))
+    }
+}
+
+/// Let a child thread wait.
+#[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
+pub struct PauseThread {
+    /// The thread, SESSION/THREAD
+    #[arg(value_name = "ADDRESS")]
+    #[serde(flatten)]
+    pub at: AtThread,
+    /// Why, for people
+    pub reason: Option<String>,
+}
+
+impl Operation for PauseThread {
+    const ABOUT: About = About::edit("thread_pause", "Let a child thread wait");
+    const INTERFACES: Interfaces = everywhere("thread pause", "/sessions/{session}/threads/{thread}/pause")
+        .not_mcp("a model that works elsewhere leaves a thread as it is");
+    type Output = Ended;
+
+    fn run(self, context: &Context) -> Outcome<Ended> {
+        let found = child(context, &self.at)?;
+        let paused = context.engine.pause_child(&found.session, &found.thread, self.reason)?;
+        Ok(Ended::of(&found, Status::Paused, paused))
+    }
+}
+
+/// What writes a chronicle.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize, JsonSchema)]
+pub struct ChronicleWriter {
+    /// What writes it: model, digest, or as the settings of compaction say when left out
+    #[arg(long)]
+    pub by: Option<WrittenBy>,
+    /// The model that writes it; only a command line chooses one.
+    #[command(flatten)]
+    #[serde(skip)]
+    pub model: ModelArgs,
+}
+
+/// What writes a chronicle.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum WrittenBy {
+    /// A model.
+    Model,
+    /// What can be told without a model.
+    Digest,
+}
+
+impl ChronicleWriter {
+    /// Hands `op` what writes the chronicle of the thread `found`.
+    pub(super) fn tell<T>(
+        self,
+        context: &Context,
+        found: &Found,
+        op: impl FnOnce(Telling<'_>) -> Outcome<T>,
+    ) -> Outcome<T> {
+        let summaries = &context.config.models.summaries;
+        if self.by == Some(WrittenBy::Digest) || self.by.is_none() && !summaries.has_writer() {
+            return op(Telling::Digest);
+        }
+        let meter = context.engine.open(&found.session, &found.thread, Mode::Read)?.meter();
+        let (choice, cancel) = (ModelChoice::from(self.model), Cancel::default());
+        let models = context.models();
+        let mut writer = match self.by {
+            Some(_) => models.model_summariser(&found.session, meter, &choice, None, &cancel)?,
+            None => models.summariser(&found.session, meter, &choice, None, &cancel)?,
+        };
+        op(Telling::By { by: writer.by(), settings: summaries.settings.clone() })
+    }
+}
+
+/// Read what was done in a child thread.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub struct ReadChronicle {
+    /// The thread.
+    #[serde(flatten)]
+    pub at: AtThread,
+}
+
+/// What was done in a thread.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct Chronicle {
+    /// The words.
+    pub text: String,
+    /// The first and the last entry it tells of.
+    pub covers: [Seq; 2],
+    /// True when the thread did not come to its end.
+    pub partial: bool,
+    /// What wrote it: a model, `digest`, or `by_hand`.
+    pub by: Option<String>,
+    /// What that took.
+    pub usage: Option<Usage>,
+}
+
+impl From<&journal::Chronicle> for Chronicle {
+    fn from(told: &journal::Chronicle) -> Self {
+        Self {
+            text: told.text.clone(),
+            covers: told.covers,
+            partial: told.partial,
+            by: told.model.clone(),
+            usage: told.usage,
+        }
+    }
+}
+
+impl Chronicle {
+    /// The first line that says something: no heading, and not the digest's note about itself.
+    pub fn headline(&self) -> &str {
+        headline(&self.text)
+    }
+}
+
+fn headline(text: &str) -> &str {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.clone().next().unwrap_or_default();
+    let says = lines.find(|line| !line.starts_with(['#', '[']));
+    says.unwrap_or(first).trim_start_matches("- ")
+}
+
+/// A chronicle, and the entry that says it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct ChronicleEntry {
+    /// The session.
+    pub session: String,
+    /// The thread.
+    pub thread: String,
+    /// The entry.
+    pub seq: Seq,
+    /// What it says.
+    #[serde(flatten)]
+    pub chronicle: Chronicle,
+}
+
+impl Operation for ReadChronicle {
+    const ABOUT: About = About::read("thread_chronicle", "What was done in a child thread");
+    const INTERFACES: Interfaces = Interfaces::everywhere(
+        "thread chronicle",
+        Route::get("threads", "/sessions/{session}/threads/{thread}/chronicle"),
+    )
+    .not_mcp("`threads` gives each chronicle");
+    type Output = ChronicleEntry;
+
+    fn run(self, context: &Context) -> Outcome<ChronicleEntry> {
+        let found = child(context, &self.at)?;
+        latest(context, &found)?.ok_or_else(|| {
+            let name = change::name(&found);
+            let why = format!(
+                "{name} has no chronicle yet; `komado thread end {name}` or `komado thread chronicle {name} --again` writes one"
+            );
+            Fault::not_found(why)
+        })
+    }
+}
+
+/// The chronicle in force.
+pub(super) fn latest(context: &Context, found: &Found) -> Outcome<Option<ChronicleEntry>> {
+    let thread = context.engine.open(&found.session, &found.thread, Mode::Read)?;
+    let Some(seq) = thread.view().chronicle() else { return Ok(None) };
+    let Entry::Chronicle(chronicle) = thread.record(seq)?.entry else { return Ok(None) };
+    let (session, thread) = (found.session.to_string(), found.thread.to_string());
+    Ok(Some(ChronicleEntry { session, thread, seq, chronicle: (&chronicle).into() }))
+}
+
+/// Write what was done in a child thread, or have it told again.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub struct WriteChronicle {
+    /// The thread.
+    #[serde(flatten)]
+    pub at: AtThread,
+    /// The words; when left out they are written now.
+    pub text: Option<String>,
+    /// Say again what this entry said.
+    pub restore: Option<Seq>,
+    /// What writes it.
+    #[serde(flatten)]
+    pub writer: ChronicleWriter,
+}
+
+/// A chronicle that was written.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct WrittenChronicle {
+    /// The chronicle.
+    #[serde(flatten)]
+    pub entry: ChronicleEntry,
+    /// The command that brings the one before back.
+    pub undo: Option<String>,
+    /// Why the digest wrote it, and not the summariser that was asked.
+    pub declined: Option<String>,
+}
+
+impl Operation for WriteChronicle {
+    const ABOUT: About = About::edit("thread_write_chronicle", "Write what was done in a child thread");
+    const INTERFACES: Interfaces =
+        everywhere("thread chronicle", "/sessions/{session}/threads/{thread}/chronicle")
+            .not_mcp("`thread_end` takes the chronicle");
+    type Output = WrittenChronicle;
+
+    fn run(self, context: &Context) -> Outcome<WrittenChronicle> {
+        let found = child(context, &self.at)?;
+        let before = latest(context, &found)?;
+        let words = match (self.text, self.restore) {
+            (Some(_), Some(_)) => return Err(Fault::usage("give text or restore, not both")),
+            (Some(text), None) => Some(text),
+            (None, Some(seq)) => Some(earlier(context, &found, seq)?),
+            (None, None) => None,
+        };
+        let write =
+            |telling: Telling<'_>| context.engine.write_chronicle(&found.session, &found.thread, telling);
+        let told = match words {
+            Some(words) if words.trim().is_empty() => {
+                return Err(Fault::usage("a chronicle tells what was done; it cannot be empty"));
+            }
+            Some(words) => write(Telling::Words(words))?,
+            None => self.writer.tell(context, &found, |telling| Ok(write(telling)?))?,
+        };
+        let name = change::name(&found);
+        let undo = before.map(|before| format!("komado thread chronicle {name} --restore {}", before.seq));
+        let entry = latest(context, &found)?
+            .ok_or_else(|| Fault::refused("nothing was done in it that could be told"))?;
+        Ok(WrittenChronicle { entry, undo, declined: told.declined })
+    }
+}
+
+/// What an earlier chronicle said.
+fn earlier(context: &Context, found: &Found, seq: Seq) -> Outcome<String> {
+    let thread = context.engine.open(&found.session, &found.thread, Mode::Read)?;
+    match thread.record(seq)?.entry {
+        Entry::Chronicle(chronicle) => Ok(chronicle.text),
+        _ => Err(Fault::not_found(format!("@{seq} of {} is no chronicle", found.thread))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::headline;
+
+    #[test]
+    fn a_headline_is_the_first_line_that_says_something() {
+        assert_eq!(
+            headline("[digest @2..@3: 2 messages]\n## 最初の依頼\n- 直して (@2)\n- more"),
+            "直して (@2)"
+        );
+        assert_eq!(headline("\n すべて通った。\n二行目"), "すべて通った。");
+        assert_eq!(headline("# only a heading"), "# only a heading");
+        assert_eq!(headline(""), "");
     }
 }

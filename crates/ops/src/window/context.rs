@@ -1,12 +1,11 @@
 //! Context: the window, and what fills it.
 
-use super::Parts;
 use crate::address::AtMoment;
-use crate::operation::Route;
 use crate::thread::WindowShare;
-use crate::{Context, Effect, Interfaces, Operation, Outcome};
+use crate::{About, Context, Interfaces, Operation, Outcome, Route};
 use komado_core::journal::Entry;
 use komado_core::notation::grouped;
+use komado_core::view::Weight;
 use komado_core::{Seq, Span, View};
 use komado_engine::Thread;
 use komado_engine::share::Portion;
@@ -95,9 +94,7 @@ pub struct OpenCall {
 }
 
 impl Operation for ReadContext {
-    const NAME: &'static str = "context";
-    const TITLE: &'static str = "The window and what fills it";
-    const EFFECT: Effect = Effect::Read;
+    const ABOUT: About = About::read("context", "The window and what fills it");
     const INTERFACES: Interfaces =
         Interfaces::everywhere("context", Route::get("view", "/sessions/{session}/threads/{thread}/context"));
     type Output = ContextUse;
@@ -211,4 +208,52 @@ fn edits(thread: &Thread<'_>, view: &View) -> Outcome<Vec<EditInForce>> {
         });
     }
     Ok(edits)
+}
+
+/// Tokens of a view, by where they come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct Parts {
+    /// System prompt and tool definitions.
+    pub setup: u64,
+    /// What is seen of the threads above.
+    pub above: u64,
+    /// System messages.
+    pub system: u64,
+    /// Messages of the user.
+    pub user: u64,
+    /// Messages of the model.
+    pub assistant: u64,
+    /// Results of tools.
+    pub tool: u64,
+    /// Summaries, markers and placeholders.
+    pub stand_ins: u64,
+}
+
+impl Parts {
+    /// Each with its name, in the order they are told.
+    pub fn named(&self) -> [(&'static str, u64); 7] {
+        let Self { setup, above, system, user, assistant, tool, stand_ins } = *self;
+        [
+            ("setup", setup),
+            ("above", above),
+            ("system", system),
+            ("user", user),
+            ("assistant", assistant),
+            ("tool", tool),
+            ("stand-ins", stand_ins),
+        ]
+    }
+
+    /// All of them.
+    pub fn tokens(&self) -> u64 {
+        self.named().iter().map(|(_, tokens)| tokens).sum()
+    }
+}
+
+impl From<&Weight> for Parts {
+    fn from(weight: &Weight) -> Self {
+        let [system, user, assistant, tool] = weight.said;
+        let (setup, above, stand_ins) = (weight.setup, weight.above, weight.shown);
+        Self { setup, above, system, user, assistant, tool, stand_ins }
+    }
 }

@@ -1,12 +1,12 @@
-//! Fit: make the view fit its window.
+//! Fit and condense: make the view fit its window, or show a summary in place of a span.
 
-use super::Room;
-use crate::address::AtThread;
+use crate::address::{AtThread, Spans};
 use crate::change;
-use crate::operation::Route;
-use crate::{Context, Effect, Interfaces, Operation, Outcome};
+use crate::choice::one_of;
+use crate::{About, Changed, Context, Fault, Interfaces, Operation, Outcome, Route};
 use komado_core::Seq;
-use komado_core::budget::Verdict;
+use komado_core::budget::{Budget, Preset, Verdict};
+use komado_core::session::Session;
 use komado_engine::Thread;
 use komado_engine::engine::Found;
 use komado_engine::fit::{Done, Ladder, Resliced};
@@ -15,6 +15,38 @@ use komado_provider::Cancel;
 use komado_store::Mode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// Which window, and by which rule.
+#[derive(Clone, Copy, Debug, Default, clap::Args, Deserialize, JsonSchema)]
+pub struct Room {
+    /// The model's window in tokens, in place of the session's own
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[schemars(range(min = 1))]
+    pub window: Option<u32>,
+    /// The rule by which the window is kept; else as the settings say
+    #[arg(long, value_parser = one_of(&Preset::ALL, Preset::name))]
+    pub preset: Option<Preset>,
+}
+
+impl Room {
+    /// The budget of a thread. A window that is not known is never guessed.
+    pub fn budget(&self, context: &Context, thread: &Thread<'_>) -> Outcome<Budget> {
+        let session = context.session(thread.session())?;
+        let window = window(context, &session, self.window)?;
+        let policy = context.config.policy(self.preset);
+        Ok(context.models().own_budget(thread, policy, window, &session.meta.config)?)
+    }
+}
+
+/// The window of a session in tokens as we count them: `given`, else its own.
+pub fn window(context: &Context, session: &Session, given: Option<u32>) -> Outcome<u32> {
+    context.models().own_window(&session.meta.config, given).ok_or_else(|| {
+        Fault::usage(format!(
+            "the window of session {} is not known; say it with --window TOKENS",
+            session.meta.uuid
+        ))
+    })
+}
 
 /// Make the view fit its window: trim old outputs, condense, truncate, as far as is needed. Says what was done and how to
 /// undo it.
@@ -50,7 +82,7 @@ pub struct Fitted {
     /// The edits, in order.
     pub edits: Vec<MadeEdit>,
     /// What is seen of the threads above, where it was cut anew because the window is another.
-    pub slices: Vec<Recut>,
+    pub slices: Vec<Resliced>,
     /// Summaries that could not be had, and why.
     pub declined: Vec<String>,
     /// Tokens of the view before.
@@ -107,25 +139,6 @@ impl MadeEdit {
     }
 }
 
-/// What is seen of the threads above, cut anew for a window.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-pub struct Recut {
-    /// The entry that says so.
-    pub seq: Seq,
-    /// The window.
-    pub window: u64,
-    /// Tokens before.
-    pub tokens_before: u32,
-    /// Tokens after.
-    pub tokens_after: u32,
-}
-
-impl From<&Resliced> for Recut {
-    fn from(cut: &Resliced) -> Self {
-        Self { seq: cut.seq, window: cut.window, tokens_before: cut.before, tokens_after: cut.after }
-    }
-}
-
 impl Fitted {
     /// What was done in the thread `found`.
     pub(super) fn of(found: &Found, fitted: komado_engine::fit::Fitted) -> Self {
@@ -133,7 +146,7 @@ impl Fitted {
             session: found.session.to_string(),
             thread: found.thread.to_string(),
             edits: fitted.done.iter().map(|done| MadeEdit::of(found, done)).collect(),
-            slices: fitted.share.iter().map(Recut::from).collect(),
+            slices: fitted.share.into_iter().collect(),
             declined: fitted.declined,
             tokens_before: fitted.verdict.tokens,
             tokens_after: fitted.after,
@@ -145,9 +158,7 @@ impl Fitted {
 }
 
 impl Operation for Fit {
-    const NAME: &'static str = "fit";
-    const TITLE: &'static str = "Make the view fit its window";
-    const EFFECT: Effect = Effect::Settle;
+    const ABOUT: About = About::settle("fit", "Make the view fit its window");
     const INTERFACES: Interfaces =
         Interfaces::everywhere("fit", Route::post("view", "/sessions/{session}/threads/{thread}/fit"));
     type Output = Fitted;
@@ -184,5 +195,124 @@ impl Fit {
             (false, true) => (thread.relax(&ladder.budget)?, thread.fit(ladder)?),
             (false, false) => (Vec::new(), thread.fit(ladder)?),
         })
+    }
+}
+
+/// Say what would be done to make the view fit its window. Nothing is changed.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub struct Plan {
+    /// The thread.
+    #[serde(flatten)]
+    pub at: AtThread,
+    /// First take back edits for which the window has room again.
+    #[serde(default)]
+    pub relax: bool,
+    /// Which window, and by which rule.
+    #[serde(flatten)]
+    pub room: Room,
+}
+
+impl Operation for Plan {
+    const ABOUT: About = About::read("plan", "What would make the view fit");
+    const INTERFACES: Interfaces = Interfaces::only_http(
+        Route::get("view", "/sessions/{session}/threads/{thread}/plan"),
+        "`fit --dry-run` does this",
+    )
+    .not_mcp("`fit` with `dry_run` does this");
+    type Output = Fitted;
+
+    fn run(self, context: &Context) -> Outcome<Fitted> {
+        Fit { at: self.at, dry_run: true, relax: self.relax, room: self.room }.run(context)
+    }
+}
+
+/// Show a summary in place of entries: yours, with span and text, or one that is written now. The entries stay in the
+/// journal; revert brings them back.
+#[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
+pub struct Condense {
+    /// The session, or SESSION/THREAD
+    #[arg(value_name = "ADDRESS")]
+    #[serde(flatten)]
+    pub at: AtThread,
+    /// The entries to hide, such as 3..50 or 3..10,12..50; left out: all but what is kept, in a summary written now
+    #[schemars(example = &"1..2")]
+    pub span: Option<Spans>,
+    /// The summary for the span
+    #[arg(long, requires = "span", help = "The summary for the span; standard input when left out")]
+    #[schemars(example = &"They agreed on the plan.")]
+    pub text: Option<String>,
+    /// Which window, and by which rule; for a summary that is written now.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub room: Room,
+}
+
+/// A summary that stands in place of entries.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Condensed {
+    /// One that was given.
+    Given(Changed),
+    /// One that was written now.
+    Written(Written),
+}
+
+/// A summary that was written now.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Written {
+    /// The entry that made the change.
+    pub seq: Seq,
+    /// What was done, as for a fit.
+    #[serde(flatten)]
+    pub fitted: Fitted,
+}
+
+impl Operation for Condense {
+    const ABOUT: About = About::edit("condense", "Show a summary in place of a span");
+    const INTERFACES: Interfaces = Interfaces::everywhere(
+        "condense",
+        Route::post("view", "/sessions/{session}/threads/{thread}/condense"),
+    );
+    type Output = Condensed;
+
+    fn run(self, context: &Context) -> Outcome<Condensed> {
+        let (span, text) = match (self.span, self.text) {
+            (Some(span), Some(text)) => (span, text),
+            (None, None) => {
+                let found = context.find_now(&self.at)?;
+                let budget = |thread: &Thread<'_>| self.room.budget(context, thread);
+                return condense_now(context, &found, budget, &ModelChoice::default())
+                    .map(Condensed::Written);
+            }
+            _ => return Err(Fault::usage("span and text go together: give both, or neither")),
+        };
+        span.check()?;
+        let found = context.find_now(&self.at)?;
+        let changed = change::make(context, &found, Self::ABOUT.name, |thread| {
+            thread.condense(span.0.clone(), &text, "by_hand")
+        })?;
+        let undo = change::revert(&found, changed.seq);
+        Ok(Condensed::Given(changed.told(format!("showing the summary in place of {span}"), undo)))
+    }
+}
+
+/// Condenses now, whether or not there is room.
+pub fn condense_now(
+    context: &Context,
+    found: &Found,
+    budget: impl FnOnce(&Thread<'_>) -> Outcome<Budget>,
+    choice: &ModelChoice,
+) -> Outcome<Written> {
+    let mut thread = context.open(found, Mode::Write)?;
+    let budget = budget(&thread)?;
+    let meter = thread.meter();
+    let mut writer = context.models().summariser(&found.session, meter, choice, None, &Cancel::default())?;
+    let condensed = thread.condense_now(&mut context.config.models.summaries.ladder(budget, writer.by()));
+    // Also after a failure: that a model was asked is in the journal.
+    context.settle(&mut thread);
+    let fitted = condensed?;
+    match fitted.done.first().map(|done| done.seq) {
+        Some(seq) => Ok(Written { seq, fitted: Fitted::of(found, fitted) }),
+        None => Err(Fault::refused(fitted.declined.join("; "))),
     }
 }

@@ -1,6 +1,6 @@
 //! The folder a task works in: the one it names, or one of its own that is made and prepared once.
 
-use crate::{Context, Exit, Fault, Outcome, private};
+use crate::{Context, Fault, Outcome, private};
 use komado_agent::prepare::prepare;
 use komado_agent::sandbox::Sandbox;
 use komado_agent::task::Task;
@@ -72,7 +72,7 @@ pub fn own(context: &Context, session: &SessionId, fill: impl FnOnce(&Path) -> O
 }
 
 fn at(folder: &Path, why: &std::io::Error) -> Fault {
-    Fault::new(Exit::Failed, format!("the working folder {}: {why}; set tools.work_dir", folder.display()))
+    Fault::failed(format!("the working folder {}: {why}; set tools.work_dir", folder.display()))
 }
 
 #[cfg(test)]

@@ -205,7 +205,7 @@ impl Desk {
         Some(id)
     }
 
-    /// Somebody writes a review, and has not sent it; its number.
+    /// A user writes a review, and has not sent it; its number.
     pub(super) fn draft(&mut self, place: &Place, mut review: Review) -> Option<u64> {
         let at = self.tick();
         self.last_review += 1;
@@ -234,7 +234,7 @@ impl Desk {
 /// Who writes a comment.
 #[derive(Clone, Copy)]
 pub(super) enum By<'a> {
-    /// Somebody.
+    /// A user.
     User(&'a str),
     /// The tracker itself, about a change.
     Tracker,

@@ -120,7 +120,7 @@ fn notes(asked: &Asked<'_>, desk: &Desk, issue: &Issue) -> Answer {
     paged(desk, asked, Page::of(all, &asked.query, 20))
 }
 
-/// A line that is a command is carried out, and is no words: whoever writes a note for somebody else must know that.
+/// A line that is a command is carried out, and is no words: a client that writes a note for another user must know that.
 fn say(desk: &mut Desk, asked: &Asked<'_>, place: &Place) -> Answer {
     let Some(text) = asked.field("body") else {
         return Answer::json(400, &json!({ "error": "body is missing" }));

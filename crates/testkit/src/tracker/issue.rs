@@ -78,7 +78,7 @@ pub struct Issue {
     pub stage: Stage,
     /// What was said about it.
     pub comments: Vec<Comment>,
-    /// Reviews of a pull request at GitHub, in the order in which somebody began to write them.
+    /// Reviews of a pull request at GitHub, in the order in which users began to write them.
     pub reviews: Vec<Review>,
     /// When it was made, on the stand-in's clock.
     pub at: i64,
@@ -110,7 +110,7 @@ impl Issue {
         self
     }
 
-    /// By somebody.
+    /// By a user.
     #[must_use]
     pub fn by(self, author: &str) -> Self {
         Self { author: author.to_owned(), ..self }

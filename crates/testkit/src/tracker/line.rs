@@ -1,4 +1,4 @@
-//! A connection that can be cut from inside: what a broken network looks like to whoever is connected.
+//! A connection that can be cut from inside: what a broken network looks like to a client.
 
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};

@@ -5,7 +5,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 /// All but what an address holds as it is.
 const PIECE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The most elements of a page; whoever asks for more gets so many.
+/// The most elements of a page; a client that asks for more gets so many.
 const MOST: usize = 100;
 
 /// A piece of an address, as it was before it was encoded.

@@ -3,7 +3,7 @@
 /// A review.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Review {
-    /// Its number, given when somebody begins to write it.
+    /// Its number, given when its author begins to write it.
     pub id: u64,
     /// Whose.
     pub author: String,
@@ -13,7 +13,7 @@ pub struct Review {
     pub text: String,
     /// What it says in the code.
     pub remarks: Vec<Remark>,
-    /// When it was sent, on the stand-in's clock; nobody else sees it before.
+    /// When it was sent, on the stand-in's clock; no other user sees it before.
     pub sent: Option<i64>,
 }
 

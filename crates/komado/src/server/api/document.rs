@@ -53,7 +53,7 @@ pub(super) fn document(rows: &[Row]) -> Value {
     };
     let mut paths = json!({});
     for row in rows {
-        if let Some(route) = row.interfaces.http.get() {
+        if let Some(route) = row.interfaces.http.ok() {
             let path = format!("{ROOT}{}", route.path);
             paths[path][route.method.name()] = operation(row, &route, &mut schemas);
         }

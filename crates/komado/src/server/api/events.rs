@@ -10,7 +10,7 @@ use axum::response::sse::{Event, KeepAlive};
 use axum::response::{IntoResponse, Response, Sse};
 use futures_util::stream;
 use komado_core::SessionId;
-use komado_ops::watch::{self, News, Watching};
+use komado_ops::watch::{self, News, Watch};
 use komado_ops::{Arguments, Row};
 use serde_json::json;
 use std::collections::{HashSet, VecDeque};
@@ -46,7 +46,7 @@ struct Reader {
     /// The session that the events are about; `None` for all.
     session: Option<SessionId>,
     /// How far the reader has come; `None` when no more is to come.
-    watching: Option<Box<dyn Watching>>,
+    watching: Option<Box<dyn Watch>>,
     /// The sessions to look at; `None` for all.
     news: News,
     /// When all were looked at last.
@@ -114,7 +114,7 @@ impl Reader {
     }
 }
 
-fn told(watch::Event { name, id, data }: watch::Event<String>) -> Event {
+fn told(watch::Event { name, id, data }: watch::Event) -> Event {
     let event = Event::default().event(name).data(data);
     match id {
         Some(id) => event.id(id),

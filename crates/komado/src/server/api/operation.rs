@@ -12,7 +12,7 @@ use crate::server::House;
 use axum::Router;
 use axum::extract::{RawPathParams, Request};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, delete, get, post, put};
+use axum::routing::{MethodRouter, delete, get, post};
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, StatusCode};
 use komado_engine::engine::Found;
@@ -31,7 +31,7 @@ const REMEMBERED: u32 = 7;
 
 /// Adds the routes of operations.
 pub(super) fn routed(router: Router<Arc<House>>, rows: &'static [Row]) -> Router<Arc<House>> {
-    let offered = rows.iter().filter_map(|row| Some((row, row.interfaces.http.get()?)));
+    let offered = rows.iter().filter_map(|row| Some((row, row.interfaces.http.ok()?)));
     offered.fold(router, |router, (row, route)| {
         router.route(&format!("{ROOT}{}", route.path), method(row, route))
     })
@@ -43,7 +43,6 @@ fn method(row: &'static Row, route: Route) -> MethodRouter<Arc<House>> {
     match route.method {
         Method::Get => get(handler),
         Method::Post => post(handler),
-        Method::Put => put(handler),
         Method::Delete => delete(handler),
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct Answer {
 
 /// The operations that are offered as tools.
 fn operations() -> impl Iterator<Item = &'static Row> {
-    komado_ops::ALL.iter().filter(|row| row.interfaces.mcp.get().is_some())
+    komado_ops::ALL.iter().filter(|row| row.interfaces.mcp.is_ok())
 }
 
 /// Every tool.

@@ -10,7 +10,7 @@ use komado_engine::exchange::{Hint, News, When};
 use komado_engine::fit::Fitted;
 use komado_ops::ask::{Answered, Listener};
 use komado_ops::change;
-use komado_ops::window::{MadeEdit, Recut};
+use komado_ops::window::MadeEdit;
 use komado_provider::{Cancel, Event};
 use std::io::{self, IsTerminal, Write};
 
@@ -112,7 +112,7 @@ impl Answer {
             self.tell(&format!("no summary: {why}"));
         }
         if let Some(cut) = &fitted.share {
-            self.tell(&slices_line(&Recut::from(cut)));
+            self.tell(&slices_line(cut));
         }
         let Some(found) = self.found.clone() else { return };
         for done in &fitted.done {

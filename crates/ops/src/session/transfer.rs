@@ -1,12 +1,49 @@
-//! Import: a session from its export.
+//! A session as one stream of lines, and back.
 
-use crate::{Context, Effect, Exit, Fault, Interfaces, Operation, Outcome, Progress, Route};
+use crate::address::AtSession;
+use crate::stream::{self, Form, Piece, Sink};
+use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Progress, Route, Streamed};
 use komado_core::SessionId;
 use komado_core::session::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io::{BufRead, Read};
+
+/// Write a session as one stream of JSON lines, which `import` reads.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub struct Export {
+    /// The session.
+    #[serde(flatten)]
+    pub at: AtSession,
+}
+
+/// A session that is exported.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct Exported {
+    /// Its id.
+    pub session: String,
+}
+
+impl Streamed for Export {
+    const ABOUT: About = About::read("export", "Export a session");
+    const INTERFACES: Interfaces =
+        Interfaces::everywhere("export", Route::get("sessions", "/sessions/{session}/export"))
+            .not_mcp("a whole session is more than a window holds; `log` and `recall` read it in parts");
+    const FORM: Form = Form::Bytes("application/x-ndjson");
+    type Head = Exported;
+    type Item = Piece;
+
+    fn run(self, context: &Context, to: &mut dyn Sink<Self>) -> Outcome {
+        let id = context.find(&self.at)?.session;
+        to.begin(Exported { session: id.to_string() })?;
+        stream::pieces(to, |mut out| Ok(context.engine.export(&id, &mut out, |_| {})?))
+    }
+
+    fn file_name(head: &Exported) -> Option<String> {
+        Some(format!("{}.jsonl", head.session.replace(':', "_")))
+    }
+}
 
 /// Bytes of an export's first line.
 const FIRST: u64 = 1 << 20;
@@ -31,12 +68,12 @@ pub struct Imported {
 }
 
 impl Operation for Import {
-    const NAME: &'static str = "import";
-    const TITLE: &'static str = "Import a session";
-    const EFFECT: Effect = Effect::Add;
-    const INTERFACES: Interfaces =
-        Interfaces::everywhere("import", Route::make("sessions", "/import").reading("application/x-ndjson"))
-            .not_mcp("a whole session is more than a window holds");
+    const ABOUT: About = About::add("import", "Import a session");
+    const INTERFACES: Interfaces = Interfaces::everywhere(
+        "import",
+        Route { body: Some("application/x-ndjson"), ..Route::make("sessions", "/import") },
+    )
+    .not_mcp("a whole session is more than a window holds");
     type Output = Imported;
 
     fn run(self, context: &Context) -> Outcome<Imported> {
@@ -75,7 +112,7 @@ fn opening(context: &Context, from: &mut dyn BufRead) -> Outcome<(std::io::Curso
     if user != context.caller.user.as_deref() {
         let whose = user.unwrap_or("no user");
         let why = format!("the export is of a session of {whose}, which this key does not see");
-        return Err(Fault::new(Exit::Forbidden, why));
+        return Err(Fault::forbidden(why));
     }
     Ok((std::io::Cursor::new(line), id.to_string()))
 }

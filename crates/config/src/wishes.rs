@@ -1,13 +1,122 @@
-//! What the settings say of tasks: who takes them, how much they may take, what they work with, and where they come from.
+//! What the settings say of the server, of a store on a server, of traces, and of tasks.
+//!
+//! Each field is a row of the table; the defaults stand there and nowhere else.
 
-use super::check::{Section, Values};
+use crate::check::{Section, Values};
 use komado_agent::limits::Limits;
 use komado_agent::mcp::Server;
 use komado_agent::sandbox::{Network, ProcessLimits, Sandbox};
 use komado_agent::source::{Kind, Tracker};
 use komado_agent::worker::Pace;
+use komado_engine::relay::Offer;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// What happens to a request when something of ours fails.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum OnFault {
+    /// It goes through untouched.
+    #[default]
+    Pass,
+    /// It is refused.
+    Stop,
+}
+
+komado_core::names! {
+    /// The word for it.
+    OnFault { Pass = "pass", Stop = "stop" }
+}
+
+/// What was wished for.
+#[derive(Clone, Default)]
+pub struct ServerWishes {
+    /// Where it listens.
+    pub listen: String,
+    /// The provider that is asked where nothing names one.
+    pub upstream: Option<String>,
+    /// What happens to a request when something of ours fails.
+    pub on_fault: OnFault,
+    /// Whether the tools that lead back are offered.
+    pub recall: Offer,
+    /// Whether other paths go to the provider as they come.
+    pub forward_other: bool,
+    /// The largest request, in megabytes.
+    pub body_limit_mb: u32,
+    /// Requests under way at once.
+    pub concurrency: u32,
+    /// Requests a second of one key or address; 0 for as many as come.
+    pub rate: u32,
+    /// Seconds to wait for more of a request.
+    pub timeout_seconds: u32,
+    /// Seconds that answers may still take at the end.
+    pub grace_seconds: u32,
+}
+
+impl ServerWishes {
+    pub(super) fn of(given: &Values) -> Self {
+        let server = Section::of(given, "server");
+        Self {
+            listen: server.get("listen"),
+            upstream: server.get("upstream"),
+            on_fault: OnFault::named(&server.get::<String>("on_fault")).unwrap_or_default(),
+            recall: if server.get::<String>("recall") == "never" { Offer::Never } else { Offer::WhenNeeded },
+            forward_other: server.get("forward_other"),
+            body_limit_mb: server.get("body_limit_mb"),
+            concurrency: server.get("concurrency"),
+            rate: server.get("rate"),
+            timeout_seconds: server.get("timeout_seconds"),
+            grace_seconds: server.get("grace_seconds"),
+        }
+    }
+}
+
+/// How a store on a server is spoken to.
+#[derive(Clone, Default)]
+pub struct StoreWishes {
+    /// How long one call may take.
+    pub patience: Duration,
+    /// How many connections are opened at the most.
+    pub connections: u32,
+    /// How long a session is ours without a sign of life.
+    pub lease: Duration,
+    /// How long a session is kept after it was last used; `None` for ever.
+    pub ttl: Option<Duration>,
+}
+
+impl StoreWishes {
+    pub(super) fn of(given: &Values) -> Self {
+        let store = Section::of(given, "store");
+        let days: u32 = store.get("ttl_days");
+        Self {
+            patience: store.get("patience_seconds"),
+            connections: store.get("connections"),
+            lease: store.get("lease_seconds"),
+            ttl: (days > 0).then(|| Duration::from_secs(24 * 3600) * days),
+        }
+    }
+}
+
+/// Where traces go.
+#[derive(Clone, Default)]
+pub struct TraceWishes {
+    /// The collector; `None` for nowhere.
+    pub endpoint: Option<String>,
+    /// The name under which they are found there.
+    pub service: String,
+    /// Headers for the collector, as `NAME=VALUE,NAME=VALUE`; may hold a key, so it is shown nowhere.
+    pub headers: Option<String>,
+}
+
+impl TraceWishes {
+    pub(super) fn of(given: &Values) -> Self {
+        let traces = Section::of(given, "telemetry");
+        Self {
+            endpoint: traces.get("otlp_endpoint"),
+            service: traces.get("service_name"),
+            headers: traces.get("headers"),
+        }
+    }
+}
 
 /// How the built-in tools work.
 #[derive(Clone, Debug, PartialEq, Eq)]

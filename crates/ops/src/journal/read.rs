@@ -1,0 +1,402 @@
+//! What was said, as it stands in the journal and as the model sees it.
+
+use super::columns;
+use crate::address::{AtEntry, AtMoment, AtThread};
+use crate::page::{self, USUAL};
+use crate::stream::{Form, Sink};
+use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Route, Streamed};
+use komado_core::message::Message;
+use komado_core::openai::{self, Blobs};
+use komado_core::{Seq, SessionId, View, notation};
+use komado_engine::Thread;
+use komado_store::{Journal, Mode, Store};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+/// Read one entry of a journal.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub struct GetEntry {
+    /// The entry.
+    #[serde(flatten)]
+    pub at: AtEntry,
+}
+
+/// A line of a journal, as it stands there.
+#[derive(Clone, Debug, Serialize)]
+#[serde(transparent)]
+pub struct Entry {
+    /// The line.
+    pub line: Box<RawValue>,
+    #[serde(skip)]
+    moment: String,
+}
+
+impl Entry {
+    /// The entry `seq` of a journal.
+    pub(super) fn read(journal: &dyn Journal, seq: Seq, moment: String) -> Outcome<Self> {
+        let line = journal.line(seq)?;
+        Ok(Self { line: serde_json::from_slice(&line)?, moment })
+    }
+}
+
+/// A line of a journal; what else is in it depends on its kind, and `docs/journal.md` describes it.
+#[derive(JsonSchema)]
+#[schemars(rename = "Entry")]
+#[allow(dead_code, reason = "the line itself is sent")]
+struct Shape {
+    /// Its number.
+    seq: Seq,
+}
+
+impl JsonSchema for Entry {
+    fn schema_name() -> Cow<'static, str> {
+        Shape::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Shape::json_schema(generator)
+    }
+}
+
+impl Operation for GetEntry {
+    const ABOUT: About = About::read("entry", "Read one entry of a journal");
+    const INTERFACES: Interfaces = Interfaces::only_http(
+        Route::get("journal", "/sessions/{session}/threads/{thread}/entries/{seq}").tagged(),
+        "`komado log SESSION@SEQ -n 1 --json` prints it",
+    )
+    .not_mcp("`tool_output_cache` reads any entry, @SEQ, as text");
+    type Output = Entry;
+
+    fn run(self, context: &Context) -> Outcome<Entry> {
+        let (found, seq) = (context.find(&self.at)?, self.at.seq);
+        let journal = context.engine.store().open(&found.session, &found.thread, Mode::Read)?;
+        let (thread, last) = (&found.thread, journal.last());
+        if seq == 0 || seq > last {
+            let why = format!("{thread} has no entry @{seq}: it ends at @{last}");
+            return Err(Fault::not_found(why));
+        }
+        Entry::read(&*journal, seq, format!("{thread}@{seq}"))
+    }
+
+    fn moment(entry: &Entry) -> Option<String> {
+        Some(entry.moment.clone())
+    }
+}
+
+/// Bytes of a page; it ends after the entry that goes over them.
+const PAGE: usize = 4 << 20;
+
+/// Read a journal by pages, each entry as it stands there.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+pub struct EntriesOf {
+    /// The thread.
+    #[serde(flatten)]
+    pub at: AtThread,
+    /// The first.
+    #[schemars(range(min = 1))]
+    pub from: Option<Seq>,
+    /// The last.
+    #[schemars(range(min = 1))]
+    pub to: Option<Seq>,
+    /// At most so many.
+    #[schemars(range(min = 1, max = 1000))]
+    pub limit: Option<u32>,
+    /// `next` of the page before.
+    pub cursor: Option<String>,
+}
+
+/// A page of a journal.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Entries {
+    /// Lines of the journal; docs/journal.md describes them.
+    pub items: Vec<Entry>,
+    /// The cursor of the next page; null at the end.
+    pub next: Option<String>,
+    #[serde(skip)]
+    moment: String,
+}
+
+impl Operation for EntriesOf {
+    const ABOUT: About = About::read("entries", "Read a journal by pages");
+    const INTERFACES: Interfaces = Interfaces::everywhere(
+        "log --json",
+        Route::get("journal", "/sessions/{session}/threads/{thread}/entries").tagged(),
+    )
+    .not_mcp("`log` tells the same in fewer words");
+    type Output = Entries;
+
+    fn run(self, context: &Context) -> Outcome<Entries> {
+        let found = context.find(&self.at)?;
+        let what = format!("entries of {}/{}", found.session, found.thread);
+        let cursor: Option<Seq> = page::after(&what, self.cursor.as_deref())?;
+        let journal = context.engine.store().open(&found.session, &found.thread, Mode::Read)?;
+        let moment = format!("{}@{}", found.thread, journal.last());
+        let end = self.to.unwrap_or(Seq::MAX).min(journal.last());
+        let limit = self.limit.unwrap_or(USUAL) as usize;
+        let mut seq = cursor.or(self.from).unwrap_or(1);
+        let (mut items, mut bytes) = (Vec::new(), 0);
+        while seq <= end && items.len() < limit && bytes < PAGE {
+            let entry = Entry::read(&*journal, seq, String::new())?;
+            bytes += entry.line.get().len();
+            items.push(entry);
+            seq += 1;
+        }
+        let next = (seq <= end).then(|| page::cursor(&what, &seq)).transpose()?;
+        Ok(Entries { items, next, moment })
+    }
+
+    fn moment(entries: &Entries) -> Option<String> {
+        Some(entries.moment.clone())
+    }
+}
+
+/// Entries in one answer, unless more are asked for.
+const ENTRIES: u32 = 50;
+
+/// List what happened in a thread, one line for each entry, with its number. Entries that a rewind left behind begin with #.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+pub struct Log {
+    /// The thread; with an entry, everything up to there.
+    #[serde(flatten)]
+    pub at: AtMoment,
+    /// First entry; the last ones when left out.
+    #[schemars(range(min = 1))]
+    pub from: Option<Seq>,
+    /// Entries at most; 50 when left out.
+    #[schemars(range(min = 1, max = 1000))]
+    pub limit: Option<u32>,
+    /// Give long texts whole.
+    #[serde(default)]
+    pub full: bool,
+    /// Columns of a line, where texts are not given whole; 160 when left out.
+    #[schemars(range(min = 20, max = 10000))]
+    pub width: Option<u32>,
+}
+
+/// Entries, one line each.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct Logged {
+    /// The session.
+    pub session: String,
+    /// The thread.
+    pub thread: String,
+    /// The first entry.
+    pub first: Seq,
+    /// The last one.
+    pub last: Seq,
+    /// The entry to read on from; null at the end.
+    pub next: Option<Seq>,
+    /// The last entry that could be read.
+    pub end: Seq,
+    /// The lines.
+    pub text: String,
+}
+
+impl Operation for Log {
+    const ABOUT: About = About::read("log", "Entries of the journal");
+    const INTERFACES: Interfaces =
+        Interfaces::everywhere("log", Route::get("journal", "/sessions/{session}/threads/{thread}/log"));
+    type Output = Logged;
+
+    fn run(self, context: &Context) -> Outcome<Logged> {
+        let found = context.find(&self.at)?;
+        let thread = context.engine.open(&found.session, &found.thread, Mode::Read)?;
+        let end = found.seq.unwrap_or(thread.last());
+        let now = thread.view_at(end)?;
+        let limit = self.limit.unwrap_or(ENTRIES);
+        let first = self.from.unwrap_or_else(|| end.saturating_sub(limit - 1)).max(1);
+        let last = end.min(first.saturating_add(limit - 1));
+        let width = columns(self.full, self.width);
+        let mut lines = Vec::new();
+        for seq in first..=last {
+            let record = thread.record(seq)?;
+            // What a rewind left behind is set off as a comment of the notation.
+            let mark = if now.on_path(seq) { "" } else { "# " };
+            let text = match self.full {
+                true => notation::entry(&record),
+                false => notation::brief(&record, width - mark.len()),
+            };
+            lines.push(format!("{mark}{text}"));
+        }
+        Ok(Logged {
+            session: found.session.to_string(),
+            thread: found.thread.to_string(),
+            first,
+            last,
+            next: (last < end).then_some(last + 1),
+            end,
+            text: lines.join("\n"),
+        })
+    }
+
+    fn text(logged: &Logged) -> Option<String> {
+        Some(logged.text.clone())
+    }
+}
+
+/// Print the view of a thread: exactly what the model sees, now or at any moment.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+pub struct Show {
+    /// The moment.
+    #[serde(flatten)]
+    pub at: AtMoment,
+    /// How it is told; messages when left out, and lines for a model.
+    pub format: Option<Format>,
+    /// Give long texts whole, where it is told in lines.
+    #[serde(default)]
+    pub full: bool,
+    /// Columns of a line, where texts are not given whole; 160 when left out.
+    #[schemars(range(min = 20, max = 10000))]
+    pub width: Option<u32>,
+}
+
+/// How a view is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum Format {
+    /// Messages as OpenAI's chat API has them.
+    #[default]
+    Messages,
+    /// Its own items, each with its number and tokens.
+    Items,
+    /// One line for each thing the model sees, also of the setup and of the threads above.
+    Lines,
+}
+
+/// A view.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "View")]
+pub struct Viewed {
+    /// The session.
+    pub session: String,
+    /// The thread.
+    pub thread: String,
+    /// The moment.
+    pub seq: Seq,
+    /// Its tokens as Komado counts them.
+    pub tokens: u64,
+}
+
+/// A part of a view.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ViewItem {
+    /// A message.
+    Message {
+        /// The entry it is from.
+        seq: Seq,
+        /// The message as OpenAI's chat API has it.
+        #[schemars(with = "Map<String, Value>")]
+        message: Box<RawValue>,
+    },
+    /// An item.
+    Item {
+        /// The entry it is from.
+        seq: Seq,
+        /// Its tokens.
+        tokens: u32,
+        /// What it says, in the notation of the log.
+        text: String,
+    },
+    /// A line.
+    Line {
+        /// What it says, in the notation of the log.
+        text: String,
+    },
+}
+
+impl Streamed for Show {
+    const ABOUT: About = About::read("show", "What the model sees");
+    const INTERFACES: Interfaces = Interfaces::everywhere(
+        "show",
+        Route::get("view", "/sessions/{session}/threads/{thread}/view").tagged(),
+    );
+    const FORM: Form = Form::Object;
+    type Head = Viewed;
+    type Item = ViewItem;
+
+    fn for_model(self) -> Self {
+        Self { format: self.format.or(Some(Format::Lines)), ..self }
+    }
+
+    fn run(self, context: &Context, to: &mut dyn Sink<Self>) -> Outcome {
+        let found = context.find(&self.at)?;
+        let thread = context.engine.open(&found.session, &found.thread, Mode::Read)?;
+        let view = match found.seq {
+            Some(seq) => thread.view_at(seq)?,
+            None => thread.view().clone(),
+        };
+        to.begin(Viewed {
+            session: found.session.to_string(),
+            thread: found.thread.to_string(),
+            seq: view.last(),
+            tokens: view.tokens(),
+        })?;
+        match self.format.unwrap_or_default() {
+            Format::Messages => messages(context, &thread, &view, to),
+            Format::Items => items(&thread, &view, to),
+            Format::Lines => lines(&thread, &view, columns(self.full, self.width), to),
+        }
+    }
+
+    fn line(item: &ViewItem) -> Option<String> {
+        match item {
+            ViewItem::Line { text } => Some(text.clone()),
+            ViewItem::Message { .. } | ViewItem::Item { .. } => None,
+        }
+    }
+
+    fn moment(view: &Viewed) -> Option<String> {
+        Some(format!("{}@{}", view.thread, view.seq))
+    }
+}
+
+fn messages(context: &Context, thread: &Thread<'_>, view: &View, to: &mut dyn Sink<Show>) -> Outcome {
+    let mut blobs = Inline { store: context.engine.store(), session: thread.session() };
+    view.pour(thread.source(), &mut |seq: Seq, message: &Message| -> Outcome {
+        let mut bytes = Vec::new();
+        openai::write(message, &mut blobs, &mut bytes)?;
+        to.item(ViewItem::Message { seq, message: serde_json::from_slice(&bytes)? })
+    })
+}
+
+fn items(thread: &Thread<'_>, view: &View, to: &mut dyn Sink<Show>) -> Outcome {
+    let mut done: Outcome = Ok(());
+    view.each_item(thread.source(), |item| {
+        if done.is_ok() {
+            let text = notation::item(&item, thread.source(), usize::MAX);
+            done = text
+                .map_err(Into::into)
+                .and_then(|text| to.item(ViewItem::Item { seq: item.seq, tokens: item.tokens, text }));
+        }
+    })?;
+    done
+}
+
+fn lines(thread: &Thread<'_>, view: &View, width: usize, to: &mut dyn Sink<Show>) -> Outcome {
+    let mut done: Outcome = Ok(());
+    notation::each_item(view, thread.source(), width, |text| {
+        if done.is_ok() {
+            done = to.item(ViewItem::Line { text });
+        }
+    })?;
+    done
+}
+
+/// Pictures from the session's blobs.
+struct Inline<'a> {
+    store: &'a dyn Store,
+    session: &'a SessionId,
+}
+
+impl Blobs for Inline<'_> {
+    fn base64(&mut self, id: &str, out: &mut dyn Write) -> io::Result<()> {
+        let mut blob = self.store.blob(self.session, id).map_err(io::Error::other)?;
+        komado_store::write_base64(&mut blob, out)
+    }
+}

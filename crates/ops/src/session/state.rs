@@ -1,0 +1,198 @@
+//! A session ends, waits, or goes on.
+
+use super::by_people;
+use crate::address::AtSession;
+use crate::{About, Context, Fault, Interfaces, Operation, Outcome};
+use komado_agent::handler::{Mark, kept};
+use komado_core::session::{Session, State};
+use komado_core::{SessionId, ThreadId};
+use komado_engine::{Engine, Result};
+use komado_store::{Mode, Which};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A session's new state.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct Entered {
+    /// The session.
+    pub session: String,
+    /// Where it is in its life now.
+    pub status: State,
+    /// When it ended.
+    pub completed_at: Option<String>,
+    /// Why it failed, stopped or waits.
+    pub error_message: Option<String>,
+    /// Child threads that ended with it, those further up first.
+    pub aborted: Vec<String>,
+    /// Where it is kept now, for a caller on this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folder: Option<Option<String>>,
+    /// The command that undoes it.
+    pub undo: String,
+    /// The commands that let the child threads go on, in order.
+    pub undo_aborted: Vec<String>,
+}
+
+/// Changes a session's state and tells.
+pub(super) fn enter(
+    context: &Context,
+    at: &AtSession,
+    undo: &str,
+    op: impl FnOnce(&Engine, &SessionId) -> Result<Session>,
+) -> Outcome<Entered> {
+    let found = context.find(at)?;
+    if found.seq.is_some() || !found.thread.is_root() {
+        return Err(Fault::usage(format!("name a session, without thread or moment: {}", found.session)));
+    }
+    let id = found.session;
+    let before = open_children(context, &id)?;
+    let session = op(&context.engine, &id)?;
+    let after = open_children(context, &id)?;
+    let aborted: Vec<String> =
+        before.iter().filter(|thread| !after.contains(thread)).map(ToString::to_string).collect();
+    let again = |thread: &String| format!("komado thread resume {id}/{thread}");
+    Ok(Entered {
+        session: id.to_string(),
+        status: session.status,
+        completed_at: session.completed_at,
+        error_message: session.error_message,
+        folder: context.folder(&id),
+        undo: format!("komado {undo} {id}"),
+        undo_aborted: aborted.iter().map(again).collect(),
+        aborted,
+    })
+}
+
+/// The child threads that have not ended, those further up first.
+fn open_children(context: &Context, id: &SessionId) -> Outcome<Vec<ThreadId>> {
+    let mut branches = context.engine.store().branches(id, Which::All)?;
+    branches.sort_by_key(|branch| branch.depth);
+    let open = branches.into_iter().filter(|branch| branch.parent.is_some() && branch.status.is_open());
+    Ok(open.map(|branch| branch.thread).collect())
+}
+
+/// End a session well.
+#[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
+pub struct Complete {
+    /// The session
+    #[arg(value_name = "SESSION")]
+    #[serde(flatten)]
+    pub at: AtSession,
+    /// Its result, for people
+    pub result: Option<String>,
+}
+
+impl Operation for Complete {
+    const ABOUT: About = About::edit("complete", "End a session well");
+    const INTERFACES: Interfaces = by_people("complete", "/sessions/{session}/complete");
+    type Output = Entered;
+
+    fn run(self, context: &Context) -> Outcome<Entered> {
+        enter(context, &self.at, "resume", |engine, id| engine.complete(id, self.result))
+    }
+}
+
+/// End a session that failed, with the reason.
+#[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
+pub struct Fail {
+    /// The session
+    #[arg(value_name = "SESSION")]
+    #[serde(flatten)]
+    pub at: AtSession,
+    /// Why
+    #[schemars(example = &"the build never passed")]
+    pub reason: String,
+}
+
+impl Operation for Fail {
+    const ABOUT: About = About::edit("fail", "End a session with a reason");
+    const INTERFACES: Interfaces = by_people("fail", "/sessions/{session}/fail");
+    type Output = Entered;
+
+    fn run(self, context: &Context) -> Outcome<Entered> {
+        enter(context, &self.at, "resume", |engine, id| engine.fail(id, &self.reason))
+    }
+}
+
+/// Stop a session: its user ends it.
+#[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
+pub struct Stop {
+    /// The session
+    #[arg(value_name = "SESSION")]
+    #[serde(flatten)]
+    pub at: AtSession,
+    /// Why
+    pub reason: Option<String>,
+}
+
+impl Operation for Stop {
+    const ABOUT: About = About::edit("stop", "Stop a session");
+    const INTERFACES: Interfaces = by_people("stop", "/sessions/{session}/stop");
+    type Output = Entered;
+
+    fn run(self, context: &Context) -> Outcome<Entered> {
+        enter(context, &self.at, "resume", |engine, id| engine.stop(id, self.reason))
+    }
+}
+
+/// Let a session wait.
+#[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
+pub struct Pause {
+    /// The session
+    #[arg(value_name = "SESSION")]
+    #[serde(flatten)]
+    pub at: AtSession,
+    /// Why
+    pub reason: Option<String>,
+}
+
+impl Operation for Pause {
+    const ABOUT: About = About::edit("pause", "Let a session wait");
+    const INTERFACES: Interfaces = by_people("pause", "/sessions/{session}/pause");
+    type Output = Entered;
+
+    fn run(self, context: &Context) -> Outcome<Entered> {
+        enter(context, &self.at, "resume", |engine, id| engine.pause(id, self.reason))
+    }
+}
+
+/// Let a session go on, also one that has ended.
+#[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
+pub struct Resume {
+    /// The session
+    #[arg(value_name = "SESSION")]
+    #[serde(flatten)]
+    pub at: AtSession,
+}
+
+impl Operation for Resume {
+    const ABOUT: About = About::edit("resume", "Let a session go on");
+    const INTERFACES: Interfaces = by_people("resume", "/sessions/{session}/resume");
+    type Output = Entered;
+
+    fn run(self, context: &Context) -> Outcome<Entered> {
+        check_by_hand(context, &context.find(&self.at)?.session)?;
+        enter(context, &self.at, "pause", |engine, id| engine.resume(id))
+    }
+}
+
+/// Refuses to open the session of a task by hand: no worker would work on it, and the next one would end it. One that is
+/// completed belongs to no worker any more. The queue is read for sessions of tasks only: a damaged one keeps no other from
+/// going on.
+fn check_by_hand(context: &Context, id: &SessionId) -> Outcome {
+    let row = context.engine.session(id)?;
+    if !row.meta.task_key.is_task() || row.status == State::Completed {
+        return Ok(());
+    }
+    let verb = if row.status.is_ended() { "retry" } else { "resume" };
+    match context.engine.is_queued(id)? || is_noted(context, id)? {
+        true => Err(Fault::refused(format!("task {id} goes on in the queue: `komado task {verb} {id}`"))),
+        false => Ok(()),
+    }
+}
+
+/// True when a worker has noted in the journal that it works on it.
+fn is_noted(context: &Context, id: &SessionId) -> Outcome<bool> {
+    let root = context.engine.open(id, &ThreadId::root(), Mode::Read)?;
+    Ok(Mark::of(&root)?.is_some() || kept(&root)?.is_some())
+}
