@@ -9,6 +9,7 @@ mod store;
 use komado_engine::relay::Notes;
 use metrics::{counter, gauge, histogram, with_local_recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
+use std::time::Duration;
 
 /// The header on answers that are ours and not a provider's.
 pub(crate) const STATUS_BY_US: &str = "x-komado-answered-by";
@@ -30,10 +31,12 @@ pub(crate) struct Told<'a> {
     pub(crate) dialect: &'static str,
     /// Who was asked.
     pub(crate) upstream: &'a str,
+    /// The model as the provider calls it.
+    pub(crate) model: &'a str,
     /// The status; `None` when the client went before there was one.
     pub(crate) status: Option<u16>,
     /// How long it took.
-    pub(crate) seconds: f64,
+    pub(crate) took: Duration,
     /// The size of the request.
     pub(crate) bytes_in: u64,
     /// The size of the answer.
@@ -64,7 +67,7 @@ impl Meters {
         Self { recorder }
     }
 
-    /// An exchange is over.
+    /// An exchange is over: it is counted, and told in the log.
     pub(crate) fn told(&self, told: &Told<'_>) {
         let notes = told.notes;
         let status = told.status.map_or_else(|| "gone".to_owned(), |status| status.to_string());
@@ -72,7 +75,7 @@ impl Meters {
         with_local_recorder(&self.recorder, || {
             counter!("komado_requests_total", "dialect" => told.dialect, "status" => status.clone(), "placed" => placed)
                 .increment(1);
-            histogram!("komado_request_seconds", "dialect" => told.dialect).record(told.seconds);
+            histogram!("komado_request_seconds", "dialect" => told.dialect).record(told.took.as_secs_f64());
             counter!("komado_request_bytes_total").increment(told.bytes_in);
             counter!("komado_answer_bytes_total").increment(told.bytes_out);
             counter!("komado_tokens_before_total").increment(notes.before);
@@ -103,6 +106,40 @@ impl Meters {
                 counter!("komado_truncated_total").increment(1);
             }
         });
+        self.log(told);
+    }
+
+    fn log(&self, told: &Told<'_>) {
+        let notes = told.notes;
+        let session = notes.session.as_ref().map(ToString::to_string);
+        // Whatever went wrong before a place was found has been told already.
+        if let (Some(why), Some(session)) = (&notes.fault, &session) {
+            self.fault("journal");
+            tracing::warn!(
+                kind = "journal",
+                why = why.as_str(),
+                session,
+                "a fault of ours: not all of it was kept"
+            );
+        }
+        tracing::info!(
+            dialect = told.dialect,
+            upstream = told.upstream,
+            model = told.model,
+            status = told.status.unwrap_or_default(),
+            session,
+            placed = notes.placed,
+            before = notes.before,
+            after = notes.after,
+            edits = notes.edits,
+            attempts = notes.attempts,
+            bytes_in = told.bytes_in,
+            bytes_out = told.bytes_out,
+            ms = told.took.as_millis() as u64,
+            cut = notes.cut,
+            fault = notes.fault,
+            "request"
+        );
     }
 
     /// Something of ours failed.
@@ -172,7 +209,8 @@ mod tests {
             dialect: "openai",
             upstream: "社内",
             status: Some(500),
-            seconds: 0.1,
+            model: "m",
+            took: Duration::from_millis(100),
             bytes_in: 3,
             bytes_out: 5,
             turns: 7,

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::fault::Outcome;
 use crate::server::access::Access;
-use crate::server::gateway::{self, Found, Gateway, Upstream};
+use crate::server::gateway::{self, Gateway, Upstream};
 use crate::server::limits::SEATS;
 use crate::server::log::{self, Lines};
 use crate::server::traces::Traces;
@@ -102,7 +102,7 @@ fn greet(app: &mut App, gateway: &Gateway, address: SocketAddr) -> Outcome {
             "url": url,
             "env": BTreeMap::from(env),
             "upstreams": upstreams.iter().map(row).collect::<Vec<_>>(),
-            "found": found(gateway.upstreams.found),
+            "found": gateway.upstreams.found,
             "on_fault": gateway.on_fault.name(),
         }))?;
         return app.paper.flush();
@@ -139,13 +139,5 @@ fn held(held: KeySource) -> &'static str {
         KeySource::Settings => "settings",
         KeySource::Environment => "environment",
         KeySource::Nowhere => "client",
-    }
-}
-
-fn found(found: Found) -> &'static str {
-    match found {
-        Found::Settings => "settings",
-        Found::Environment => "environment",
-        Found::Local => "local",
     }
 }
