@@ -27,9 +27,12 @@ pub(crate) enum By {
     Model,
 }
 
-/// In which form.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+/// In which form. Text is for the command line alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub(crate) enum Format {
+    #[serde(skip)]
     Text,
     Json,
     Csv,

@@ -4,7 +4,7 @@
 //! too often is told when to come again, and nothing is queued: a queue would only hide it.
 
 use super::Caller;
-use super::api::problem::Problem;
+use super::api::Problem;
 use super::gateway::too_often;
 use axum::body::{Body, HttpBody};
 use axum::extract::{ConnectInfo, Request, State};

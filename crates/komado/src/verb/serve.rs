@@ -7,7 +7,7 @@ use crate::server::gateway::{self, Gateway, Upstream};
 use crate::server::limits::SEATS;
 use crate::server::log::{self, Lines};
 use crate::server::traces::Traces;
-use crate::server::{House, run};
+use crate::server::{self, House};
 use crate::stores;
 use crate::thrift;
 use clap::Args as ClapArgs;
@@ -69,12 +69,12 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         .build()?;
     let listen = args.listen.unwrap_or(server.listen);
     let served = runtime.block_on(async {
-        let (listener, reach) = run::bind(&house, &listen).await?;
-        let upstreams = run::upstreams(&house, args.upstream).await?;
+        let (listener, reach) = server::bind(&house, &listen).await?;
+        let upstreams = server::upstreams(&house, args.upstream).await?;
         let gateway = Gateway::new(&house, upstreams, args.on_fault.unwrap_or(server.on_fault));
         let gateway = Arc::new(gateway);
         greet(app, &gateway, listener.local_addr()?)?;
-        run::serve(Arc::clone(&house), gateway, listener, reach).await
+        server::serve(Arc::clone(&house), gateway, listener, reach).await
     });
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     served

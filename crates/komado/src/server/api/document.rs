@@ -3,8 +3,8 @@
 //! What holds for every operation (the problems it may answer, the keys it asks for, the headers for conditional calls) is
 //! said here, once. The same document says which parameters a route knows; any other is refused.
 
-use super::problem::{self, PROBLEM_JSON, Problem};
-use super::report;
+use super::response::{PROBLEM_JSON, Problem, ProblemBody};
+use super::{MEDIA, Shown};
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -119,7 +119,7 @@ fn operation(row: &Row, route: &Path, schemas: &mut Schemas) -> Value {
         _ => Map::new(),
     };
     if route.has_forms {
-        let shown = report::Shown::json_schema(&mut schemas.requests).to_value();
+        let shown = Shown::json_schema(&mut schemas.requests).to_value();
         fields.extend(shown["properties"].as_object().cloned().unwrap_or_default());
     }
     let (mut parameters, mut body) = (Vec::new(), Map::new());
@@ -252,7 +252,7 @@ fn responses(row: &Row, route: &Path, has_body: bool, generator: &mut SchemaGene
     if is_tagged(row, route) {
         responses["304"] = json!({ "description": "Not Modified: you have it" });
     }
-    let schema = generator.subschema_for::<problem::Body>();
+    let schema = generator.subschema_for::<ProblemBody>();
     let changed = (route.method != Method::Get).then_some(412);
     let of_body = [408, 413, 415].into_iter().filter(|_| has_body);
     for status in PROBLEMS.into_iter().chain(changed).chain(of_body) {
@@ -279,7 +279,7 @@ fn content(row: &Row, route: &Path, generator: &mut SchemaGenerator) -> Value {
         Some(Form::Bytes(media)) => json!({ media: { "schema": schema } }),
         _ => {
             let mut content = json!({ "application/json": { "schema": schema } });
-            for media in report::MEDIA.iter().filter(|_| route.has_forms) {
+            for media in MEDIA.iter().filter(|_| route.has_forms) {
                 content[media] = json!({ "schema": { "type": "string" } });
             }
             content

@@ -5,8 +5,7 @@
 //! knows are refused for all routes at once, by what the document lists (`document::Table`).
 
 use super::answers::Answers;
-use super::problem::{Answer, Problem};
-use super::response::etag;
+use super::response::{Answer, Problem, etag};
 use crate::fault::{Exit, Fault, Outcome};
 use crate::server::{Caller, House};
 use axum::body::Body;

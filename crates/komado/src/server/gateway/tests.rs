@@ -3,7 +3,7 @@
 use super::*;
 use crate::server::access::Access;
 use crate::server::listen::Peer;
-use crate::server::run::{Reach, router};
+use crate::server::{Reach, router};
 use axum::extract::ConnectInfo;
 use http_body_util::BodyExt;
 use komado_config::{Config, Sources};
