@@ -18,7 +18,6 @@ pub(crate) mod news;
 #[cfg_attr(not(feature = "otel"), path = "server/no_traces.rs")]
 pub(crate) mod traces;
 
-use crate::fault::{Exit, Fault, Outcome};
 use crate::signals::{self, Signals};
 use access::Access;
 pub(crate) use access::Caller;
@@ -31,7 +30,7 @@ use gateway::{Gateway, Upstreams};
 use health::Remembered;
 use http::HeaderValue;
 use http::header::HOST;
-use komado_ops::Context;
+use komado_ops::{Context, Exit, Fault, Outcome};
 use komado_store::Vitals;
 use listen::{Peer, Prompt};
 use metered::Metered;

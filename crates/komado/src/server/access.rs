@@ -10,7 +10,6 @@ mod tests;
 
 use super::House;
 use super::api::Problem;
-use crate::fault::{Fault, Outcome};
 use axum::extract::connect_info::ConnectInfo;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -19,6 +18,7 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, ORIGIN, WWW_AU
 use http::{HeaderMap, HeaderValue, StatusCode};
 pub(crate) use komado_ops::Caller;
 use komado_ops::key::file::{self as keys, Key, Keys, PREFIX, Stamp};
+use komado_ops::{Fault, Outcome};
 use komado_provider::Refusal;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -120,7 +120,7 @@ impl Access {
             ));
         }
         if let Some(given) = given {
-            let now = crate::clock::stamp(jiff::Timestamp::now());
+            let now = komado_ops::clock::stamp(jiff::Timestamp::now());
             return match held.keys.find(&given) {
                 Some(key) if key.is_expired(&now) => Err(Away::no_key(format!(
                     "key {} has expired; `komado key add` makes another one",

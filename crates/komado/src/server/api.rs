@@ -14,16 +14,14 @@ mod response;
 mod tests;
 
 use super::House;
-use crate::fault::{Exit, Fault, Outcome};
 use crate::report::{By, Format, Lang, Look, POLICY, write};
 use answers::Answers;
 use axum::extract::{DefaultBodyLimit, RawPathParams, Request};
 use axum::http::Uri;
-use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any, delete, get, post, put};
 use axum::{Extension, Json, Router};
-use document::{ROOT, Table, document, known};
+use document::{ROOT, check, document};
 use http::header::{
     ACCEPT, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS,
 };
@@ -33,7 +31,7 @@ use komado_engine::engine::Found;
 use komado_ops::clock::days_ago;
 use komado_ops::report::MakeReport;
 use komado_ops::stream::{Form, Opening};
-use komado_ops::{ALL, Arguments, Method, Planned, Reader, Route, Row};
+use komado_ops::{ALL, Arguments, Exit, Fault, Method, Outcome, Planned, Reader, Route, Row};
 use komado_store::{Journal, Mode};
 use request::Call;
 pub(super) use response::Problem;
@@ -52,12 +50,10 @@ const BODY: usize = 32 << 20;
 
 /// Its routes.
 pub(crate) fn routes(house: &Arc<House>) -> Router<Arc<House>> {
-    let document = document(ALL);
-    let table = Arc::new(Table::of(&document));
     // On this machine, wherever the sessions are: a call is repeated where it was made.
     let config = &house.context.config;
-    let answers = crate::stores::is_kept(config).then(|| Answers::at(&config.base_dir));
-    let text = document.to_string();
+    let answers = crate::app::is_kept(config).then(|| Answers::at(&config.base_dir));
+    let text = document(ALL).to_string();
     routed(Router::new(), ALL)
         .route(
             "/api/v1/openapi.json",
@@ -68,8 +64,6 @@ pub(crate) fn routes(house: &Arc<House>) -> Router<Arc<House>> {
         .method_not_allowed_fallback(wrong_method)
         .route("/api/v1/{*rest}", any(nowhere))
         .layer(DefaultBodyLimit::max(BODY))
-        .layer(from_fn(known))
-        .layer(Extension(table))
         .layer(Extension(Arc::new(answers.unwrap_or_default())))
 }
 
@@ -139,6 +133,7 @@ async fn answer(
     names: RawPathParams,
     request: Request,
 ) -> Answer<Response> {
+    check(row, &route, &request)?;
     let schema = (row.request)(&mut schemars::SchemaGenerator::default()).to_value();
     let key = call.headers.get("idempotency-key").filter(|_| route.is_once);
     let key = key.map(|key| key.as_bytes().to_vec());

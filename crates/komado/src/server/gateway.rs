@@ -9,7 +9,6 @@ mod body;
 mod exchange;
 mod forward;
 mod headers;
-mod scribe;
 #[cfg(test)]
 mod tests;
 mod upstream;
@@ -17,7 +16,7 @@ mod upstream;
 use super::limits::{Limits, Permit};
 use super::metrics::{Meters, STATUS_BY_US};
 use super::{Caller, House};
-use crate::stores;
+use crate::app::is_kept;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -80,7 +79,7 @@ impl Gateway {
 /// How long a request waits while another process holds its session: where processes on other machines may hold one, until
 /// a process that died has lost it; a file's lock ends with its process, so whoever holds it is at work.
 fn waiting(context: &Context) -> Duration {
-    let is_elsewhere = context.files.is_none() && stores::is_kept(&context.config);
+    let is_elsewhere = context.files.is_none() && is_kept(&context.config);
     if is_elsewhere { context.config.store.lease + LEEWAY } else { LEEWAY / 2 }
 }
 

@@ -6,7 +6,7 @@
 
 use super::House;
 use super::gateway::Gateway;
-use crate::stores;
+use crate::app::is_kept;
 use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -83,7 +83,7 @@ pub(crate) fn alive() -> Router<Arc<House>> {
 /// The routes that say how it is doing.
 pub(crate) fn routes(house: &Arc<House>, gateway: &Arc<Gateway>) -> Router<Arc<House>> {
     // Made here, so that it is missed when it is gone; beside the sessions it holds the keys of this machine.
-    if stores::is_kept(&house.context.config) {
+    if is_kept(&house.context.config) {
         let _ = private::folder(&house.context.config.base_dir);
     }
     let watch =

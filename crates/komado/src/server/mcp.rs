@@ -7,10 +7,9 @@
 mod resource;
 
 use super::House;
-use crate::fault::{Exit, Fault, Outcome};
 use axum::Router;
 use http::request::Parts;
-use komado_ops::{Caller, Context, Effect, Missing, Naming, Reader, Row};
+use komado_ops::{Caller, Context, Effect, Exit, Fault, Missing, Naming, Outcome, Reader, Row};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, GetPromptRequestParams,
     GetPromptResponse, GetPromptResult, Implementation, JsonObject, ListPromptsResult,

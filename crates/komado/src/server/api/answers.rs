@@ -5,9 +5,8 @@
 //! was done. Rows are kept for a week. Refused: a key that comes with another body (422), or while its first call runs (409).
 
 use super::response::{Answer, Problem};
-use crate::fault::{Fault, Outcome};
 use komado_core::SessionId;
-use komado_ops::{Planned, private};
+use komado_ops::{Fault, Outcome, Planned, private};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

@@ -4,15 +4,14 @@
 //! writer who sends it as If-Match is refused with 412 when the thread has gone on since. Of a large body nothing is held but
 //! a piece: its writer waits for the reader, and ends when the reader has gone.
 
-use crate::fault::{Exit, Fault, Outcome};
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
 use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use komado_ops::Missing;
 use komado_ops::stream::Opening;
+use komado_ops::{Exit, Fault, Missing, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -11,7 +11,6 @@
 use super::allow::Check;
 use super::body::{self, Spooled};
 use super::headers;
-use super::scribe::Scribe;
 use super::upstream::Choice;
 use super::{Refusal, Visit, Way};
 use crate::server::metrics::{STATUS_BY_US, Told};
@@ -24,17 +23,18 @@ use http::StatusCode;
 use komado_config::OnFault;
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{Meter, SessionId};
-use komado_engine::model::ResolvedModel;
+use komado_engine::model::{ModelChoice, ResolvedModel, Writer};
 use komado_engine::place::Caller;
 use komado_engine::relay::{self, Arrival, Gone, Notes, Outlet};
 use komado_engine::turn::Asking;
+use komado_ops::Context;
 use komado_provider::{By, Cancel, Dialect, SendError, Skim, Skimmer};
 use std::collections::HashMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{self, Poll};
 use tokio::sync::{mpsc, oneshot};
 
 /// How many pieces of an answer may wait for the client.
@@ -154,11 +154,8 @@ impl Work {
         // What was learned is asked for in vain while the store is away: who waited for that does not wait once more.
         circuit.check_again(entered).map_err(|why| Trouble::Ours("store", why))?;
         asking.cancel = self.cancel.clone();
-        let talk = window.map(|window| Arc::new(ResolvedModel::new(asking.clone(), window)));
-        let summariser = |id: &SessionId, meter: Meter, cancel: &Cancel| match &talk {
-            Some(talk) => Scribe::of(context, id, meter, talk, cancel),
-            None => None,
-        };
+        let model = window.map(|window| ResolvedModel::new(asking.clone(), window));
+        let summariser = Summaries { context, model };
         let meta = |id: &SessionId, caller: &Caller, config: MetaConfig| self.meta(id, caller, config);
         let meter = |model: &str| self.meter(model);
         let manner = relay::Manner {
@@ -291,6 +288,21 @@ impl Visit {
     }
 }
 
+/// The summaries of a session, as the settings say.
+struct Summaries<'a> {
+    context: &'a Context,
+    /// The conversation's own model, where its window is known.
+    model: Option<ResolvedModel>,
+}
+
+impl relay::Summarising for Summaries<'_> {
+    fn summariser(&self, id: &SessionId, meter: Meter, cancel: &Cancel) -> Option<Writer<'_>> {
+        let (models, choice) = (self.context.models(), ModelChoice::default());
+        let made = models.summariser(id, meter, &choice, Some(self.model.as_ref()?), cancel);
+        made.inspect_err(|why| tracing::warn!(%why, "no model writes summaries; the digest does")).ok()
+    }
+}
+
 /// A fault as a guest hears it: what it says may name folders of this machine, which only those who see all may know.
 fn said(guest: &ApiCaller, why: String) -> String {
     if guest.sees_all { why } else { "the log of komado tells why".to_owned() }
@@ -396,7 +408,7 @@ struct Rest {
 impl Stream for Rest {
     type Item = io::Result<Bytes>;
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Option<Self::Item>> {
         let polled = self.pieces.poll_recv(context);
         if let Poll::Ready(None) = polled {
             self.leave.0 = None;

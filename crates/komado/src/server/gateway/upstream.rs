@@ -10,12 +10,11 @@
 
 use super::headers::{Manner, Signing};
 use super::{Gateway, Refusal};
-use crate::fault::{Exit, Fault, Outcome};
 use komado_core::session::MetaConfig;
 use komado_engine::model::{KeySource, KnownModel, ModelChoice, SCRIPTED, SCRIPTED_WINDOW};
 use komado_engine::turn::Asking;
 use komado_engine::window::{Told, Window};
-use komado_ops::Context;
+use komado_ops::{Context, Exit, Fault, Outcome};
 use komado_provider::registry::Registry;
 use komado_provider::scripted::{Options, Server};
 use komado_provider::{Cancel, Client, Dialect, Form, Method, Patience, Provider, overflow, row};

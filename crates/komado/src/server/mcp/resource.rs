@@ -4,12 +4,11 @@
 //! may be larger than anyone wants to have at once: its newest entries are given, and `?from=SEQ` gives others.
 
 use super::run;
-use crate::fault::{Exit, Fault, Outcome};
 use komado_core::session::Session;
 use komado_core::{Seq, SessionId};
-use komado_ops::Context;
 use komado_ops::address::Target;
 use komado_ops::session::{SessionRow, newest};
+use komado_ops::{Context, Exit, Fault, Outcome};
 use komado_store::{Mode, Query};
 use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
