@@ -51,7 +51,6 @@ impl Deref for App {
 impl App {
     pub(crate) fn new(options: &Options) -> Outcome<Self> {
         let config = load_config(options, InFolder::Used)?;
-        config.notes.iter().for_each(|note| say(format!("komado: {}", tamed(note))));
         if config.finds_base_dir() {
             check_sessions(&config, options)?;
         }
@@ -63,7 +62,6 @@ impl App {
     /// For a verb that looks into no store: one that is away does not matter to it.
     pub(crate) fn storeless(options: &Options, in_folder: InFolder) -> Outcome<Self> {
         let config = load_config(options, in_folder)?;
-        config.notes.iter().for_each(|note| say(format!("komado: {}", tamed(note))));
         let engine = Engine::new(Arc::new(MemoryStore::default()), Arc::new(SystemClock));
         Ok(Self::over(engine, config, None, Paper::new(options.json)))
     }
@@ -149,14 +147,16 @@ fn check_sessions(config: &Config, options: &Options) -> Outcome {
 /// Settings from flags, environment and file. A file that needs consent is asked about at a terminal.
 fn load_config(options: &Options, in_folder: InFolder) -> Outcome<Config> {
     let consents = Consents::of_user();
-    match read_config(options, in_folder, &consents)? {
+    let config = match read_config(options, in_folder, &consents)? {
         Err(ConfigError::NoConsent(file)) if trust::can_ask(options) && trust::ask_about(&file)? => {
             trust::keep_settings(&file, &consents)?;
             // What is there by now is used only if it is what was shown.
-            Ok(read_config(options, in_folder, &consents)??)
+            read_config(options, in_folder, &consents)??
         }
-        read => Ok(read?),
-    }
+        read => read?,
+    };
+    config.notes.iter().for_each(|note| say(format!("komado: {}", tamed(note))));
+    Ok(config)
 }
 
 fn read_config(

@@ -75,7 +75,7 @@ verbs! {
         Chat(chat::ChatArgs) => chat::chat,
         /// Serve agents: the gateway, the HTTP API and MCP
         Serve(serve::ServeArgs) => serve::serve,
-        /// Make, list and revoke the keys of whoever may reach `komado serve`
+        /// Make, list and revoke the keys of clients that may reach `komado serve`
         #[command(subcommand)]
         Key(user::KeyVerb) => user::KeyVerb::run,
         /// Be an MCP server on standard input and output

@@ -274,9 +274,7 @@ impl Render for Revoked {
     fn text(&self, paper: &mut Paper) -> Outcome {
         paper.line(format!("revoked {}", self.name))?;
         if self.left == 0 {
-            say(
-                "that was the last one: whoever is on this machine needs none now, and others are not served",
-            );
+            say("that was the last one: programs on this machine need none now, and others are not served");
         }
         Ok(())
     }

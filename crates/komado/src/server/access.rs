@@ -1,7 +1,7 @@
 //! Who may come in, and what they may see.
 //!
 //! Without keys the server serves every client that reaches it, and for that reason only this machine can. A key is shown once and kept
-//! as a digest; it belongs to a user, and leads to sessions. Refused: a guess at who someone is. Where the keys cannot be
+//! as a digest; it belongs to a user, and leads to sessions. Refused: a guess at who a client is. Where the keys cannot be
 //! read and never could, no client comes in, because no client can be told from another; keys that were read once stay good
 //! while their file is away, because clients must not suffer from that.
 
@@ -116,7 +116,7 @@ impl Access {
         if held.wrong.is_some() {
             return Err(Away::new(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "the keys cannot be read, so nobody comes in; the owner of the server finds out why with `komado key list`",
+                "the keys cannot be read, so no client comes in; the owner of the server finds out why with `komado key list`",
             ));
         }
         if let Some(given) = given {
@@ -263,7 +263,7 @@ fn check_browser(headers: &HeaderMap, path: &str) -> Result<(), Away> {
     let texts = |name: HeaderName| -> Vec<String> {
         headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("?").to_owned()).collect()
     };
-    // Agents reach the gateway from containers, too; by no name that anyone out there can have lead here.
+    // Agents reach the gateway from containers, too; by no name that a page out there can have lead here.
     let is_known = |host: &String| is_local(host) || !is_api(path) && is_near(host);
     if let Some(host) = texts(HOST).into_iter().find(|host| !is_known(host)) {
         return Err(Away::forbidden(format!(

@@ -77,7 +77,7 @@ impl Gateway {
 }
 
 /// How long a request waits while another process holds its session: where processes on other machines may hold one, until
-/// a process that died has lost it; a file's lock ends with its process, so whoever holds it is at work.
+/// a process that died has lost it; a file's lock ends with its process, so its holder is at work.
 fn waiting(context: &Context) -> Duration {
     let is_elsewhere = context.files.is_none() && is_kept(&context.config);
     if is_elsewhere { context.config.store.lease + LEEWAY } else { LEEWAY / 2 }
@@ -101,7 +101,7 @@ struct Visit {
     _permit: Permit,
 }
 
-/// Its routes: everything that is nobody else's.
+/// Its routes: everything that no other router serves.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> Router<Arc<House>> {
     Router::new().fallback(answer).with_state(Arc::clone(gateway))
 }
@@ -191,14 +191,14 @@ pub(crate) fn too_often(path: &str) -> Response {
         .response(dialect_at(path))
 }
 
-/// How whoever asks at `path` speaks, also where it begins with a provider's name.
+/// How a client that asks at `path` speaks, also where it begins with a provider's name.
 pub(crate) fn dialect_at(path: &str) -> Dialect {
     let plain = aim(&Method::POST, path, &|_| false);
     let is_known = plain.way != Way::Nowhere;
     if is_known { plain.dialect } else { aim(&Method::POST, path, &|_| true).dialect }
 }
 
-/// The dialects that a provider is asked in, for whoever starts the server.
+/// The dialects that a provider is asked in.
 pub(crate) fn spoken(upstream: &Upstream) -> Vec<&'static str> {
     Dialect::ALL.into_iter().filter(|dialect| upstream.speaks(*dialect)).map(Dialect::name).collect()
 }
@@ -230,7 +230,7 @@ enum Way {
     Models,
     /// One model of it.
     Model(String),
-    /// Whether somebody is there.
+    /// Whether the server is there.
     About,
     /// Something under `/v1` of the provider; the path after that.
     Version(String),
@@ -270,7 +270,7 @@ fn way(method: &Method, leaf: &str, is_versioned: bool, is_open: bool) -> Way {
     }
 }
 
-/// How whoever uses a path speaks.
+/// How a client that uses a path speaks.
 fn dialect(leaf: &str) -> Dialect {
     match leaf {
         _ if leaf.starts_with("/api/") => Dialect::Ollama,

@@ -271,7 +271,7 @@ fn resident() -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
-/// The kind of a failure; `None` for an answer that is only not the one hoped for (no such session, someone was faster).
+/// The kind of a failure; `None` for an answer that is only not the one hoped for (no such session, another was faster).
 fn failure(error: &Error) -> Option<&'static str> {
     match error {
         Error::Away { .. } => Some("away"),

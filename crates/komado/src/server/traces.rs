@@ -1,4 +1,4 @@
-//! Traces, for whoever wants to see where the time of a request went: OTLP over HTTP, with the client that everything else
+//! Traces, for operators who want to see where the time of a request went: OTLP over HTTP, with the client that everything else
 //! here uses.
 //!
 //! A span says what was done, how long it took and with which provider; never what was said, and no key. Spans wait in a
@@ -90,7 +90,7 @@ fn headers(text: &str) -> HashMap<String, String> {
 pub(crate) fn go_on(span: &Span, headers: &HeaderMap) {
     if headers.contains_key("traceparent") {
         let parent = TraceContextPropagator::new().extract(&HeaderExtractor(headers));
-        // Refused only where nobody listens to spans.
+        // Refused only where spans have no listener.
         let _ = span.set_parent(parent);
     }
 }

@@ -129,7 +129,7 @@ pub(crate) fn model_server(app: &mut App, args: ModelServerArgs) -> Outcome {
     let script = args.script.as_deref().map_or_else(|| Ok(Script::default()), read_script)?;
     let address = format!("{}:{}", args.host, args.port);
     let (say, news) = channel();
-    // Before anything is printed, so that whoever reads the address can already stop the server.
+    // Before anything is printed, so that a reader of the address can already stop the server.
     let stop = say.clone();
     signals::each(signals::FOR_SERVERS, move || drop(stop.send(News::Stop)))?;
     let server = Server::start(Options {

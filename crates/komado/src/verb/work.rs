@@ -59,7 +59,7 @@ pub(crate) fn work(app: &mut App, args: WorkArgs) -> Outcome {
     // What is wrong with the settings would cost every task a try.
     app.models().resolve(&MetaConfig::default(), &runner.choice)?;
     for orphan in orphans(&app.context.engine)? {
-        say(format!("komado: {} ({}): nobody works on it any more; stopped", orphan.session, orphan.key));
+        say(format!("komado: {} ({}): no worker works on it any more; stopped", orphan.session, orphan.key));
         tell_tracker_stopped(&app.context, &orphan.key);
     }
     if args.once && args.fetch.is_some() {

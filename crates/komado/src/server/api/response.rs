@@ -195,7 +195,7 @@ impl Problem {
         Self::new(StatusCode::REQUEST_TIMEOUT, detail)
     }
 
-    /// Someone else is at it.
+    /// Another process is at it.
     pub(super) fn busy(detail: impl Into<String>) -> Self {
         Self { retry: Some(1), ..Self::new(StatusCode::CONFLICT, detail) }
     }

@@ -18,7 +18,7 @@ use crate::server::{Caller as ApiCaller, traces};
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
-use futures_util::Stream;
+use futures_util::{Stream, stream};
 use http::StatusCode;
 use komado_config::OnFault;
 use komado_core::session::{Meta, MetaConfig, TaskKey};
@@ -32,9 +32,7 @@ use komado_provider::{By, Cancel, Dialect, SendError, Skim, Skimmer};
 use std::collections::HashMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{self, Poll};
 use tokio::sync::{mpsc, oneshot};
 
 /// How many pieces of an answer may wait for the client.
@@ -363,8 +361,7 @@ impl Outlet for Pipe {
         self.status = Some(status);
         self.notes = notes.clone();
         let Some((sender, pieces)) = self.begins.take() else { return };
-        let leave = Leave(Some(self.cancel.clone()));
-        let mut response = Response::new(Body::from_stream(Rest { pieces, leave }));
+        let mut response = Response::new(Body::from_stream(rest(pieces, self.cancel.clone())));
         *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
         *response.headers_mut() = headers::answer(headers, notes);
         // An answer whose client has gone is dropped, which stops the provider.
@@ -399,22 +396,15 @@ impl Drop for Pipe {
     }
 }
 
-/// The rest of an answer, as it comes. Dropped, it stops the provider.
-struct Rest {
-    pieces: mpsc::Receiver<io::Result<Bytes>>,
-    leave: Leave,
-}
-
-impl Stream for Rest {
-    type Item = io::Result<Bytes>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Option<Self::Item>> {
-        let polled = self.pieces.poll_recv(context);
-        if let Poll::Ready(None) = polled {
-            self.leave.0 = None;
+/// The rest of an answer, as it comes. Dropped before its end, it stops the provider.
+fn rest(pieces: mpsc::Receiver<io::Result<Bytes>>, cancel: Cancel) -> impl Stream<Item = io::Result<Bytes>> {
+    stream::unfold((pieces, Leave(Some(cancel))), |(mut pieces, mut leave)| async move {
+        let piece = pieces.recv().await;
+        if piece.is_none() {
+            leave.0 = None;
         }
-        polled
-    }
+        Some((piece?, (pieces, leave)))
+    })
 }
 
 /// Says stop when it is dropped: the client has gone.

@@ -1,7 +1,7 @@
 //! Sessions as resources: what there is, what the model sees, and the journal.
 //!
 //! `komado://sessions`, `komado://session/ID`, `komado://session/ID/journal` and `komado://session/ID/thread/T`. A journal
-//! may be larger than anyone wants to have at once: its newest entries are given, and `?from=SEQ` gives others.
+//! may be larger than a client wants to have at once: its newest entries are given, and `?from=SEQ` gives others.
 
 use super::run;
 use komado_core::session::Session;
