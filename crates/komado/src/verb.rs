@@ -3,6 +3,8 @@
 /// Verbs of one level: operations, whose results are printed, and verbs with a function of their own.
 macro_rules! verbs {
     ($vis:vis enum $enum:ident { $($(#[$doc:meta])* $name:ident($args:ty) $(=> $run:path)?,)+ }) => {
+        // There is one of them in a process.
+        #[allow(clippy::large_enum_variant)]
         #[derive(clap::Subcommand, Debug)]
         $vis enum $enum {
             $($(#[$doc])* $name($args),)+
