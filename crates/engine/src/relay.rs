@@ -10,11 +10,11 @@
 //! whole and translated by the codecs alone.
 
 use crate::condense::Settings;
-use crate::model::Writer;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::exchange::request::{Put, write};
 use crate::exchange::response::{Outcome, Why, receive};
+use crate::model::Writer;
 use crate::place::Caller;
 use crate::turn::Asking;
 use client_stream::{ClientReceiver, ClientStream, cut_short, pass};
