@@ -4,8 +4,8 @@
 //! than the system's own. It counts bytes as they were asked for, in every thread, and what is freed is taken off
 //! again; it refuses to place, pool or limit anything: every call goes on to the system as it came.
 //!
-//! An allocator cannot be written without `unsafe`. This file and `thrift.rs` have all of it that the
-//! binary has.
+//! An allocator cannot be written without `unsafe`. This file has all of it that the
+//! program has.
 #![allow(unsafe_code)]
 
 use serde::{Deserialize, Serialize};

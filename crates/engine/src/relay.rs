@@ -9,12 +9,13 @@
 //! the provider's own dialect is sent once, byte for byte but for the model's name; one of another dialect is held in memory
 //! whole and translated by the codecs alone.
 
-use crate::condense::{Settings, Summariser};
+use crate::condense::Settings;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::exchange::request::{Put, write};
 use crate::exchange::response::{SendOutcome, Why, receive};
 use crate::exchange::{Asking, Library, Toolbox};
+use crate::model::Writer;
 use crate::place::Caller;
 use client_stream::{ClientReceiver, ClientStream, cut_short, pass};
 use komado_core::budget::Policy;
@@ -87,8 +88,18 @@ impl Upstream {
     }
 }
 
-/// Finds who writes summaries for a session; `None` for the digest.
-pub type Summarising<'a> = dyn Fn(&SessionId, Meter, &Cancel) -> Option<Box<dyn Summariser>> + Sync + 'a;
+/// What writes the summaries of a session.
+pub trait Summarising: Sync {
+    /// The summariser of a session; `None` where the digest is to do it.
+    fn summariser(&self, id: &SessionId, meter: Meter, cancel: &Cancel) -> Option<Writer<'_>>;
+}
+
+/// The digest, for every session.
+impl Summarising for () {
+    fn summariser(&self, _: &SessionId, _: Meter, _: &Cancel) -> Option<Writer<'_>> {
+        None
+    }
+}
 
 /// How requests are handled; the same for all of one gateway.
 pub struct Manner<'a> {
@@ -97,7 +108,7 @@ pub struct Manner<'a> {
     /// How summaries are written.
     pub settings: Settings,
     /// Who writes them, for a session; `None` for the digest.
-    pub summariser: &'a Summarising<'a>,
+    pub summariser: &'a dyn Summarising,
     /// Whether the tools that lead back to what left the view are offered to the model once something has left.
     pub offer: Offer,
     /// Makes the attributes of a new session, but for its name.

@@ -1,23 +1,20 @@
-//! What every verb needs: settings, store, engine, paper.
+//! What every verb needs: settings, the store that they name, engine, paper.
 
-use crate::clock::SystemClock;
-use crate::fault::{Fault, Outcome};
-use crate::paper::{Paper, say};
-use crate::progress::Shown;
+use crate::paper::{self, Paper, Shown, say};
 use crate::render::Render;
 use crate::server::api;
-use crate::stores;
-use crate::trust::{About, Consents, sessions};
+use crate::trust::{self as consents, About, Consents};
 use crate::verb::trust;
-use komado_config::{Config, ConfigError, InFolder, Sources};
+use komado_config::{Config, ConfigError, InFolder, Sources, StoreWishes, mask};
 use komado_core::SessionId;
 use komado_core::notation::tamed;
-use komado_engine::Engine;
-use komado_ops::{BaseFolder, Context, Operation};
-use komado_store::{FileStore, MemoryStore};
+use komado_engine::{Clock, Engine};
+use komado_ops::session::hostname;
+use komado_ops::{BaseFolder, Context, Fault, OpenedStore, Operation, Outcome};
+use komado_store::{Connecting, Error, FileStore, Holder, MemoryStore, Store, connect};
 use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Options that every verb takes.
 #[derive(clap::Args, Clone, Debug)]
@@ -54,11 +51,10 @@ impl Deref for App {
 impl App {
     pub(crate) fn new(options: &Options) -> Outcome<Self> {
         let config = load_config(options, InFolder::Used)?;
-        config.notes.iter().for_each(|note| say(format!("komado: {}", tamed(note))));
         if config.finds_base_dir() {
             check_sessions(&config, options)?;
         }
-        let (store, files) = stores::configured(&config)?;
+        let (store, files) = configured(&config)?;
         let engine = Engine::new(store, Arc::new(SystemClock));
         Ok(Self::over(engine, config, files, Paper::new(options.json)))
     }
@@ -66,7 +62,6 @@ impl App {
     /// For a verb that looks into no store: one that is away does not matter to it.
     pub(crate) fn storeless(options: &Options, in_folder: InFolder) -> Outcome<Self> {
         let config = load_config(options, in_folder)?;
-        config.notes.iter().for_each(|note| say(format!("komado: {}", tamed(note))));
         let engine = Engine::new(Arc::new(MemoryStore::default()), Arc::new(SystemClock));
         Ok(Self::over(engine, config, None, Paper::new(options.json)))
     }
@@ -80,7 +75,7 @@ impl App {
         let config = Arc::new(config);
         let context = Context::new(engine, Arc::clone(&config), files, note)
             .beside(Arc::new(folder))
-            .opening(move |url, by| stores::at(url, by, &config))
+            .opening(move |url, by| at(url, by, &config))
             .showing(move |at| {
                 shown.show(at);
                 Ok(())
@@ -129,7 +124,7 @@ impl BaseFolder for Folder {
     /// Makes the usual folder the user's own. One that was named is theirs.
     fn claim(&self) -> Outcome {
         match self.is_found {
-            true => sessions::claim(&self.path, &Consents::of_user()),
+            true => consents::claim(&self.path, &Consents::of_user()),
             false => Ok(()),
         }
     }
@@ -142,24 +137,26 @@ impl BaseFolder for Folder {
 /// Refuses a folder of sessions that came with the working folder; at a terminal the user is asked.
 fn check_sessions(config: &Config, options: &Options) -> Outcome {
     let consents = Consents::of_user();
-    let is_strange = sessions::look(&config.base_dir, &consents) == sessions::Found::Strange;
+    let is_strange = consents::look(&config.base_dir, &consents) == consents::Found::Strange;
     if is_strange && trust::can_ask(options) && trust::ask_about_sessions(&config.base_dir)? {
         return trust::keep_sessions(&config.base_dir, &consents);
     }
-    sessions::check(&config.base_dir, &consents)
+    consents::check(&config.base_dir, &consents)
 }
 
 /// Settings from flags, environment and file. A file that needs consent is asked about at a terminal.
 fn load_config(options: &Options, in_folder: InFolder) -> Outcome<Config> {
     let consents = Consents::of_user();
-    match read_config(options, in_folder, &consents)? {
+    let config = match read_config(options, in_folder, &consents)? {
         Err(ConfigError::NoConsent(file)) if trust::can_ask(options) && trust::ask_about(&file)? => {
             trust::keep_settings(&file, &consents)?;
             // What is there by now is used only if it is what was shown.
-            Ok(read_config(options, in_folder, &consents)??)
+            read_config(options, in_folder, &consents)??
         }
-        read => Ok(read?),
-    }
+        read => read?,
+    };
+    config.notes.iter().for_each(|note| say(format!("komado: {}", tamed(note))));
+    Ok(config)
 }
 
 fn read_config(
@@ -208,10 +205,89 @@ pub(crate) fn working_folder() -> Outcome<PathBuf> {
     })
 }
 
-pub(crate) use komado_ops::session::hostname;
-
 /// The gateway shares it between threads.
 const _: () = {
     const fn is_shared<T: Send + Sync>() {}
     is_shared::<App>();
 };
+
+/// The store of the settings.
+fn configured(config: &Config) -> Outcome<OpenedStore> {
+    if !config.enabled {
+        say("komado: context_storage.enabled is false: nothing is kept after this command");
+        return at("memory:", "store.url", config);
+    }
+    if !is_kept(config) {
+        say("komado: the store is memory: what is kept is gone when this process ends");
+    }
+    let row = config.rows().into_iter().find(|row| row.key == "store.url");
+    let by = row.map_or_else(String::new, |row| format!("{}: ", row.origin)) + "store.url";
+    at(config.store_url.as_deref().unwrap_or("file:"), &by, config)
+}
+
+/// The store at `url`, as `by` has it; `file:` alone is the folder of the settings.
+fn at(url: &str, by: &str, config: &Config) -> Outcome<OpenedStore> {
+    if url == "memory:" {
+        return Ok((Arc::new(MemoryStore::default()), None));
+    }
+    match url.strip_prefix("file:").map(|path| path.trim_start_matches("//")) {
+        Some("") => Ok(open_files(config.base_dir.clone())),
+        Some(path) => Ok(open_files(PathBuf::from(path))),
+        None => match connect(url, &connecting(config)) {
+            Ok(store) => Ok((store, None)),
+            Err(Error::BadAddress { why }) => {
+                Err(Fault::usage(format!("{by} cannot be {}: {why}", mask::url(url))))
+            }
+            Err(other) => Err(other.into()),
+        },
+    }
+}
+
+/// True when the store of the settings outlives this process and can be shared with others.
+pub(crate) fn is_kept(config: &Config) -> bool {
+    config.enabled && config.store_url.as_deref() != Some("memory:")
+}
+
+/// How a server is spoken to, as the settings say.
+fn connecting(config: &Config) -> Connecting {
+    let StoreWishes { patience, connections, lease, ttl } = config.store;
+    Connecting { patience, connections: connections as usize, lease, ttl, ..Connecting::new(holder()) }
+}
+
+/// This process, for those who find something held by it.
+pub(crate) fn holder() -> Holder {
+    Holder { pid: std::process::id(), host: hostname(), program: program(), since: SystemClock.now() }
+}
+
+fn open_files(base: PathBuf) -> OpenedStore {
+    let bar: OnceLock<indicatif::ProgressBar> = OnceLock::new();
+    let progress = move |done: u64, total: u64| {
+        let bar = bar.get_or_init(|| paper::bar("reading the journal", total));
+        bar.set_position(done);
+        if done >= total {
+            bar.finish_and_clear();
+        }
+    };
+    let files = Arc::new(FileStore::new(&base, holder()).with_progress(Arc::new(progress)));
+    (Arc::clone(&files) as Arc<dyn Store>, Some(files))
+}
+
+/// The binary and its verb, for a process that finds the session held.
+fn program() -> String {
+    let words = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned());
+    let mut words = words.filter(|arg| !arg.starts_with('-'));
+    [words.next(), words.next()].iter().flatten().map(|arg| short(arg)).collect::<Vec<_>>().join(" ")
+}
+
+fn short(arg: &str) -> String {
+    arg.rsplit('/').next().unwrap_or(arg).chars().take(40).collect()
+}
+
+/// The one clock of the program: the system's, in UTC with microseconds.
+pub(crate) struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> String {
+        komado_ops::clock::stamp(jiff::Timestamp::now())
+    }
+}

@@ -2,26 +2,21 @@
 
 #![deny(unsafe_code)]
 
+#[macro_use]
+mod verb;
+
 mod app;
 mod cli;
-mod clock;
-mod descriptors;
-mod fault;
-mod gauge;
 mod paper;
-mod progress;
+mod process;
 mod render;
 mod report;
 mod server;
-mod share;
 mod signals;
-mod stores;
-mod table;
-mod thrift;
 mod trust;
-mod verb;
 
 use clap::Parser;
+use komado_ops::{Exit, Fault};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -30,7 +25,7 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help and version are answers, everything else is a mistake; clap knows which and where to print.
             if error.use_stderr() && std::env::args_os().any(|arg| arg == "--json") {
-                return fault::report(&fault::Fault::usage(error.to_string().trim()), true);
+                return paper::report(&Fault::usage(error.to_string().trim()), true);
             }
             if !error.use_stderr() {
                 let _ = error.print();
@@ -38,12 +33,12 @@ fn main() -> ExitCode {
             }
             // It quotes arguments, which may be names that others gave to files.
             paper::say(error.render().to_string().trim_end());
-            return ExitCode::from(fault::Exit::Usage as u8);
+            return ExitCode::from(Exit::Usage as u8);
         }
     };
     let json = cli.options.json;
     match cli::run(cli) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(fault) => fault::report(&fault, json),
+        Err(fault) => paper::report(&fault, json),
     }
 }

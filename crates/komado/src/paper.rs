@@ -4,15 +4,18 @@
 //! on (colours, titles, links, the place of the cursor): every line for people is shown with such characters written out, wherever
 //! it goes, and JSON is on a terminal. Only [`Paper::raw`] gives bytes as they are.
 
-use crate::fault::{Exit, Fault, Outcome};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 pub(crate) use komado_core::notation::grouped as number;
-use komado_core::notation::{shown, width as width_of};
+use komado_core::notation::{shown, tamed, width as width_of};
+use komado_ops::{Exit, Fault, Outcome, Progress};
 use serde::Serialize;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
-use std::sync::LazyLock;
+use std::process::ExitCode;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::Duration;
 
 /// What is under the pen: standard output, but for tests.
 type Sheet = Box<dyn Write + Send + Sync>;
@@ -228,6 +231,106 @@ pub(crate) fn count(n: u64, one: &str) -> String {
     format!("{} {one}{}", number(n), if n == 1 { "" } else { "s" })
 }
 
+/// Columns that line up, also where a character takes two of them: rows of cells; the first row is the heading. A cell is one line, and a terminal shows it as it is.
+pub(crate) fn table(rows: &[Vec<String>], right: &[usize]) -> Vec<String> {
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|cell| tamed(cell)).collect()).collect();
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns)
+        .map(|c| rows.iter().filter_map(|row| row.get(c)).map(|cell| width_of(cell)).max().unwrap_or(0))
+        .collect();
+    rows.iter().map(|row| table_line(row, &widths, right)).collect()
+}
+
+fn table_line(row: &[String], widths: &[usize], right: &[usize]) -> String {
+    let mut text = String::new();
+    for (c, cell) in row.iter().enumerate() {
+        let gap = " ".repeat(widths[c].saturating_sub(width_of(cell)));
+        if c > 0 {
+            text.push_str("  ");
+        }
+        if right.contains(&c) {
+            text.push_str(&gap);
+            text.push_str(cell);
+        } else {
+            text.push_str(cell);
+            text.push_str(&gap);
+        }
+    }
+    text.trim_end().to_owned()
+}
+
+/// A bar for less than so many entries would only flicker.
+const FEWEST: u64 = 2000;
+
+/// How far the operation that runs has come, where standard error is a terminal.
+#[derive(Clone, Default)]
+pub(crate) struct Shown(Arc<Mutex<Option<ProgressBar>>>);
+
+impl Shown {
+    /// Shows how far an operation has come.
+    pub(crate) fn show(&self, at: Progress) {
+        let (what, done, total) = match at {
+            Progress::Indexing { total, .. } if total <= FEWEST => return,
+            Progress::Indexing { done, total } => ("indexing", done, Some(total)),
+            Progress::Appending { entries } => ("entries", entries, None),
+            Progress::Reading { sessions, .. } => ("sessions", sessions, None),
+            Progress::Checking { done, total } => ("checking", done, total),
+            Progress::Migrating { done, total } => ("sessions", done, total),
+            Progress::Importing { lines } => ("lines", lines, None),
+            Progress::Replaying { done, total } => ("replaying", done, Some(total)),
+        };
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = held.get_or_insert_with(|| match total {
+            Some(total) => bar(what, total),
+            None => spinner(what),
+        });
+        total.into_iter().for_each(|total| shown.set_length(total));
+        shown.set_position(done);
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn clear(&self) {
+        if let Some(shown) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            shown.finish_and_clear();
+        }
+    }
+}
+
+/// A bar on standard error; nothing at all where that is no terminal.
+pub(crate) fn bar(what: &'static str, total: u64) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(8));
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {percent:>3}% {eta}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.set_message(what);
+    bar
+}
+
+/// The same for something whose end is not known.
+pub(crate) fn spinner(what: &'static str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
+    let style = ProgressStyle::with_template("{spinner} {msg} {human_pos} {elapsed}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    bar.set_message(what);
+    bar.enable_steady_tick(Duration::from_millis(120));
+    bar
+}
+
+/// Prints a failure and gives the exit code. A reader that went away is no failure.
+pub(crate) fn report(fault: &Fault, json: bool) -> ExitCode {
+    if fault.is_gone() {
+        return ExitCode::SUCCESS;
+    }
+    if json {
+        let error =
+            serde_json::json!({ "error": { "kind": fault.exit().name(), "message": fault.message() } });
+        say(error.to_string());
+    } else {
+        say(format!("komado: {}", fault.message()));
+    }
+    ExitCode::from(fault.exit() as u8)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -297,8 +400,21 @@ mod tests {
 
     #[test]
     fn thousands_are_set_apart() {
-        assert_eq!(super::number(0), "0");
-        assert_eq!(super::number(999), "999");
-        assert_eq!(super::number(1_234_567), "1,234,567");
+        assert_eq!(number(0), "0");
+        assert_eq!(number(999), "999");
+        assert_eq!(number(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn a_cell_is_one_line_and_gives_no_orders_to_a_terminal() {
+        let rows = [vec!["label".into()], vec!["a\nFAKE ROW\u{1b}[2J".into()]];
+        assert_eq!(table(&rows, &[]), ["label", "a FAKE ROW\\u001b[2J"]);
+    }
+
+    #[test]
+    fn japanese_takes_two_columns_a_character() {
+        let rows =
+            [vec!["user".into(), "n".into()], vec!["小窓".into(), "12".into()], vec!["a".into(), "3".into()]];
+        assert_eq!(table(&rows, &[1]), ["user   n", "小窓  12", "a      3"]);
     }
 }

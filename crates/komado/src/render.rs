@@ -1,26 +1,14 @@
 //! How results are printed: as lines for people, or as JSON for programs.
 
-mod ask;
-mod change;
-mod config;
-mod doctor;
-mod journal;
-mod key;
-mod model;
-mod output;
-mod playbook;
-pub(crate) mod recall;
-mod replay;
+pub(crate) mod journal;
+mod operate;
 mod session;
 pub(crate) mod task;
-pub(crate) mod thread;
-mod user;
+mod thread;
 pub(crate) mod window;
 
-use crate::fault::Outcome;
-use crate::paper::Paper;
-use crate::table::table;
-use komado_ops::Page;
+use crate::paper::{Paper, table};
+use komado_ops::{Outcome, Page};
 use serde::Serialize;
 
 /// A result that can be printed.

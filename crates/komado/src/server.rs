@@ -1,4 +1,4 @@
-//! The server: every door that is not the command line, on one address.
+//! The server: every interface but the command line, on one address, until it is told to stop.
 //!
 //! The gateway, the HTTP API, MCP and what operators look at are routers of their own over one [`House`]; here they are put
 //! together, and everything that holds for all of them (who may come in, how large a body may be, how it ends) is laid around.
@@ -8,7 +8,6 @@ pub(crate) mod api;
 pub(crate) mod circuit;
 pub(crate) mod gateway;
 pub(crate) mod health;
-pub(crate) mod house;
 pub(crate) mod limits;
 pub(crate) mod listen;
 pub(crate) mod log;
@@ -16,10 +15,208 @@ pub(crate) mod mcp;
 pub(crate) mod metered;
 pub(crate) mod metrics;
 pub(crate) mod news;
-pub(crate) mod pulse;
-pub(crate) mod run;
 #[cfg_attr(not(feature = "otel"), path = "server/no_traces.rs")]
 pub(crate) mod traces;
 
+use crate::signals::{self, Signals};
+use access::Access;
 pub(crate) use access::Caller;
-pub(crate) use house::House;
+use axum::Router;
+use axum::extract::{ConnectInfo, Request};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::Response;
+use circuit::Circuit;
+use gateway::{Gateway, Upstreams};
+use health::Remembered;
+use http::HeaderValue;
+use http::header::HOST;
+use komado_ops::{Context, Exit, Fault, Outcome};
+use komado_store::Vitals;
+use listen::{Peer, Prompt};
+use metered::Metered;
+use metrics::Meters;
+use news::Newsroom;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// Settings, store and engine, who may come in, and a way to say that it is over.
+pub(crate) struct House {
+    /// Settings, store and engine; what the store does is counted, and what people should know goes to the log.
+    pub(crate) context: Context,
+    /// Who may come in.
+    pub(crate) access: Access,
+    /// What is counted.
+    pub(crate) meters: Arc<Meters>,
+    /// Whether the store is worth asking.
+    pub(crate) circuit: Arc<Circuit>,
+    /// How the store is doing, as it last said.
+    pub(crate) pulse: Remembered<Vitals>,
+    /// Where readers hear what happens.
+    pub(crate) news: Newsroom,
+    /// Said when the server is to stop: what waits without end (events) ends then.
+    pub(crate) stop: CancellationToken,
+}
+
+impl House {
+    /// A house over the store of `context`.
+    pub(crate) fn new(context: &Context, access: Access) -> Arc<Self> {
+        let (meters, circuit) = (Arc::new(Meters::new()), Arc::new(Circuit::default()));
+        let engine = context
+            .engine
+            .over(|store| Arc::new(Metered::new(store, Arc::clone(&meters), Arc::clone(&circuit))));
+        let context = context.over(engine).noting(|note| tracing::warn!("{note}")).served();
+        Arc::new(Self {
+            context,
+            access,
+            meters,
+            circuit,
+            pulse: Remembered::default(),
+            news: Newsroom::default(),
+            stop: CancellationToken::new(),
+        })
+    }
+}
+
+/// How long exchanges that were ended may take to journal what came.
+const LAST: Duration = Duration::from_secs(3);
+/// How many seconds a thread rests before what is derived from it is brought up to date.
+const REST: u32 = 2;
+
+/// Who can reach the server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reach {
+    /// Only this machine.
+    Loopback,
+    /// Others, too.
+    Beyond,
+}
+
+/// All routes of a house.
+pub(crate) fn router(house: Arc<House>, gateway: &Arc<Gateway>, reach: Reach) -> Router {
+    let watch = health::routes(&house, gateway);
+    let alive = health::alive().layer(from_fn_with_state(Arc::clone(&house), access::alive));
+    let seated = from_fn_with_state(Arc::clone(gateway), limits::seat);
+    let desks = api::routes(&house).merge(mcp::routes(&house)).layer(seated);
+    let mut guarded = gateway::routes(gateway).merge(desks);
+    let mut open = alive;
+    // Programs on this machine may look; others show a key.
+    match reach {
+        Reach::Loopback => {
+            open = open.merge(watch.layer(from_fn_with_state(Arc::clone(&house), access::look)));
+        }
+        Reach::Beyond => guarded = guarded.merge(watch),
+    }
+    let guarded = guarded
+        .layer(from_fn_with_state(Arc::clone(gateway), limits::pace))
+        .layer(from_fn_with_state(Arc::clone(&house), access::gate));
+    open.merge(guarded).layer(from_fn(introduce)).with_state(house)
+}
+
+/// Says under the usual names which address is at the other end and which host is asked for: a request may also say so in its first line.
+async fn introduce(mut request: Request, next: Next) -> Response {
+    let host = request.uri().authority().and_then(|host| HeaderValue::from_str(host.as_str()).ok());
+    if let Some(host) = host {
+        request.headers_mut().append(HOST, host);
+    }
+    if let Some(ConnectInfo(Peer(peer))) = request.extensions().get::<ConnectInfo<Peer>>().copied() {
+        request.extensions_mut().insert(ConnectInfo::<SocketAddr>(peer));
+    }
+    next.run(request).await
+}
+
+/// Opens the address. Beyond this machine only with keys.
+pub(crate) async fn bind(house: &House, listen: &str) -> Outcome<(TcpListener, Reach)> {
+    let cannot = |error: std::io::Error| {
+        Fault::new(
+            Exit::Failed,
+            format!("cannot listen at {listen}: {error}; choose another with --listen HOST:PORT"),
+        )
+    };
+    let addresses: Vec<SocketAddr> = tokio::net::lookup_host(listen).await.map_err(cannot)?.collect();
+    let is_near =
+        !addresses.is_empty() && addresses.iter().all(|address| address.ip().to_canonical().is_loopback());
+    let reach = if is_near { Reach::Loopback } else { Reach::Beyond };
+    if reach == Reach::Beyond && !house.access.has_keys() {
+        return Err(Fault::new(
+            Exit::Refused,
+            format!(
+                "{listen} can be reached from other machines, and there are no keys: `komado key add NAME` makes one, or listen at 127.0.0.1"
+            ),
+        ));
+    }
+    let listener = TcpListener::bind(&addresses[..]).await.map_err(cannot)?;
+    Ok((listener, reach))
+}
+
+/// Serves until a signal comes, then lets what is under way end.
+pub(crate) async fn serve(
+    house: Arc<House>,
+    gateway: Arc<Gateway>,
+    listener: TcpListener,
+    reach: Reach,
+) -> Outcome {
+    let server = house.context.config.server.clone();
+    let router = router(Arc::clone(&house), &gateway, reach);
+    let mut signals = Signals::listen(signals::FOR_SERVERS)?;
+    let tending = tokio::spawn(tend(Arc::clone(&gateway)));
+    let stop = house.stop.clone();
+    let listener = Prompt::new(listener, Duration::from_secs(u64::from(server.timeout_seconds)));
+    let service = router.into_make_service_with_connect_info::<Peer>();
+    let serving = axum::serve(listener, service).with_graceful_shutdown(stop.clone().cancelled_owned());
+    let mut serving = tokio::spawn(serving.into_future());
+    signals.next().await;
+    tracing::info!(under_way = gateway.flights.count(), "stopping; a second signal ends at once");
+    stop.cancel();
+    tokio::spawn(async move {
+        signals.next().await;
+        std::process::exit(signals::ENDED);
+    });
+    let grace = Duration::from_secs(u64::from(server.grace_seconds));
+    if tokio::time::timeout(grace, &mut serving).await.is_err() {
+        tracing::warn!(
+            under_way = gateway.flights.count(),
+            "the time to end is over; what is under way is cut"
+        );
+        gateway.flights.end();
+        let _ = tokio::time::timeout(LAST, landed(&gateway)).await;
+        serving.abort();
+    }
+    let _ = tokio::time::timeout(LAST, landed(&gateway)).await;
+    tending.abort();
+    let _ = tokio::task::spawn_blocking(move || gateway.relay.settle_idle(0)).await;
+    Ok(())
+}
+
+/// Ends when no exchange is under way.
+async fn landed(gateway: &Gateway) {
+    while gateway.flights.count() > 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// What is to be done once a second, while no request waits for it.
+async fn tend(gateway: Arc<Gateway>) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let gateway = Arc::clone(&gateway);
+        let tended = tokio::task::spawn_blocking(move || {
+            gateway.meters.tidy();
+            gateway.relay.settle_idle(REST)
+        });
+        if let Err(error) = tended.await {
+            tracing::warn!(%error, "what is derived could not be brought up to date");
+        }
+    }
+}
+
+/// The providers that can be asked, found on the threads of the runtime.
+pub(crate) async fn upstreams(house: &Arc<House>, wished: Option<String>) -> Outcome<Upstreams> {
+    let (house, handle) = (Arc::clone(house), tokio::runtime::Handle::current());
+    let opened =
+        tokio::task::spawn_blocking(move || Upstreams::open(&house.context, wished.as_deref(), &handle))
+            .await;
+    opened.unwrap_or_else(|error| Err(Fault::new(Exit::Failed, error.to_string())))
+}

@@ -1,7 +1,7 @@
 //! Signals that ask this process to end: Ctrl-C, a polite request, a terminal that was closed.
 
-use crate::fault::Outcome;
 use crate::paper::say;
+use komado_ops::Outcome;
 use komado_provider::Cancel;
 use std::future::poll_fn;
 use std::io;

@@ -4,15 +4,15 @@
 //! each content. What was said is kept here: one small file for each consent, in the user's data folder and never in the
 //! folder it is about. This module shows nothing and asks nothing; it keeps and compares.
 
-pub(crate) mod sessions;
-
-use crate::clock::SystemClock;
+use crate::app::SystemClock;
+use komado_core::notation::tamed;
 use komado_engine::Clock;
+use komado_ops::{Fault, Outcome};
 use serde::{Deserialize, Serialize};
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, Metadata};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Most bytes of a consent that are read.
@@ -138,4 +138,165 @@ fn place(about: About, path: &Path) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(about.name().as_bytes()).update(b"\0").update(path.as_os_str().as_bytes());
     hasher.finalize().to_hex().as_str().chars().take(32).collect()
+}
+
+// ---- folders of sessions ----
+//
+// A folder `contexts` that lies in the working folder may have come with it, with sessions, keys and a table of models
+// that another person wrote. When Komado makes the folder it puts a file with a random text into it, and keeps the digest
+// of that text with the user's consents: no other person can know the text beforehand. A device and an inode would not do:
+// both may be given to another folder later.
+
+/// The file that tells a folder of the user's own.
+const MARK: &str = ".trust";
+/// Most bytes of it that are read.
+const MARK_BYTES: u64 = 100;
+
+/// A path as people see it: nothing in it moves a terminal's cursor.
+pub(crate) fn shown(path: &Path) -> String {
+    tamed(&path.display().to_string())
+}
+
+/// What a folder is found to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Found {
+    /// There is nothing, or nothing that can be looked at.
+    Absent,
+    /// The user's, and empty.
+    Empty,
+    /// One that the user consented to.
+    Own,
+    /// One that the user did not consent to.
+    Strange,
+    /// A link, wherever it leads, or no folder.
+    Link,
+}
+
+/// What is at `path`.
+pub(crate) fn look(path: &Path, consents: &Consents) -> Found {
+    let Ok(found) = path.symlink_metadata() else { return Found::Absent };
+    if !found.is_dir() {
+        return Found::Link;
+    }
+    if mark(path).is_some_and(|mark| consents.has(About::Sessions, path, &mark)) {
+        return Found::Own;
+    }
+    if is_own(&found) && is_empty(path) { Found::Empty } else { Found::Strange }
+}
+
+/// Says what is to be done about a folder that was found and may not be used.
+pub(crate) fn check(path: &Path, consents: &Consents) -> Outcome {
+    let shown = shown(path);
+    match look(path, consents) {
+        Found::Strange => Err(Fault::usage(format!(
+            "{shown} was found in this folder and is not used without your consent: it was not made by you with komado, and may \
+             bring sessions, keys and models of others; `komado trust` shows it and gives consent, --base-dir PATH names a \
+             folder to use"
+        ))),
+        Found::Link => Err(Fault::usage(format!(
+            "{shown} is a link or a file and not a folder: name the folder that is meant with --base-dir PATH, or set \
+             context_storage.base_dir or KOMADO_BASE_DIR"
+        ))),
+        Found::Absent | Found::Empty | Found::Own => Ok(()),
+    }
+}
+
+/// Makes the folder the user's own, unless it is: it is made if need be, marked, and the consent is kept. A folder that
+/// cannot be written is left to the store, which says so.
+pub(crate) fn claim(path: &Path, consents: &Consents) -> Outcome {
+    check(path, consents)?;
+    if look(path, consents) == Found::Own {
+        return Ok(());
+    }
+    match DirBuilder::new().mode(0o700).create(path) {
+        Ok(()) => {}
+        Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(_) => return Ok(()),
+    }
+    match trust(path, consents) {
+        Err(Untrusted::Mark(why)) if cannot_write(&why) => Ok(()),
+        Err(Untrusted::Mark(why)) => Err(unmarked(path, &why)),
+        Err(Untrusted::Consent(why)) => {
+            // A folder that is left without a mark would be refused next time. One that is not empty stays.
+            let _ = std::fs::remove_dir(path);
+            Err(Fault::usage(format!(
+                "{}: that this folder is yours cannot be kept ({why}), so it would be refused next time: name it with \
+                 --base-dir PATH or KOMADO_BASE_DIR, or set HOME or XDG_DATA_HOME to a folder that can be written",
+                shown(path)
+            )))
+        }
+        Ok(()) => Ok(()),
+    }
+}
+
+/// The error for a folder that could not be marked: what was kept in it would be refused next time.
+pub(crate) fn unmarked(path: &Path, why: &io::Error) -> Fault {
+    Fault::usage(format!(
+        "{}: it cannot be marked as yours: {why}; or name the folder with --base-dir PATH",
+        shown(path)
+    ))
+}
+
+/// True where nothing can be put into a folder at all.
+fn cannot_write(why: &io::Error) -> bool {
+    matches!(why.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+/// Why a folder could not be trusted.
+#[derive(Debug)]
+pub(crate) enum Untrusted {
+    /// It could not be marked.
+    Mark(io::Error),
+    /// The consent could not be kept.
+    Consent(io::Error),
+}
+
+/// Marks a folder and keeps the consent. The consent comes first: a process that finds the mark finds it, too.
+pub(crate) fn trust(path: &Path, consents: &Consents) -> Result<(), Untrusted> {
+    let text = uuid::Uuid::new_v4().simple().to_string();
+    consents.give(About::Sessions, path, &text).map_err(Untrusted::Consent)?;
+    put(path, &text).map_err(|why| {
+        consents.take_back(About::Sessions, path, &text);
+        Untrusted::Mark(why)
+    })
+}
+
+/// Puts the mark in place of what has its name, a link included.
+fn put(folder: &Path, text: &str) -> io::Result<()> {
+    let mark = folder.join(MARK);
+    if mark.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+        let shown = shown(&mark);
+        let why = format!("{shown} is a folder, where a file belongs: look into it, remove it and try again");
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, why));
+    }
+    let mut file = tempfile::Builder::new().prefix(&format!("{MARK}-")).tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(mark).map_err(|error| error.error)?;
+    Ok(())
+}
+
+fn mark(folder: &Path) -> Option<String> {
+    let path = folder.join(MARK);
+    path.symlink_metadata().ok().filter(Metadata::is_file)?;
+    String::from_utf8(komado_config::regular::read(&path, MARK_BYTES).ok()?).ok()
+}
+
+/// True when nothing is in it but marks: two processes that begin at once may both put one. A folder or a link with such a
+/// name is none.
+fn is_empty(folder: &Path) -> bool {
+    let is_mark = |entry: io::Result<std::fs::DirEntry>| {
+        entry.is_ok_and(|entry| {
+            let name = entry.file_name();
+            let rest = name.to_str().and_then(|name| name.strip_prefix(MARK));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+                && entry.file_type().is_ok_and(|kind| kind.is_file())
+        })
+    };
+    std::fs::read_dir(folder).is_ok_and(|mut entries| entries.all(is_mark))
+}
+
+/// One that another user owns may be filled by them at any time.
+fn is_own(found: &Metadata) -> bool {
+    found.uid() == rustix::process::geteuid().as_raw()
 }

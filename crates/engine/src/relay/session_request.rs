@@ -11,7 +11,7 @@ use super::client_stream::{ClientReceiver, ClientStream, cut_short};
 use super::splice::{digest, is_whole, waiting, whole};
 use super::threads::{Claim, find};
 use super::{Arrival, Fault, Manner, Notes, Outlet, Relay, Request, Upstream, is_own};
-use crate::condense::{ByDigest, Reach, Settings};
+use crate::condense::{ByDigest, Reach, Settings, Summariser};
 use crate::error::{Error, Result};
 use crate::exchange::request::{OutgoingRequest, RequestBody, Room, Stored, window};
 use crate::exchange::response::{Lost, SendOutcome, Why, receive};
@@ -282,8 +282,11 @@ impl<'r> SessionRequest<'r> {
     ) -> Result<Fitted> {
         let (session, meter) = (self.thread.session().clone(), self.thread.meter());
         let mut digest = ByDigest::new(meter);
-        let mut own = (self.manner.summariser)(&session, meter, &self.upstream.asking.cancel);
-        let by = own.as_deref_mut().unwrap_or(&mut digest);
+        let mut own = self.manner.summariser.summariser(&session, meter, &self.upstream.asking.cancel);
+        let by: &mut dyn Summariser = match &mut own {
+            Some(writer) => writer.by(),
+            None => &mut digest,
+        };
         let mut ladder = Ladder { budget: budget.clone(), settings, by };
         let fitted = climb(&mut self.thread, &mut ladder)?;
         *budget = ladder.budget;

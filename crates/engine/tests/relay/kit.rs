@@ -325,7 +325,7 @@ impl Agent {
         let manner = Manner {
             policy: Preset::Komado.policy(),
             settings: Settings::default(),
-            summariser: &|_, _, _| None,
+            summariser: &(),
             offer: world.offer,
             meta: &meta,
             meter: &|_| Meter::O200k,

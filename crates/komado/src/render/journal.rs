@@ -1,16 +1,21 @@
-//! What was said: messages that were appended, and secrets that were taken out.
+//! One thread as people see it: what was appended, changed, answered, found again, and read of a long output.
 
-use super::Render;
-use crate::fault::Outcome;
-use crate::gauge;
-use crate::paper::{Paper, count, number, say};
+use super::window::gauge;
+use super::{Listed, Render, address, each};
+use crate::paper::{Ink, Paper, count, number, say, table};
+use komado_core::notation::width as width_of;
+use komado_ops::ask::Answered;
 use komado_ops::journal::{Appended, Redacted};
+use komado_ops::output::{Output, Reading};
+use komado_ops::recall::Recalled;
+use komado_ops::{Changed, Outcome, Page};
+use std::ops::Range;
 
 impl Render for Appended {
     fn text(&self, paper: &mut Paper) -> Outcome {
         self.seqs.iter().try_for_each(|seq| paper.line(seq.to_string()))?;
         paper.flush()?;
-        let gauge = gauge::line(paper, &(&self.weight).into(), self.window, 24);
+        let gauge = gauge(paper, &(&self.weight).into(), self.window, 24);
         let role = self.role.map(|role| format!(" {}", role.name())).unwrap_or_default();
         say(format!("@{}{role}: {} tokens  {gauge}", self.seq, number(self.tokens)));
         say(format!("undo: {}", self.undo));
@@ -24,5 +29,145 @@ impl Render for Redacted {
         paper.line(format!("changed {lines} of the journal and {outputs}"))?;
         say("undo: none; the entries say when and why");
         Ok(())
+    }
+}
+
+impl Render for Changed {
+    fn text(&self, paper: &mut Paper) -> Outcome {
+        paper.line(format!("@{} {}", self.seq, self.what))?;
+        say(format!("window: {} → {} tokens", number(self.tokens_before), number(self.tokens_after)));
+        if let Some(undo) = &self.undo {
+            say(format!("undo: {undo}"));
+        }
+        Ok(())
+    }
+}
+
+/// An answer was printed as it came; what is left to say is which calls wait, and how they are answered.
+impl Render for Answered {
+    fn text(&self, _: &mut Paper) -> Outcome {
+        for call in &self.calls {
+            say(format!("⋯ the model waits for {}({}), {}", call.name, call.arguments, call.id));
+        }
+        if let Some(first) = self.calls.first() {
+            let name = address(&self.session, &self.thread);
+            say(format!(
+                "answer with: komado append {name} --role tool --call {} \"…\"; then: komado ask --again {name}",
+                first.id
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Listed for Output {
+    fn list(page: &Page<Self>, paper: &mut Paper) -> Outcome {
+        if page.items.is_empty() {
+            say("no output is too long to be shown; @SEQ reads any entry");
+            return Ok(());
+        }
+        let mut rows = vec![["ref", "bytes", "lines", "tool", "entry"].map(str::to_owned).to_vec()];
+        let figure = |n: Option<u64>| n.map_or("?".to_owned(), number);
+        rows.extend(page.items.iter().map(|one| {
+            let tool = one.tool.clone().unwrap_or_else(|| "?".to_owned());
+            let (bytes, lines) = (figure(one.byte_size), figure(one.line_count));
+            vec![one.ref_id.clone(), bytes, lines, tool, format!("@{}", one.seq)]
+        }));
+        table(&rows, &[1, 2]).iter().try_for_each(|line| paper.line(line))
+    }
+}
+
+impl Render for Reading {
+    fn text(&self, paper: &mut Paper) -> Outcome {
+        paper.line(&self.text)
+    }
+}
+
+/// Prints results; over several sessions each says in which.
+pub(crate) fn print(paper: &mut Paper, found: &Page<Recalled>, names_session: bool) -> Outcome {
+    match paper.json {
+        true => each(paper, &found.items),
+        false => found.items.iter().try_for_each(|one| tell(paper, one, names_session)),
+    }
+}
+
+fn tell(paper: &mut Paper, found: &Recalled, names_session: bool) -> Outcome {
+    let full = &found.address;
+    let place = if names_session { full.as_str() } else { &full[found.session.len()..] };
+    let mut about = vec![found.role.to_owned()];
+    about.extend(found.tools.iter().filter(|tool| !tool.is_empty()).cloned());
+    about.push(found.timestamp.chars().take(16).collect::<String>().replace('T', " "));
+    about.extend(found.in_output.then(|| "in the whole output".to_owned()));
+    about.extend(found.hidden.then(|| "not in the view".to_owned()));
+    let heading = format!("{} {}", paper.ink(Ink::Bold, place), paper.ink(Ink::Dim, &about.join(" · ")));
+    paper.line(heading)?;
+    for (text, marks) in wrap(&found.snippet, &found.marks, paper.width.saturating_sub(4)) {
+        let text = highlighted(paper, &text, &marks);
+        paper.line(format!("    {text}"))?;
+    }
+    for beside in &found.around {
+        let text = format!("    @{} {}: {}", beside.seq, beside.role, beside.snippet);
+        let text = wrap(&text, &[], paper.width.saturating_sub(1)).into_iter().next().unwrap_or_default().0;
+        paper.line(paper.ink(Ink::Dim, &text))?;
+    }
+    Ok(())
+}
+
+/// A piece of a text and the marks in it.
+pub(crate) type Piece = (String, Vec<Range<usize>>);
+
+/// The text in lines of at most `width` columns, each with its own marks.
+pub(crate) fn wrap(text: &str, marks: &[Range<usize>], width: usize) -> Vec<Piece> {
+    let mut lines = Vec::new();
+    let mut start = 0;
+    while start < text.len() {
+        let end = line_end(text, start, width.max(2));
+        let inside = marks.iter().filter(|mark| mark.start < end && mark.end > start);
+        let own = inside.map(|mark| mark.start.max(start) - start..mark.end.min(end) - start);
+        lines.push((text[start..end].to_owned(), own.collect()));
+        start = end + text[end..].len() - text[end..].trim_start().len();
+    }
+    lines
+}
+
+/// Where a line that begins at `start` ends: at a space, or where the columns do.
+fn line_end(text: &str, start: usize, width: usize) -> usize {
+    let (mut columns, mut space) = (0, None);
+    for (i, c) in text[start..].char_indices() {
+        columns += width_of(c.encode_utf8(&mut [0; 4]));
+        if columns > width {
+            return space.unwrap_or(start + i.max(c.len_utf8()));
+        }
+        if c == ' ' && i > 0 {
+            space = Some(start + i);
+        }
+    }
+    text.len()
+}
+
+fn highlighted(paper: &Paper, text: &str, marks: &[Range<usize>]) -> String {
+    let mut out = String::new();
+    let mut at = 0;
+    for mark in marks {
+        out.push_str(&text[at..mark.start]);
+        out.push_str(&paper.ink(Ink::Yellow, &text[mark.clone()]));
+        at = mark.end;
+    }
+    out + &text[at..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_broken_at_spaces_and_marks_go_with_their_words() {
+        let lines = wrap("one two 小窓を開ける three", &[4..7, 8..14], 8);
+        let texts: Vec<&str> = lines.iter().map(|(text, _)| text.as_str()).collect();
+        assert_eq!(texts, ["one two", "小窓を開", "ける", "three"]);
+        assert_eq!((lines[0].1.first(), lines[1].1.first()), (Some(&(4..7)), Some(&(0..6))));
+        assert!(lines[2].1.is_empty() && lines[3].1.is_empty());
+        assert!(wrap("", &[], 10).is_empty());
+        assert_eq!(wrap("窓窓", &[], 1).len(), 2);
     }
 }

@@ -1,26 +1,26 @@
 //! The window as people see it: a gauge and what fills it, edits that were made, and what two moments differ in.
 
-use super::Render;
-use crate::fault::Outcome;
+use super::{Render, address, each};
 use crate::paper::{Ink, Paper, count, number, say};
-use crate::{gauge, share};
 use komado_core::Span;
 use komado_core::budget::Rule;
 use komado_engine::fit::Resliced;
-use komado_ops::window::{Condensed, ContextUse, Differences, Fitted, MadeEdit, Written};
+use komado_ops::Outcome;
+use komado_ops::thread::WindowShare;
+use komado_ops::window::{Condensed, ContextUse, Differences, Fitted, MadeEdit, Parts, Written};
 
 impl Render for ContextUse {
     fn text(&self, paper: &mut Paper) -> Outcome {
         let name = format!("{}/{}@{}", self.session, self.thread, self.seq);
         paper.line(format!("{}  {}", paper.ink(Ink::Bold, &name), self.status))?;
         let cells = paper.width.saturating_sub(40).clamp(10, 60);
-        paper.line(gauge::line(paper, &self.parts, self.window, cells))?;
-        for line in gauge::legend(paper, &self.parts) {
+        paper.line(gauge(paper, &self.parts, self.window, cells))?;
+        for line in legend(paper, &self.parts) {
             paper.line(line)?;
         }
         if let Some(share) = &self.share {
-            paper.fit(&format!("  share: {}", share::line(share)))?;
-            paper.fit(&format!("  seen of the threads above: {}", share::seen(share)))?;
+            paper.fit(&format!("  share: {}", share_line(share)))?;
+            paper.fit(&format!("  seen of the threads above: {}", share_seen(share)))?;
         }
         self.details().iter().try_for_each(|line| paper.fit(line))
     }
@@ -32,7 +32,7 @@ impl Render for Fitted {
             let edits: Vec<String> = self.reverted.iter().map(|seq| format!("@{seq}")).collect();
             paper.line(format!("taken back, since there is room again: {}", edits.join(", ")))?;
             if !self.dry_run {
-                say(format!("undo: komado fit {}", super::address(&self.session, &self.thread)));
+                say(format!("undo: komado fit {}", address(&self.session, &self.thread)));
             }
         }
         paper.line(format!("{}: {}", self.verdict.rule.name(), self.verdict.numbers()))?;
@@ -104,6 +104,147 @@ impl Render for Differences {
     }
 
     fn json(&self, paper: &mut Paper) -> Outcome {
-        super::each(paper, &self.items)
+        each(paper, &self.items)
+    }
+}
+
+/// How each part of a window is drawn, in the order of [`Parts::named`].
+const CELLS: [(char, Ink); 7] = [
+    ('█', Ink::Cyan),
+    ('▚', Ink::Cyan),
+    ('█', Ink::Dim),
+    ('▓', Ink::Green),
+    ('▒', Ink::Yellow),
+    ('░', Ink::Bold),
+    ('■', Ink::Red),
+];
+
+/// One line: a bar, the share used, tokens of the window.
+pub(crate) fn gauge(paper: &Paper, parts: &Parts, window: Option<u32>, cells: usize) -> String {
+    let used = parts.tokens();
+    let Some(window) = window.map(u64::from) else {
+        return format!("{} tokens; the window is not set", number(used));
+    };
+    let percent = 100.0 * used as f64 / window as f64;
+    let share = format!("{percent:>5.1} %");
+    let ink = match percent {
+        p if p > 100.0 => Ink::Red,
+        p if p >= 80.0 => Ink::Yellow,
+        _ => Ink::Green,
+    };
+    let bar = bar(paper, parts, window, cells);
+    format!("▕{bar}▏ {} {} of {}", paper.ink(ink, &share), number(used), number(window))
+}
+
+/// How full a window is, short enough to stand before what a person types: a bar and the share used.
+pub(crate) fn short_gauge(tokens: u64, window: u64, cells: usize) -> String {
+    const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    let share = tokens as f64 / window.max(1) as f64;
+    let filled = ((share * cells as f64 * 8.0).floor() as usize).min(cells * 8);
+    let mut bar: String = std::iter::repeat_n('█', filled / 8).collect();
+    if filled < cells * 8 {
+        bar.push(EIGHTHS[filled % 8]);
+        bar.extend(std::iter::repeat_n(' ', cells - filled / 8 - 1));
+    }
+    format!("▕{bar}▏ {:.0} %", (100.0 * share).ceil())
+}
+
+/// The bar: a run of cells for each part, then what is free.
+fn bar(paper: &Paper, parts: &Parts, window: u64, cells: usize) -> String {
+    let scale = window.max(parts.tokens()).max(1);
+    let mut drawn = String::new();
+    let (mut sum, mut filled) = (0u64, 0usize);
+    for ((_, tokens), (cell, ink)) in parts.named().into_iter().zip(CELLS) {
+        sum += tokens;
+        let upto = (sum as f64 / scale as f64 * cells as f64).round() as usize;
+        let run: String = std::iter::repeat_n(cell, upto.saturating_sub(filled)).collect();
+        filled = filled.max(upto);
+        if !run.is_empty() {
+            drawn.push_str(&paper.ink(ink, &run));
+        }
+    }
+    drawn.push_str(&" ".repeat(cells.saturating_sub(filled)));
+    drawn
+}
+
+/// The parts as lines: what, tokens, share of what is used.
+fn legend(paper: &Paper, parts: &Parts) -> Vec<String> {
+    let used = parts.tokens().max(1) as f64;
+    let row = |((name, tokens), (cell, ink)): ((&str, u64), (char, Ink))| {
+        let share = 100.0 * tokens as f64 / used;
+        format!("  {} {name:<18} {:>12}  {share:>5.1} %", paper.ink(ink, &cell.to_string()), number(tokens))
+    };
+    parts.named().into_iter().zip(CELLS).filter(|((_, tokens), _)| *tokens > 0).map(row).collect()
+}
+
+/// Which thread has how much, the root first.
+pub(super) fn share_line(share: &WindowShare) -> String {
+    let above = share.above.iter().map(|one| format!("{} {}", number(one.share), one.thread));
+    let own = format!("{} own", number(share.own));
+    format!("{}{}", above.chain([own]).collect::<Vec<_>>().join(" + "), moved(share))
+}
+
+/// What is seen of the threads above, of their shares.
+pub(super) fn share_seen(share: &WindowShare) -> String {
+    let one = share
+        .above
+        .iter()
+        .map(|one| format!("{}@{} {} of {}", one.thread, one.at, number(one.used), number(one.share)));
+    one.collect::<Vec<_>>().join(", ")
+}
+
+/// What is lent, or owed.
+fn moved(share: &WindowShare) -> String {
+    let lent = (share.lent > 0).then(|| format!("{} lent", number(share.lent)));
+    let owed = (share.owed > 0).then(|| format!("{} owed", number(share.owed)));
+    let moved: Vec<String> = lent.into_iter().chain(owed).collect();
+    if moved.is_empty() { String::new() } else { format!(" ({})", moved.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use komado_core::ThreadId;
+    use komado_core::journal::{Ratio, Share, Slice};
+    use komado_engine::share::Portion;
+
+    #[test]
+    fn the_short_gauge_is_as_wide_whatever_it_shows() {
+        for (tokens, shown) in [
+            (0, "▕          ▏ 0 %"),
+            (340, "▕███▍      ▏ 34 %"),
+            (999, "▕█████████▉▏ 100 %"),
+            (1_000, "▕██████████▏ 100 %"),
+            (5_000, "▕██████████▏ 500 %"),
+        ] {
+            assert_eq!(short_gauge(tokens, 1_000, 10), shown);
+        }
+        assert_eq!(short_gauge(1, 0, 2), "▕██▏ 100 %");
+    }
+
+    fn slice(thread: &str, tokens: u32) -> Slice {
+        let (thread, ratio) = (ThreadId::new(thread).unwrap(), Ratio::new(0.8).unwrap());
+        Slice { thread, at: 3, ratio, keep: Vec::new(), replace: Vec::new(), head: String::new(), tokens }
+    }
+
+    #[test]
+    fn the_example_of_the_seed_is_told_in_its_numbers() {
+        let share = Share {
+            thread: ThreadId::new("stelis_1_1").unwrap(),
+            window: 100_000,
+            slices: vec![slice("root", 5_000), slice("stelis_1", 17_000)],
+            lends: true,
+            anchor_tokens: None,
+            chronicle_prompt: None,
+            held_by: None,
+        };
+        let portion = Portion::new(share, None);
+        let told = WindowShare::from(&portion);
+        assert_eq!(share_line(&told), "20,000 root + 16,000 stelis_1 + 64,000 own (15,000 lent, 1,000 owed)");
+        assert_eq!(share_seen(&told), "root@3 5,000 of 20,000, stelis_1@3 17,000 of 16,000");
+        assert_eq!((portion.room(), portion.window()), (78_000, 100_000));
+        let small = Portion::new(portion.share.clone(), Some(5_000));
+        assert_eq!((small.above(), small.room(), small.window()), (22_000, 0, 5_000));
+        assert_eq!((told.above[1].share, told.own), (16_000, 64_000));
     }
 }

@@ -1,12 +1,11 @@
 //! A report for a browser: one file that needs nothing else, with charts, and the tables they were drawn from.
 //!
 //! There is no script in it, nothing is loaded, and the page forbids itself to. What users typed is escaped wherever it
-//! stands.
+//! stands. A chart says in words what it shows; its colours are of the middle, so that they stand on white and on black.
 
 use super::Look;
-use super::chart::chart;
-use super::section::{Section, sections};
-use super::text::{about, read, unreadable};
+use super::section::{Cell, Drawn, Section, sections};
+use super::text::{about, compared, read, unreadable};
 use komado_engine::report::Report;
 use std::io::{self, Write};
 
@@ -27,7 +26,7 @@ td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 @media print{body{max-width:none}}";
 
 /// Text that stands where a browser reads markup.
-pub(super) fn escaped(text: &str) -> String {
+fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -73,9 +72,7 @@ fn part(section: &Section, look: Look, out: &mut dyn Write) -> io::Result<()> {
     if section.rows.is_empty() {
         return writeln!(out, "<p class=\"dim\">{}</p>\n</section>", escaped(look.lang.say("nothing")));
     }
-    if let Some(chart) = chart(section, look) {
-        out.write_all(chart.as_bytes())?;
-    }
+    chart(section, look, out)?;
     table(section, &title, look, out)?;
     if let Some(note) = &section.note {
         writeln!(out, "<p class=\"dim\">{}</p>", escaped(note))?;
@@ -105,8 +102,102 @@ fn table(section: &Section, title: &str, look: Look, out: &mut dyn Write) -> io:
     writeln!(out, "</tbody>\n</table>\n</div>")
 }
 
+const WIDTH: f64 = 720.0;
+const HEIGHT: f64 = 220.0;
+const BAR: &str = "#4878a8";
+const INK: &str = "#808080";
+/// Bars under each other, at most; the table has all.
+const MOST: usize = 20;
+/// Characters of a name beside a bar.
+const NAME: usize = 22;
+
+/// Draws a table, where there is something to draw.
+fn chart(section: &Section, look: Look, out: &mut dyn Write) -> io::Result<()> {
+    let Some((at, drawn)) = section.drawn else { return Ok(()) };
+    let rows: Vec<(String, &Cell)> = compared(section)
+        .map(|row| (row[0].shown(), &row[at]))
+        .filter(|(name, _)| !name.is_empty())
+        .collect();
+    let most = rows.iter().map(|(_, cell)| cell.length()).fold(0.0, f64::max);
+    if most <= 0.0 {
+        return Ok(());
+    }
+    let title = format!("{}: {}", look.lang.say(section.name), look.lang.say(section.columns[at]));
+    match drawn {
+        Drawn::Time => upright(&title, &rows, most, out)?,
+        Drawn::Rank => lying(&title, &rows[..rows.len().min(MOST)], most, out)?,
+    }
+    out.write_all(b"</svg>\n")
+}
+
+fn open(title: &str, height: f64, out: &mut dyn Write) -> io::Result<()> {
+    let title = escaped(title);
+    writeln!(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{title}\" \
+         font-family=\"system-ui, sans-serif\" font-size=\"12\"><title>{title}</title>"
+    )
+}
+
+/// One bar for each, with what it is and how much where it is pointed at.
+fn bar(out: &mut dyn Write, place: [f64; 4], name: &str, cell: &Cell) -> io::Result<()> {
+    let [x, y, width, height] = place;
+    writeln!(
+        out,
+        "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{BAR}\"><title>{}: {}</title></rect>",
+        escaped(name),
+        cell.shown(),
+    )
+}
+
+fn label(out: &mut dyn Write, x: f64, y: f64, anchor: &str, text: &str) -> io::Result<()> {
+    let text = escaped(text);
+    writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{INK}\">{text}</text>")
+}
+
+fn upright(title: &str, rows: &[(String, &Cell)], most: f64, out: &mut dyn Write) -> io::Result<()> {
+    open(title, HEIGHT, out)?;
+    let (left, top, bottom) = (56.0, 14.0, HEIGHT - 24.0);
+    let step = (WIDTH - left - 4.0) / rows.len() as f64;
+    let largest = rows.iter().max_by(|a, b| a.1.length().total_cmp(&b.1.length()));
+    if let Some((_, cell)) = largest {
+        label(out, left - 6.0, top + 8.0, "end", &cell.shown())?;
+    }
+    label(out, left - 6.0, bottom, "end", "0")?;
+    writeln!(out, "<path d=\"M{left} {bottom}H{WIDTH}\" stroke=\"{INK}\" fill=\"none\"/>")?;
+    for (n, (name, cell)) in rows.iter().enumerate() {
+        let height = cell.length() / most * (bottom - top);
+        let x = left + n as f64 * step + step * 0.1;
+        bar(out, [x, bottom - height, step * 0.8, height], name, cell)?;
+    }
+    // As many names as have room below.
+    let every = (rows.len() as f64 * 84.0 / (WIDTH - left)).ceil().max(1.0) as usize;
+    for (n, (name, _)) in rows.iter().enumerate().step_by(every) {
+        label(out, left + (n as f64 + 0.5) * step, HEIGHT - 8.0, "middle", name)?;
+    }
+    Ok(())
+}
+
+fn lying(title: &str, rows: &[(String, &Cell)], most: f64, out: &mut dyn Write) -> io::Result<()> {
+    let (left, right, step) = (230.0, 70.0, 24.0);
+    open(title, rows.len() as f64 * step + 8.0, out)?;
+    for (n, (name, cell)) in rows.iter().enumerate() {
+        let y = n as f64 * step + 4.0;
+        let length = cell.length() / most * (WIDTH - left - right);
+        let mut short: String = name.chars().take(NAME).collect();
+        if short.len() < name.len() {
+            short.push('…');
+        }
+        label(out, left - 8.0, y + 15.0, "end", &short)?;
+        bar(out, [left, y + 2.0, length, step - 6.0], name, cell)?;
+        label(out, left + length + 6.0, y + 15.0, "start", &cell.shown())?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
+
     #[test]
     fn nothing_that_a_user_typed_is_markup() {
         let text = super::escaped("<script>alert('x')</script> & \"y\"\u{1b}[2J\u{202e}窓");

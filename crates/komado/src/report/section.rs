@@ -15,7 +15,7 @@ pub(super) enum Cell {
     Figure(f64),
     /// Of one; shown in per cent.
     Share(f64),
-    /// Nobody knows.
+    /// Not known.
     Unknown,
 }
 
@@ -53,7 +53,7 @@ impl Cell {
         }
     }
 
-    /// For programs; nothing where nobody knows.
+    /// For programs; nothing where it is not known.
     pub(super) fn bare(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),

@@ -2,11 +2,10 @@
 
 use super::Look;
 use super::section::{Cell, Drawn, Section, sections};
-use crate::fault::Outcome;
-use crate::paper::{Ink, Paper, clip, number};
-use crate::table::table;
+use crate::paper::{Ink, Paper, clip, number, table};
 use komado_core::notation::{tamed, width};
 use komado_engine::report::Report;
+use komado_ops::Outcome;
 
 /// Columns of the longest bar.
 const CELLS: usize = 12;

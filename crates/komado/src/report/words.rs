@@ -17,8 +17,6 @@ pub(crate) enum Lang {
 /// A name in the JSON of a report, and what people read for it.
 const WORDS: &[(&str, &str, &str)] = &[
     ("report", "Report", "レポート"),
-    ("usage", "Usage", "利用状況"),
-    ("usage_total", "Usage", "利用状況"),
     ("usage_by_day", "Usage by day", "日別の利用状況"),
     ("usage_by_week", "Usage by week", "週別の利用状況"),
     ("usage_by_user", "Usage by user", "利用者別の利用状況"),
@@ -27,14 +25,12 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("performance", "Performance", "エージェントの性能"),
     ("performance_by_model", "Performance by model", "モデル別の性能"),
     ("tools", "Tools", "ツール"),
-    ("key", "", ""),
     ("day", "day", "日"),
     ("week", "week", "週"),
     ("user", "user", "利用者"),
     ("model", "model", "モデル"),
     ("total", "total", "合計"),
     ("others", "others", "その他"),
-    ("all", "all", "全体"),
     ("sessions_made", "made", "作成"),
     ("sessions_active", "active", "稼働"),
     ("turns", "turns", "ターン"),
@@ -43,7 +39,6 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("tokens", "tokens", "トークン"),
     ("tokens_in", "tokens in", "入力"),
     ("tokens_out", "tokens out", "出力"),
-    ("tokens_counted", "counted", "自己計数"),
     ("tool_calls", "tools", "ツール"),
     ("compactions", "compactions", "圧縮"),
     ("bytes", "bytes", "バイト"),
@@ -110,7 +105,7 @@ const WORDS: &[(&str, &str, &str)] = &[
 ];
 
 impl Lang {
-    /// What people read for a name; the name itself where nobody gave it another.
+    /// What people read for a name; the name itself where it has no other.
     pub(super) fn say(self, name: &str) -> &str {
         let found = WORDS.iter().find(|(known, ..)| *known == name);
         match (found, self) {

@@ -1,51 +1,60 @@
 //! The HTTP API under `/api/v1`: every operation, for programs.
 //!
 //! Routes, document and the table of parameters come from the one list of operations. A request is read into named arguments
-//! (`request`), the operation is run in the context of its caller (`operation`), and its result is answered (`response`).
+//! (`request`), the operation is run in the context of its caller, and its result is answered (`response`); nothing here knows
+//! one operation from another.
 //! Refused: settings, which hold keys, and anything that is not in the document at `/api/v1/openapi.json`.
 
 mod answers;
 mod document;
 mod events;
-mod operation;
-pub(crate) mod problem;
-mod report;
 mod request;
 mod response;
 #[cfg(test)]
 mod tests;
 
 use super::House;
-use crate::fault::Outcome;
+use crate::report::{By, Format, Lang, Look, POLICY, write};
 use answers::Answers;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, RawPathParams, Request};
 use axum::http::Uri;
-use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get};
+use axum::routing::{MethodRouter, any, delete, get, post};
 use axum::{Extension, Json, Router};
-use document::{Table, document, known};
-use http::header::CONTENT_TYPE;
-use http::{Method, StatusCode};
+use document::{ROOT, check, document};
+use http::header::{
+    ACCEPT, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use komado_core::SessionId;
-use komado_ops::ALL;
-use problem::Problem;
+use komado_engine::engine::Found;
+use komado_ops::clock::days_ago;
+use komado_ops::report::MakeReport;
+use komado_ops::stream::{Form, Opening};
+use komado_ops::{ALL, Arguments, Exit, Fault, Method, Outcome, Planned, Reader, Route, Row};
+use komado_store::{Journal, Mode};
+use request::Call;
+pub(super) use response::Problem;
+use response::{Answer, etag, written};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// Bytes of a JSON body.
 const BODY: usize = 32 << 20;
 
 /// Its routes.
 pub(crate) fn routes(house: &Arc<House>) -> Router<Arc<House>> {
-    let document = document(ALL);
-    let table = Arc::new(Table::of(&document));
     // On this machine, wherever the sessions are: a call is repeated where it was made.
     let config = &house.context.config;
-    let answers = crate::stores::is_kept(config).then(|| Answers::at(&config.base_dir));
-    let text = document.to_string();
-    operation::routed(Router::new(), ALL)
+    let answers = crate::app::is_kept(config).then(|| Answers::at(&config.base_dir));
+    let text = document(ALL).to_string();
+    routed(Router::new(), ALL)
         .route(
             "/api/v1/openapi.json",
             get(move || async move { ([(CONTENT_TYPE, "application/json")], text) }),
@@ -55,8 +64,6 @@ pub(crate) fn routes(house: &Arc<House>) -> Router<Arc<House>> {
         .method_not_allowed_fallback(wrong_method)
         .route("/api/v1/{*rest}", any(nowhere))
         .layer(DefaultBodyLimit::max(BODY))
-        .layer(from_fn(known))
-        .layer(Extension(table))
         .layer(Extension(Arc::new(answers.unwrap_or_default())))
 }
 
@@ -84,11 +91,269 @@ async fn index() -> Json<Value> {
     }))
 }
 
-async fn wrong_method(method: Method, uri: Uri) -> Response {
+async fn wrong_method(method: http::Method, uri: Uri) -> Response {
     let detail = format!("{method} does not go with {}; the header allow says what does", uri.path());
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail).into_response()
 }
 
 async fn nowhere(uri: Uri) -> Problem {
     Problem::missing(format!("there is no {}; /api/v1/openapi.json lists every route", uri.path()))
+}
+
+/// Bytes of an answer that are held in memory; a larger one lies in a file while it is sent.
+const HELD: usize = 1 << 20;
+
+/// Days for which a call that names itself is remembered.
+const REMEMBERED: u32 = 7;
+
+/// Adds the routes of operations.
+fn routed(router: Router<Arc<House>>, rows: &'static [Row]) -> Router<Arc<House>> {
+    let offered = rows.iter().filter_map(|row| Some((row, row.interfaces.http.ok()?)));
+    offered.fold(router, |router, (row, route)| {
+        router.route(&format!("{ROOT}{}", route.path), method(row, route))
+    })
+}
+
+fn method(row: &'static Row, route: Route) -> MethodRouter<Arc<House>> {
+    let handler =
+        move |call: Call, names: RawPathParams, request: Request| answer(row, route, call, names, request);
+    match route.method {
+        Method::Get => get(handler),
+        Method::Post => post(handler),
+        Method::Delete => delete(handler),
+    }
+}
+
+/// Runs one operation, where it may block.
+async fn answer(
+    row: &'static Row,
+    route: Route,
+    mut call: Call,
+    names: RawPathParams,
+    request: Request,
+) -> Answer<Response> {
+    check(row, &route, &request)?;
+    let schema = (row.request)(&mut schemars::SchemaGenerator::default()).to_value();
+    let key = call.headers.get("idempotency-key").filter(|_| route.is_once);
+    let key = key.map(|key| key.as_bytes().to_vec());
+    let (given, digest) = request::read(&schema, &route, &mut call, &names, request).await?;
+    if route.has_forms {
+        return report(call, given).await;
+    }
+    match row.form {
+        Some(Form::Bytes(media)) => bytes(row, route, media, call, given).await,
+        Some(Form::Object) => object(row, route, call, given).await,
+        Some(Form::Events) => events::answer(row, call, given).await,
+        None => held(row, route, call, given, key.map(|key| (key, digest))).await,
+    }
+}
+
+/// An answer that is held.
+async fn held(
+    row: &'static Row,
+    route: Route,
+    call: Call,
+    given: Arguments,
+    once: Option<(Vec<u8>, blake3::Hash)>,
+) -> Answer<Response> {
+    let headers = call.headers.clone();
+    let answer = call
+        .run(move |call| match once {
+            Some((key, digest)) => done_once(call, row, &route, given, &key, &digest),
+            None => {
+                let before = |found: &Found| call.check(found, &route).map(|()| None);
+                Ok(row.call(given, &call.context, Reader::Program, before)?)
+            }
+        })
+        .await?;
+    if route.status == StatusCode::NO_CONTENT {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let mut response = match answer.moment.filter(|_| route.has_tag) {
+        Some(moment) => {
+            let tag = etag(&moment, &blake3::hash(answer.json.as_bytes()));
+            response::tagged(&headers, &tag, answer.json)
+        }
+        None => response::json(answer.json),
+    };
+    if response.status() == StatusCode::OK {
+        let is_there = route.may_be_there && answer.location.is_none();
+        let status = if is_there { 200 } else { route.status };
+        *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
+    }
+    if let Some(place) = answer.location.and_then(|path| HeaderValue::try_from(format!("{ROOT}{path}")).ok())
+    {
+        response.headers_mut().insert(LOCATION, place);
+    }
+    Ok(response)
+}
+
+/// Runs an operation under the name that its caller gave it, unless it was done before.
+fn done_once(
+    call: &Call,
+    row: &Row,
+    route: &Route,
+    given: Arguments,
+    key: &[u8],
+    digest: &blake3::Hash,
+) -> Answer<komado_ops::Answer> {
+    let part = |name: &str| given.text(name).unwrap_or_default();
+    let whose = call.context.caller.key.as_deref().unwrap_or_default();
+    let name = Answers::name(&format!("{whose} {}/{}", part("session"), part("thread")), key)?;
+    let (answers, body, now) = (&call.answers, digest.to_hex().to_string(), call.context.engine.now());
+    let _running = answers.begin(&name)?;
+    let (planner, planned_name, planned_body) = (Arc::clone(answers), name.clone(), body.clone());
+    let context = call
+        .context
+        .clone()
+        .planning(move |planned| planner.plan(&planned_name, &planned_body, planned, &now));
+    let before = |found: &Found| {
+        if let Some(planned) = answers.find(&name, &body)? {
+            let journal = call.context.engine.store().open(&found.session, &found.thread, Mode::Read)?;
+            if stands(&*journal, &planned)? {
+                return Ok(Some(komado_ops::Answer { json: planned.answer, ..Default::default() }));
+            }
+        }
+        call.check(found, route)?;
+        answers.forget(&days_ago(REMEMBERED))?;
+        Ok(None)
+    };
+    Ok(row.call(given, &context, Reader::Program, before)?)
+}
+
+/// True when what was planned was done: that very line is in the journal.
+fn stands(journal: &dyn Journal, planned: &Planned) -> Outcome<bool> {
+    Ok(planned.seq <= journal.last()
+        && blake3::hash(&journal.line(planned.seq)?).to_hex().as_str() == planned.line)
+}
+
+/// An answer that is one JSON object of any size: it lies in a file while it is sent.
+async fn object(row: &'static Row, route: Route, call: Call, given: Arguments) -> Answer<Response> {
+    let headers = call.headers.clone();
+    let (tag, file) = call
+        .run(move |call| {
+            let mut moment = None;
+            let mut out = Digested { file: tempfile::spooled_tempfile(HELD), digest: blake3::Hasher::new() };
+            let before = |found: &Found| call.check(found, &route).map(|()| None);
+            let mut begin = |opening: Opening| {
+                moment = opening.moment;
+                Ok(())
+            };
+            row.stream(given, &call.context, before, &mut begin, &mut out)?;
+            Ok((etag(&moment.unwrap_or_default(), &out.digest.finalize()), out.file))
+        })
+        .await?;
+    Ok(response::tagged(&headers, &tag, response::file(file)?))
+}
+
+/// What is written, digested on the way.
+struct Digested {
+    file: tempfile::SpooledTempFile,
+    digest: blake3::Hasher,
+}
+
+impl Write for Digested {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let n = self.file.write(bytes)?;
+        self.digest.update(&bytes[..n]);
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// An answer of bytes, sent as they come.
+async fn bytes(
+    row: &'static Row,
+    route: Route,
+    media: &'static str,
+    call: Call,
+    given: Arguments,
+) -> Answer<Response> {
+    let (opening, body) = response::begun(move |begin, out| {
+        let before = |found: &Found| call.check(found, &route).map(|()| None);
+        row.stream(given, &call.context, before, begin, out)
+    })
+    .await?;
+    let mut response = body.into_response();
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    // What a tool printed is never to run in a browser.
+    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    let name = opening.file_name.map(|name| format!("attachment; filename=\"{name}\""));
+    if let Some(name) = name.and_then(|name| HeaderValue::try_from(name).ok()) {
+        response.headers_mut().insert(CONTENT_DISPOSITION, name);
+    }
+    Ok(response)
+}
+
+/// Media types of a report beside JSON.
+const MEDIA: [&str; 2] = ["text/csv", "text/html"];
+
+/// How a report is shown.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+struct Shown {
+    /// The form; as `accept` says when left out
+    format: Option<Format>,
+    /// In CSV and HTML: only usage by this
+    by: Option<By>,
+    /// The language of headings
+    lang: Option<Lang>,
+}
+
+/// Makes a report and answers it in the form that is asked for. A report reads every session, so it ends when its reader goes
+/// away, as all do when the server stops.
+async fn report(call: Call, mut given: Arguments) -> Answer<Response> {
+    let shown = Shown {
+        format: chosen(&mut given, "format")?,
+        by: chosen(&mut given, "by")?,
+        lang: chosen(&mut given, "lang")?,
+    };
+    let format = shown.format.unwrap_or_else(|| accepted(&call.headers));
+    let look = Look { format, by: shown.by, lang: shown.lang.unwrap_or_default() };
+    // Said when this future is dropped with its call.
+    let gone = CancellationToken::new();
+    let reader = gone.clone().drop_guard();
+    let made = call
+        .run(move |call| {
+            let context = call.context.clone().showing(move |_| match gone.is_cancelled() {
+                true => Err(Fault::new(Exit::Failed, "the reader has gone")),
+                false => Ok(()),
+            });
+            Ok(context.run(given.request::<MakeReport>()?)?)
+        })
+        .await?;
+    drop(reader);
+    let mut response = written(move |out| write(&made, look, out)).into_response();
+    let media = match format {
+        Format::Json | Format::Text => "application/json",
+        Format::Csv => "text/csv; charset=utf-8",
+        Format::Html => "text/html; charset=utf-8",
+    };
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    if format == Format::Html {
+        headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    }
+    Ok(response)
+}
+
+/// One of several words.
+fn chosen<T: DeserializeOwned>(given: &mut Arguments, name: &str) -> Answer<Option<T>> {
+    let Some(text) = given.take(name) else { return Ok(None) };
+    serde_json::from_value(text.into()).map(Some).map_err(|error| Problem::bad(format!("{name}: {error}")))
+}
+
+/// The first form that is asked for by name; JSON where none is.
+fn accepted(headers: &HeaderMap) -> Format {
+    let accept =
+        headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect::<Vec<_>>().join(",");
+    let named = |one: &str| match one.split(';').next().unwrap_or_default().trim() {
+        "application/json" => Some(Format::Json),
+        "text/csv" => Some(Format::Csv),
+        "text/html" => Some(Format::Html),
+        _ => None,
+    };
+    accept.split(',').find_map(named).unwrap_or(Format::Json)
 }

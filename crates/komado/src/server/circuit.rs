@@ -1,8 +1,8 @@
-//! A store that does not answer is not asked by everyone.
+//! A store that does not answer is not asked by every request.
 //!
-//! A call that waited long in vain opens the circuit: for a second nobody waits for the store, and then one request a
+//! A call that waited long in vain opens the circuit: for a second no request waits for the store, and then one request a
 //! second tries, until a call succeeds that proves enough. A server that only reads (a replica, a full disk) answers every
-//! question and keeps nothing: what a write opened, only a write closes. What fails at once costs nobody anything; it is
+//! question and keeps nothing: what a write opened, only a write closes. What fails at once costs no request anything; it is
 //! remembered for a while if nothing could be written, and changes nothing else.
 
 use komado_store::Error;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// How long a call must have waited to be too long for others.
 const LONG: Duration = Duration::from_millis(500);
-/// How long nobody waits.
+/// How long no request waits.
 const REST: Duration = Duration::from_secs(1);
 /// How long it counts that something could not be written. Not for ever: who is sent no requests never hears that it can.
 const FRESH: Duration = Duration::from_secs(5);
@@ -105,7 +105,7 @@ impl Circuit {
         Ok(entered)
     }
 
-    /// Whether to go on asking, for a request that was let in: not when somebody has waited in vain since, be it itself.
+    /// Whether to go on asking, for a request that was let in: not when a request has waited in vain since, be it itself.
     pub(crate) fn check_again(&self, entered: Entered) -> Result<(), String> {
         let state = self.state();
         match &state.open {
@@ -114,7 +114,7 @@ impl Circuit {
         }
     }
 
-    /// Why nothing can be kept just now, by what calls have told: nobody is asked, and no try is used up.
+    /// Why nothing can be kept just now, by what calls have told: the store is not asked, and no try is used up.
     pub(crate) fn trouble(&self) -> Option<String> {
         let state = self.state();
         let open = state.open.as_ref().filter(|open| Instant::now() < open.until);
@@ -202,7 +202,7 @@ mod tests {
         circuit.told(Need::Write, Duration::ZERO, Some(&refused()));
         circuit.told(Need::Read, Duration::ZERO, None);
         assert!(circuit.trouble().unwrap().contains("読み取り専用"));
-        assert!(circuit.check().is_ok(), "it costs nobody anything");
+        assert!(circuit.check().is_ok(), "it costs no request anything");
         circuit.told(Need::Write, Duration::ZERO, None);
         assert_eq!(circuit.trouble(), None);
     }

@@ -5,48 +5,34 @@
 //! request that would have worked without us and does not with us.
 
 mod allow;
-mod choose;
-mod count;
+mod body;
 mod exchange;
-mod flights;
-mod form;
+mod forward;
 mod headers;
-mod models;
-mod outlet;
-mod path;
-mod plain;
-mod refusal;
-mod scribe;
-mod spool;
 #[cfg(test)]
 mod tests;
 mod upstream;
-mod windows;
-
-pub(crate) use choose::{Found, Upstreams};
-pub(crate) use flights::Flights;
-pub(crate) use upstream::Upstream;
 
 use super::limits::{Limits, Permit};
-use super::metrics::Meters;
+use super::metrics::{Meters, STATUS_BY_US};
 use super::{Caller, House};
-use crate::stores;
+use crate::app::is_kept;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use exchange::Deed;
-use http::{HeaderMap, Method};
+use body::Rules;
+use exchange::Flights;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use komado_config::OnFault;
 use komado_engine::relay::Relay;
 use komado_ops::Context;
-use komado_provider::Dialect;
-use path::{Aim, Way};
-use refusal::Refusal;
-use spool::Rules;
+use komado_provider::{Dialect, SendError, Step};
+use percent_encoding::percent_decode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use windows::Windows;
+use upstream::Windows;
+pub(crate) use upstream::{Upstream, Upstreams};
 
 /// What all requests share.
 pub(crate) struct Gateway {
@@ -93,9 +79,9 @@ impl Gateway {
 }
 
 /// How long a request waits while another process holds its session: where processes on other machines may hold one, until
-/// a process that died has lost it; a file's lock ends with its process, so whoever holds it is at work.
+/// a process that died has lost it; a file's lock ends with its process, so its holder is at work.
 fn waiting(context: &Context) -> Duration {
-    let is_elsewhere = context.files.is_none() && stores::is_kept(&context.config);
+    let is_elsewhere = context.files.is_none() && is_kept(&context.config);
     if is_elsewhere { context.config.store.lease + LEEWAY } else { LEEWAY / 2 }
 }
 
@@ -117,7 +103,7 @@ struct Visit {
     _permit: Permit,
 }
 
-/// Its routes: everything that is nobody else's.
+/// Its routes: everything that no other router serves.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> Router<Arc<House>> {
     Router::new().fallback(answer).with_state(Arc::clone(gateway))
 }
@@ -125,7 +111,7 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> Router<Arc<House>> {
 async fn answer(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let is_upstream = |name: &str| gateway.upstreams.get(name).is_some();
-    let aim = path::aim(&parts.method, parts.uri.path(), &is_upstream);
+    let aim = aim(&parts.method, parts.uri.path(), &is_upstream);
     let dialect = aim.dialect;
     let guest = parts.extensions.get::<Caller>().cloned().unwrap_or_default();
     let Some(permit) = gateway.limits.enter(&guest) else {
@@ -152,16 +138,18 @@ async fn led(visit: Visit, body: Body) -> Result<Response, Refusal> {
     visit.check_path()?;
     let others = visit.gateway.house.context.config.server.forward_other;
     match visit.aim.way.clone() {
-        Way::Ask => exchange::exchange(visit, body, Deed::Relay).await,
-        Way::Compact => exchange::exchange(visit, body, Deed::Compact).await,
-        Way::Count => count::count(visit, body).await,
-        Way::Models => models::list(visit).await,
-        Way::Model(id) => models::one(visit, &id).await,
-        Way::About => Ok(about(&visit.gateway).into_response()),
-        Way::Root(leaf) if others || HELPERS.contains(&leaf.as_str()) => {
-            plain::root(visit, body, &leaf).await
+        Way::Ask | Way::Compact => exchange::exchange(visit, body).await,
+        Way::Count => forward::count(visit, body).await,
+        Way::Models => forward::list(visit).await,
+        Way::Model(id) => forward::one(visit, &id).await,
+        Way::About => {
+            let (version, names) = (env!("CARGO_PKG_VERSION"), visit.gateway.upstreams.listed_names());
+            Ok(format!("komado {version} is running, in front of {names}\n").into_response())
         }
-        Way::Version(leaf) if others => plain::version(visit, body, &leaf).await,
+        Way::Root(leaf) if others || HELPERS.contains(&leaf.as_str()) => {
+            forward::root(visit, body, &leaf).await
+        }
+        Way::Version(leaf) if others => forward::version(visit, body, &leaf).await,
         Way::Root(_) | Way::Version(_) => Err(Refusal::new(
             404,
             format!("{} is not served here, and server.forward_other is off, so it goes nowhere", visit.path),
@@ -170,17 +158,20 @@ async fn led(visit: Visit, body: Body) -> Result<Response, Refusal> {
     }
 }
 
+impl Visit {
+    /// A path must mean the same to every server.
+    fn check_path(&self) -> Result<(), Refusal> {
+        if self.guest.sees_all || !is_ambiguous(&self.path) {
+            return Ok(());
+        }
+        let text = "a key that sees only its own sessions may not ask for a path with `;`, a control character, or a part that begins \
+                    with a dot, since servers read such paths in different ways";
+        Err(Refusal::new(403, format!("{}: {text}", self.path)))
+    }
+}
+
 /// What Ollama's clients ask before they ask a model.
 const HELPERS: [&str; 4] = ["/api/tags", "/api/version", "/api/ps", "/api/show"];
-
-/// What there is, for whoever looks with a browser.
-fn about(gateway: &Gateway) -> String {
-    format!(
-        "komado {} is running, in front of {}\n",
-        env!("CARGO_PKG_VERSION"),
-        gateway.upstreams.listed_names()
-    )
-}
 
 fn nowhere(visit: &Visit) -> Refusal {
     let names = visit.gateway.upstreams.listed_names();
@@ -202,14 +193,207 @@ pub(crate) fn too_often(path: &str) -> Response {
         .response(dialect_at(path))
 }
 
-/// How whoever asks at `path` speaks, also where it begins with a provider's name.
+/// How a client that asks at `path` speaks, also where it begins with a provider's name.
 pub(crate) fn dialect_at(path: &str) -> Dialect {
-    let aim = path::aim(&Method::POST, path, &|_| false);
-    let is_known = aim.way != Way::Nowhere;
-    if is_known { aim.dialect } else { path::aim(&Method::POST, path, &|_| true).dialect }
+    let plain = aim(&Method::POST, path, &|_| false);
+    let is_known = plain.way != Way::Nowhere;
+    if is_known { plain.dialect } else { aim(&Method::POST, path, &|_| true).dialect }
 }
 
-/// The dialects that a provider is asked in, for whoever starts the server.
+/// The dialects that a provider is asked in.
 pub(crate) fn spoken(upstream: &Upstream) -> Vec<&'static str> {
     Dialect::ALL.into_iter().filter(|dialect| upstream.speaks(*dialect)).map(Dialect::name).collect()
+}
+
+/// Where a request wants to go.
+///
+/// `/v1/messages` and `/messages` are one; so is `/NAME/v1/messages`, which also names the provider. A path that stands for
+/// nothing here goes to the provider as it comes when it is under `/v1` or under a provider's name, and nowhere else.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Aim {
+    /// The provider that the path names.
+    upstream: Option<String>,
+    /// What is wanted there.
+    way: Way,
+    /// How the client speaks, as far as the path tells.
+    dialect: Dialect,
+}
+
+/// What is wanted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Way {
+    /// A model is asked.
+    Ask,
+    /// A conversation is to be made shorter (`/responses/compact`).
+    Compact,
+    /// A request is only counted.
+    Count,
+    /// The list of models.
+    Models,
+    /// One model of it.
+    Model(String),
+    /// Whether the server is there.
+    About,
+    /// Something under `/v1` of the provider; the path after that.
+    Version(String),
+    /// Something at the root of the provider.
+    Root(String),
+    /// Nothing.
+    Nowhere,
+}
+
+/// Reads a path.
+fn aim(method: &Method, path: &str, is_upstream: &dyn Fn(&str) -> bool) -> Aim {
+    let path = path.trim_end_matches('/');
+    let (upstream, rest) = named(path, is_upstream);
+    let (is_versioned, leaf) = version(rest);
+    let is_open = is_versioned || upstream.is_some();
+    Aim { way: way(method, leaf, is_versioned, is_open), dialect: dialect(leaf), upstream }
+}
+
+/// What is wanted at `leaf`; where it is open, paths that stand for nothing here go to the provider.
+fn way(method: &Method, leaf: &str, is_versioned: bool, is_open: bool) -> Way {
+    let is_read = [Method::GET, Method::HEAD].contains(method);
+    let is_post = *method == Method::POST;
+    match leaf {
+        _ if climbs(leaf) => Way::Nowhere,
+        "" if is_read => Way::About,
+        "/chat/completions" | "/responses" | "/messages" if is_post => Way::Ask,
+        "/api/chat" if is_post && !is_versioned => Way::Ask,
+        "/responses/compact" if is_post => Way::Compact,
+        "/messages/count_tokens" if is_post => Way::Count,
+        "/models" if is_read => Way::Models,
+        _ if is_read && leaf.starts_with("/models/") => Way::Model(decoded(&leaf["/models/".len()..])),
+        _ if !is_versioned && leaf.starts_with("/api/") && !leaf.starts_with("/api/v1") => {
+            Way::Root(leaf.to_owned())
+        }
+        _ if is_open && !leaf.is_empty() && !leaf.starts_with("/api/v1") => Way::Version(leaf.to_owned()),
+        _ => Way::Nowhere,
+    }
+}
+
+/// How a client that uses a path speaks.
+fn dialect(leaf: &str) -> Dialect {
+    match leaf {
+        _ if leaf.starts_with("/api/") => Dialect::Ollama,
+        _ if leaf.starts_with("/messages") => Dialect::Messages,
+        _ if leaf.starts_with("/responses") => Dialect::Responses,
+        _ => Dialect::Chat,
+    }
+}
+
+/// The provider that a path begins with, and the rest of it.
+fn named<'a>(path: &'a str, is_upstream: &dyn Fn(&str) -> bool) -> (Option<String>, &'a str) {
+    let bare = path.trim_start_matches('/');
+    let bare = &path[path.len() - bare.len()..];
+    let (first, rest) = bare.find('/').map_or((bare, ""), |at| bare.split_at(at));
+    let name = decoded(first);
+    if ["", "v1", "api"].contains(&name.as_str()) || !is_upstream(&name) {
+        return (None, if bare.is_empty() { "" } else { &path[path.len() - bare.len() - 1..] });
+    }
+    (Some(name), rest)
+}
+
+/// A path without its version. Some clients put one after a base URL that has one already.
+fn version(path: &str) -> (bool, &str) {
+    let mut rest = path;
+    while let Some(after) =
+        rest.strip_prefix("/v1").filter(|after| after.is_empty() || after.starts_with('/'))
+    {
+        rest = after;
+    }
+    (rest.len() < path.len(), rest)
+}
+
+/// True for a path that leads out of where it begins, however it is written.
+fn climbs(leaf: &str) -> bool {
+    unescaped(leaf.as_bytes())
+        .split(|byte| b"/\\".contains(byte))
+        .any(|part| [&b"."[..], b".."].contains(&part))
+}
+
+/// True for a path that some servers take for another one: with a part that begins with a dot, a parameter of a part (`..;`), or a
+/// control character, however often it is encoded.
+fn is_ambiguous(path: &str) -> bool {
+    let mut path = path.as_bytes().to_vec();
+    loop {
+        let is_odd = |byte: &u8| *byte == b';' || byte.is_ascii_control();
+        if path.iter().any(is_odd)
+            || path.split(|byte| b"/\\".contains(byte)).any(|part| part.starts_with(b"."))
+        {
+            return true;
+        }
+        let next = unescaped(&path);
+        if next == path {
+            return false;
+        }
+        path = next;
+    }
+}
+
+/// 窓 is `%E7%AA%93`. What parts a path stays, since models have names of several parts.
+fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~:@!$&'()*+,;=".contains(&byte);
+    let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(one).collect()
+}
+
+/// `%E7%AA%93` is 窓; what is no such thing stays as it is.
+fn decoded(text: &str) -> String {
+    String::from_utf8(unescaped(text.as_bytes())).unwrap_or_else(|_| text.to_owned())
+}
+
+fn unescaped(bytes: &[u8]) -> Vec<u8> {
+    percent_decode(bytes).collect()
+}
+
+/// An error of ours as an answer; its words are those of the API that the client speaks. Nothing here holds a key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Refusal {
+    status: u16,
+    message: String,
+    /// Seconds after which to come again.
+    retry_after: Option<u32>,
+}
+
+impl Refusal {
+    fn new(status: u16, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), retry_after: None }
+    }
+
+    /// The same, with the wish to be asked again later.
+    fn later(mut self, seconds: u32) -> Self {
+        self.retry_after = Some(seconds);
+        self
+    }
+
+    /// What is said when the provider could not be asked.
+    fn of(error: &SendError) -> Self {
+        let status = match error {
+            SendError::TimedOut { step: Step::Answer | Step::Piece, .. } => 504,
+            SendError::Cancelled => 499,
+            _ => 502,
+        };
+        Self::new(status, error.to_string())
+    }
+
+    /// The error as the client reads it.
+    fn body(&self, dialect: Dialect) -> Vec<u8> {
+        dialect.refusal(&komado_provider::Refusal::of(self.status, self.message.as_str())).1
+    }
+
+    /// The answer.
+    fn response(&self, dialect: Dialect) -> Response {
+        let mut response = Response::new(Body::from(self.body(dialect)));
+        *response.status_mut() =
+            StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        // A reader of counts can tell our answers from the provider's.
+        headers.insert(STATUS_BY_US, HeaderValue::from_static("komado"));
+        if let Some(seconds) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
 }

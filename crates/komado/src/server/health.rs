@@ -1,4 +1,4 @@
-//! Is it up, can it serve, what has it counted: for whoever watches over it.
+//! Is it up, can it serve, what has it counted: for operators.
 //!
 //! `/healthz` says that the process runs. `/readyz` says whether what is said can be kept; a server that lets requests
 //! through untouched when it cannot is ready all the same, and says that it is degraded. What is to be put right in the settings of
@@ -6,7 +6,7 @@
 
 use super::House;
 use super::gateway::Gateway;
-use crate::stores;
+use crate::app::is_kept;
 use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -14,6 +14,7 @@ use axum::routing::get;
 use http::{StatusCode, header};
 use komado_config::OnFault;
 use komado_ops::private;
+use komado_store::{Store, Vitals};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,20 +22,57 @@ use std::time::{Duration, Instant};
 /// How long it counts whether a folder can be written to.
 const LIFE: Duration = Duration::from_secs(5);
 
-/// How long whoever asks whether we are ready waits for the store: those who ask do not wait much longer than a second.
+/// How long a client that asks whether we are ready waits for the store: few clients wait much longer than a second.
 const LOOKING: Duration = Duration::from_millis(800);
 
 /// How long figures wait for what the store says of itself.
 const ASKING: Duration = Duration::from_secs(3);
 
-/// The folder as it was last found.
-#[derive(Default)]
-struct Folder(Mutex<Option<(Instant, Result<(), String>)>>);
+/// How long what the store says of itself counts: counting what it holds is work for it.
+const PULSE: Duration = Duration::from_secs(10);
+/// How long it counts that the store said nothing.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// The last answer to something that is asked once in a while, or why there was none.
+pub(crate) struct Remembered<T>(Mutex<Option<(Instant, Result<T, String>)>>);
+
+impl<T> Default for Remembered<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T: Clone> Remembered<T> {
+    /// The last answer, which counts for `known`, and a failure for `unknown`; asked anew when it was long ago.
+    fn get(
+        &self,
+        (known, unknown): (Duration, Duration),
+        ask: impl FnOnce() -> Result<T, String>,
+    ) -> Result<T, String> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, said)) = last.as_ref()
+            && at.elapsed() < if said.is_ok() { known } else { unknown }
+        {
+            return said.clone();
+        }
+        let said = ask();
+        *last = Some((Instant::now(), said.clone()));
+        said
+    }
+}
+
+impl Remembered<Vitals> {
+    /// What the store says of itself.
+    pub(crate) fn of(&self, store: &dyn Store) -> Result<Vitals, String> {
+        self.get((PULSE, SILENCE), || store.vitals().map_err(|error| error.to_string()))
+    }
+}
 
 struct Watch {
     house: Arc<House>,
     gateway: Arc<Gateway>,
-    folder: Folder,
+    /// Whether the folder could be written to.
+    folder: Remembered<()>,
 }
 
 /// The route that says no more than that the process runs.
@@ -45,10 +83,11 @@ pub(crate) fn alive() -> Router<Arc<House>> {
 /// The routes that say how it is doing.
 pub(crate) fn routes(house: &Arc<House>, gateway: &Arc<Gateway>) -> Router<Arc<House>> {
     // Made here, so that it is missed when it is gone; beside the sessions it holds the keys of this machine.
-    if stores::is_kept(&house.context.config) {
+    if is_kept(&house.context.config) {
         let _ = private::folder(&house.context.config.base_dir);
     }
-    let watch = Watch { house: Arc::clone(house), gateway: Arc::clone(gateway), folder: Folder::default() };
+    let watch =
+        Watch { house: Arc::clone(house), gateway: Arc::clone(gateway), folder: Remembered::default() };
     Router::new().route("/readyz", get(ready)).route("/metrics", get(metrics)).with_state(Arc::new(watch))
 }
 
@@ -110,22 +149,12 @@ impl Watch {
     fn look(&self) -> Result<Vec<String>, String> {
         let context = &self.house.context;
         match &context.files {
-            Some(_) => self.folder.look(&context.config.base_dir).map(|()| Vec::new()),
+            Some(_) => {
+                let look = || writable(&context.config.base_dir);
+                self.folder.get((LIFE, LIFE), look).map(|()| Vec::new())
+            }
             None => self.house.pulse.of(context.engine.store()).map(|vitals| vitals.warnings),
         }
-    }
-}
-
-impl Folder {
-    /// Whether something can be written; looked at once in a while.
-    fn look(&self, folder: &Path) -> Result<(), String> {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, found)) = last.as_ref().filter(|(at, _)| at.elapsed() < LIFE) {
-            return found.clone();
-        }
-        let found = writable(folder);
-        *last = Some((Instant::now(), found.clone()));
-        found
     }
 }
 

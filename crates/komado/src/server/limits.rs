@@ -1,10 +1,10 @@
 //! How many may come: in a second, and at once.
 //!
-//! A key has limits of its own or those of the server; without keys an address stands for whoever comes from it. Who comes
+//! A key has limits of its own or those of the server; without keys an address stands for all clients that come from it. Who comes
 //! too often is told when to come again, and nothing is queued: a queue would only hide it.
 
 use super::Caller;
-use super::api::problem::Problem;
+use super::api::Problem;
 use super::gateway::too_often;
 use axum::body::{Body, HttpBody};
 use axum::extract::{ConnectInfo, Request, State};
@@ -173,7 +173,7 @@ pub(crate) async fn seat(
 
 /// An answer that keeps a place until it is over.
 fn held(response: Response, place: OwnedSemaphorePermit) -> Response {
-    // One that is there as a whole needs nobody any more.
+    // One that is there as a whole needs no place any more.
     if response.body().size_hint().exact().is_some() {
         return response;
     }

@@ -1,8 +1,8 @@
 //! A listener that does not wait for ever.
 //!
-//! Whoever connects and does not say what they want holds a place that others need. Only the head of the first request
-//! has to come in time: a body has its own patience, and an answer may take as long as it takes. Whoever does not take
-//! what is sent to them for that long is let go, too.
+//! A client that connects and does not say what it wants holds a place that others need. Only the head of the first request
+//! has to come in time: a body has its own patience, and an answer may take as long as it takes. A client that does not take
+//! what is sent to it for that long is let go, too.
 
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};

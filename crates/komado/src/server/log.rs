@@ -3,7 +3,7 @@
 //! Bodies, headers and queries are never written: they may hold secrets.
 
 use super::traces::Traces;
-use crate::fault::{Fault, Outcome};
+use komado_ops::{Fault, Outcome};
 use std::io::{self, Write};
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::layer::{Layer, SubscriberExt};

@@ -3,19 +3,18 @@
 //! What a journal reads from is counted only when it fails: an entry that is read from memory takes less time than
 //! measuring it would.
 
-mod journal;
 #[cfg(test)]
 mod tests;
 
 use super::circuit::{Circuit, Need};
 use super::metrics::Meters;
-use journal::MeteredJournal;
 use komado_core::session::{Meta, Session};
 use komado_core::thread::{Branch, Header};
-use komado_core::{Seq, SessionId, ThreadId};
+use komado_core::{Head, Seq, SessionId, ThreadId, View};
 use komado_store::{
-    BlobRef, Blobs, Change, Holder, Journal, Lessons, Mail, Mode, Outcome, Places, Pulse, Query, Queue,
-    Queued, ReadSeek, Result, Shelf, Spot, Store, Swept, Taken, Tree, Vitals, Watch, Watcher, Which,
+    BlobRef, Blobs, Change, Holder, Journal, Lessons, Letter, Mail, Mode, Note, Outcome, Places, Pulse,
+    Query, Queue, Queued, ReadSeek, Result, Row, Shelf, Spot, Store, Swept, Taken, Tree, Vitals, Watch,
+    Watcher, Which,
 };
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -32,8 +31,8 @@ pub(crate) struct Metered {
     gauge: Arc<Gauge>,
 }
 
-/// Who is told.
-pub(crate) struct Gauge {
+/// What is told how calls went.
+struct Gauge {
     meters: Arc<Meters>,
     circuit: Arc<Circuit>,
     known: Mutex<HashSet<u64>>,
@@ -80,6 +79,11 @@ impl Metered {
 
     fn read<T>(&self, call: &'static str, op: impl FnOnce(&dyn Store) -> Result<T>) -> Result<T> {
         self.gauge.time(call, Need::Read, || op(&*self.inner))
+    }
+
+    /// A call that reads part of a history.
+    fn history<T>(&self, call: &'static str, op: impl FnOnce(&dyn Store) -> Result<T>) -> Result<T> {
+        self.read(call, op).inspect_err(|error| self.gauge.meters.unread(error))
     }
 
     /// A call that writes, unless there turns out to be nothing to write.
@@ -136,7 +140,7 @@ impl Store for Metered {
     }
 
     fn threads(&self, id: &SessionId) -> Result<Vec<Header>> {
-        self.read("threads", |store| store.threads(id)).inspect_err(|error| self.gauge.meters.unread(error))
+        self.history("threads", |store| store.threads(id))
     }
 
     fn spawn(&self, header: &Header) -> Result<()> {
@@ -167,116 +171,110 @@ impl Store for Metered {
     }
 }
 
-impl Blobs for Metered {
-    fn put_blob(&self, id: &SessionId, bytes: &mut dyn Read) -> Result<BlobRef> {
-        self.write("put_blob", |store| store.put_blob(id, bytes))
-    }
+/// Calls that are passed on and counted: a trait, and for each call how it is counted (see [`Metered::read`] and those beside it).
+macro_rules! passed_on {
+    ($($trait:ident {
+        $($kind:ident $call:literal $name:ident($($arg:ident: $type:ty),*) -> $output:ty;)+
+    })+) => {
+        $(impl $trait for Metered {
+            $(fn $name(&self, $($arg: $type),*) -> Result<$output> {
+                self.$kind($call, |store| store.$name($($arg),*))
+            })+
+        })+
+    };
+}
 
-    fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>> {
-        self.read("blob", |store| store.blob(id, blob)).inspect_err(|error| self.gauge.meters.unread(error))
+passed_on! {
+    Blobs {
+        write "put_blob" put_blob(id: &SessionId, bytes: &mut dyn Read) -> BlobRef;
+        history "blob" blob(id: &SessionId, blob: &str) -> Box<dyn ReadSeek>;
+        settle "sweep" sweep(id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Swept;
     }
-
-    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
-        self.settle("sweep", |store| store.sweep(id, keep))
+    Lessons {
+        read "lesson" lesson(about: &str) -> Option<String>;
+        settle "learn" put_lesson(about: &str, old: Option<&str>, new: &str) -> bool;
+        read "lessons" lessons() -> Vec<(String, String)>;
+        settle "forget" forget(about: &str) -> bool;
+    }
+    Places {
+        write "note" note(spots: &[Spot]) -> ();
+        read "spots" spots(name: &str) -> Vec<Spot>;
+    }
+    Tree {
+        write "put_branch" put_branch(branch: &Branch) -> ();
+        read "branches" branches(id: &SessionId, which: Which) -> Vec<Branch>;
+        settle "unsettle" unsettle(id: &SessionId, parent: &ThreadId) -> ();
+        settle "drop_branch" drop_branch(id: &SessionId, thread: &ThreadId) -> ();
+        write "post" post(id: &SessionId, to: &ThreadId, mail: &Mail) -> ();
+        read "mail" mail(id: &SessionId, to: &ThreadId) -> Vec<Mail>;
+        settle "taken" taken(id: &SessionId, to: &ThreadId, from: &ThreadId, upto: Seq) -> ();
+    }
+    Queue {
+        settle "enqueue" adopt(queued: &Queued) -> bool;
+        settle "take" take(holder: &Holder, hidden: Duration) -> Option<Taken>;
+        write "keep" keep(taken: &Taken, hidden: Duration) -> ();
+        write "finish" finish(taken: &Taken, outcome: &Outcome) -> ();
+        read "jobs" jobs(after: Option<&SessionId>, limit: usize) -> Vec<Queued>;
+        settle "requeue" requeue(id: &SessionId) -> bool;
+        settle "withdraw" withdraw(id: &SessionId) -> bool;
+    }
+    Watch {
+        read "watch" watch() -> Box<dyn Watcher>;
+    }
+    Pulse {
+        read "vitals" vitals() -> Vitals;
     }
 }
 
-impl Lessons for Metered {
-    fn lesson(&self, about: &str) -> Result<Option<String>> {
-        self.read("lesson", |store| store.lesson(about))
-    }
-
-    fn put_lesson(&self, about: &str, old: Option<&str>, new: &str) -> Result<bool> {
-        self.settle("learn", |store| store.put_lesson(about, old, new))
-    }
-
-    fn lessons(&self) -> Result<Vec<(String, String)>> {
-        self.read("lessons", |store| store.lessons())
-    }
-
-    fn forget(&self, about: &str) -> Result<bool> {
-        self.settle("forget", |store| store.forget(about))
-    }
+/// A journal that is open: its writes are timed, and its failures are counted.
+struct MeteredJournal {
+    inner: Box<dyn Journal>,
+    gauge: Arc<Gauge>,
 }
 
-impl Places for Metered {
-    fn note(&self, spots: &[Spot]) -> Result<()> {
-        self.write("note", |store| store.note(spots))
+impl Journal for MeteredJournal {
+    fn header(&self) -> &Header {
+        self.inner.header()
     }
 
-    fn spots(&self, name: &str) -> Result<Vec<Spot>> {
-        self.read("spots", |store| store.spots(name))
-    }
-}
-
-impl Tree for Metered {
-    fn put_branch(&self, branch: &Branch) -> Result<()> {
-        self.write("put_branch", |store| store.put_branch(branch))
+    fn last(&self) -> Seq {
+        self.inner.last()
     }
 
-    fn branches(&self, id: &SessionId, which: Which) -> Result<Vec<Branch>> {
-        self.read("branches", |store| store.branches(id, which))
+    fn head(&self, seq: Seq) -> Result<Head> {
+        self.gauge.read("head", || self.inner.head(seq))
     }
 
-    fn unsettle(&self, id: &SessionId, parent: &ThreadId) -> Result<()> {
-        self.settle("unsettle", |store| store.unsettle(id, parent))
+    fn line(&self, seq: Seq) -> Result<Vec<u8>> {
+        self.gauge.read("line", || self.inner.line(seq))
     }
 
-    fn drop_branch(&self, id: &SessionId, thread: &ThreadId) -> Result<()> {
-        self.settle("drop_branch", |store| store.drop_branch(id, thread))
+    fn append(&mut self, after: Seq, rows: &[Row]) -> Result<()> {
+        self.gauge.time("append", Need::Write, || self.inner.append(after, rows))
     }
 
-    fn post(&self, id: &SessionId, to: &ThreadId, mail: &Mail) -> Result<()> {
-        self.write("post", |store| store.post(id, to, mail))
+    fn letter(&self) -> Result<Letter> {
+        self.gauge.time("letter", Need::Nothing, || self.inner.letter())
     }
 
-    fn mail(&self, id: &SessionId, to: &ThreadId) -> Result<Vec<Mail>> {
-        self.read("mail", |store| store.mail(id, to))
+    fn settle(&mut self, view: &View) -> Result<()> {
+        self.gauge.time("settle", Need::Nothing, || self.inner.settle(view))
     }
 
-    fn taken(&self, id: &SessionId, to: &ThreadId, from: &ThreadId, upto: Seq) -> Result<()> {
-        self.settle("taken", |store| store.taken(id, to, from, upto))
-    }
-}
-
-impl Queue for Metered {
-    fn adopt(&self, queued: &Queued) -> Result<bool> {
-        self.settle("enqueue", |store| store.adopt(queued))
+    fn rewrite(&mut self, change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>) -> Result<u64> {
+        self.gauge.time("rewrite", Need::Maybe, || self.inner.rewrite(change))
     }
 
-    fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<Taken>> {
-        self.settle("take", |store| store.take(holder, hidden))
+    fn relabel(&mut self, label: Option<&str>) -> Result<()> {
+        self.gauge.time("relabel", Need::Write, || self.inner.relabel(label))
     }
 
-    fn keep(&self, taken: &Taken, hidden: Duration) -> Result<()> {
-        self.write("keep", |store| store.keep(taken, hidden))
+    fn above(&self, thread: &ThreadId) -> Result<Box<dyn Journal>> {
+        let inner = self.gauge.read("above", || self.inner.above(thread))?;
+        Ok(Box::new(Self { inner, gauge: Arc::clone(&self.gauge) }))
     }
 
-    fn finish(&self, taken: &Taken, outcome: &Outcome) -> Result<()> {
-        self.write("finish", |store| store.finish(taken, outcome))
-    }
-
-    fn jobs(&self, after: Option<&SessionId>, limit: usize) -> Result<Vec<Queued>> {
-        self.read("jobs", |store| store.jobs(after, limit))
-    }
-
-    fn requeue(&self, id: &SessionId) -> Result<bool> {
-        self.settle("requeue", |store| store.requeue(id))
-    }
-
-    fn withdraw(&self, id: &SessionId) -> Result<bool> {
-        self.settle("withdraw", |store| store.withdraw(id))
-    }
-}
-
-impl Watch for Metered {
-    fn watch(&self) -> Result<Box<dyn Watcher>> {
-        self.read("watch", |store| store.watch())
-    }
-}
-
-impl Pulse for Metered {
-    fn vitals(&self) -> Result<Vitals> {
-        self.read("vitals", |store| store.vitals())
+    fn notes(&self) -> &[Note] {
+        self.inner.notes()
     }
 }

@@ -1,14 +1,19 @@
-//! What is counted, for whoever watches many sessions.
+//! What is counted, for operators who watch many sessions.
 //!
 //! Names and labels are few and fixed: no model, session or key is a label, since each of them would be a series of its
 //! own for ever.
 
-mod names;
-mod store;
-
+use komado_core::session::State;
 use komado_engine::relay::Notes;
-use metrics::{counter, gauge, histogram, with_local_recorder};
+use komado_store::{Error, Vitals};
+use metrics::{
+    SharedString, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+    with_local_recorder,
+};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
+use std::time::Duration;
+
+use Kind::{Counter, Gauge, Histogram, Labelled};
 
 /// The header on answers that are ours and not a provider's.
 pub(crate) const STATUS_BY_US: &str = "x-komado-answered-by";
@@ -18,6 +23,86 @@ const SECONDS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 const MOMENTS: &[f64] =
     &[0.000_1, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0];
 const TURNS: &[f64] = &[1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0];
+
+/// What kind of figure it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// Only grows.
+    Counter,
+    /// The same; its labels are known only when something happens.
+    Labelled,
+    /// Goes up and down.
+    Gauge,
+    /// How many were how large.
+    Histogram,
+}
+
+/// Everything that is counted: name, kind, meaning. The one list of names that dashboards and alerts may use.
+const NAMES: &[(&str, Kind, &str)] = &[
+    ("komado_requests_total", Labelled, "Requests, by API, status and how they were placed"),
+    (
+        "komado_request_seconds",
+        Histogram,
+        "How long an exchange took, from the request to the end of the answer",
+    ),
+    ("komado_request_bytes_total", Counter, "Bytes of requests"),
+    ("komado_answer_bytes_total", Counter, "Bytes of answers"),
+    ("komado_tokens_before_total", Counter, "Tokens of what clients sent, as we count"),
+    ("komado_tokens_after_total", Counter, "Tokens of what was sent on"),
+    ("komado_edits_total", Counter, "Edits that made a window fit"),
+    ("komado_edits_by_rung_total", Labelled, "The same, by rung of the ladder"),
+    ("komado_recalls_total", Counter, "Calls of models that Komado answered itself"),
+    ("komado_retries_total", Counter, "Requests that went out again, smaller"),
+    ("komado_upstream_errors_total", Labelled, "Answers that are errors, by provider and status"),
+    ("komado_upstream_away_total", Labelled, "Providers that could not be reached"),
+    ("komado_cut_total", Counter, "Answers that broke off, because the provider or the client went"),
+    ("komado_truncated_total", Counter, "Answers to less than was sent, without a word about it"),
+    ("komado_faults_total", Labelled, "Faults of ours; the requests went through untouched, or were stopped"),
+    ("komado_turned_away_total", Labelled, "Requests over a limit"),
+    ("komado_in_flight", Gauge, "Exchanges under way"),
+    ("komado_process_memory_bytes", Gauge, "Memory of this process (resident)"),
+    ("komado_turns_total", Counter, "Exchanges that were answered and kept"),
+    ("komado_history_turns", Histogram, "Turns of the user in what a client sent"),
+    ("komado_history_truncations_total", Counter, "Exchanges for which something left the window"),
+    ("komado_token_limit_errors_total", Counter, "Requests that a provider found too large"),
+    ("komado_sessions", Gauge, "Sessions in the store"),
+    ("komado_sessions_created_total", Counter, "Sessions that this process made"),
+    ("komado_sessions_ended_total", Labelled, "Sessions that this process ended, by how"),
+    ("komado_session_create_failures_total", Counter, "Sessions that could not be made"),
+    ("komado_session_restores_total", Labelled, "First openings of sessions made earlier or elsewhere"),
+    ("komado_sessions_expired_total", Counter, "Sessions whose time to live was over, as the store noticed"),
+    ("komado_history_read_errors_total", Counter, "Histories, or parts of them, that could not be read"),
+    ("komado_store_seconds", Histogram, "How long a call of the store took"),
+    ("komado_store_errors_total", Labelled, "Calls of the store that failed, by call and kind"),
+    ("komado_store_connection_errors_total", Counter, "Calls of the store that found nobody there"),
+    ("komado_store_busy_total", Counter, "Times that another process held a session"),
+    ("komado_leases_lost_total", Counter, "Calls refused because another process had taken the session over"),
+    ("komado_store_up", Gauge, "1 while the store answers and takes what is written"),
+    ("komado_store_keys", Gauge, "Keys, rows or files of the store"),
+    ("komado_store_memory_bytes", Gauge, "Memory of the store"),
+    ("komado_store_disk_bytes", Gauge, "Disk of the store"),
+    ("komado_store_connections", Gauge, "Connections of this process to the store"),
+    ("komado_store_leases", Gauge, "Sessions that this process holds for writing"),
+];
+
+/// Says what each is about, and begins at zero what has no labels, or whose labels are known: a figure that is missing looks
+/// like one that is not measured, and its first step is none that an alert could see.
+fn describe() {
+    for &(name, kind, about) in NAMES {
+        match kind {
+            Counter => {
+                describe_counter!(name, about);
+                counter!(name).increment(0);
+            }
+            Labelled => describe_counter!(name, about),
+            Gauge => describe_gauge!(name, about),
+            Histogram => describe_histogram!(name, about),
+        }
+    }
+    for outcome in ["ok", "failed"] {
+        counter!("komado_session_restores_total", "outcome" => outcome).increment(0);
+    }
+}
 
 /// Counters of one server.
 pub(crate) struct Meters {
@@ -30,10 +115,12 @@ pub(crate) struct Told<'a> {
     pub(crate) dialect: &'static str,
     /// Who was asked.
     pub(crate) upstream: &'a str,
+    /// The model as the provider calls it.
+    pub(crate) model: &'a str,
     /// The status; `None` when the client went before there was one.
     pub(crate) status: Option<u16>,
     /// How long it took.
-    pub(crate) seconds: f64,
+    pub(crate) took: Duration,
     /// The size of the request.
     pub(crate) bytes_in: u64,
     /// The size of the answer.
@@ -60,11 +147,11 @@ impl Meters {
                 .unwrap_or_else(|_| PrometheusBuilder::new());
         }
         let recorder = builder.build_recorder();
-        with_local_recorder(&recorder, names::describe);
+        with_local_recorder(&recorder, describe);
         Self { recorder }
     }
 
-    /// An exchange is over.
+    /// An exchange is over: it is counted, and told in the log.
     pub(crate) fn told(&self, told: &Told<'_>) {
         let notes = told.notes;
         let status = told.status.map_or_else(|| "gone".to_owned(), |status| status.to_string());
@@ -72,7 +159,7 @@ impl Meters {
         with_local_recorder(&self.recorder, || {
             counter!("komado_requests_total", "dialect" => told.dialect, "status" => status.clone(), "placed" => placed)
                 .increment(1);
-            histogram!("komado_request_seconds", "dialect" => told.dialect).record(told.seconds);
+            histogram!("komado_request_seconds", "dialect" => told.dialect).record(told.took.as_secs_f64());
             counter!("komado_request_bytes_total").increment(told.bytes_in);
             counter!("komado_answer_bytes_total").increment(told.bytes_out);
             counter!("komado_tokens_before_total").increment(notes.before);
@@ -103,26 +190,60 @@ impl Meters {
                 counter!("komado_truncated_total").increment(1);
             }
         });
+        self.log(told);
+    }
+
+    fn log(&self, told: &Told<'_>) {
+        let notes = told.notes;
+        let session = notes.session.as_ref().map(ToString::to_string);
+        // Whatever went wrong before a place was found has been told already.
+        if let (Some(why), Some(session)) = (&notes.fault, &session) {
+            self.fault("journal");
+            tracing::warn!(
+                kind = "journal",
+                why = why.as_str(),
+                session,
+                "a fault of ours: not all of it was kept"
+            );
+        }
+        tracing::info!(
+            dialect = told.dialect,
+            upstream = told.upstream,
+            model = told.model,
+            status = told.status.unwrap_or_default(),
+            session,
+            placed = notes.placed,
+            before = notes.before,
+            after = notes.after,
+            edits = notes.edits,
+            attempts = notes.attempts,
+            bytes_in = told.bytes_in,
+            bytes_out = told.bytes_out,
+            ms = told.took.as_millis() as u64,
+            cut = notes.cut,
+            fault = notes.fault,
+            "request"
+        );
+    }
+
+    /// One more of something that has one label.
+    fn count(&self, name: &'static str, label: &'static str, value: impl Into<SharedString>) {
+        with_local_recorder(&self.recorder, || counter!(name, label => value.into()).increment(1));
     }
 
     /// Something of ours failed.
     pub(crate) fn fault(&self, kind: &'static str) {
-        with_local_recorder(&self.recorder, || counter!("komado_faults_total", "kind" => kind).increment(1));
+        self.count("komado_faults_total", "kind", kind);
     }
 
     /// A provider could not be reached.
     pub(crate) fn away(&self, upstream: &str) {
-        let upstream = upstream.to_owned();
-        with_local_recorder(&self.recorder, || {
-            counter!("komado_upstream_away_total", "upstream" => upstream).increment(1)
-        });
+        self.count("komado_upstream_away_total", "upstream", upstream.to_owned());
     }
 
     /// A request was turned away at the door.
     pub(crate) fn turned_away(&self, why: &'static str) {
-        with_local_recorder(&self.recorder, || {
-            counter!("komado_turned_away_total", "why" => why).increment(1)
-        });
+        self.count("komado_turned_away_total", "why", why);
     }
 
     /// Everything, as Prometheus reads it.
@@ -150,6 +271,103 @@ fn resident() -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
+/// The kind of a failure; `None` for an answer that is only not the one hoped for (no such session, another was faster).
+fn failure(error: &Error) -> Option<&'static str> {
+    match error {
+        Error::Away { .. } => Some("away"),
+        Error::Refused { .. } => Some("refused"),
+        Error::Damaged { .. } | Error::Header { .. } => Some("damaged"),
+        Error::Io { .. } | Error::Table(_) | Error::Shelf(_) => Some("disk"),
+        Error::TakenOver(_) => Some("taken_over"),
+        Error::Poisoned | Error::TooMuch(_) => Some("other"),
+        _ => None,
+    }
+}
+
+impl Meters {
+    /// A call of the store is over.
+    pub(crate) fn store_call(&self, call: &'static str, took: Duration, error: Option<&Error>) {
+        with_local_recorder(&self.recorder, || {
+            histogram!("komado_store_seconds", "call" => call).record(took.as_secs_f64());
+        });
+        if let Some(error) = error {
+            self.store_error(call, error);
+        }
+    }
+
+    /// A call of the store failed.
+    pub(crate) fn store_error(&self, call: &'static str, error: &Error) {
+        with_local_recorder(&self.recorder, || {
+            if let Some(kind) = failure(error) {
+                counter!("komado_store_errors_total", "call" => call, "kind" => kind).increment(1);
+            }
+            match error {
+                Error::Away { .. } => counter!("komado_store_connection_errors_total").increment(1),
+                Error::TakenOver(_) => counter!("komado_leases_lost_total").increment(1),
+                Error::Busy { .. } => counter!("komado_store_busy_total").increment(1),
+                _ => {}
+            }
+        });
+    }
+
+    /// A session was made, or could not be.
+    pub(crate) fn created(&self, error: Option<&Error>) {
+        with_local_recorder(&self.recorder, || match error {
+            None => counter!("komado_sessions_created_total").increment(1),
+            Some(error) if failure(error).is_some() => {
+                counter!("komado_session_create_failures_total").increment(1)
+            }
+            Some(_) => {}
+        });
+    }
+
+    /// A session entered a state from which it does not go on by itself.
+    pub(crate) fn ended(&self, state: State) {
+        self.count("komado_sessions_ended_total", "state", state.name());
+    }
+
+    /// A session made earlier or elsewhere was opened for the first time, or could not be.
+    pub(crate) fn restored(&self, error: Option<&Error>) {
+        let outcome = match error {
+            None => "ok",
+            Some(error) if failure(error).is_some() => "failed",
+            Some(_) => return,
+        };
+        self.count("komado_session_restores_total", "outcome", outcome);
+    }
+
+    /// Part of a history could not be read. One that no store could be asked for, or that is another's by now, is whole.
+    pub(crate) fn unread(&self, error: &Error) {
+        if failure(error).is_some_and(|kind| !matches!(kind, "away" | "taken_over")) {
+            with_local_recorder(&self.recorder, || counter!("komado_history_read_errors_total").increment(1));
+        }
+    }
+
+    /// How the store is doing; `None` while it does not say.
+    pub(crate) fn vitals(&self, vitals: Option<&Vitals>) {
+        with_local_recorder(&self.recorder, || {
+            gauge!("komado_store_up").set(if vitals.is_some() { 1.0 } else { 0.0 });
+            let Some(vitals) = vitals else { return };
+            let gauges = [
+                ("komado_sessions", vitals.sessions),
+                ("komado_store_keys", vitals.keys),
+                ("komado_store_memory_bytes", vitals.memory_bytes),
+                ("komado_store_disk_bytes", vitals.disk_bytes),
+                ("komado_store_connections", vitals.connections),
+                ("komado_store_leases", vitals.leases),
+            ];
+            for (name, figure) in gauges {
+                if let Some(figure) = figure {
+                    gauge!(name).set(figure as f64);
+                }
+            }
+            if let Some(expired) = vitals.expired {
+                counter!("komado_sessions_expired_total").absolute(expired);
+            }
+        });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,7 +390,8 @@ mod tests {
             dialect: "openai",
             upstream: "社内",
             status: Some(500),
-            seconds: 0.1,
+            model: "m",
+            took: Duration::from_millis(100),
             bytes_in: 3,
             bytes_out: 5,
             turns: 7,
@@ -212,7 +431,7 @@ mod tests {
 
     #[test]
     fn dashboard_and_alerts_use_names_that_exist_and_the_dashboard_shows_all() {
-        let known: BTreeSet<String> = names::NAMES.iter().map(|(name, ..)| (*name).to_owned()).collect();
+        let known: BTreeSet<String> = NAMES.iter().map(|(name, ..)| (*name).to_owned()).collect();
         let (board, alerts) = (deployed("grafana-dashboard.json"), deployed("alerts.yaml"));
         serde_json::from_str::<serde_json::Value>(&board).unwrap();
         serde_saphyr::from_str::<serde_json::Value>(&alerts).unwrap();
@@ -226,7 +445,7 @@ mod tests {
     fn the_manual_lists_every_name() {
         let path = format!("{}/../../docs/operate.md", env!("CARGO_MANIFEST_DIR"));
         let manual = named(&std::fs::read_to_string(path).unwrap());
-        let missing: Vec<_> = names::NAMES.iter().filter(|(name, ..)| !manual.contains(*name)).collect();
+        let missing: Vec<_> = NAMES.iter().filter(|(name, ..)| !manual.contains(*name)).collect();
         assert!(missing.is_empty(), "{missing:?}");
     }
 }

@@ -16,16 +16,17 @@ use tokio_util::sync::CancellationToken;
 
 /// How many news wait for a reader; one that is slower looks at everything.
 const ROOM: usize = 256;
-/// How long the watcher waits before it asks whether anyone still listens.
+/// How long the watcher waits before it asks whether there is still a reader.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The session where something happened; `None` where it may have been any.
 type Where = Option<SessionId>;
 
 /// Where readers hear what happens.
+#[derive(Clone)]
 pub(crate) struct Newsroom {
     tell: Sender<Where>,
-    /// True while somebody watches the store.
+    /// True while a thread watches the store.
     watching: Arc<Mutex<bool>>,
 }
 
@@ -41,74 +42,48 @@ impl Newsroom {
         let mut watching = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
         let news = self.tell.subscribe();
         if !*watching {
-            let desk = Desk {
-                engine: engine.clone(),
-                tell: self.tell.clone(),
-                watching: Arc::clone(&self.watching),
-                stop: stop.clone(),
-            };
-            *watching = std::thread::Builder::new().name("news".to_owned()).spawn(move || desk.run()).is_ok();
+            let (room, engine, stop) = (self.clone(), engine.clone(), stop.clone());
+            let thread = std::thread::Builder::new().name("news".to_owned());
+            *watching = thread.spawn(move || room.watch(&engine, &stop)).is_ok();
         }
         Listener { news }
     }
-}
 
-/// Whoever watches the store.
-struct Desk {
-    engine: Engine,
-    tell: Sender<Where>,
-    watching: Arc<Mutex<bool>>,
-    stop: CancellationToken,
-}
-
-impl Desk {
-    fn run(self) {
+    /// Watches the store while there are readers.
+    fn watch(&self, engine: &Engine, stop: &CancellationToken) {
         let mut watcher: Option<Box<dyn Watcher>> = None;
-        while !self.is_over() {
-            watcher = match watcher.take() {
-                Some(watcher) => self.hear(watcher),
-                None => self.begin(),
+        while !self.is_over(stop) {
+            let heard = match watcher.as_mut() {
+                Some(watcher) => watcher.next(PATIENCE),
+                // It may have missed whatever happened before it began.
+                None => engine.store().watch().map(|begun| {
+                    watcher = Some(begun);
+                    Heard::Gap
+                }),
             };
+            match heard {
+                Ok(Heard::Quiet) => {}
+                Ok(Heard::News(news)) => drop(self.tell.send(Some(news.session))),
+                Ok(Heard::Gap) => drop(self.tell.send(None)),
+                Err(error) => {
+                    tracing::debug!(%error, "the store cannot be watched now");
+                    drop(self.tell.send(None));
+                    watcher = None;
+                    std::thread::sleep(PATIENCE);
+                }
+            }
         }
     }
 
-    /// True when nobody listens any more. Told under the lock: who comes now begins anew.
-    fn is_over(&self) -> bool {
+    /// True when no reader listens any more. Told under the lock: a reader that comes now begins anew.
+    fn is_over(&self, stop: &CancellationToken) -> bool {
         let mut watching = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
-        *watching = self.tell.receiver_count() > 0 && !self.stop.is_cancelled();
+        *watching = self.tell.receiver_count() > 0 && !stop.is_cancelled();
         !*watching
     }
-
-    fn begin(&self) -> Option<Box<dyn Watcher>> {
-        let watcher = self.engine.store().watch();
-        // Whatever happened before it began.
-        let _ = self.tell.send(None);
-        match watcher {
-            Ok(watcher) => Some(watcher),
-            Err(error) => {
-                tracing::debug!(%error, "the store cannot be watched now");
-                std::thread::sleep(PATIENCE);
-                None
-            }
-        }
-    }
-
-    fn hear(&self, mut watcher: Box<dyn Watcher>) -> Option<Box<dyn Watcher>> {
-        match watcher.next(PATIENCE) {
-            Ok(Heard::Quiet) => {}
-            Ok(Heard::News(news)) => drop(self.tell.send(Some(news.session))),
-            Ok(Heard::Gap) => drop(self.tell.send(None)),
-            Err(error) => {
-                tracing::debug!(%error, "the store is watched anew");
-                std::thread::sleep(PATIENCE);
-                return None;
-            }
-        }
-        Some(watcher)
-    }
 }
 
-/// One who listens.
+/// A reader.
 pub(crate) struct Listener {
     news: Receiver<Where>,
 }
@@ -154,7 +129,7 @@ fn with(heard: Option<HashSet<SessionId>>, at: Where) -> Option<HashSet<SessionI
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::SystemClock;
+    use crate::app::SystemClock;
     use komado_store::MemoryStore;
 
     #[tokio::test]

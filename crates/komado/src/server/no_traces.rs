@@ -1,8 +1,8 @@
 //! The place of traces in a build without the Cargo feature `otel`: a collector in the settings is refused, spans stay here.
 
-use crate::config::TraceWishes;
-use crate::fault::{Fault, Outcome};
 use http::HeaderMap;
+use komado_config::TraceWishes;
+use komado_ops::{Fault, Outcome};
 use std::convert::Infallible;
 use tracing::{Span, Subscriber};
 use tracing_subscriber::Layer;

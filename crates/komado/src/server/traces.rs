@@ -1,18 +1,18 @@
-//! Traces, for whoever wants to see where the time of a request went: OTLP over HTTP, with the client that everything else
+//! Traces, for operators who want to see where the time of a request went: OTLP over HTTP, with the client that everything else
 //! here uses.
 //!
 //! A span says what was done, how long it took and with which provider; never what was said, and no key. Spans wait in a
 //! queue of fixed size on their way: a collector that is away costs nothing but the spans.
 
-use crate::fault::{Fault, Outcome};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use komado_config::TraceWishes;
+use komado_ops::{Fault, Outcome};
 use komado_provider::client::Patience;
 use komado_provider::{Body, Cancel, Client, Forward};
-use opentelemetry::propagation::{Extractor, TextMapPropagator};
+use opentelemetry::propagation::TextMapPropagator;
 use opentelemetry::trace::TracerProvider;
-use opentelemetry_http::{HttpClient, HttpError};
+use opentelemetry_http::{HeaderExtractor, HttpClient, HttpError};
 use opentelemetry_otlp::{SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
@@ -89,21 +89,9 @@ fn headers(text: &str) -> HashMap<String, String> {
 /// Lets a span go on with the trace that the client began, if it did.
 pub(crate) fn go_on(span: &Span, headers: &HeaderMap) {
     if headers.contains_key("traceparent") {
-        let parent = TraceContextPropagator::new().extract(&Headers(headers));
-        // Refused only where nobody listens to spans.
+        let parent = TraceContextPropagator::new().extract(&HeaderExtractor(headers));
+        // Refused only where spans have no listener.
         let _ = span.set_parent(parent);
-    }
-}
-
-struct Headers<'a>(&'a HeaderMap);
-
-impl Extractor for Headers<'_> {
-    fn get(&self, key: &str) -> Option<&str> {
-        self.0.get(key).and_then(|value| value.to_str().ok())
-    }
-
-    fn keys(&self) -> Vec<&str> {
-        self.0.keys().map(http::HeaderName::as_str).collect()
     }
 }
 

@@ -3,31 +3,35 @@
 //! The thread is open only while a question is answered: between questions any other command may change the session,
 //! and everything a slash command does is done by the verb of the same name.
 
-pub(super) mod answer;
-mod command;
 mod input;
 
+use super::ask::{Answer, Stoppable, Undo};
+use super::read::{self, LogArgs, ShowArgs};
 use crate::app::App;
-use crate::fault::{Exit, Fault, Outcome};
-use crate::gauge;
 use crate::paper::{Ink, count, say};
 use crate::render::Render;
+use crate::render::window::short_gauge;
 use crate::signals::Interrupt;
-use answer::{Answer, Stoppable, Undo};
-use clap::Args as ClapArgs;
-use command::{Command, Next};
 use input::{Input, Said};
-use komado_core::Address;
-use komado_ops::address::Target;
+use komado_core::suggest::nearest_name;
+use komado_core::{Address, Kind, Seq};
+use komado_engine::Thread;
+use komado_engine::engine::Found;
+use komado_engine::model::ModelChoice;
+use komado_ops::address::{AtEntry, AtMoment, Target};
 use komado_ops::ask::{Beginning, Conversation};
 use komado_ops::choice::ModelArgs;
+use komado_ops::edit::{Pin, Revert, Rewind, Unpin};
+use komado_ops::recall::Search;
+use komado_ops::window::{ReadContext, condense_now};
+use komado_ops::{Exit, Fault, Outcome};
 use komado_store::Mode;
 
 /// Cells of the gauge in the prompt.
 const CELLS: usize = 10;
 
-#[derive(ClapArgs, Debug)]
-pub(crate) struct Args {
+#[derive(clap::Args, Debug)]
+pub(crate) struct ChatArgs {
     /// The session, or SESSION/THREAD; a new one when left out
     address: Option<Address>,
     #[command(flatten)]
@@ -36,7 +40,7 @@ pub(crate) struct Args {
     beginning: Beginning,
 }
 
-pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+pub(crate) fn chat(app: &mut App, args: ChatArgs) -> Outcome {
     if app.paper.json {
         return Err(Fault::usage("chat is for people; `komado ask --json` is for programs"));
     }
@@ -68,7 +72,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
             }
             Ok(Next::End) => break,
             Err(fault) if fault.is_gone() => return Err(fault),
-            Err(fault) => drop(crate::fault::report(&fault, false)),
+            Err(fault) => drop(crate::paper::report(&fault, false)),
         }
         app.paper.flush()?;
     }
@@ -101,7 +105,7 @@ fn ask(app: &mut App, talk: &Conversation, interrupt: &Interrupt, question: Opti
         Err(fault) if fault.is_gone() => Err(fault),
         Err(fault) => {
             listener.answer.end()?;
-            let _ = crate::fault::report(&fault, false);
+            let _ = crate::paper::report(&fault, false);
             if listener.answer.is_kept {
                 say("komado: what you said is kept; /again asks once more, /rewind takes it back");
             }
@@ -115,11 +119,227 @@ fn prompt(app: &App, talk: &Conversation) -> Outcome<(String, String)> {
     let thread = app.context.engine.open(&talk.found.session, &talk.found.thread, Mode::Read)?;
     let budget = app.models().budget(&thread, &talk.model)?;
     let tokens = thread.view().tokens();
-    let raw = gauge::short(tokens, budget.room + budget.above, CELLS);
+    let raw = short_gauge(tokens, budget.room + budget.above, CELLS);
     let ink = match tokens {
         n if n > budget.usable => Ink::Red,
         n if n >= budget.act_at => Ink::Yellow,
         _ => Ink::Green,
     };
     Ok((format!("{raw} ❯ "), format!("{} ❯ ", app.paper.painted(ink, &raw))))
+}
+
+/// Every slash command, which is the verb of the same name on the session at hand: name, what follows it, what it does.
+const COMMANDS: [(&str, &str, &str); 14] = [
+    ("/context", "", "draw the window and what fills it"),
+    ("/rewind", "[N | @SEQ]", "take the last N questions back (1), or go back to a moment"),
+    ("/revert", "[@SEQ]", "undo an edit: the last one, or the one named"),
+    ("/pin", "[@SEQ]", "keep a message in the view: the last one, or the one named"),
+    ("/unpin", "[@SEQ]", "take a pin back"),
+    ("/recall", "WORDS", "find again what was said"),
+    ("/condense", "", "put a summary in place of what is old, now"),
+    ("/show", "", "print what the model sees"),
+    ("/log", "[N]", "list the last entries of the journal (20)"),
+    ("/model", "[NAME]", "ask another model from now on, or say which one is asked"),
+    ("/again", "", "ask once more without saying anything new"),
+    ("/help", "", "list these"),
+    ("/quit", "", "end; so does Ctrl-D"),
+    ("/exit", "", "the same"),
+];
+
+/// A command, understood.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Command {
+    name: &'static str,
+    rest: String,
+}
+
+/// What is to be done after a line.
+enum Next {
+    /// Ask the model; with a new question, or without one.
+    Ask(Option<String>),
+    /// Wait for the next line.
+    Listen,
+    /// End.
+    End,
+}
+
+/// The commands that begin with what was typed.
+fn complete(typed: &str) -> Vec<String> {
+    let fits = COMMANDS.iter().filter(|(name, ..)| typed.starts_with('/') && name.starts_with(typed));
+    fits.map(|(name, rest, _)| if rest.is_empty() { (*name).to_owned() } else { format!("{name} ") })
+        .collect()
+}
+
+impl Command {
+    /// The command that a line is; `None` for what is to be said to the model.
+    fn parse(line: &str) -> Option<Outcome<Self>> {
+        let line = line.trim_end();
+        if !line.starts_with('/') {
+            return None;
+        }
+        let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let known = COMMANDS.iter().find(|(known, ..)| *known == name);
+        Some(match known {
+            Some((name, ..)) => Ok(Self { name, rest: rest.trim().to_owned() }),
+            None => {
+                let near = nearest_name(name, COMMANDS.iter().map(|(name, ..)| *name));
+                let hint = near.map_or("/help lists them".to_owned(), |near| format!("did you mean {near}?"));
+                Err(Fault::usage(format!(
+                    "there is no command {name}: {hint} (nothing was sent; a message that begins with / needs a space before it)"
+                )))
+            }
+        })
+    }
+
+    /// Does it.
+    fn run(&self, app: &mut App, talk: &mut Conversation) -> Outcome<Next> {
+        match self.name {
+            "/quit" | "/exit" => return Ok(Next::End),
+            "/again" => return Ok(Next::Ask(None)),
+            "/help" => help(app)?,
+            "/model" => self.model(app, talk)?,
+            "/condense" => {
+                let budget = |thread: &Thread<'_>| Ok(app.models().budget(thread, &talk.model)?);
+                let written = condense_now(&app.context, &talk.found, budget, &talk.choice)?;
+                written.fitted.text(&mut app.paper)?;
+            }
+            "/context" => {
+                let window = u32::try_from(app.models().our_window(&talk.model)?).ok();
+                app.show(ReadContext { at: moment(talk), window })?;
+            }
+            "/show" => read::show(app, ShowArgs { at: moment(talk), full: false })?,
+            "/log" => {
+                let last = match self.rest.as_str() {
+                    "" => 20,
+                    given => given.parse().map_err(|_| {
+                        Fault::usage(format!("/log takes a number of entries, not {given:?}"))
+                    })?,
+                };
+                read::log(app, LogArgs::last(&talk.found, last))?;
+            }
+            "/recall" if self.rest.is_empty() => {
+                return Err(Fault::usage("say what to look for: /recall WORDS"));
+            }
+            "/recall" => {
+                let search = Search { query: self.rest.clone(), limit: Some(5), ..Search::default() };
+                read::in_session(app, moment(talk), search)?;
+            }
+            verb => {
+                let AtMoment { session, thread, .. } = moment(talk);
+                let at = AtEntry { session, thread, seq: self.seq(app, talk)? };
+                match verb {
+                    "/rewind" => app.show(Rewind { at })?,
+                    "/revert" => app.show(Revert { at })?,
+                    "/unpin" => app.show(Unpin { at })?,
+                    _ => app.show(Pin { at })?,
+                }
+            }
+        }
+        Ok(Next::Listen)
+    }
+
+    /// The entry a command is about: the one named, or the one that is meant when none is.
+    fn seq(&self, app: &App, talk: &Conversation) -> Outcome<Seq> {
+        let wrong = || {
+            let form = if self.name == "/rewind" { "a number of questions, or @SEQ" } else { "@SEQ" };
+            Fault::usage(format!("{} takes {form}, not {:?}; /log lists the entries", self.name, self.rest))
+        };
+        if let Some(seq) = self.rest.strip_prefix('@') {
+            return seq.parse().map_err(|_| wrong());
+        }
+        let thread = app.context.engine.open(&talk.found.session, &talk.found.thread, Mode::Read)?;
+        let (count, is_bare) = match self.rest.as_str() {
+            "" => (1, true),
+            number => (number.parse::<usize>().map_err(|_| wrong())?, false),
+        };
+        if self.name == "/rewind" {
+            return before_questions(&thread, count);
+        }
+        if !is_bare {
+            return Err(wrong());
+        }
+        let found = match self.name {
+            "/revert" => thread.view().edits().last(),
+            "/unpin" => thread.view().pins().last().map(|pin| pin.from),
+            _ => messages(&thread, |kind| kind.is_item() && kind != Kind::Anchor).next().transpose()?,
+        };
+        let what = match self.name {
+            "/revert" => "no edit is in force",
+            "/unpin" => "nothing is pinned",
+            _ => "nothing was said yet",
+        };
+        found.ok_or_else(|| Fault::new(Exit::Refused, format!("{what}: {} has nothing to do", self.name)))
+    }
+
+    fn model(&self, app: &App, talk: &mut Conversation) -> Outcome {
+        if !self.rest.is_empty() {
+            let own = app.context.session(&talk.found.session)?.meta.config;
+            // A window that was given was given for the model before.
+            let choice = ModelChoice { model: Some(self.rest.clone()), window: None, ..talk.choice.clone() };
+            let provider = talk.choice.provider.clone();
+            let provider = provider.or_else(|| Some(talk.model.asking.provider.name.clone()));
+            let choice = ModelChoice { provider, ..choice };
+            talk.model = app.models().resolve(&own, &choice)?;
+            talk.choice = choice;
+        }
+        say(talk.model.to_string());
+        Ok(())
+    }
+}
+
+/// The thread at hand, as it is now.
+fn moment(talk: &Conversation) -> AtMoment {
+    let Found { session, thread, .. } = &talk.found;
+    AtMoment { session: Some(session.to_string()), thread: Some(thread.to_string()), seq: None }
+}
+
+fn help(app: &mut App) -> Outcome {
+    for (name, rest, about) in COMMANDS {
+        app.paper.line(format!("{:<22} {about}", format!("{name} {rest}")))?;
+    }
+    app.paper
+        .line("A line that ends with \\ goes on in the next; everything between two \"\"\" is one message.")
+}
+
+/// Messages on the path to now, the newest first.
+fn messages<'a>(
+    thread: &'a Thread<'_>,
+    of: impl Fn(Kind) -> bool + 'a,
+) -> impl Iterator<Item = Outcome<Seq>> + 'a {
+    thread.back().filter_map(move |found| match found {
+        Ok((seq, head)) => of(head.kind).then_some(Ok(seq)),
+        Err(error) => Some(Err(error.into())),
+    })
+}
+
+/// The moment before the last `count` questions.
+fn before_questions(thread: &Thread<'_>, count: usize) -> Outcome<Seq> {
+    let said = messages(thread, |kind| kind == Kind::User).take(count).collect::<Outcome<Vec<Seq>>>()?;
+    match said.last() {
+        Some(seq) if said.len() == count => Ok(seq - 1),
+        _ => Err(Fault::new(
+            Exit::Refused,
+            format!("{count} questions cannot be taken back: there are {}", said.len()),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_completed_and_only_names() {
+        assert_eq!(complete("/re"), ["/rewind ", "/revert ", "/recall "]);
+        assert_eq!(complete("/q"), ["/quit"]);
+        assert!(complete("").is_empty() && complete("re").is_empty() && complete("/zz").is_empty());
+    }
+
+    #[test]
+    fn what_does_not_begin_with_a_slash_is_said_and_a_misspelling_is_not() {
+        assert!(Command::parse("hello /pin").is_none() && Command::parse(" /usr/bin").is_none());
+        let command = Command::parse("/rewind  @12 ").unwrap().unwrap();
+        assert_eq!((command.name, command.rest.as_str()), ("/rewind", "@12"));
+        assert!(Command::parse("/rewnd 1").unwrap().is_err());
+    }
 }

@@ -2,21 +2,22 @@
 //! It embeds the library (`komado-sdk`), and can be read as an example. The words are scripted. The folder is real, and so
 //! are the requests over HTTP and the server that counts them and refuses what is too large.
 
-mod agent;
-mod screen;
-
 use super::trust::command;
 use crate::app::App;
-use crate::fault::{Exit, Fault, Outcome};
-use crate::paper::{Paper, count, number, text_of};
-use agent::{Agent, Result, SYSTEM, TOOLS, script};
-use komado_sdk::{Edit, EditKind, Entry, Komado, Model, Record, Seq};
-use screen::Screen;
-use serde_json::json;
+use crate::paper::{Ink, Paper, count, number, text_of};
+use crate::render::journal::wrap;
+use crate::render::window::gauge;
+use komado_core::view::Weight;
+use komado_ops::{Exit, Fault, Outcome};
+use komado_provider::scripted::{Reply as Says, ToolCall};
+use komado_sdk::{Edit, EditKind, Entry, Komado, Model, Record, Reply, Seq, Session, Step};
+use serde_json::{Value, json};
+use std::io::{IsTerminal, stdout};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct DemoArgs {
     /// Requests to the model
     #[arg(long, value_name = "N", default_value_t = 240, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     turns: u32,
@@ -31,7 +32,7 @@ pub(crate) struct Args {
     keep: Option<PathBuf>,
 }
 
-pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+pub(crate) fn demo(app: &mut App, args: DemoArgs) -> Outcome {
     let base = match &args.keep {
         Some(dir) => std::path::absolute(dir)?,
         None if app.files.is_some() => app.claim().map(|()| app.config.base_dir.clone())?,
@@ -45,7 +46,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 }
 
 /// A session is made, talked in, changed and ended.
-fn play(paper: &mut Paper, args: &Args, base: &Path, user: &str) -> Result {
+fn play(paper: &mut Paper, args: &DemoArgs, base: &Path, user: &str) -> Result {
     let komado = Komado::open(base)?;
     let mut names = std::iter::once("demo".to_owned()).chain((2..).map(|n| format!("demo-{n}")));
     let name = names.find(|name| komado.session(name).read().is_err()).unwrap_or_default();
@@ -68,7 +69,7 @@ fn play(paper: &mut Paper, args: &Args, base: &Path, user: &str) -> Result {
 }
 
 struct Demo<'p, 'k> {
-    args: &'p Args,
+    args: &'p DemoArgs,
     screen: Screen<'p>,
     agent: Agent<'k>,
     model: Model,
@@ -221,4 +222,162 @@ impl Demo<'_, '_> {
 
 fn change(before: u64, after: u64) -> String {
     format!("{} → {} tokens", number(before), number(after))
+}
+
+const SYSTEM: &str = "You are a careful engineer. Read before you answer, and answer shortly.";
+const TOOLS: &str = r#"[{"type": "function", "function": {"name": "read_file", "parameters": {"type": "object",
+"properties": {"path": {"type": "string"}, "from": {"type": "integer"}, "to": {"type": "integer"}}}}}]"#;
+
+/// What the user says: the first two once, the others again and again.
+const QUESTIONS: [&str; 4] = [
+    "Issue #1: why does a view of a million entries cost no more than one of ten? Begin with {path}.",
+    "Next is {path}. And remember: sessions in tests are named after harbours, the first one is Otaru (小樽).",
+    "{path} は初めて読む人には難しいです。要点を教えてください。",
+    "What happens to the things in {path} after a rewind?",
+];
+const FILES: [(&str, &str); 4] = [
+    ("view.rs", include_str!("../../../core/src/view.rs")),
+    ("admit.rs", include_str!("../../../core/src/admit.rs")),
+    ("ladder.rs", include_str!("../../../core/src/ladder.rs")),
+    ("openai.rs", include_str!("../../../core/src/openai.rs")),
+];
+
+/// Turn `n`, counted from 0: what the user says before it, if anything, and what the model does.
+fn script(n: u32) -> (Option<String>, Step) {
+    let round = n as usize / 5;
+    let [(path, _), (other, _)] = [round, round * 3 + 1].map(|at| FILES[at % FILES.len()]);
+    let from = round * 17 % 120 + 1;
+    let part = |path: &str| json!({"path": path, "from": from, "to": from + 60});
+    let (text, calls) = match n % 5 {
+        0 => (format!("I look into {path} first."), vec![part(path)]),
+        1 => (format!("Now I read {path} as a whole."), vec![json!({ "path": path })]),
+        2 => (format!("And {path} beside {other}."), vec![part(path), part(other)]),
+        3 => ("Is there another one?".to_owned(), vec![part(&path.replace(".rs", "s.rs"))]),
+        _ => (format!("In {path} only what is changed costs anything; the rest is not read again."), vec![]),
+    };
+    let call = |args: Value| ToolCall { id: None, name: "read_file".into(), arguments: args.to_string() };
+    let reply = Says { text, calls: calls.into_iter().map(call).collect(), ..Says::default() };
+    let question = QUESTIONS[if round < 2 { round } else { 2 + round % 2 }];
+    let asked = n.is_multiple_of(5).then(|| question.replace("{path}", path));
+    (asked, Step { reply, chunk: Some(200), ..Step::default() })
+}
+
+/// The tool: what it brings, or what went wrong.
+fn read_file(arguments: &str) -> std::result::Result<String, String> {
+    let asked: Value = serde_json::from_str(arguments).map_err(|why| why.to_string())?;
+    let file = FILES.iter().find(|(path, _)| asked["path"] == *path);
+    let (_, file) = file.ok_or_else(|| format!("{}: no such file", asked["path"]))?;
+    let [from, to] = [("from", 1), ("to", u64::MAX)].map(|(key, usual)| asked[key].as_u64().unwrap_or(usual));
+    let lines = (1..).zip(file.lines()).filter(|(n, _)| (from..=to).contains(n));
+    Ok(lines.map(|(n, line)| format!("{n:>4} {line}\n")).collect())
+}
+
+type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// An agent at work in one thread.
+struct Agent<'k> {
+    chat: Session<'k>,
+    /// Digests of everything that was said.
+    said: Vec<(Seq, blake3::Hash)>,
+}
+
+impl<'k> Agent<'k> {
+    fn new(chat: Session<'k>) -> Self {
+        Self { chat, said: Vec::new() }
+    }
+
+    /// One turn: what the user says, the model's answer, what its calls bring.
+    fn turn(&mut self, model: &Model, asked: Option<String>, step: Step) -> Result<Reply> {
+        if let Some(text) = asked {
+            self.said.push((self.chat.user(&text)?, blake3::hash(text.as_bytes())));
+        }
+        model.add_step(step);
+        let reply = self.chat.ask(model, |_| {})?;
+        self.said.push((reply.seq, blake3::hash(self.chat.text(reply.seq)?.as_bytes())));
+        for call in &reply.calls {
+            let (seq, output) = match read_file(&call.arguments) {
+                Ok(output) => (self.chat.tool_result(&call.id, &output)?, output),
+                Err(why) => (self.chat.tool_error(&call.id, &why)?, why),
+            };
+            self.said.push((seq, blake3::hash(output.as_bytes())));
+        }
+        self.chat.fit()?;
+        Ok(reply)
+    }
+
+    /// Some turns of the script.
+    fn turns(&mut self, model: &Model, turns: impl Iterator<Item = u32>) -> Result {
+        for (asked, step) in turns.map(script) {
+            if self.turn(model, asked, step)?.is_ours {
+                return Err("a request was refused; this is a bug".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The last edit of a kind that is in force.
+    fn edit(&self, kind: EditKind) -> Option<(Seq, Edit)> {
+        self.chat.edits().rev().flatten().find(|(_, edit)| edit.kind == kind)
+    }
+
+    /// Reads everything back that was said, and counts it.
+    fn read_back(&self) -> Result<u64> {
+        for (seq, said) in &self.said {
+            if blake3::hash(self.chat.text(*seq)?.as_bytes()) != *said {
+                return Err(format!("entry @{seq} is not what was said; this is a bug").into());
+            }
+        }
+        Ok(self.said.len() as u64)
+    }
+}
+
+struct Screen<'p> {
+    paper: &'p mut Paper,
+    /// How long a bar stays before the next is drawn over it; `None` where that cannot be done.
+    pause: Option<Duration>,
+    bar: Option<String>,
+}
+
+impl<'p> Screen<'p> {
+    fn new(paper: &'p mut Paper, is_fast: bool) -> Self {
+        let pause = Duration::from_millis(if is_fast { 0 } else { 25 });
+        Self { pause: (!paper.json && stdout().is_terminal()).then_some(pause), paper, bar: None }
+    }
+
+    /// The window after a turn.
+    fn turn(&mut self, n: u32, weight: &Weight, window: u32) -> Result {
+        let cells = self.paper.width.saturating_sub(46).clamp(10, 60);
+        let bar = gauge(self.paper, &weight.into(), Some(window), cells);
+        let before = self.bar.replace(format!("  turn {n:>4} {bar}"));
+        if let (Some(pause), Some(bar)) = (self.pause, &self.bar) {
+            write!(self.paper.raw(), "{}", before.map_or("", |_| "\u{1b}[1A\u{1b}[J"))?;
+            self.paper.line(bar)?;
+            std::thread::sleep(pause);
+        }
+        Ok(())
+    }
+
+    /// A heading, and what is about to be seen.
+    fn moment(&mut self, title: &str, story: &str) -> Result {
+        self.line("")?;
+        self.line(self.paper.ink(Ink::Bold, title))?;
+        self.tell("", story)
+    }
+
+    /// A word, and what there is to say about it, below the bar as it was last.
+    fn tell(&mut self, word: &str, text: impl AsRef<str>) -> Result {
+        if let Some(bar) = self.bar.take().filter(|_| self.pause.is_none()) {
+            self.line(bar)?;
+        }
+        let ink = if word == "refused" { Ink::Red } else { Ink::Cyan };
+        let mut label = self.paper.ink(ink, &format!("  {word:<9} "));
+        for (line, _) in wrap(text.as_ref(), &[], self.paper.width.saturating_sub(13)) {
+            self.line(std::mem::replace(&mut label, " ".repeat(12)) + &line)?;
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, text: impl AsRef<str>) -> Result {
+        if self.paper.json { Ok(()) } else { Ok(self.paper.line(text)?) }
+    }
 }

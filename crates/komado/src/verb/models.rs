@@ -1,14 +1,26 @@
-//! `komado models`: what is known about models, and how to know it better.
+//! `komado models`: what is known about models, and how to know it better. `komado explain-error`: what a provider's error is
+//! taken for. `komado model-server`: a model that follows a script, at an address of its own, until it is told to stop. It keeps
+//! nothing on disk; what is asked is told line by line, without a clock, so that two runs can be compared.
 
 use crate::app::App;
-use crate::fault::{Exit, Fault, Outcome};
-use clap::{Args as ClapArgs, Subcommand};
-use komado_ops::model::{ForgetLesson, ListLessons, ListModels, UpdateModels};
+use crate::paper::number;
+use crate::signals;
+use clap::Subcommand;
+use komado_core::Meter;
+use komado_ops::model::{ExplainError, ForgetLesson, ListLessons, ListModels, UpdateModels};
+use komado_ops::choice::one_of;
+use komado_ops::{Exit, Fault, Outcome};
+use komado_provider::scripted::{OnOverflow, Options, Script, Seen, Server, Words};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::io;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
 
-#[derive(ClapArgs, Debug)]
+#[derive(clap::Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Args {
+pub(crate) struct ModelsArgs {
     /// Show the model this name means
     name: Option<String>,
     #[command(subcommand)]
@@ -28,7 +40,7 @@ enum Action {
     Forget(ForgetLesson),
 }
 
-pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+pub(crate) fn models(app: &mut App, args: ModelsArgs) -> Outcome {
     match (args.action, args.name) {
         (Some(Action::Update { file }), _) => update(app, &file),
         (Some(Action::Learned(request)), _) => app.show(request),
@@ -55,4 +67,156 @@ fn update(app: &mut App, path: &Path) -> Outcome {
         Exit::BadInput => Fault::input(format!("{file}: {}", fault.message())),
         _ => fault,
     })
+}
+
+/// The largest body taken in; an error of a server is a few lines.
+const LARGEST: u64 = 16 << 20;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct ExplainErrorArgs {
+    /// The HTTP status the body came with; 200 for an error inside a stream
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(100..=599))]
+    status: u16,
+}
+
+/// What a provider's error is taken for, as the gateway and the engine would take it.
+pub(crate) fn explain_error(app: &mut App, args: ExplainErrorArgs) -> Outcome {
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().take(LARGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(Fault::input(
+            "standard input: more than 16 MB; give the error alone, without what came before it",
+        ));
+    }
+    app.show(ExplainError { status: args.status, body: String::from_utf8_lossy(&bytes).into_owned() })
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct ModelServerArgs {
+    /// The port; one that is free when left out
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// The address to listen at; any other than this machine's own lets others in
+    #[arg(long, default_value = "127.0.0.1")]
+    host: String,
+    /// The window in tokens; without end when left out
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
+    window: Option<u64>,
+    /// What to answer, as JSON lines: see docs/model-server.md
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
+    /// Whose words errors have
+    #[arg(long, value_name = "WHO", default_value = "dialect", value_parser = one_of(&Words::ALL, Words::name))]
+    words: Words,
+    /// How tokens are counted
+    #[arg(long, value_name = "NAME", default_value = "o200k", value_parser = one_of(&Meter::ALL, Meter::name))]
+    meter: Meter,
+    /// What happens to a request that is too large
+    #[arg(long, value_name = "HOW", default_value = "refuse", value_parser = one_of(&OnOverflow::ALL, OnOverflow::name))]
+    on_overflow: OnOverflow,
+    /// Read requests without keeping or parsing them; answer steps without conditions, else a short fixed text
+    #[arg(long)]
+    discard: bool,
+}
+
+/// What the printing thread hears of.
+enum News {
+    Asked(Box<Seen>),
+    Stop,
+}
+
+pub(crate) fn model_server(app: &mut App, args: ModelServerArgs) -> Outcome {
+    let script = args.script.as_deref().map_or_else(|| Ok(Script::default()), read_script)?;
+    let address = format!("{}:{}", args.host, args.port);
+    let (say, news) = channel();
+    // Before anything is printed, so that a reader of the address can already stop the server.
+    let stop = say.clone();
+    signals::each(signals::FOR_SERVERS, move || drop(stop.send(News::Stop)))?;
+    let server = Server::start(Options {
+        address: address.clone(),
+        window: args.window,
+        meter: args.meter,
+        words: args.words,
+        script,
+        overflow: args.on_overflow,
+        keep: 0,
+        discard: args.discard,
+    })
+    .map_err(|e| {
+        Fault::new(Exit::Failed, format!("cannot listen at {address}: {e}; choose another --port"))
+    })?;
+    server.watch(move |seen| drop(say.send(News::Asked(Box::new(seen.clone())))));
+    greet(app, &server, &args)?;
+    while let Ok(News::Asked(seen)) = news.recv() {
+        tell(app, &seen)?;
+    }
+    Ok(())
+}
+
+fn read_script(path: &Path) -> Outcome<Script> {
+    let name = path.display();
+    let text = std::fs::read(path).map_err(|e| {
+        let exit = if e.kind() == io::ErrorKind::NotFound { Exit::NotFound } else { Exit::Failed };
+        Fault::new(exit, format!("{name}: {e}"))
+    })?;
+    let text = String::from_utf8(text).map_err(|e| {
+        Fault::input(format!("{name}: not UTF-8 from byte {} on", e.utf8_error().valid_up_to()))
+    })?;
+    Script::read(&text)
+        .map_err(|e| Fault::input(format!("{name}: {e}; docs/model-server.md lists the fields")))
+}
+
+fn greet(app: &mut App, server: &Server, args: &ModelServerArgs) -> Outcome {
+    let url = server.url();
+    let env = client_settings(url);
+    if app.paper.json {
+        let (words, env) = (args.words.name(), BTreeMap::from(env));
+        app.paper.json(
+            &json!({ "kind": "ready", "url": url, "env": env, "window": args.window, "words": words }),
+        )?;
+        return app.paper.flush();
+    }
+    app.paper.line(format!("listening at {url}"))?;
+    match args.window {
+        Some(window) => {
+            app.paper.line(format!("window {} tokens, counted by {}", number(window), args.meter.name()))?
+        }
+        None => app.paper.line("no window; --window TOKENS sets one")?,
+    }
+    app.paper.line("")?;
+    for (name, value) in env {
+        app.paper.line(format!("export {name}={value}"))?;
+    }
+    app.paper.line("export OPENAI_API_KEY=none ANTHROPIC_API_KEY=none")?;
+    app.paper.line("")?;
+    app.paper.line("Ctrl-C stops it. Requests:")?;
+    app.paper.flush()
+}
+
+/// The variables by which clients find a server.
+pub(super) fn client_settings(url: &str) -> [(&'static str, String); 3] {
+    let (openai, plain) = (format!("{url}/v1"), url.to_owned());
+    [("OPENAI_BASE_URL", openai), ("ANTHROPIC_BASE_URL", plain.clone()), ("OLLAMA_HOST", plain)]
+}
+
+fn tell(app: &mut App, seen: &Seen) -> Outcome {
+    if app.paper.json {
+        app.paper.json(&json!({
+            "kind": "request",
+            "n": seen.n,
+            "dialect": seen.dialect.name(),
+            "path": seen.path,
+            "bytes": seen.bytes,
+            "tokens": seen.tokens,
+            "cached": seen.cached,
+            "status": seen.status,
+            "stream": seen.stream,
+        }))?;
+        return app.paper.flush();
+    }
+    let stream = if seen.stream { ", in pieces" } else { "" };
+    let cached = if seen.cached > 0 { format!(" ({} cached)", number(seen.cached)) } else { String::new() };
+    let (n, dialect, status) = (seen.n, seen.dialect.name(), seen.status);
+    app.paper.line(format!("{n} {dialect} {} tokens{cached} -> {status}{stream}", number(seen.tokens)))?;
+    app.paper.flush()
 }

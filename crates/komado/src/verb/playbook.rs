@@ -1,35 +1,31 @@
 //! `komado playbook`: look at the course of a task before it is followed, and follow it.
 
-mod graph;
-mod run;
-
+use super::ask::Answer as Printed;
 use crate::app::App;
-use crate::fault::{Fault, Outcome};
-use crate::paper::count;
-use clap::{Args as ClapArgs, Subcommand};
-use komado_ops::playbook::CheckPlaybooks;
+use crate::paper::{count, say, text_of};
+use crate::signals::Interrupt;
+use komado_agent::playbook::Audience;
+use komado_agent::tools::Answer;
+use komado_core::message::Call;
+use komado_core::{Address, ThreadId};
+use komado_engine::engine::Found;
+use komado_engine::exchange::News;
+use komado_ops::choice::ModelArgs;
+use komado_ops::playbook::{CheckPlaybooks, Follower, GraphPlaybook, RunPlaybook};
+use komado_ops::{Exit, Fault, Outcome, change};
+use komado_provider::Cancel;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::path::PathBuf;
 
-#[derive(ClapArgs, Debug)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    verb: Verb,
-}
-
-#[derive(Subcommand, Debug)]
-enum Verb {
-    /// Say everything that is wrong with playbooks
-    Check(CheckPlaybooks),
-    /// Draw a playbook
-    Graph(graph::Args),
-    /// Follow a playbook here and now, in a new session or where one stopped
-    Run(Box<run::Args>),
-}
-
-pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
-    match args.verb {
-        Verb::Check(request) => check(app, request),
-        Verb::Graph(args) => graph::run(app, args),
-        Verb::Run(args) => run::run(app, *args),
+verbs! {
+    pub(crate) enum PlaybookVerb {
+        /// Say everything that is wrong with playbooks
+        Check(CheckPlaybooks) => check,
+        /// Draw a playbook
+        Graph(GraphArgs) => graph,
+        /// Follow a playbook here and now, in a new session or where one stopped
+        Run(RunPlaybookArgs) => follow,
     }
 }
 
@@ -44,4 +40,140 @@ fn check(app: &mut App, request: CheckPlaybooks) -> Outcome {
     app.paper.flush()?;
     let all = count(checked.items.len() as u64, "playbook");
     Err(Fault::input(format!("{wrong} of {all} cannot be followed")))
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct GraphArgs {
+    /// The playbook; the built-in one when left out
+    file: Option<PathBuf>,
+    /// Write a picture to this file; `-` for standard output
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+/// A picture that was written.
+#[derive(Serialize)]
+struct Picture {
+    name: String,
+    svg: String,
+}
+
+fn graph(app: &mut App, args: GraphArgs) -> Outcome {
+    let is_printed = args.svg.as_ref().is_some_and(|path| path.as_os_str() == "-");
+    if is_printed && app.paper.json {
+        return Err(Fault::usage(
+            "--json and --svg - both want standard output: write the picture to a file, or leave --json out",
+        ));
+    }
+    let drawn = app.run(GraphPlaybook { file: args.file })?;
+    let Some(path) = args.svg else { return app.print(&drawn) };
+    if is_printed {
+        return app.paper.line(drawn.svg.trim_end());
+    }
+    let svg = text_of(&path);
+    std::fs::write(&path, drawn.svg).map_err(|why| Fault::new(Exit::Failed, format!("{svg}: {why}")))?;
+    if app.paper.json {
+        return app.paper.json(&Picture { name: drawn.name, svg });
+    }
+    say(format!("written: {svg}"));
+    Ok(())
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct RunPlaybookArgs {
+    /// The playbook
+    file: PathBuf,
+    /// What is said first; a session that goes on needs nothing
+    text: Vec<String>,
+    /// A variable: JSON, or else text
+    #[arg(long = "var", value_name = "NAME=VALUE")]
+    vars: Vec<String>,
+    /// The session to go on with; a new one when left out
+    #[arg(long, value_name = "SESSION")]
+    session: Option<Address>,
+    /// The folder that the tools work in; when left out the one it began in, or one of the session's own
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+    /// The system prompt of a new session; the one for tasks when left out
+    #[arg(long, value_name = "TEXT", conflicts_with = "session")]
+    system: Option<String>,
+    /// Leave the session running when the playbook has ended
+    #[arg(long)]
+    keep_open: bool,
+    #[command(flatten)]
+    model: ModelArgs,
+}
+
+fn follow(app: &mut App, args: RunPlaybookArgs) -> Outcome {
+    let RunPlaybookArgs { file, text, vars, session, folder, system, keep_open, model } = args;
+    let (vars, text) = (variables(&vars)?, text.join(" "));
+    let session = session.map(|address| address.to_string());
+    let interrupt = Interrupt::listen();
+    let watch = interrupt.watch();
+    let mut screen =
+        Screen { printed: Printed::onto(&app.paper), is_quiet: app.paper.json, cancel: watch.cancel() };
+    let ran = RunPlaybook { file, text, vars, session, folder, system, keep_open, model }
+        .hear(&app.context, &mut screen);
+    screen.printed.end()?;
+    let ran = ran?;
+    app.print(&ran)?;
+    if ran.status == "completed" {
+        return Ok(());
+    }
+    app.paper.flush()?;
+    Err(Fault::new(Exit::Failed, format!("the playbook ended at {}, which says that it failed", ran.node)))
+}
+
+/// The variables of the command line.
+fn variables(given: &[String]) -> Outcome<Map<String, Value>> {
+    let is_name = |name: &str| !name.is_empty() && !name.contains(|c: char| c == '.' || c.is_whitespace());
+    let read = |pair: &String| {
+        let Some((name, value)) = pair.split_once('=').filter(|(name, _)| is_name(name)) else {
+            let why = "a name has no dots and no spaces; an object is given as JSON";
+            return Err(Fault::usage(format!("--var takes NAME=VALUE, not {pair:?}: {why}")));
+        };
+        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+        Ok((name.to_owned(), value))
+    };
+    given.iter().map(read).collect()
+}
+
+/// Shows what happens.
+struct Screen {
+    printed: Printed,
+    is_quiet: bool,
+    cancel: Cancel,
+}
+
+impl Follower for Screen {
+    fn begun(&mut self, found: &Found, is_new: bool) {
+        if is_new {
+            say(format!("session: {}", change::name(found)));
+        }
+        self.printed.begin(found);
+    }
+
+    fn cancel(&mut self) -> Cancel {
+        self.cancel.clone()
+    }
+}
+
+impl Audience for Screen {
+    fn node(&mut self, id: &str, label: Option<&str>, thread: &ThreadId) {
+        if !self.is_quiet {
+            self.printed.line_end();
+            let label = label.map(|label| format!("  {label}")).unwrap_or_default();
+            say(format!("[{thread}] {id}{label}"));
+        }
+    }
+
+    fn news(&mut self, news: News<'_>) {
+        self.printed.take(news);
+    }
+
+    fn tool(&mut self, call: &Call, answer: &Answer) {
+        if !self.is_quiet {
+            say(format!("  {} {}", call.name, if answer.is_error { "went wrong" } else { "answered" }));
+        }
+    }
 }

@@ -1,13 +1,11 @@
 //! `komado report`: what happened in many sessions, for people, programs, spreadsheets and browsers.
 
 use crate::app::App;
-use crate::fault::Outcome;
 use crate::paper::{count, keep, number, say, text_of};
 use crate::report::{By, Format, Lang, Look, print, write};
-use clap::Args as ClapArgs;
 use komado_engine::report::Report;
-use komado_ops::Progress;
 use komado_ops::report::MakeReport;
+use komado_ops::{Outcome, Progress};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,8 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Sessions between two lines of progress, where no terminal shows a bar.
 const STRIDE: u64 = 10_000;
 
-#[derive(ClapArgs, Debug)]
-pub(crate) struct Args {
+#[derive(clap::Args, Debug)]
+pub(crate) struct ReportArgs {
     #[command(flatten)]
     request: MakeReport,
     /// Only usage by this
@@ -36,7 +34,7 @@ pub(crate) struct Args {
     progress: bool,
 }
 
-pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+pub(crate) fn report(app: &mut App, args: ReportArgs) -> Outcome {
     let look = Look { format: format(app, &args), by: args.by, lang: args.lang };
     let told = match args.progress && !std::io::stderr().is_terminal() {
         true => counted(app, args.request)?,
@@ -62,7 +60,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
 }
 
 /// What was asked for, or what the file's name ends in.
-fn format(app: &App, args: &Args) -> Format {
+fn format(app: &App, args: &ReportArgs) -> Format {
     let ending = args.out.as_deref().and_then(Path::extension).and_then(|ending| ending.to_str());
     args.format.unwrap_or(match ending {
         Some("json") => Format::Json,

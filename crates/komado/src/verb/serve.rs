@@ -1,19 +1,23 @@
-//! `komado serve`: the gateway, the HTTP API and MCP, until it is told to stop.
+//! `komado serve`: the gateway, the HTTP API and MCP, until it is told to stop. `komado mcp`: the MCP server on standard input and
+//! output, for a client that starts it. A user who can start it may read the sessions anyway, so it asks for no key. Standard
+//! output belongs to the protocol; talk goes to standard error. It ends when its input does.
 
-use crate::app::App;
-use crate::fault::Outcome;
+use crate::app::{App, is_kept};
+use crate::process;
 use crate::server::access::Access;
-use crate::server::gateway::{self, Found, Gateway, Upstream};
+use crate::server::gateway::{self, Gateway, Upstream};
 use crate::server::limits::SEATS;
 use crate::server::log::{self, Lines};
+use crate::server::mcp::Door;
 use crate::server::traces::Traces;
-use crate::server::{House, run};
-use crate::stores;
-use crate::thrift;
-use clap::Args as ClapArgs;
+use crate::server::{self, House};
 use komado_config::OnFault;
 use komado_core::Meter;
 use komado_engine::model::KeySource;
+use komado_ops::{Exit, Fault, Outcome};
+use rmcp::ServiceExt;
+use rmcp::service::ServerInitializeError;
+use rmcp::transport::stdio;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,31 +26,31 @@ use std::sync::Arc;
 /// How long a client waits because another process holds the table of sessions.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
 
-#[derive(ClapArgs, Debug)]
-pub(crate) struct Args {
+#[derive(clap::Args, Debug)]
+pub(crate) struct ServeArgs {
     /// The address to listen at, port 0 for one that is free; beyond this machine only with keys
     #[arg(long, value_name = "HOST:PORT")]
-    pub(crate) listen: Option<String>,
+    listen: Option<String>,
     /// The provider that is asked where neither path nor model name one
     #[arg(long, value_name = "NAME")]
-    pub(crate) upstream: Option<String>,
+    upstream: Option<String>,
     /// What happens to a request when something of ours fails: `pass` it on untouched, or `stop`
     #[arg(long, value_name = "WHAT", value_parser = on_fault)]
-    pub(crate) on_fault: Option<OnFault>,
+    on_fault: Option<OnFault>,
     /// How much to log: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL")]
-    pub(crate) log: Option<String>,
+    log: Option<String>,
     /// Log JSON lines
     #[arg(long)]
-    pub(crate) log_json: bool,
+    log_json: bool,
 }
 
 fn on_fault(name: &str) -> Result<OnFault, String> {
     OnFault::named(name).ok_or_else(|| "known are pass and stop".to_owned())
 }
 
-pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
-    thrift::few_arenas();
+pub(crate) fn serve(app: &mut App, args: ServeArgs) -> Outcome {
+    process::few_arenas();
     // To the end: what is left of the spans goes out with it.
     let traces = Traces::begin(&app.context.config.traces)?;
     let lines = if args.log_json { Lines::Json } else { Lines::Text };
@@ -56,12 +60,12 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     }
     warn_of_store(app);
     let server = app.context.config.server.clone();
-    if stores::is_kept(&app.context.config) {
+    if is_kept(&app.context.config) {
         app.claim()?;
     }
     let access = Access::open(&app.context.config.base_dir)?;
     let house = House::new(&app.context, access);
-    thrift::unpack(Meter::O200k);
+    process::unpack(Meter::O200k);
     // A thread for each request and each call that is handled at once, and some for everything else.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .max_blocking_threads(server.concurrency as usize + SEATS + 64)
@@ -69,12 +73,12 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         .build()?;
     let listen = args.listen.unwrap_or(server.listen);
     let served = runtime.block_on(async {
-        let (listener, reach) = run::bind(&house, &listen).await?;
-        let upstreams = run::upstreams(&house, args.upstream).await?;
+        let (listener, reach) = server::bind(&house, &listen).await?;
+        let upstreams = server::upstreams(&house, args.upstream).await?;
         let gateway = Gateway::new(&house, upstreams, args.on_fault.unwrap_or(server.on_fault));
         let gateway = Arc::new(gateway);
         greet(app, &gateway, listener.local_addr()?)?;
-        run::serve(Arc::clone(&house), gateway, listener, reach).await
+        server::serve(Arc::clone(&house), gateway, listener, reach).await
     });
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     served
@@ -90,7 +94,7 @@ fn warn_of_store(app: &App) {
 
 fn greet(app: &mut App, gateway: &Gateway, address: SocketAddr) -> Outcome {
     let url = format!("http://{address}");
-    let env = super::model_server::client_settings(&url);
+    let env = super::models::client_settings(&url);
     let upstreams = gateway.upstreams.all();
     if app.paper.json {
         let row = |upstream: &Arc<Upstream>| {
@@ -102,7 +106,7 @@ fn greet(app: &mut App, gateway: &Gateway, address: SocketAddr) -> Outcome {
             "url": url,
             "env": BTreeMap::from(env),
             "upstreams": upstreams.iter().map(row).collect::<Vec<_>>(),
-            "found": found(gateway.upstreams.found),
+            "found": gateway.upstreams.found,
             "on_fault": gateway.on_fault.name(),
         }))?;
         return app.paper.flush();
@@ -142,10 +146,32 @@ fn held(held: KeySource) -> &'static str {
     }
 }
 
-fn found(found: Found) -> &'static str {
-    match found {
-        Found::Settings => "settings",
-        Found::Environment => "environment",
-        Found::Local => "local",
+/// The variable that names the session when the command line does not.
+const SESSION: &str = "KOMADO_SESSION";
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct McpArgs {
+    /// The session that calls are about when they name none, or SESSION/THREAD; KOMADO_SESSION when left out
+    #[arg(long, value_name = "ADDRESS")]
+    session: Option<String>,
+}
+
+pub(crate) fn mcp(app: &mut App, args: McpArgs) -> Outcome {
+    let named = args.session.or_else(|| std::env::var(SESSION).ok()).filter(|text| !text.is_empty());
+    if let Some(text) = &named {
+        app.find(&text.parse::<komado_core::Address>()?)?;
     }
+    let door = Door::owned(app.context.clone(), named);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let served = runtime.block_on(async {
+        match door.serve(stdio()).await {
+            Ok(running) => running.waiting().await.map(drop).map_err(|error| error.to_string()),
+            // A client that leaves before it has said a word leaves nothing undone.
+            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
+    });
+    // A read of standard input cannot be taken back, and must not hold up the end.
+    runtime.shutdown_background();
+    served.map_err(|why| Fault::new(Exit::Failed, format!("the MCP client could not be served: {why}")))
 }

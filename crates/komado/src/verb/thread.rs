@@ -2,36 +2,160 @@
 //!
 //! A child has a share of its parent's window and works there as long as it likes; the parent keeps one anchor of it.
 
-mod chronicle;
-mod run;
-mod start;
-mod tell;
+use super::ask::{Answer, Stoppable};
+use super::write::{read_stdin, read_tools};
+use crate::app::App;
+use crate::paper::{read_text, say};
+use crate::signals::Interrupt;
+use komado_core::Seq;
+use komado_ops::address::AtThread;
+use komado_ops::choice::ModelArgs;
+use komado_ops::thread::{
+    AbortThread, BalanceThread, ChildOptions, ChronicleWriter, DrawThreads, EndThread, PauseThread,
+    ReadChronicle, ResumeThread, RunThread, StartThread, TellThread, WriteChronicle,
+};
+use komado_ops::tools::ToolDefinitions;
+use komado_ops::{Fault, Outcome, change};
+use std::path::PathBuf;
 
-use komado_ops::thread::{AbortThread, BalanceThread, DrawThreads, EndThread, PauseThread, ResumeThread};
-
-subverbs! {
-    operations {
+verbs! {
+    pub(crate) enum ThreadVerb {
         /// End a child thread well, and tell its parent what was done
-        End => EndThread,
+        End(EndThread),
         /// Break a child thread off, with as much of a chronicle as there is
-        Abort => AbortThread,
+        Abort(AbortThread),
         /// Let a child thread wait
-        Pause => PauseThread,
+        Pause(PauseThread),
         /// Let a child thread go on, also days after its end
-        Resume => ResumeThread,
+        Resume(ResumeThread),
         /// Draw a session's threads: who has how much of the window, and what became of it
-        Tree => DrawThreads,
+        Tree(DrawThreads),
         /// Share the window out otherwise
-        Balance => BalanceThread,
-    }
-    modules {
+        Balance(BalanceThread),
         /// Start a child thread that outlives this command
-        Start => start,
+        Start(StartThreadArgs) => start,
         /// Give a task to a child thread and wait for the answer: start, ask, end
-        Run => run,
+        Run(RunThreadArgs) => run_task,
         /// Send words from one thread to another
-        Tell => tell,
+        Tell(TellArgs) => tell,
         /// Show what was done in a child thread, or write it anew
-        Chronicle => chronicle,
+        Chronicle(ChronicleArgs) => chronicle,
+    }
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct StartThreadArgs {
+    #[command(flatten)]
+    request: StartThread,
+    #[command(flatten)]
+    tools: ToolsFile,
+}
+
+/// Tools of a child thread.
+#[derive(clap::Args, Debug)]
+struct ToolsFile {
+    /// Tool definitions of its own, in place of those above: a file with a JSON array
+    #[arg(long, value_name = "FILE")]
+    tools: Option<PathBuf>,
+}
+
+impl ToolsFile {
+    /// Reads them.
+    fn read(&self) -> Outcome<Option<ToolDefinitions>> {
+        self.tools.as_deref().map(read_tools).transpose()
+    }
+}
+
+fn start(app: &mut App, args: StartThreadArgs) -> Outcome {
+    let tools = args.tools.read()?;
+    app.show(StartThread { tools, ..args.request })
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct RunThreadArgs {
+    /// The session, or SESSION/THREAD: the thread it is started from
+    #[arg(value_name = "ADDRESS")]
+    at: AtThread,
+    /// What is to be done; `-` for standard input
+    #[arg(required = true)]
+    task: Vec<String>,
+    /// What it is about, for people and for the model; the beginning of the task when left out
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
+    #[command(flatten)]
+    child: ChildOptions,
+    #[command(flatten)]
+    tools: ToolsFile,
+    #[command(flatten)]
+    model: ModelArgs,
+}
+
+fn run_task(app: &mut App, args: RunThreadArgs) -> Outcome {
+    let RunThreadArgs { at, task, label, child, tools, model } = args;
+    let task = if task == ["-"] { read_stdin()? } else { task.join(" ") };
+    if task.trim().is_empty() {
+        return Err(Fault::usage("there is nothing to do: write the task, or pipe it in with -"));
+    }
+    let tools = tools.read()?;
+    let interrupt = Interrupt::listen();
+    let begun = |found: &_| say(format!("thread: {}", change::name(found)));
+    let mut listener = Stoppable::new(Answer::onto(&app.paper), &interrupt, begun);
+    let ran = RunThread { at, task, label, child, tools, model }.hear(&app.context, &mut listener);
+    match ran {
+        Ok(ran) => {
+            // A reader that went away does not undo the work.
+            listener.printed?;
+            app.print(&ran)
+        }
+        Err(fault) => {
+            listener.answer.end()?;
+            Err(fault)
+        }
+    }
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct TellArgs {
+    /// Who speaks: the session, or SESSION/THREAD
+    from: AtThread,
+    /// Who is to hear it: a thread of the same session, by name, or SESSION/THREAD
+    to: String,
+    /// The words; standard input when left out
+    words: Vec<String>,
+}
+
+fn tell(app: &mut App, args: TellArgs) -> Outcome {
+    let is_piped = args.words.is_empty() || args.words == ["-"];
+    let text = if is_piped { read_stdin()? } else { args.words.join(" ") };
+    app.show(TellThread { at: args.from, to: args.to, text })
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct ChronicleArgs {
+    /// The thread, SESSION/THREAD
+    #[arg(value_name = "ADDRESS")]
+    at: AtThread,
+    /// Write it by hand
+    #[arg(long, value_name = "TEXT", group = "what")]
+    text: Option<String>,
+    /// The same from a file
+    #[arg(long, value_name = "FILE", group = "what")]
+    file: Option<PathBuf>,
+    /// Have it told again
+    #[arg(long, group = "what")]
+    again: bool,
+    /// Say again what entry SEQ said
+    #[arg(long, value_name = "SEQ", group = "what")]
+    restore: Option<Seq>,
+    #[command(flatten)]
+    writer: ChronicleWriter,
+}
+
+fn chronicle(app: &mut App, args: ChronicleArgs) -> Outcome {
+    let ChronicleArgs { at, text, file, again, restore, writer } = args;
+    let text = text.map(Ok).or_else(|| file.as_deref().map(read_text)).transpose()?;
+    match again || text.is_some() || restore.is_some() {
+        true => app.show(WriteChronicle { at, text, restore, writer }),
+        false => app.show(ReadChronicle { at }),
     }
 }

@@ -4,14 +4,11 @@
 //! that a terminal would act on.
 
 use crate::app::{App, Options, working_folder};
-use crate::fault::{Exit, Fault, Outcome};
-use crate::paper::{count, number, say, text_of};
-use crate::table::table;
-use crate::trust::sessions::{self, Untrusted};
-use crate::trust::{About, Consents};
-use clap::Args as ClapArgs;
+use crate::paper::{count, number, say, table, text_of};
+use crate::trust::{self, About, Consents, Found, Untrusted, shown};
 use komado_config::{Config, InFolder, Sources, Unconsented, Written};
 use komado_core::notation::tamed;
+use komado_ops::{Exit, Fault, Outcome};
 use serde_json::json;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -27,8 +24,8 @@ const HARMLESS: usize = 20;
 /// How many settings that need consent fit on a screen: with more of them a question says where to read them.
 const READABLE: usize = 15;
 
-#[derive(ClapArgs, Debug)]
-pub(crate) struct Args {
+#[derive(clap::Args, Debug)]
+pub(crate) struct TrustArgs {
     /// A folder with komado.yaml or contexts in it, or one of these two; left out: the working folder
     path: Option<PathBuf>,
     /// List what was consented to
@@ -42,7 +39,7 @@ pub(crate) struct Args {
     revoke: bool,
 }
 
-pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+pub(crate) fn trust(app: &mut App, args: TrustArgs) -> Outcome {
     let consents = Consents::of_user();
     if args.list {
         return list(app, &consents);
@@ -56,7 +53,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     if !found {
         return Err(Fault::new(
             Exit::NotFound,
-            format!("there is neither {SETTINGS} nor {SESSIONS} at {}", tamed(&path.display().to_string())),
+            format!("there is neither {SETTINGS} nor {SESSIONS} at {}", shown(&path)),
         ));
     }
     if let Some(path) = settings.filter(|path| path.symlink_metadata().is_ok()) {
@@ -84,7 +81,7 @@ fn meant(path: &Path) -> Outcome<[Option<PathBuf>; 2]> {
         Some(SESSIONS) if !is_whole => Ok([None, inside(SESSIONS)]),
         _ if absolute.is_file() => Err(Fault::usage(format!(
             "{} needs no consent: only a file called {SETTINGS} is found by itself; name this one with --config FILE",
-            tamed(&path.display().to_string())
+            shown(path)
         ))),
         _ => {
             let folder = real(&absolute);
@@ -101,7 +98,7 @@ fn trust_settings(app: &mut App, consents: &Consents, path: &Path, only_shows: b
                     .to_string()
             }
             false => {
-                format!("{} needs no consent: all it sets is harmless", tamed(&path.display().to_string()))
+                format!("{} needs no consent: all it sets is harmless", shown(path))
             }
         });
     };
@@ -122,7 +119,7 @@ fn trust_settings(app: &mut App, consents: &Consents, path: &Path, only_shows: b
     }
     let most = if only_shows { usize::MAX } else { HARMLESS };
     lines(&file, most).iter().try_for_each(|line| app.paper.line(line))?;
-    let shown = tamed(&file.path.display().to_string());
+    let shown = shown(&file.path);
     say_whether(is_trusted, &shown, "with exactly this content", undo)
 }
 
@@ -155,19 +152,19 @@ fn asking(path: &Path) -> Outcome<Option<Box<Unconsented>>> {
 }
 
 fn trust_sessions(app: &mut App, consents: &Consents, path: &Path, only_shows: bool) -> Outcome {
-    let shown = tamed(&path.display().to_string());
-    let found = sessions::look(path, consents);
+    let shown = shown(path);
+    let found = trust::look(path, consents);
     match found {
-        sessions::Found::Absent | sessions::Found::Link => return sessions::check(path, consents),
+        Found::Absent | Found::Link => return trust::check(path, consents),
         _ if only_shows => {}
-        sessions::Found::Own if !app.paper.json => {
+        Found::Own if !app.paper.json => {
             say(format!("{shown} is trusted already"));
             return Ok(());
         }
-        sessions::Found::Own => {}
-        sessions::Found::Empty | sessions::Found::Strange => keep_sessions(path, consents)?,
+        Found::Own => {}
+        Found::Empty | Found::Strange => keep_sessions(path, consents)?,
     }
-    let is_trusted = !only_shows || found == sessions::Found::Own;
+    let is_trusted = !only_shows || found == Found::Own;
     let (undo, held) = ((!only_shows).then(|| undo(path)), held(path));
     if app.paper.json {
         return app.paper.json(
@@ -203,7 +200,7 @@ fn revoke(app: &mut App, consents: &Consents, path: &Path, meant: [Option<PathBu
         }
     }
     if revoked.is_empty() {
-        let shown = tamed(&path.display().to_string());
+        let shown = shown(path);
         let why =
             format!("no consent was given to anything at {shown}; `komado trust --list` lists all there are");
         return Err(Fault::new(Exit::NotFound, why));
@@ -216,7 +213,7 @@ fn revoke(app: &mut App, consents: &Consents, path: &Path, meant: [Option<PathBu
             )?;
             continue;
         }
-        app.paper.line(format!("revoked: {}", tamed(&path.display().to_string())))?;
+        app.paper.line(format!("revoked: {}", shown(&path)))?;
         say(format!("undo: {again}"));
     }
     Ok(())
@@ -243,7 +240,7 @@ pub(super) fn command(words: &str, path: &Path) -> String {
 /// A file and its settings, for people: those that need consent last, where they are not scrolled away, and before them the
 /// harmless ones, at most so many.
 fn lines(file: &Unconsented, most: usize) -> Vec<String> {
-    let mut lines = vec![tamed(&file.path.display().to_string())];
+    let mut lines = vec![shown(&file.path)];
     let all_of = |asks: bool| file.written.iter().filter(move |one| one.needs_consent == asks);
     let line = |one: &Written| {
         let mark = if one.needs_consent { "!" } else { " " };
@@ -255,7 +252,7 @@ fn lines(file: &Unconsented, most: usize) -> Vec<String> {
     }
     lines.extend(all_of(true).map(line));
     if let Some(own) = &file.replaces {
-        lines.push(format!("! in place of your own {}", tamed(&own.display().to_string())));
+        lines.push(format!("! in place of your own {}", shown(own)));
     }
     lines
 }
@@ -294,21 +291,21 @@ pub(crate) fn keep_settings(file: &Unconsented, consents: &Consents) -> Outcome 
         Fault::usage(format!(
             "consent to {} cannot be kept: {why}; name the file with --config FILE, or set HOME or XDG_DATA_HOME to a \
              folder that can be written",
-            tamed(&file.path.display().to_string())
+            shown(&file.path)
         ))
     })
 }
 
 /// Keeps the consent to a folder of sessions.
 pub(crate) fn keep_sessions(path: &Path, consents: &Consents) -> Outcome {
-    sessions::trust(path, consents).map_err(|why| {
+    trust::trust(path, consents).map_err(|why| {
         let why = match why {
-            Untrusted::Mark(why) => return sessions::unmarked(path, &why),
+            Untrusted::Mark(why) => return trust::unmarked(path, &why),
             Untrusted::Consent(why) => why,
         };
         Fault::usage(format!(
             "{}: the consent cannot be kept: {why}; name the folder with --base-dir PATH",
-            tamed(&path.display().to_string())
+            shown(path)
         ))
     })
 }
@@ -333,7 +330,7 @@ pub(crate) fn ask_about(file: &Unconsented) -> Outcome<bool> {
 
 /// Shows a folder of sessions and asks whether it may be used.
 pub(crate) fn ask_about_sessions(path: &Path) -> Outcome<bool> {
-    say(tamed(&path.display().to_string()));
+    say(shown(path));
     held(path).into_iter().for_each(|line| say(format!("  {line}")));
     ask("komado: this folder of sessions was not made by you with komado. Use it from now on? [y/N] ")
 }

@@ -2,36 +2,34 @@
 //!
 //! What the worker prints is progress, a line each; what a task says is in its session.
 
-mod apart;
-mod here;
-mod job;
 mod lines;
-mod waiting;
 
-use crate::app::App;
-use crate::fault::Outcome;
+use crate::app::{App, holder};
 use crate::paper::say;
 use crate::render::task::counted;
-use crate::stores::holder;
-use crate::{signals, thrift};
-use apart::Apart;
-use clap::Args as ClapArgs;
-use here::Here;
-use komado_agent::worker::{Happened, Launch, Until, Worker, orphans};
+use crate::server::log;
+use crate::{process, signals};
+use komado_agent::handler::Orders;
+use komado_agent::progress::{Order, Progress};
+use komado_agent::worker::{
+    Exit as ProcessExit, Happened, Launch, Leash, Process, Until, Worker, orphans, read_taken,
+};
 use komado_core::session::MetaConfig;
 use komado_engine::model::{ModelChoice, SCRIPTED_TOOL_WINDOW};
-use komado_ops::Context;
 use komado_ops::choice::ModelArgs;
 use komado_ops::task::{FetchTasks, FetchedTasks, tell_tracker_stopped};
 use komado_ops::work::Runner;
+use komado_ops::{Context, Exit, Fault, Outcome};
 use komado_provider::Cancel;
-use komado_store::Holder;
-use lines::Lines;
+use komado_store::{Holder, Taken};
+use std::ffi::OsString;
+use std::io::{BufRead, Read, Write};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-#[derive(ClapArgs, Debug)]
-pub(crate) struct Args {
+#[derive(clap::Args, Debug)]
+pub(crate) struct WorkArgs {
     /// How many tasks are worked on at once; else as the settings say
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     concurrency: Option<u32>,
@@ -51,17 +49,17 @@ pub(crate) struct Args {
     model: ModelArgs,
 }
 
-pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
-    thrift::few_arenas();
+pub(crate) fn work(app: &mut App, args: WorkArgs) -> Outcome {
+    process::few_arenas();
     let choice = ModelChoice { scripted_window: Some(SCRIPTED_TOOL_WINDOW), ..args.model.clone().into() };
-    let runner = Runner { context: app.context.clone(), choice, counting: thrift::unpack };
+    let runner = Runner { context: app.context.clone(), choice, counting: process::unpack };
     if args.job {
-        return job::run(&runner);
+        return work_on_job(&runner);
     }
     // What is wrong with the settings would cost every task a try.
     app.models().resolve(&MetaConfig::default(), &runner.choice)?;
     for orphan in orphans(&app.context.engine)? {
-        say(format!("komado: {} ({}): nobody works on it any more; stopped", orphan.session, orphan.key));
+        say(format!("komado: {} ({}): no worker works on it any more; stopped", orphan.session, orphan.key));
         tell_tracker_stopped(&app.context, &orphan.key);
     }
     if args.once && args.fetch.is_some() {
@@ -90,7 +88,7 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
     })
 }
 
-fn take_tasks(app: &mut App, args: &Args, launch: &dyn Launch) -> Outcome {
+fn take_tasks(app: &mut App, args: &WorkArgs, launch: &dyn Launch) -> Outcome {
     let engine = app.context.engine.clone();
     let concurrency = args.concurrency.unwrap_or(app.context.config.agent.concurrency);
     let holder = Holder { program: "komado work".to_owned(), ..holder() };
@@ -99,7 +97,7 @@ fn take_tasks(app: &mut App, args: &Args, launch: &dyn Launch) -> Outcome {
     signals::each(signals::ALL, move || bell.stop())?;
     let until = if args.once { Until::Empty } else { Until::Told };
     let (mut taken, mut is_stopped) = (0, false);
-    let mut lines = Lines::new(app);
+    let mut lines = lines::Lines::new(app);
     let worked = worker.run(until, &mut |happened| {
         taken += u64::from(matches!(happened, Happened::Taken(_)));
         is_stopped |= matches!(happened, Happened::Stopping { .. });
@@ -108,7 +106,7 @@ fn take_tasks(app: &mut App, args: &Args, launch: &dyn Launch) -> Outcome {
     lines.end()?;
     worked?;
     if args.once && !is_stopped {
-        waiting::tell(&app.context, taken)?;
+        lines::tell_waiting(&app.context, taken)?;
     }
     Ok(())
 }
@@ -135,4 +133,117 @@ fn tell_new(fetched: &FetchedTasks) {
     for new in &fetched.queued {
         say(format!("komado: {} is queued as {}", new.task, new.session));
     }
+}
+
+/// Each task in a process of its own. When all of them died, this one tells so: it does nothing of what they died of.
+struct Apart {
+    runner: Runner,
+    process: Process,
+}
+
+impl Apart {
+    /// This program once more, with the same words: settings and wishes are those of the worker.
+    fn new(runner: Runner) -> Outcome<Self> {
+        let args = std::env::args_os().skip(1).chain([OsString::from("--job")]).collect();
+        Ok(Self { runner, process: Process { program: std::env::current_exe()?, args } })
+    }
+}
+
+impl Launch for Apart {
+    fn run(&self, taken: &Taken, leash: &Leash, tell: &(dyn Fn(Progress) + Sync)) -> ProcessExit {
+        self.process.run(taken, leash, tell)
+    }
+
+    fn give_up(&self, taken: &Taken, why: &str, tell: &(dyn Fn(Progress) + Sync)) {
+        self.runner.give_up(taken, why, tell);
+    }
+}
+
+/// Tasks on threads of the worker's own process: less to start, and one that brings the process down brings all down.
+struct Here(Runner);
+
+impl Launch for Here {
+    fn run(&self, taken: &Taken, leash: &Leash, tell: &(dyn Fn(Progress) + Sync)) -> ProcessExit {
+        let orders = Arc::new(self.0.orders());
+        let (rest, end) = (Arc::clone(&orders), Arc::clone(&orders));
+        leash.tie(move || rest.give(Order::Leave("its worker ends".into())), move || end.hurry());
+        let ran = self.0.run(taken, &orders, tell);
+        leash.untie();
+        match ran {
+            Ok(()) => ProcessExit::Finished,
+            Err(fault) => ProcessExit::Died(fault.message().to_owned()),
+        }
+    }
+
+    fn give_up(&self, taken: &Taken, why: &str, tell: &(dyn Fn(Progress) + Sync)) {
+        self.0.give_up(taken, why, tell);
+    }
+}
+
+/// Most bytes of a job.
+const MOST: u64 = 64 << 20;
+/// How long after its step was ended a task may take to come to rest.
+const STUCK: Duration = Duration::from_secs(30);
+/// The variable that says how much is logged.
+const LOG: &str = "KOMADO_LOG";
+
+/// The process of one task: its job comes on standard input, its progress goes to standard output, a line of JSON each.
+///
+/// The end of the input means that the worker is gone or wants the task to rest; so does a signal. A second signal ends
+/// what is under way at once.
+fn work_on_job(runner: &Runner) -> Outcome {
+    let level = std::env::var(LOG).unwrap_or_else(|_| "warn,rmcp=off".to_owned());
+    log::begin(Some(&level), log::Lines::Text, None)?;
+    let mut line = String::new();
+    std::io::stdin().lock().take(MOST).read_line(&mut line)?;
+    let taken = read_taken(&line).map_err(|why| {
+        Fault::input(format!("standard input holds no job ({why}); `komado work` starts this, not you"))
+    })?;
+    let orders = Arc::new(runner.orders());
+    leave_at_the_end_of_input(&orders)?;
+    leave_on_signals(&orders)?;
+    end_when_stuck(&orders)?;
+    runner.run(&taken, &orders, &print)
+}
+
+/// A worker that is gone hears nothing; the task goes on to where it can rest.
+fn print(progress: Progress) {
+    if let Ok(line) = serde_json::to_string(&progress) {
+        let _ = writeln!(std::io::stdout(), "{line}");
+    }
+}
+
+fn leave_at_the_end_of_input(orders: &Arc<Orders>) -> Outcome {
+    let orders = Arc::clone(orders);
+    let thread = std::thread::Builder::new().name("komado-leash".into());
+    thread.spawn(move || {
+        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+        orders.give(Order::Leave("its worker ends".into()));
+    })?;
+    Ok(())
+}
+
+/// A task that hangs in something that cannot be broken off must not keep its worker from the next one. What it started
+/// ends with this process, and a task whose job is still there is tried again.
+fn end_when_stuck(orders: &Arc<Orders>) -> Outcome {
+    let orders = Arc::clone(orders);
+    let thread = std::thread::Builder::new().name("komado-stuck".into());
+    thread.spawn(move || {
+        if orders.is_stuck(STUCK) {
+            tracing::error!(
+                "the task does not come to rest {} s after it was told to: its process ends",
+                STUCK.as_secs()
+            );
+            std::process::exit(Exit::Failed as i32);
+        }
+    })?;
+    Ok(())
+}
+
+fn leave_on_signals(orders: &Arc<Orders>) -> Outcome {
+    let orders = Arc::clone(orders);
+    signals::each(signals::ALL, move || match orders.now() {
+        None => orders.give(Order::Leave("its process was asked to end".into())),
+        Some(_) => orders.hurry(),
+    })
 }

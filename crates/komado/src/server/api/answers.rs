@@ -4,10 +4,9 @@
 //! loses nothing: a caller who asks again finds the row, looks whether that very line stands in the journal, and knows whether it
 //! was done. Rows are kept for a week. Refused: a key that comes with another body (422), or while its first call runs (409).
 
-use super::problem::{Answer, Problem};
-use crate::fault::{Fault, Outcome};
+use super::response::{Answer, Problem};
 use komado_core::SessionId;
-use komado_ops::{Planned, private};
+use komado_ops::{Fault, Outcome, Planned, private};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -118,13 +117,11 @@ impl Answers {
         let away = |error: rusqlite::Error| {
             Fault::away(format!("answers.db: {error}; try again, or leave the key out"))
         };
-        if held.is_none() {
-            *held = Some(self.open().map_err(away)?);
-        }
-        match held.as_ref() {
-            Some(table) => op(table).map_err(away),
-            None => Err(Fault::away("answers.db is not open")),
-        }
+        let table = match held.take() {
+            Some(table) => table,
+            None => self.open().map_err(away)?,
+        };
+        op(held.insert(table)).map_err(away)
     }
 
     fn open(&self) -> rusqlite::Result<Connection> {

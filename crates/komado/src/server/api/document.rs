@@ -1,13 +1,11 @@
 //! The document of the API: OpenAPI 3.1, made from the types of the operations.
 //!
 //! What holds for every operation (the problems it may answer, the keys it asks for, the headers for conditional calls) is
-//! said here, once. The same document says which parameters a route knows; any other is refused.
+//! said here, once. The same types say which parameters a route knows; any other is refused.
 
-use super::problem::{self, PROBLEM_JSON, Problem};
-use super::report;
-use axum::extract::{MatchedPath, Request};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use super::response::{PROBLEM_JSON, Problem, ProblemBody};
+use super::{MEDIA, Shown};
+use axum::extract::Request;
 use http::StatusCode;
 use http::header::ACCEPT;
 use komado_ops::stream::Form;
@@ -15,8 +13,6 @@ use komado_ops::{Method, Route as Path, Row};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
-use std::sync::Arc;
 
 /// The path under which all routes are.
 pub(super) const ROOT: &str = "/api/v1";
@@ -114,14 +110,7 @@ fn operation(row: &Row, route: &Path, schemas: &mut Schemas) -> Value {
     let mut request = (row.request)(&mut schemas.requests).to_value();
     let about = request["description"].as_str().unwrap_or(row.title).replace('\n', " ");
     let required: Vec<String> = serde_json::from_value(request["required"].take()).unwrap_or_default();
-    let mut fields = match request["properties"].take() {
-        Value::Object(fields) => fields,
-        _ => Map::new(),
-    };
-    if route.has_forms {
-        let shown = report::Shown::json_schema(&mut schemas.requests).to_value();
-        fields.extend(shown["properties"].as_object().cloned().unwrap_or_default());
-    }
+    let fields = fields(&mut request, route, &mut schemas.requests);
     let (mut parameters, mut body) = (Vec::new(), Map::new());
     for (name, mut schema) in fields {
         if NAMES.contains(&name.as_str()) {
@@ -142,6 +131,19 @@ fn operation(row: &Row, route: &Path, schemas: &mut Schemas) -> Value {
     said["parameters"] = json!(parameters);
     said["responses"] = responses(row, route, said.get("requestBody").is_some(), &mut schemas.results);
     said
+}
+
+/// The fields of a request, and those that say how a report is shown.
+fn fields(request: &mut Value, route: &Path, generator: &mut SchemaGenerator) -> Map<String, Value> {
+    let mut fields = match request["properties"].take() {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
+    if route.has_forms {
+        let shown = Shown::json_schema(generator).to_value();
+        fields.extend(shown["properties"].as_object().cloned().unwrap_or_default());
+    }
+    fields
 }
 
 /// Headers that are no field of the request.
@@ -252,7 +254,7 @@ fn responses(row: &Row, route: &Path, has_body: bool, generator: &mut SchemaGene
     if is_tagged(row, route) {
         responses["304"] = json!({ "description": "Not Modified: you have it" });
     }
-    let schema = generator.subschema_for::<problem::Body>();
+    let schema = generator.subschema_for::<ProblemBody>();
     let changed = (route.method != Method::Get).then_some(412);
     let of_body = [408, 413, 415].into_iter().filter(|_| has_body);
     for status in PROBLEMS.into_iter().chain(changed).chain(of_body) {
@@ -275,15 +277,22 @@ fn content(row: &Row, route: &Path, generator: &mut SchemaGenerator) -> Value {
         return json!({ "text/event-stream": { "schema": { "type": "string" }, "x-event-data": data } });
     }
     let schema = (row.output)(generator).to_value();
+    let mut content = json!({});
+    for media in media(row, route) {
+        let is_text = MEDIA.contains(&media);
+        content[media] =
+            json!({ "schema": if is_text { json!({ "type": "string" }) } else { schema.clone() } });
+    }
+    content
+}
+
+/// The media types that a route answers in.
+fn media(row: &Row, route: &Path) -> Vec<&'static str> {
     match row.form {
-        Some(Form::Bytes(media)) => json!({ media: { "schema": schema } }),
-        _ => {
-            let mut content = json!({ "application/json": { "schema": schema } });
-            for media in report::MEDIA.iter().filter(|_| route.has_forms) {
-                content[media] = json!({ "schema": { "type": "string" } });
-            }
-            content
-        }
+        Some(Form::Events) => vec!["text/event-stream"],
+        Some(Form::Bytes(media)) => vec![media],
+        _ if route.has_forms => ["application/json"].into_iter().chain(MEDIA).collect(),
+        _ => vec!["application/json"],
     }
 }
 
@@ -318,74 +327,31 @@ fn clean(schema: &mut Value) {
     }
 }
 
-/// What each route knows: its parameters, and what it answers in.
-#[derive(Default)]
-pub(super) struct Table {
-    routes: HashMap<(String, String), Route>,
-}
-
-#[derive(Default)]
-struct Route {
-    parameters: Vec<String>,
-    answers: Vec<String>,
-}
-
-impl Table {
-    /// From the document.
-    pub(super) fn of(document: &Value) -> Self {
-        let mut routes = HashMap::new();
-        for (path, item) in document["paths"].as_object().into_iter().flatten() {
-            for (method, operation) in item.as_object().into_iter().flatten() {
-                routes.insert((method.to_uppercase(), path.clone()), Route::of(operation));
-            }
+/// Refuses parameters that a route does not know, and a caller that takes nothing of what it answers in.
+pub(super) fn check(row: &Row, route: &Path, request: &Request) -> Result<(), Problem> {
+    let mut generator = SchemaGenerator::default();
+    let mut schema = (row.request)(&mut generator).to_value();
+    let fields = fields(&mut schema, route, &mut generator);
+    let known: Vec<&str> =
+        fields.keys().map(String::as_str).filter(|name| place(route, name) == Some("query")).collect();
+    let query = request.uri().query().unwrap_or_default();
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let name = pair.split('=').next().unwrap_or(pair);
+        if !known.contains(&name) {
+            let known = match &known[..] {
+                [] => "this takes none".to_owned(),
+                some => format!("known are {}", some.join(", ")),
+            };
+            return Err(Problem::bad(format!("unknown parameter: {name:?}; {known}")));
         }
-        Self { routes }
     }
-
-    fn check(&self, request: &Request) -> Result<(), Problem> {
-        let Some(path) = request.extensions().get::<MatchedPath>() else { return Ok(()) };
-        let method = if request.method() == "HEAD" { "GET" } else { request.method().as_str() };
-        let Some(route) = self.routes.get(&(method.to_owned(), path.as_str().to_owned())) else {
-            return Ok(());
-        };
-        let query = request.uri().query().unwrap_or_default();
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            let name = pair.split('=').next().unwrap_or(pair);
-            if !route.parameters.iter().any(|known| known == name) {
-                let known = match &route.parameters[..] {
-                    [] => "this takes none".to_owned(),
-                    some => format!("known are {}", some.join(", ")),
-                };
-                return Err(Problem::bad(format!("unknown parameter: {name:?}; {known}")));
-            }
-        }
-        let accept = request.headers().get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-        let accept = accept.collect::<Vec<_>>().join(",");
-        if accept.trim().is_empty() || route.answers.iter().any(|answer| accepts(&accept, answer)) {
-            return Ok(());
-        }
-        let answers = route.answers.join(" or ");
-        Err(Problem::new(
-            StatusCode::NOT_ACCEPTABLE,
-            format!("accept is {accept:?}; this answers in {answers}"),
-        ))
+    let accept = request.headers().get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let (accept, media) = (accept.collect::<Vec<_>>().join(","), media(row, route));
+    if accept.trim().is_empty() || media.iter().any(|media| accepts(&accept, media)) {
+        return Ok(());
     }
-}
-
-impl Route {
-    fn of(operation: &Value) -> Self {
-        let parameters = operation["parameters"].as_array().into_iter().flatten();
-        let parameters = parameters.filter(|one| one["in"] == "query").filter_map(|one| one["name"].as_str());
-        let fine = |status: &String| status.starts_with('2');
-        let responses: Option<&Map<String, Value>> = operation["responses"].as_object();
-        let contents = responses.into_iter().flatten().filter(|(status, _)| fine(status));
-        let contents = contents.filter_map(|(_, response)| response["content"].as_object());
-        let mut answers: Vec<String> = contents.flat_map(|content| content.keys().cloned()).collect();
-        if answers.is_empty() {
-            answers.push("application/json".to_owned());
-        }
-        Self { parameters: parameters.map(str::to_owned).collect(), answers }
-    }
+    let detail = format!("accept is {accept:?}; this answers in {}", media.join(" or "));
+    Err(Problem::new(StatusCode::NOT_ACCEPTABLE, detail))
 }
 
 /// True when an Accept header takes a media type.
@@ -397,16 +363,4 @@ fn accepts(accept: &str, media: &str) -> bool {
         let refused = parts.any(|part| part.replace(' ', "") == "q=0");
         !refused && (range == "*/*" || range.eq_ignore_ascii_case(media) || range == format!("{main}/*"))
     })
-}
-
-/// Refuses parameters that no route knows, and answers that the caller does not take.
-pub(super) async fn known(
-    axum::Extension(table): axum::Extension<Arc<Table>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    match table.check(&request) {
-        Ok(()) => next.run(request).await,
-        Err(problem) => problem.into_response(),
-    }
 }

@@ -3,8 +3,8 @@
 //! A reader looks when the store tells that something happened, and once in a while by itself, since files tell only what
 //! this process does. Nothing is kept for a reader who is slow, and one that has gone is dropped with its connection.
 
-use super::problem::Answer;
 use super::request::Call;
+use super::response::Answer;
 use crate::server::news::Listener;
 use axum::response::sse::{Event, KeepAlive};
 use axum::response::{IntoResponse, Response, Sse};

@@ -1,13 +1,11 @@
 //! A request is read: who calls, what is asked for, and which moment the caller has seen.
 //!
 //! Names come from the path, the query, a header and a JSON object in the body. Which of them an operation has, of which type
-//! and within which bounds, its own schema says. Whatever does not fit is a problem that names it; parameters that no route
-//! knows are refused for all routes at once, by what the document lists (`document::Table`).
+//! and within which bounds, its own schema says. Whatever does not fit is a problem that names it; parameters that a route
+//! does not know are refused before (`document::check`).
 
 use super::answers::Answers;
-use super::problem::{Answer, Problem};
-use super::response::etag;
-use crate::fault::{Exit, Fault, Outcome};
+use super::response::{Answer, Problem, etag};
 use crate::server::{Caller, House};
 use axum::body::Body;
 use axum::extract::rejection::BytesRejection;
@@ -19,7 +17,7 @@ use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use komado_engine::engine::Found;
 use komado_ops::session::SessionRow;
-use komado_ops::{Arguments, Context, Naming, Route};
+use komado_ops::{Arguments, Context, Exit, Fault, Naming, Outcome, Route};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{self, BufReader, Seek, SeekFrom, Write};

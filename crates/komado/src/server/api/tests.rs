@@ -10,9 +10,9 @@ mod verbs;
 
 use super::super::access::Access;
 use super::super::gateway::{Gateway, Upstreams};
-use super::super::run::{Reach, router};
 use crate::app::{App, Options};
 use crate::server::House;
+use crate::server::{Reach, router};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::ConnectInfo;

@@ -4,57 +4,60 @@
 //! fit, sends it and hands on what comes back. Whatever goes wrong on our side before the answer begins, the request goes
 //! through as it came, and that is said in a header, in the log and in a metric; those who would rather stop than go
 //! unrecorded said so.
+//!
+//! Between that thread and the answer that streams is a short queue. When the client reads slowly the queue is full and the
+//! thread waits, so the provider waits, too. When the client goes, the provider is told to stop.
 
 use super::allow::Check;
-use super::choose::Choice;
-use super::headers::{self, Manner};
-use super::outlet::{self, Head, Leave, Pipe, Rest};
-use super::refusal::Refusal;
-use super::scribe::Scribe;
-use super::spool::{self, Spooled, Unread};
-use super::{Gateway, Upstream, Visit};
-use crate::server::metrics::Told;
+use super::body::{self, Spooled};
+use super::headers;
+use super::upstream::Choice;
+use super::{Refusal, Visit, Way};
+use crate::server::metrics::{STATUS_BY_US, Told};
 use crate::server::{Caller as ApiCaller, traces};
 use axum::body::Body;
 use axum::response::Response;
+use bytes::Bytes;
+use futures_util::{Stream, stream};
 use http::StatusCode;
 use komado_config::OnFault;
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{Meter, SessionId};
-use komado_engine::exchange::Asking;
-use komado_engine::lesson::Window;
-use komado_engine::model::ResolvedModel;
+use komado_engine::model::{ModelChoice, ResolvedModel, Writer};
 use komado_engine::place::Caller;
-use komado_engine::relay::{self, Arrival, Notes, Outlet};
+use komado_engine::relay::{self, Arrival, Gone, Notes, Outlet};
+use komado_engine::exchange::Asking;
+use komado_ops::Context;
 use komado_provider::{By, Cancel, Dialect, SendError, Skim, Skimmer};
+use std::collections::HashMap;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use tokio::sync::oneshot;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{mpsc, oneshot};
 
-/// What is done with a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Deed {
-    /// The model is asked.
-    Relay,
-    /// The conversation is made shorter.
-    Compact,
-}
+/// How many pieces of an answer may wait for the client.
+const QUEUE: usize = 16;
 
-/// Handles a request.
-pub(super) async fn exchange(mut visit: Visit, body: Body, deed: Deed) -> Result<Response, Refusal> {
+/// Handles a request to a model, or one to make a conversation shorter.
+pub(super) async fn exchange(mut visit: Visit, body: Body) -> Result<Response, Refusal> {
     let dialect = visit.aim.dialect;
-    let caller = headers::caller(&visit.headers, &visit.guest)
-        .map_err(|why| Refusal::new(400, format!("x-komado-session: {why}")))?;
+    let caller = headers::caller(&visit.headers, &visit.guest)?;
     let skimmer = Skimmer::new(dialect, caller.salt.as_bytes());
-    let spooled = visit.gateway.take(body, Some(skimmer)).await?;
-    let (skim, bad) = skimmed(dialect, &spooled);
+    let Spooled { file, len, skim } = body::take(body, Some(skimmer), &visit.gateway.rules).await?;
+    let (skim, bad) = match skim {
+        Some(Ok(skim)) => (skim, None),
+        unread => {
+            let (fields, elements) = (Vec::new(), Vec::new());
+            let skim = Skim { dialect, len, fields, elements, model: None, stream: false, previous: None };
+            (skim, unread.and_then(Result::err).map(|why| why.to_string()))
+        }
+    };
     let choice =
         visit.gateway.upstreams.choose(visit.aim.upstream.as_deref(), skim.model.as_deref(), dialect)?;
     let check = visit.check_ask(&choice);
-    let arrival = Arrival { skim: Arc::new(skim), body: spooled.file, caller };
+    let arrival = Arrival { skim: Arc::new(skim), body: file, caller };
     let cancel = Cancel::default();
-    let manner = choice.upstream.manner(dialect);
-    let work = Work { visit, arrival, choice, manner, cancel: cancel.clone(), bad, check, deed };
+    let work = Work { visit, arrival, choice, cancel: cancel.clone(), bad, check };
     answer(cancel, move |pipe| work.run(pipe)).await
 }
 
@@ -63,57 +66,14 @@ pub(super) async fn answer(
     cancel: Cancel,
     work: impl FnOnce(Pipe) + Send + 'static,
 ) -> Result<Response, Refusal> {
-    let (pipe, begins) = outlet::pipe(cancel.clone());
+    let (pipe, begins) = pipe(cancel.clone());
     // Dropped with this future when the client goes before the answer begins.
-    let leave = Leave(Some(cancel));
+    let mut leave = Leave(Some(cancel));
     drop(tokio::task::spawn_blocking(move || work(pipe)));
-    begun(begins, leave).await
-}
-
-async fn begun(begins: oneshot::Receiver<Head>, leave: Leave) -> Result<Response, Refusal> {
-    let Ok(Head { status, headers, notes, rest }) = begins.await else {
-        return Err(Refusal::new(500, "the request was given up; the log of komado tells why"));
-    };
-    let mut response = Response::new(Body::from_stream(Rest { pieces: rest, leave }));
-    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
-    *response.headers_mut() = headers::answer(&headers, &notes);
-    Ok(response)
-}
-
-impl Gateway {
-    /// Everything a turn needs to ask a model, and its window where somebody knows it.
-    pub(super) fn asking(
-        &self,
-        upstream: &Upstream,
-        model: &str,
-        dialect: Dialect,
-    ) -> (Asking, Option<Window>) {
-        self.windows.asking(&self.house.context, upstream, model, dialect, &self.upstreams.registry)
-    }
-
-    /// Takes a body in.
-    pub(super) async fn take(&self, body: Body, skimmer: Option<Skimmer>) -> Result<Spooled, Refusal> {
-        spool::take(body, skimmer, &self.rules).await.map_err(|why| match why {
-            Unread::TooLarge { .. } => Refusal::new(413, why.to_string()),
-            Unread::Slow { .. } => Refusal::new(408, why.to_string()),
-            Unread::Broken { .. } => Refusal::new(400, why.to_string()),
-            Unread::NoRoom(_) => Refusal::new(507, why.to_string()),
-        })
-    }
-}
-
-/// The skim of a body; of one that cannot be read an empty one, and why.
-fn skimmed(dialect: Dialect, spooled: &Spooled) -> (Skim, Option<String>) {
-    match &spooled.skim {
-        Some(Ok(skim)) => (skim.clone(), None),
-        other => {
-            let why = other.as_ref().and_then(|skim| skim.as_ref().err()).map(ToString::to_string);
-            let (fields, elements) = (Vec::new(), Vec::new());
-            let len = spooled.len;
-            let skim = Skim { dialect, len, fields, elements, model: None, stream: false, previous: None };
-            (skim, why)
-        }
-    }
+    let given_up = |_| Refusal::new(500, "the request was given up; the log of komado tells why");
+    let response = begins.await.map_err(given_up);
+    leave.0 = None;
+    response
 }
 
 /// Why a request was not handled as it should be.
@@ -144,13 +104,11 @@ struct Work {
     visit: Visit,
     arrival: Arrival,
     choice: Choice,
-    manner: Manner,
     cancel: Cancel,
     /// Why its body cannot be read.
     bad: Option<String>,
     /// What is to be checked before anything else is done.
     check: Check,
-    deed: Deed,
 }
 
 impl Work {
@@ -162,25 +120,21 @@ impl Work {
         let _entered = span.enter();
         // Outside of what may go wrong and let a request through: this must not.
         let checked = self.visit.check(&self.check, (&self.arrival.body, self.arrival.skim.len));
-        if let Err(refusal) = checked {
-            self.refuse(&mut pipe, &refusal, Notes::default());
-            span.record("status", pipe.status);
-            return self.tell(&pipe);
-        }
-        let done = catch_unwind(AssertUnwindSafe(|| self.handle(&mut pipe)));
-        let trouble = match done {
-            Ok(Ok(())) => None,
-            Ok(Err(trouble)) => Some(trouble),
-            Err(panic) => Some(Trouble::Ours("panic", words(&*panic))),
+        let trouble = match checked {
+            Err(refusal) => Err(Trouble::Refused(refusal)),
+            Ok(()) => catch_unwind(AssertUnwindSafe(|| self.handle(&mut pipe)))
+                .unwrap_or_else(|panic| Err(Trouble::Ours("panic", words(&*panic)))),
         };
         match trouble {
-            Some(Trouble::Ours(kind, why)) => self.stumble(&mut pipe, kind, why),
-            Some(Trouble::Theirs(error)) => self.away(&mut pipe, &error),
-            Some(Trouble::Refused(refusal)) => self.refuse(&mut pipe, &refusal, Notes::default()),
-            None => {}
+            Err(Trouble::Ours(kind, why)) => self.stumble(&mut pipe, kind, why),
+            Err(Trouble::Theirs(error)) => self.away(&mut pipe, &error),
+            Err(Trouble::Refused(refusal)) => self.refuse(&mut pipe, &refusal, Notes::default()),
+            Ok(()) => {}
         }
         span.record("status", pipe.status);
-        self.tell(&pipe);
+        let skim = &self.arrival.skim;
+        let turns = skim.elements.iter().filter(|element| element.by == By::User).count();
+        self.visit.tell(&pipe, &self.choice, (skim.len, turns));
     }
 
     /// The way a request takes when all is well.
@@ -198,11 +152,8 @@ impl Work {
         // What was learned is asked for in vain while the store is away: who waited for that does not wait once more.
         circuit.check_again(entered).map_err(|why| Trouble::Ours("store", why))?;
         asking.cancel = self.cancel.clone();
-        let talk = window.map(|window| Arc::new(ResolvedModel::new(asking.clone(), window)));
-        let summariser = |id: &SessionId, meter: Meter, cancel: &Cancel| match &talk {
-            Some(talk) => Scribe::of(context, id, meter, talk, cancel),
-            None => None,
-        };
+        let model = window.map(|window| ResolvedModel::new(asking.clone(), window));
+        let summariser = Summaries { context, model };
         let meta = |id: &SessionId, caller: &Caller, config: MetaConfig| self.meta(id, caller, config);
         let meter = |model: &str| self.meter(model);
         let manner = relay::Manner {
@@ -214,9 +165,9 @@ impl Work {
             meter: &meter,
         };
         let upstream = self.upstream(asking);
-        match self.deed {
-            Deed::Relay => gateway.relay.relay(&self.arrival, &upstream, &manner, pipe)?,
-            Deed::Compact => gateway.relay.compact(&self.arrival, &upstream, &manner, pipe)?,
+        match self.visit.aim.way {
+            Way::Compact => gateway.relay.compact(&self.arrival, &upstream, &manner, pipe)?,
+            _ => gateway.relay.relay(&self.arrival, &upstream, &manner, pipe)?,
         }
         Ok(())
     }
@@ -237,21 +188,21 @@ impl Work {
     }
 
     fn unread(&self, why: &str) -> Trouble {
+        let why = format!("the request cannot be read: {why}");
         match self.visit.gateway.on_fault {
-            OnFault::Pass => Trouble::Ours("unread", format!("the request cannot be read: {why}")),
-            OnFault::Stop => {
-                Trouble::Refused(Refusal::new(400, format!("the request cannot be read: {why}")))
-            }
+            OnFault::Pass => Trouble::Ours("unread", why),
+            OnFault::Stop => Trouble::Refused(Refusal::new(400, why)),
         }
     }
 
     fn upstream(&self, asking: Asking) -> relay::Upstream {
-        let Choice { upstream, renames, .. } = &self.choice;
-        let mut url = upstream.endpoint(self.arrival.dialect(), self.visit.query.as_deref());
-        if self.deed == Deed::Compact {
-            url = upstream.url("/responses/compact", self.visit.query.as_deref());
-        }
-        let headers = headers::outgoing(&self.visit.headers, upstream, self.manner, self.choice.signing);
+        let (Choice { upstream, renames, signing, .. }, visit) = (&self.choice, &self.visit);
+        let (dialect, query) = (self.arrival.dialect(), visit.query.as_deref());
+        let url = match visit.aim.way {
+            Way::Compact => upstream.url("/responses/compact", query),
+            _ => upstream.endpoint(dialect, query),
+        };
+        let headers = headers::outgoing(&visit.headers, upstream, upstream.manner(dialect), *signing);
         relay::Upstream { asking, url, headers, renames: *renames }
     }
 
@@ -262,7 +213,7 @@ impl Work {
             task_key: TaskKey::local(id),
             created_at: context.engine.now(),
             process_id: std::process::id(),
-            hostname: crate::app::hostname(),
+            hostname: komado_ops::session::hostname(),
             config,
             user: caller.user.clone().or_else(|| context.config.user.clone()),
             queued: false,
@@ -283,11 +234,11 @@ impl Work {
         gateway.meters.fault(kind);
         let begun = pipe.has_begun();
         tracing::warn!(kind, why = why.as_str(), begun, "a fault of ours");
-        let why = said(&self.visit.guest, why);
-        let notes = Notes { fault: Some(format!("{kind}: {why}")), ..Notes::default() };
         if begun {
             return;
         }
+        let why = said(&self.visit.guest, why);
+        let notes = Notes { fault: Some(format!("{kind}: {why}")), ..Notes::default() };
         if gateway.on_fault == OnFault::Stop {
             let refusal = Refusal::new(
                 503,
@@ -314,73 +265,39 @@ impl Work {
     }
 
     fn refuse(&self, pipe: &mut Pipe, refusal: &Refusal, notes: Notes) {
-        refuse(pipe, refusal, self.arrival.dialect(), notes);
+        pipe.refuse(refusal, self.arrival.dialect(), notes);
     }
-
-    /// Log and metrics.
-    fn tell(&self, pipe: &Pipe) {
-        let skim = &self.arrival.skim;
-        let turns = skim.elements.iter().filter(|element| element.by == By::User).count();
-        self.visit.tell(pipe, &self.choice, (skim.len, turns));
-    }
-}
-
-/// Answers with an error of ours.
-pub(super) fn refuse(pipe: &mut Pipe, refusal: &Refusal, dialect: Dialect, notes: Notes) {
-    if pipe.has_begun() {
-        return;
-    }
-    let headers = [("content-type", "application/json"), (crate::server::metrics::STATUS_BY_US, "komado")];
-    let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    pipe.begin(refusal.status, &headers, &notes);
-    let _ = pipe.write(&refusal.body(dialect));
-    pipe.end(&notes);
 }
 
 impl Visit {
     /// Says in log and metrics how an exchange went.
-    pub(super) fn tell(&self, pipe: &Pipe, choice: &Choice, (bytes, turns): (u64, usize)) {
-        let notes = &pipe.notes;
-        let told = Told {
+    pub(super) fn tell(&self, pipe: &Pipe, choice: &Choice, (bytes_in, turns): (u64, usize)) {
+        self.gateway.meters.told(&Told {
             dialect: self.aim.dialect.name(),
             upstream: choice.upstream.name(),
+            model: &choice.model,
             status: pipe.status,
-            seconds: self.started.elapsed().as_secs_f64(),
-            bytes_in: bytes,
+            took: self.started.elapsed(),
+            bytes_in,
             bytes_out: pipe.bytes,
             turns,
-            notes,
-        };
-        self.gateway.meters.told(&told);
-        let session = notes.session.as_ref().map(ToString::to_string);
-        // Whatever went wrong before a place was found has been told already.
-        if let (Some(why), Some(session)) = (&notes.fault, &session) {
-            self.gateway.meters.fault("journal");
-            tracing::warn!(
-                kind = "journal",
-                why = why.as_str(),
-                session,
-                "a fault of ours: not all of it was kept"
-            );
-        }
-        tracing::info!(
-            dialect = told.dialect,
-            upstream = told.upstream,
-            model = choice.model,
-            status = told.status.unwrap_or_default(),
-            session,
-            placed = notes.placed,
-            before = notes.before,
-            after = notes.after,
-            edits = notes.edits,
-            attempts = notes.attempts,
-            bytes_in = told.bytes_in,
-            bytes_out = told.bytes_out,
-            ms = self.started.elapsed().as_millis() as u64,
-            cut = notes.cut,
-            fault = notes.fault,
-            "request"
-        );
+            notes: &pipe.notes,
+        });
+    }
+}
+
+/// The summaries of a session, as the settings say.
+struct Summaries<'a> {
+    context: &'a Context,
+    /// The conversation's own model, where its window is known.
+    model: Option<ResolvedModel>,
+}
+
+impl relay::Summarising for Summaries<'_> {
+    fn summariser(&self, id: &SessionId, meter: Meter, cancel: &Cancel) -> Option<Writer<'_>> {
+        let (models, choice) = (self.context.models(), ModelChoice::default());
+        let made = models.summariser(id, meter, &choice, Some(self.model.as_ref()?), cancel);
+        made.inspect_err(|why| tracing::warn!(%why, "no model writes summaries; the digest does")).ok()
     }
 }
 
@@ -395,14 +312,196 @@ fn words(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic".to_owned())
 }
 
+/// Where the thread writes an answer to.
+pub(super) struct Pipe {
+    /// Where the answer goes when it begins, and what then follows.
+    begins: Option<(oneshot::Sender<Response>, mpsc::Receiver<io::Result<Bytes>>)>,
+    queue: mpsc::Sender<io::Result<Bytes>>,
+    cancel: Cancel,
+    /// Said when the answer is over and was whole.
+    is_whole: bool,
+    /// The status, once the answer has begun.
+    pub(super) status: Option<u16>,
+    /// Bytes that went to the client.
+    pub(super) bytes: u64,
+    /// What is known of the exchange by now.
+    pub(super) notes: Notes,
+}
+
+/// A pipe, and where its answer begins.
+fn pipe(cancel: Cancel) -> (Pipe, oneshot::Receiver<Response>) {
+    let (sender, begins) = oneshot::channel();
+    let (queue, pieces) = mpsc::channel(QUEUE);
+    let begin = Some((sender, pieces));
+    let notes = Notes::default();
+    (Pipe { begins: begin, queue, cancel, is_whole: false, status: None, bytes: 0, notes }, begins)
+}
+
+impl Pipe {
+    /// True once the client has heard something.
+    fn has_begun(&self) -> bool {
+        self.status.is_some()
+    }
+
+    /// Answers with an error of ours, unless an answer has begun.
+    pub(super) fn refuse(&mut self, refusal: &Refusal, dialect: Dialect, notes: Notes) {
+        if self.has_begun() {
+            return;
+        }
+        let headers = [("content-type", "application/json"), (STATUS_BY_US, "komado")];
+        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        self.begin(refusal.status, &headers, &notes);
+        let _ = self.write(&refusal.body(dialect));
+        self.end(&notes);
+    }
+}
+
+impl Outlet for Pipe {
+    fn begin(&mut self, status: u16, headers: &[(String, String)], notes: &Notes) {
+        self.status = Some(status);
+        self.notes = notes.clone();
+        let Some((sender, pieces)) = self.begins.take() else { return };
+        let mut response = Response::new(Body::from_stream(rest(pieces, self.cancel.clone())));
+        *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+        *response.headers_mut() = headers::answer(headers, notes);
+        // An answer whose client has gone is dropped, which stops the provider.
+        let _ = sender.send(response);
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Gone> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.queue.blocking_send(Ok(Bytes::copy_from_slice(bytes))).map_err(|_| {
+            self.cancel.cancel();
+            Gone
+        })?;
+        self.bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn end(&mut self, notes: &Notes) {
+        self.notes = notes.clone();
+        self.is_whole = notes.cut.is_none();
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        // A thread that failed in the middle must not look like an answer that ended.
+        if self.has_begun() && !self.is_whole {
+            let why = self.notes.cut.take().unwrap_or_else(|| "the answer broke off".to_owned());
+            let _ = self.queue.blocking_send(Err(io::Error::other(why)));
+        }
+    }
+}
+
+/// The rest of an answer, as it comes. Dropped before its end, it stops the provider.
+fn rest(pieces: mpsc::Receiver<io::Result<Bytes>>, cancel: Cancel) -> impl Stream<Item = io::Result<Bytes>> {
+    stream::unfold((pieces, Leave(Some(cancel))), |(mut pieces, mut leave)| async move {
+        let piece = pieces.recv().await;
+        if piece.is_none() {
+            leave.0 = None;
+        }
+        Some((piece?, (pieces, leave)))
+    })
+}
+
+/// Says stop when it is dropped: the client has gone.
+struct Leave(Option<Cancel>);
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        if let Some(cancel) = &self.0 {
+            cancel.cancel();
+        }
+    }
+}
+
+/// The exchanges under way, so that they can be counted, waited for and, at the very end, ended.
+#[derive(Default)]
+pub(crate) struct Flights(Mutex<Under>);
+
+#[derive(Default)]
+struct Under {
+    next: u64,
+    cancels: HashMap<u64, Cancel>,
+}
+
+impl Flights {
+    fn under(&self) -> MutexGuard<'_, Under> {
+        // A panic elsewhere leaves the table as it was.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more; it is over when what this gives is dropped.
+    pub(super) fn enter(&self, cancel: &Cancel) -> Flight<'_> {
+        let mut under = self.under();
+        let number = under.next;
+        under.next += 1;
+        under.cancels.insert(number, cancel.clone());
+        Flight { flights: self, number }
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.under().cancels.len()
+    }
+
+    /// Ends all of them.
+    pub(crate) fn end(&self) {
+        self.under().cancels.values().for_each(Cancel::cancel);
+    }
+}
+
+/// An exchange under way.
+pub(super) struct Flight<'f> {
+    flights: &'f Flights,
+    number: u64,
+}
+
+impl Drop for Flight<'_> {
+    fn drop(&mut self) {
+        self.flights.under().cancels.remove(&self.number);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures_util::StreamExt;
 
     #[test]
     fn only_who_sees_all_hears_where_a_fault_was() {
         let why = || "cannot open /home/ann/komado".to_owned();
         assert_eq!(said(&ApiCaller::owner(), why()), why());
         assert!(!said(&ApiCaller::default(), why()).contains("/home"));
+    }
+
+    #[test]
+    fn a_client_that_goes_stops_the_provider() {
+        let cancel = Cancel::default();
+        let (mut pipe, begins) = pipe(cancel.clone());
+        pipe.begin(200, &[], &Notes::default());
+        drop(begins);
+        assert_eq!(pipe.write(b"x"), Err(Gone));
+        assert!(cancel.is_cancelled());
+    }
+
+    #[test]
+    fn an_answer_that_breaks_off_ends_in_an_error_and_one_that_ends_does_not() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        for (is_whole, cut) in [(false, None), (true, None), (false, Some("窓".to_owned()))] {
+            let (mut pipe, mut begins) = pipe(Cancel::default());
+            pipe.begin(200, &[], &Notes::default());
+            pipe.write("窓".as_bytes()).unwrap();
+            if is_whole || cut.is_some() {
+                pipe.end(&Notes { cut, ..Notes::default() });
+            }
+            drop(pipe);
+            let mut rest = begins.try_recv().unwrap().into_body().into_data_stream();
+            assert_eq!(runtime.block_on(rest.next()).unwrap().unwrap(), "窓".as_bytes());
+            assert_eq!(matches!(runtime.block_on(rest.next()), Some(Err(_))), !is_whole);
+        }
     }
 }

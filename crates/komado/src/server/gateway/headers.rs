@@ -4,11 +4,11 @@
 //! only be meant for this provider, unless the settings hold a key for it. A key of ours never leaves, in whichever header it came.
 
 use super::super::Caller as ApiCaller;
-use super::choose::Choice;
-use super::upstream::Upstream;
+use super::Refusal;
+use super::upstream::{Choice, Upstream};
 use crate::server::access::is_ours;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use komado_core::{BadId, SessionId};
+use komado_core::SessionId;
 use komado_engine::model::KeySource;
 use komado_engine::place::Caller;
 use komado_engine::relay::Notes;
@@ -151,9 +151,10 @@ fn credential(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Who sent a request. An error for a session's name that can be none.
-pub(super) fn caller(headers: &HeaderMap, guest: &ApiCaller) -> Result<Caller, BadId> {
+pub(super) fn caller(headers: &HeaderMap, guest: &ApiCaller) -> Result<Caller, Refusal> {
     let text = |name: &str| headers.get(name).and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
-    let session = text("x-komado-session").map(SessionId::new).transpose()?;
+    let session = text("x-komado-session").map(SessionId::new).transpose();
+    let session = session.map_err(|why| Refusal::new(400, format!("x-komado-session: {why}")))?;
     let named = SESSIONS.iter().find_map(|name| Some((*name, text(name).filter(|text| !text.is_empty())?)));
     let named = named.map(|(name, value)| format!("{name}: {value}"));
     let agent = text("user-agent").map(str::to_owned);

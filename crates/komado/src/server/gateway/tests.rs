@@ -1,9 +1,9 @@
-//! A panic of ours in the middle of a request.
+//! Paths, refusals, and a panic of ours in the middle of a request.
 
 use super::*;
 use crate::server::access::Access;
 use crate::server::listen::Peer;
-use crate::server::run::{Reach, router};
+use crate::server::{Reach, router};
 use axum::extract::ConnectInfo;
 use http_body_util::BodyExt;
 use komado_config::{Config, Sources};
@@ -125,4 +125,79 @@ fn a_panic_of_ours_stops_the_request_for_those_who_wish_it() {
     let (status, headers, body) = asked(OnFault::Stop);
     assert_eq!(status, 503, "{body}");
     assert!(headers.contains_key("x-komado-fault") && body.contains("told to stop"), "{body}");
+}
+
+fn of(method: &str, path: &str) -> (Option<String>, Way, Dialect) {
+    let known = |name: &str| ["ollama", "社内", "llama.cpp"].contains(&name);
+    let aim = aim(&method.parse().unwrap(), path, &known);
+    (aim.upstream, aim.way, aim.dialect)
+}
+
+#[test]
+fn a_path_leads_to_one_place_with_or_without_version_and_provider() {
+    use Dialect::{Chat, Messages, Ollama, Responses};
+    let table = [
+        ("/v1/chat/completions", None, Way::Ask, Chat),
+        ("/chat/completions/", None, Way::Ask, Chat),
+        ("//v1/chat/completions", None, Way::Ask, Chat),
+        ("/v1/v1/messages", None, Way::Ask, Messages),
+        ("/ollama/v1/responses", Some("ollama"), Way::Ask, Responses),
+        ("/%E7%A4%BE%E5%86%85/messages", Some("社内"), Way::Ask, Messages),
+        ("/llama.cpp/api/chat", Some("llama.cpp"), Way::Ask, Ollama),
+        ("/api/chat", None, Way::Ask, Ollama),
+        ("/v1/responses/compact", None, Way::Compact, Responses),
+        ("/v1/messages/count_tokens", None, Way::Count, Messages),
+        ("/api/show", None, Way::Root("/api/show".into()), Ollama),
+        ("/v1/embeddings", None, Way::Version("/embeddings".into()), Chat),
+        ("/ollama/embeddings", Some("ollama"), Way::Version("/embeddings".into()), Chat),
+        ("/embeddings", None, Way::Nowhere, Chat),
+        ("/acme/v1/messages", None, Way::Nowhere, Chat),
+        ("/api/v1/sessions", None, Way::Nowhere, Ollama),
+        ("/v1/api/v1/sessions", None, Way::Nowhere, Ollama),
+    ];
+    for (path, upstream, way, dialect) in table {
+        assert_eq!(of("POST", path), (upstream.map(str::to_owned), way, dialect), "{path}");
+    }
+}
+
+#[test]
+fn nothing_leads_out_of_the_version() {
+    for path in ["..%2F..%2Fx", "../x", "%2e%2e/x", "a/%2E./b", "%2e%2e%5cx", ".%2e", "%2e%2e/%ff"] {
+        for path in [format!("/v1/models/{path}"), format!("/v1/{path}"), format!("/ollama/api/{path}")] {
+            assert_eq!(of("GET", &path).1, Way::Nowhere, "{path}");
+        }
+    }
+    assert_eq!(of("GET", "/v1/models/gpt-5..x").1, Way::Model("gpt-5..x".into()));
+    assert_eq!(encoded("社内/m?a#b%2e c:8b"), "%E7%A4%BE%E5%86%85/m%3Fa%23b%252e%20c:8b");
+}
+
+#[test]
+fn a_path_that_some_servers_take_for_another_one_is_ambiguous() {
+    for path in ["a;/..;/files", "a%3b", ".x", "%2ex", "a/%252e%252e/files", "a%00", "a%250ab", "a%5c.b"] {
+        assert!(is_ambiguous(&format!("/v1/models/{path}")), "{path}");
+    }
+    for path in ["gpt-5..x", "org/model:8b", "a%2Fb", "%E7%AA%93", "100%25", "%ff"] {
+        assert!(!is_ambiguous(&format!("/v1/models/{path}")), "{path}");
+    }
+}
+
+#[test]
+fn what_is_read_and_what_is_written_are_different_ways() {
+    assert_eq!(of("HEAD", "/").1, Way::About);
+    assert_eq!(of("GET", "").1, Way::About);
+    assert_eq!(of("GET", "/ollama").1, Way::About);
+    assert_eq!(of("GET", "/v1/models").1, Way::Models);
+    assert_eq!(of("GET", "/v1/models/a%2Fb/c").1, Way::Model("a/b/c".into()));
+    assert_eq!(of("DELETE", "/v1/models/x").1, Way::Version("/models/x".into()));
+    assert_eq!(of("GET", "/v1/responses").1, Way::Version("/responses".into()));
+    assert_eq!(of("GET", "/responses").1, Way::Nowhere);
+    assert_eq!(of("POST", "/").1, Way::Nowhere);
+}
+
+#[test]
+fn a_provider_that_is_slow_is_told_from_one_that_is_away() {
+    let slow =
+        SendError::TimedOut { url: "u".into(), step: Step::Answer, after: std::time::Duration::from_secs(1) };
+    let away = SendError::Unreachable { url: "u".into(), why: "refused".into() };
+    assert_eq!((Refusal::of(&slow).status, Refusal::of(&away).status), (504, 502));
 }

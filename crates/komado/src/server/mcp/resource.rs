@@ -1,15 +1,14 @@
 //! Sessions as resources: what there is, what the model sees, and the journal.
 //!
 //! `komado://sessions`, `komado://session/ID`, `komado://session/ID/journal` and `komado://session/ID/thread/T`. A journal
-//! may be larger than anyone wants to have at once: its newest entries are given, and `?from=SEQ` gives others.
+//! may be larger than a client wants to have at once: its newest entries are given, and `?from=SEQ` gives others.
 
-use super::tool;
-use crate::fault::{Exit, Fault, Outcome};
+use super::run;
 use komado_core::session::Session;
 use komado_core::{Seq, SessionId};
-use komado_ops::Context;
 use komado_ops::address::Target;
 use komado_ops::session::{SessionRow, newest};
+use komado_ops::{Context, Exit, Fault, Outcome};
 use komado_store::{Mode, Query};
 use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
@@ -111,9 +110,8 @@ fn none(uri: &str) -> Fault {
 }
 
 fn view(context: &Context, uri: &str, id: &str, thread: Option<&str>) -> Outcome<ResourceContents> {
-    let show = tool::find("show").ok_or_else(|| none(uri))?;
     let given = json!({ "session": id, "thread": thread, "format": "lines", "full": true });
-    let text = tool::call(show, given.as_object().cloned().unwrap_or_default(), context)?.text;
+    let text = run(context, "show", given.as_object().cloned().unwrap_or_default())?.text;
     Ok(ResourceContents::text(text, uri).with_mime_type(TEXT))
 }
 

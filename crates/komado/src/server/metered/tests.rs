@@ -2,7 +2,7 @@
 
 use super::super::House;
 use super::super::access::Access;
-use crate::clock::SystemClock;
+use crate::app::SystemClock;
 use komado_config::{Config, Sources};
 use komado_core::session::{Meta, MetaConfig, State, TaskKey};
 use komado_core::{SessionId, ThreadId};

@@ -3,9 +3,9 @@
 //! A message may have several lines: `\` at the end of a line goes on in the next, and everything between two `"""` is
 //! one message.
 
-use super::command;
-use crate::fault::{Fault, Outcome};
+use super::complete;
 use crate::paper::say;
+use komado_ops::{Fault, Outcome};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -50,13 +50,6 @@ pub(crate) enum Input {
     Pipe,
 }
 
-/// One line, as it was read.
-enum Read {
-    Line(String),
-    GivenUp,
-    End,
-}
-
 impl Input {
     /// Standard input; what is typed is kept in the folder `base`, where there is one.
     pub(crate) fn new(base: Option<PathBuf>) -> Self {
@@ -95,9 +88,8 @@ impl Input {
     /// The next message, of one line or several.
     pub(crate) fn next(&mut self, raw: &str, styled: &str) -> Outcome<Said> {
         let first = match self.read(raw, styled)? {
-            Read::Line(line) => line,
-            Read::GivenUp => return Ok(Said::Nothing),
-            Read::End => return Ok(Said::End),
+            Said::Line(line) => line,
+            other => return Ok(other),
         };
         let Some(text) = self.whole(first)? else { return Ok(Said::Nothing) };
         if text.trim().is_empty() {
@@ -119,39 +111,39 @@ impl Input {
                 break;
             }
             match self.read(MORE, MORE)? {
-                Read::Line(line) => {
+                Said::Line(line) => {
                     if !fenced {
                         text.pop();
                     }
                     text.push('\n');
                     text.push_str(&line);
                 }
-                Read::GivenUp => return Ok(None),
+                Said::Nothing => return Ok(None),
                 // A message that was begun is said also without its end.
-                Read::End => break,
+                Said::End => break,
             }
         }
         Ok(Some(if fenced { unfenced(&text) } else { text }))
     }
 
-    fn read(&mut self, raw: &str, styled: &str) -> Outcome<Read> {
+    fn read(&mut self, raw: &str, styled: &str) -> Outcome<Said> {
         match self {
             Self::Terminal { editor, .. } => match editor.readline(&(raw, styled)) {
-                Ok(line) => Ok(Read::Line(line)),
-                Err(ReadlineError::Interrupted) => Ok(Read::GivenUp),
-                Err(ReadlineError::Eof) => Ok(Read::End),
+                Ok(line) => Ok(Said::Line(line)),
+                Err(ReadlineError::Interrupted) => Ok(Said::Nothing),
+                Err(ReadlineError::Eof) => Ok(Said::End),
                 Err(error) => Err(Fault::input(format!("cannot read the terminal: {error}"))),
             },
             Self::Pipe => {
                 let mut bytes = Vec::new();
                 if io::stdin().lock().read_until(b'\n', &mut bytes)? == 0 {
-                    return Ok(Read::End);
+                    return Ok(Said::End);
                 }
                 let text = String::from_utf8(bytes).map_err(|error| {
                     let at = error.utf8_error().valid_up_to();
                     Fault::input(format!("a line of standard input is not UTF-8: byte {} is wrong", at + 1))
                 })?;
-                Ok(Read::Line(text.trim_end_matches('\n').trim_end_matches('\r').to_owned()))
+                Ok(Said::Line(text.trim_end_matches('\n').trim_end_matches('\r').to_owned()))
             }
         }
     }
@@ -195,7 +187,7 @@ impl Completer for Names {
 
     fn complete(&self, line: &str, pos: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
         let typed = line.get(..pos).unwrap_or_default();
-        Ok((0, command::complete(typed)))
+        Ok((0, complete(typed)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reports over HTTP: their forms, who sees what, and one at a time.
 
 use super::*;
-use crate::server::api::report::answer;
+use crate::server::api::report as answer;
 use crate::server::api::request::Call;
 
 /// Two users who ask the same; what one of them types would be a script, or a formula.

@@ -3,12 +3,13 @@
 //! No more than a piece of it is held in memory, however long it is. The file has no name: it is gone when the exchange is. A disk that
 //! is full or away must not stop a request, so the file moves to wherever there is room.
 
+use super::Refusal;
 use axum::body::Body;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use komado_provider::{BadRequest, Skim, Skimmer};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Seek};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,58 +36,49 @@ pub(super) struct Spooled {
     pub(super) skim: Option<Result<Skim, BadRequest>>,
 }
 
-/// Why a body did not arrive.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub(super) enum Unread {
-    /// Over the limit.
-    #[error("the request is larger than {most} bytes; server.body_limit_mb sets the limit")]
-    TooLarge {
-        /// The limit.
-        most: u64,
-    },
-    /// Nothing came for too long.
-    #[error("nothing more of the request came for {} s; server.timeout_seconds sets the time", after.as_secs())]
-    Slow {
-        /// How long.
-        after: Duration,
-    },
-    /// The connection broke.
-    #[error("the request ended before its body did: {why}")]
-    Broken {
-        /// What is known of it.
-        why: String,
-    },
-    /// There is no room for it anywhere.
-    #[error("the request cannot be kept while it is handled: {0}")]
-    NoRoom(#[from] io::Error),
-}
-
 /// Bytes that are written at a time.
 const PIECE: usize = 64 << 10;
 
 /// Takes a body in. Disks may be slow, so files are written on threads that may wait.
-pub(super) async fn take(mut body: Body, skimmer: Option<Skimmer>, rules: &Rules) -> Result<Spooled, Unread> {
+pub(super) async fn take(
+    mut body: Body,
+    skimmer: Option<Skimmer>,
+    rules: &Rules,
+) -> Result<Spooled, Refusal> {
+    let no_room = |error: io::Error| {
+        Refusal::new(507, format!("the request cannot be kept while it is handled: {error}"))
+    };
     let mut intake = Intake { spool: None, skimmer, bad: None };
     let (mut pieces, mut waiting, mut len) = (Vec::new(), 0, 0);
     loop {
-        let next = timeout(rules.patience, body.frame()).await;
-        let Some(frame) = next.map_err(|_| Unread::Slow { after: rules.patience })? else { break };
-        let frame = frame.map_err(|error| Unread::Broken { why: error.to_string() })?;
+        let Ok(next) = timeout(rules.patience, body.frame()).await else {
+            let seconds = rules.patience.as_secs();
+            let why = "server.timeout_seconds sets the time";
+            return Err(Refusal::new(
+                408,
+                format!("nothing more of the request came for {seconds} s; {why}"),
+            ));
+        };
+        let Some(frame) = next else { break };
+        let frame = frame
+            .map_err(|why| Refusal::new(400, format!("the request ended before its body did: {why}")))?;
         let Ok(bytes) = frame.into_data() else { continue };
         len += bytes.len() as u64;
         if len > rules.most {
-            return Err(Unread::TooLarge { most: rules.most });
+            let most = rules.most;
+            let why = "server.body_limit_mb sets the limit";
+            return Err(Refusal::new(413, format!("the request is larger than {most} bytes; {why}")));
         }
         waiting += bytes.len();
         pieces.push(bytes);
         if waiting >= PIECE {
-            intake = intake.fed(std::mem::take(&mut pieces), rules).await?;
+            intake = intake.fed(std::mem::take(&mut pieces), rules).await.map_err(no_room)?;
             waiting = 0;
         }
     }
-    let Intake { spool, skimmer, bad } = intake.fed(pieces, rules).await?;
-    let file = spool.map(|spool| spool.file).ok_or_else(|| io::Error::other("nothing was opened"))?;
+    let Intake { spool, skimmer, bad } = intake.fed(pieces, rules).await.map_err(no_room)?;
+    let file =
+        spool.map(|spool| spool.file).ok_or_else(|| no_room(io::Error::other("nothing was opened")))?;
     let skim = bad.map(Err).or_else(|| skimmer.map(Skimmer::end));
     Ok(Spooled { len, file: Arc::new(file), skim })
 }
@@ -142,15 +134,11 @@ impl Spool {
     /// What was written so far, where there is room.
     fn moved(&self) -> io::Result<File> {
         let mut to = in_memory()?;
-        let mut piece = vec![0; 64 << 10];
-        let mut at = 0;
-        while at < self.len {
-            let most = usize::try_from(self.len - at).unwrap_or(usize::MAX).min(piece.len());
-            self.file.read_exact_at(&mut piece[..most], at)?;
-            to.write_all(&piece[..most])?;
-            at += most as u64;
+        (&self.file).rewind()?;
+        match io::copy(&mut (&self.file).take(self.len), &mut to)? == self.len {
+            true => Ok(to),
+            false => Err(io::ErrorKind::UnexpectedEof.into()),
         }
-        Ok(to)
     }
 }
 
@@ -196,10 +184,10 @@ mod tests {
 
     #[test]
     fn a_body_over_the_limit_or_one_that_stops_coming_is_told() {
-        assert!(matches!(run(take(Body::from("12345"), None, &rules(4))), Err(Unread::TooLarge { most: 4 })));
+        assert_eq!(run(take(Body::from("12345"), None, &rules(4))).unwrap_err().status, 413);
         assert!(run(take(Body::from("1234"), None, &rules(4))).is_ok());
         let never = Body::from_stream(futures_util::stream::pending::<io::Result<bytes::Bytes>>());
-        assert!(matches!(run(take(never, None, &rules(4))), Err(Unread::Slow { .. })));
+        assert_eq!(run(take(never, None, &rules(4))).unwrap_err().status, 408);
     }
 
     #[test]

@@ -1,11 +1,12 @@
-//! Memory that a server need not hold.
+//! What this process tells the system about itself: memory that it need not hold, and descriptors that are not passed on.
 //!
 //! A server works in many threads that each need little. The system's allocator spreads them over eight arenas for each
 //! core, and what was freed in one is of no use to the others; an arena for each core is enough. The tokenisers' tables
-//! stand in the program's own file, and the pages they were unpacked from stay in memory though nobody reads them
+//! stand in the program's own file, and the pages they were unpacked from stay in memory though they are not read
 //! again; the system may have them back. Both are hints: where they are not taken, nothing changes but the memory used.
 //!
-//! Neither can be said without `unsafe`; this file and `descriptors.rs` have all of it that the binary has.
+//! None of this can be said without `unsafe`; this file has all of it that the binary has.
+
 #![allow(unsafe_code)]
 
 use komado_core::Meter;
@@ -73,6 +74,14 @@ fn mapping(line: &str, program: &Path) -> Option<(usize, usize)> {
     let (from, to) = range.split_once('-')?;
     let place = |text| usize::from_str_radix(text, 16).ok();
     (rights == "r--p" && path == program).then_some((place(from)?, place(to)?)).filter(|(from, to)| from < to)
+}
+
+/// Lets no descriptor beyond standard input, output and error pass on to other programs. Those that were open when we were
+/// started, by a shell or a service manager, would be open in every command.
+pub(crate) fn keep_to_oneself() {
+    // SAFETY: with this flag the call closes nothing; it only marks descriptors to be closed when another program begins.
+    // The numbers cover all there can be. Where the kernel does not know the call, it fails and changes nothing.
+    let _ = unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
 }
 
 #[cfg(test)]

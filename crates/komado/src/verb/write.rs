@@ -1,24 +1,27 @@
-//! `komado append`: add messages, durably.
+//! Verbs that write into a thread: `append`, `setup`, `condense`, `redact`.
 //!
 //! What a tool printed streams through, and may be larger than memory.
 
 use crate::app::App;
-use crate::fault::{Exit, Fault, Outcome};
-use crate::paper::Paper;
-use clap::Args as ClapArgs;
+use crate::paper::{Paper, read_text};
+use komado_core::raw::Raw;
 use komado_core::{Address, Role, Seq};
 use komado_engine::engine::Found;
 use komado_engine::output::Output;
-use komado_ops::address::AtThread;
+use komado_ops::address::{AtSession, AtThread};
+use komado_ops::journal::{Append, AppendLines, MessageLines, Redact, SetUp, append_output};
 use komado_ops::choice::one_of;
-use komado_ops::journal::{Append, AppendLines, MessageLines, append_output};
+use komado_ops::tools::ToolDefinitions;
+use komado_ops::window::Condense;
+use komado_ops::{Exit, Fault, Outcome};
 use serde_json::json;
+use serde_json::value::RawValue;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
-#[derive(ClapArgs, Debug)]
-pub(crate) struct Args {
+#[derive(clap::Args, Debug)]
+pub(crate) struct AppendArgs {
     /// The session, or SESSION/THREAD
     address: Address,
     /// The words; standard input when left out
@@ -46,7 +49,7 @@ pub(crate) struct Args {
     strict: bool,
 }
 
-pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
+pub(crate) fn append(app: &mut App, args: AppendArgs) -> Outcome {
     let found = app.find_now(&args.address)?;
     if let Some(path) = &args.jsonl {
         return append_lines(app, &found, &args, path);
@@ -65,14 +68,14 @@ pub(crate) fn run(app: &mut App, args: Args) -> Outcome {
         }
         None => read_stdin()?,
     };
-    let Args { role, call, error, strict, .. } = args;
+    let AppendArgs { role, call, error, strict, .. } = args;
     let at = AtThread { session: Some(found.session.to_string()), thread: Some(found.thread.to_string()) };
     let (text, role) = (Some(text), Some(role));
     app.show(Append { at, text, role, call, error, strict, messages: None })
 }
 
 /// Adds what a tool printed; what is short enough to be shown whole ends without its last line break.
-fn append_tool(app: &mut App, found: &Found, args: &Args, from: &mut dyn Read) -> Outcome {
+fn append_tool(app: &mut App, found: &Found, args: &AppendArgs, from: &mut dyn Read) -> Outcome {
     let output =
         Output { call_id: args.call.clone().unwrap_or_default(), is_error: args.error, ..Output::default() };
     let appended = append_output(&app.context, found, &output, args.strict, from)?;
@@ -120,7 +123,7 @@ fn words_of(bytes: Vec<u8>, name: &str) -> Outcome<String> {
 }
 
 /// Takes lines in. A reader of the numbers that goes away does not end it.
-fn append_lines(app: &mut App, found: &Found, args: &Args, path: &Path) -> Outcome {
+fn append_lines(app: &mut App, found: &Found, args: &AppendArgs, path: &Path) -> Outcome {
     let (from, name): (Box<dyn Read>, _) = match path.as_os_str() == "-" {
         true => (Box::new(io::stdin()), "standard input".to_owned()),
         false => (Box::new(open_file(path)?), path.display().to_string()),
@@ -129,7 +132,7 @@ fn append_lines(app: &mut App, found: &Found, args: &Args, path: &Path) -> Outco
     let mut is_gone = false;
     let mut told = |said: &[Seq]| match is_gone {
         true => Ok(()),
-        false => match said.iter().try_for_each(|seq| print(paper, *seq)).and_then(|()| paper.flush()) {
+        false => match said.iter().try_for_each(|seq| print_seq(paper, *seq)).and_then(|()| paper.flush()) {
             Err(fault) if fault.is_gone() => {
                 is_gone = true;
                 Ok(())
@@ -143,6 +146,104 @@ fn append_lines(app: &mut App, found: &Found, args: &Args, path: &Path) -> Outco
     outcome
 }
 
-fn print(paper: &mut Paper, seq: Seq) -> Outcome {
+fn print_seq(paper: &mut Paper, seq: Seq) -> Outcome {
     if paper.json { paper.json(&json!({ "seq": seq })) } else { paper.line(seq.to_string()) }
+}
+
+#[derive(clap::Args, Debug)]
+#[group(required = true, multiple = true)]
+struct Given {
+    /// The system prompt
+    #[arg(long, value_name = "TEXT")]
+    system: Option<String>,
+    /// Tool definitions: a file with a JSON array
+    #[arg(long, value_name = "FILE")]
+    tools: Option<PathBuf>,
+    /// Other parameters of the request: a file with a JSON object
+    #[arg(long, value_name = "FILE")]
+    params: Option<PathBuf>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct SetupArgs {
+    /// The session, or SESSION/THREAD
+    #[arg(value_name = "ADDRESS")]
+    at: AtThread,
+    #[command(flatten)]
+    given: Given,
+    /// Whose form tools and parameters have
+    #[arg(long, default_value = "openai")]
+    dialect: String,
+}
+
+pub(crate) fn setup(app: &mut App, args: SetupArgs) -> Outcome {
+    let SetupArgs { at, given, dialect } = args;
+    let tools = given.tools.as_deref().map(read_tools).transpose()?;
+    let params = given.params.as_deref().map(|path| read_json(path, '{', "a JSON object")).transpose()?;
+    let params = params.map(|raw| RawValue::from_string(raw.get().to_owned())).transpose()?;
+    app.show(SetUp { at, system: given.system, tools, params, dialect: Some(dialect) })
+}
+
+/// Tool definitions from a file.
+pub(super) fn read_tools(path: &Path) -> Outcome<ToolDefinitions> {
+    let raw = read_json(path, '[', "a JSON array")?;
+    raw.try_into().map_err(|why| Fault::input(format!("{}: {why}", path.display())))
+}
+
+fn read_json(path: &Path, first: char, what: &str) -> Outcome<Raw> {
+    let text = read_text(path)?;
+    let wrong = |why: String| Fault::input(format!("{} is not {what}: {why}", path.display()));
+    let raw = Raw::parse(text.trim()).map_err(|e| wrong(e.to_string()))?;
+    if raw.get().starts_with(first) { Ok(raw) } else { Err(wrong("it begins otherwise".into())) }
+}
+
+/// A summary for a span is read from standard input when it is not given.
+pub(crate) fn condense(app: &mut App, mut args: Condense) -> Outcome {
+    if args.span.is_some() && args.text.is_none() {
+        args.text = Some(read_stdin()?);
+    }
+    app.show(args)
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct RedactArgs {
+    /// One entry, SESSION@SEQ; or a session with --text or --pattern
+    address: Address,
+    /// Take out every occurrence of this text
+    #[arg(long, conflicts_with = "pattern")]
+    text: Option<String>,
+    /// Take out everything that matches this regular expression
+    #[arg(long)]
+    pattern: Option<String>,
+    /// Why; kept with each changed entry
+    #[arg(long)]
+    reason: String,
+    /// Do it: what is taken out cannot be brought back
+    #[arg(long)]
+    yes: bool,
+}
+
+pub(crate) fn redact(app: &mut App, args: RedactArgs) -> Outcome {
+    let found = app.find(&args.address)?;
+    let entry = found.seq.map(|seq| format!("{}@{seq}", found.thread));
+    let given = [&args.text, &args.pattern, &entry].iter().filter(|one| one.is_some()).count();
+    if given != 1 || args.text.as_deref() == Some("") {
+        return Err(Fault::usage(
+            "name one entry (komado redact SESSION@SEQ), or a session with --text or --pattern",
+        ));
+    }
+    if !args.yes {
+        return Err(Fault::new(
+            Exit::Refused,
+            "what is redacted cannot be brought back; say --yes to do it (`komado export` first, to keep a copy)",
+        ));
+    }
+    let RedactArgs { text, pattern, reason, .. } = args;
+    let at = AtSession { session: Some(found.session.to_string()) };
+    let done = Redact { at, text, pattern, entry, reason }.take_out(&app.context)?;
+    app.print(&done)?;
+    match done.left.is_empty() {
+        true => Ok(()),
+        false => Err(Fault::new(Exit::Failed, done.still().message())),
+    }
 }

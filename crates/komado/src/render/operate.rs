@@ -1,0 +1,389 @@
+//! What operators look at: models and what was learned about them, settings, keys, checks of the store, replays.
+
+use super::{Listed, Render, columns, each, or_dash, seconds};
+use crate::paper::{Ink, Paper, count, number, say, table};
+use komado_core::notation::tamed;
+use komado_engine::replay::Report;
+use komado_ops::config::Settings;
+use komado_ops::doctor::{Checked, Finding, StoreHealth};
+use komado_ops::key::file::Sees;
+use komado_ops::key::{Added, KeyRow, Revoked};
+use komado_ops::model::{Difference, Forgotten, Learned, Model, ModelChange, Updated};
+use komado_ops::replay::{Figures, Replayed};
+use komado_ops::{Exit, Fault, Outcome, Page};
+use komado_provider::overflow::{Remedy, Verdict};
+use std::path::Path;
+
+/// So many changes are told one by one.
+const TOLD: usize = 10;
+
+impl Listed for Model {
+    fn list(page: &Page<Self>, paper: &mut Paper) -> Outcome {
+        let heading =
+            ["window", "input", "output", "$ in", "$ out", "$ cached", "source", "provider", "model"];
+        columns(paper, heading, &[0, 1, 2, 3, 4, 5], page.items.iter().map(cells))?;
+        say("$: US dollars for a million tokens");
+        Ok(())
+    }
+}
+
+fn cells(model: &Model) -> [String; 9] {
+    [
+        number(model.context),
+        number(model.input_limit),
+        or_dash(model.output.map(number)),
+        or_dash(model.price.map(|price| price.input)),
+        or_dash(model.price.map(|price| price.output)),
+        or_dash(model.price.and_then(|price| price.cache_read)),
+        model.source.to_owned(),
+        model.provider.clone(),
+        model.id.clone(),
+    ]
+}
+
+impl Render for Model {
+    fn text(&self, paper: &mut Paper) -> Outcome {
+        paper.line(paper.ink(Ink::Bold, &format!("{}/{}", self.provider, self.id)))?;
+        let tokens =
+            |n: Option<u64>| n.map_or_else(|| "not known".to_owned(), |n| format!("{} tokens", number(n)));
+        let lines = [
+            ("window", tokens(Some(self.context))),
+            ("may be sent", tokens(Some(self.input_limit))),
+            ("longest answer", tokens(self.output)),
+            ("price", price(self)),
+            ("source", self.source.to_owned()),
+        ];
+        lines.iter().try_for_each(|(name, value)| paper.line(format!("  {name:<15} {value}")))
+    }
+}
+
+fn price(model: &Model) -> String {
+    let Some(price) = model.price else { return "not known".to_owned() };
+    let more = |name: &str, amount: Option<f64>| {
+        amount.map(|amount| format!(", {name} {amount}")).unwrap_or_default()
+    };
+    format!(
+        "USD a million tokens: input {}, output {}{}{}",
+        price.input,
+        price.output,
+        more("cache read", price.cache_read),
+        more("cache write", price.cache_write)
+    )
+}
+
+impl Listed for Learned {
+    fn list(page: &Page<Self>, paper: &mut Paper) -> Outcome {
+        if page.items.is_empty() {
+            say("nothing was learned yet");
+            return Ok(());
+        }
+        let heading = ["window", "most answered", "factor", "answers", "about"];
+        let rows = page.items.iter().map(|Self { about, lesson }| {
+            let factor = or_dash(lesson.factor.map(|factor| format!("{factor:.2}")));
+            let window = or_dash(lesson.window.map(number));
+            [window, number(lesson.most), factor, number(lesson.samples), about.clone()]
+        });
+        columns(paper, heading, &[0, 1, 2, 3], rows)
+    }
+}
+
+impl Listed for Forgotten {
+    fn list(page: &Page<Self>, paper: &mut Paper) -> Outcome {
+        let line = |one: &Self| format!("forgot what was learned about {}", one.forgotten);
+        page.items.iter().try_for_each(|one| paper.line(line(one)))
+    }
+}
+
+impl Render for Updated {
+    fn text(&self, paper: &mut Paper) -> Outcome {
+        paper.line(format!(
+            "{}: {} new, {} changed, {} as before",
+            count(self.rows, "model"),
+            number(self.added),
+            number(self.changed),
+            number(self.same)
+        ))?;
+        for change in self.changes.iter().take(TOLD) {
+            paper.line(format!("  {}", told(change)))?;
+        }
+        if let Some(more) = self.changes.len().checked_sub(TOLD).filter(|more| *more > 0) {
+            paper.line(format!("  and {} more", number(more as u64)))?;
+        }
+        say(format!("kept in {}; remove it to go back to what is built in", self.path));
+        Ok(())
+    }
+}
+
+fn told(change: &ModelChange) -> String {
+    let tokens = |n: &Option<u64>| n.map_or_else(|| "none".to_owned(), number);
+    let differences = change.differences.iter().map(|difference| match difference {
+        Difference::Tokens { name, before, after } => {
+            format!("{name} {} → {}", tokens(before), tokens(after))
+        }
+        Difference::Price => "price".to_owned(),
+    });
+    format!("{}: {}", change.model, differences.collect::<Vec<_>>().join(", "))
+}
+
+impl Render for Verdict {
+    fn text(&self, paper: &mut Paper) -> Outcome {
+        let (ink, title) =
+            if self.overflow { (Ink::Yellow, "overflow of the window") } else { (Ink::Bold, "no overflow") };
+        paper.line(paper.ink(ink, title))?;
+        let sizes = [("limit", self.limit), ("sent", self.actual), ("answer asked for", self.output)];
+        for (name, size) in sizes {
+            if let Some(size) = size {
+                paper.line(format!("  {name:<17} {} tokens", number(size)))?;
+            }
+        }
+        let remedy = match self.remedy {
+            Remedy::Shrink => Some("make the conversation smaller: `komado fit`"),
+            Remedy::LowerMaxTokens => Some("ask for a shorter answer; what was sent fits"),
+            Remedy::None => None,
+        };
+        if let Some(remedy) = remedy {
+            paper.line(format!("  {:<17} {remedy}", "what helps"))?;
+        }
+        paper.line(format!("  {:<17} {}", "why", self.why))
+    }
+}
+
+impl Render for Settings {
+    fn text(&self, paper: &mut Paper) -> Outcome {
+        if let Some(table) = &self.reference {
+            return paper.line(table.trim_end());
+        }
+        say_file(self);
+        for one in &self.items {
+            let first = tamed(one.value.lines().next().unwrap_or_default());
+            let more = if one.value.lines().count() > 1 { " …" } else { "" };
+            let origin = paper.ink(Ink::Dim, &tamed(&one.origin));
+            paper.line(format!("{:<44} {first}{more}  {origin}", tamed(&one.key)))?;
+        }
+        Ok(())
+    }
+
+    fn json(&self, paper: &mut Paper) -> Outcome {
+        match self.reference {
+            Some(_) => self.text(paper),
+            None => {
+                say_file(self);
+                each(paper, &self.items)
+            }
+        }
+    }
+}
+
+fn say_file(settings: &Settings) {
+    say(match (&settings.file, &settings.left_out) {
+        (Some(path), _) => format!("settings file: {path}"),
+        (None, Some(left_out)) => format!("settings file: none is used below; {left_out}"),
+        (None, None) => "settings file: none; ./komado.yaml would be read".to_owned(),
+    });
+}
+
+impl Render for Checked {
+    fn text(&self, paper: &mut Paper) -> Outcome {
+        tell_rebuilt(self);
+        self.items.iter().flat_map(lines).try_for_each(|line| paper.line(line))?;
+        let counts = &self.counts;
+        let (sessions, findings) = (count(counts.sessions, "session"), count(counts.findings, "finding"));
+        say(format!("{sessions} checked, {findings}, {} cannot be read", counts.unreadable));
+        if counts.jobs + counts.unreadable_jobs > 0 {
+            let (jobs, stale) = (count(counts.jobs, "job"), counts.stale_jobs);
+            say(format!("{jobs} in the queue, {stale} stale, {} cannot be read", counts.unreadable_jobs));
+        }
+        Ok(())
+    }
+
+    fn json(&self, paper: &mut Paper) -> Outcome {
+        tell_rebuilt(self);
+        each(paper, &self.items)?;
+        paper.json(&self.counts)
+    }
+
+    fn fault(&self) -> Outcome {
+        match (self.counts.unreadable, self.counts.unreadable_jobs) {
+            (0, 0) => Ok(()),
+            (0, _) => Err(Fault::new(Exit::Failed, "the queue has what cannot be read; see above")),
+            _ => Err(Fault::new(Exit::Failed, "some sessions cannot be read; see above")),
+        }
+    }
+}
+
+fn tell_rebuilt(checked: &Checked) {
+    if let Some(rows) = checked.rebuilt {
+        say(format!("tasks.db made again from the folders: {}", count(rows, "session")));
+    }
+}
+
+fn lines(finding: &Finding) -> Vec<String> {
+    match finding {
+        Finding::Store { store } => of_store(store),
+        Finding::Repaired { finding } => vec![finding.clone()],
+        Finding::Session { session, error } => vec![format!("{session}: {error}")],
+        Finding::Queue { queue } => vec![format!("the queue cannot be read: {}", queue.error)],
+        Finding::Job { job, task, finding, error } => {
+            finding.iter().chain(error).map(|why| format!("{job} ({task}): {why}")).collect()
+        }
+    }
+}
+
+fn of_store(StoreHealth { vitals, round_trip_ms }: &StoreHealth) -> Vec<String> {
+    let figures = [
+        ("sessions", vitals.sessions),
+        ("keys or rows", vitals.keys),
+        ("bytes on its disk", vitals.disk_bytes),
+        ("bytes in its memory", vitals.memory_bytes),
+        ("sessions whose time was over", vitals.expired),
+    ];
+    let careful = if vitals.may_lose { "careful: " } else { "" };
+    let mut lines = vec![
+        format!("{} at {}: answers in {round_trip_ms} ms", vitals.kind, vitals.place),
+        format!("{careful}an acknowledged entry {}", vitals.durability),
+    ];
+    lines.extend(vitals.warnings.iter().map(|warning| format!("warning: {warning}")));
+    lines.extend(figures.iter().filter_map(|(what, figure)| Some(format!("{what}: {}", (*figure)?))));
+    lines
+}
+
+impl Render for Added {
+    fn text(&self, paper: &mut Paper) -> Outcome {
+        paper.line(&self.key)?;
+        let (name, user) = (&self.row.name, or_dash(self.row.user.as_ref()));
+        say(format!("key {name} of user {user}: shown this once, and kept as a digest only"));
+        say(
+            "send it as Authorization: Bearer, x-api-key or x-komado-key; from now on every request needs one",
+        );
+        say(format!("undo: {}", self.undo));
+        Ok(())
+    }
+}
+
+impl Listed for KeyRow {
+    fn list(page: &Page<Self>, paper: &mut Paper) -> Outcome {
+        if page.items.is_empty() {
+            return paper.line("no keys: only this machine is served");
+        }
+        let heading = ["name", "user", "sees", "rate", "at a time", "expires", "made"];
+        columns(paper, heading, &[], page.items.iter().map(key_cells))
+    }
+}
+
+impl Render for Revoked {
+    fn text(&self, paper: &mut Paper) -> Outcome {
+        paper.line(format!("revoked {}", self.name))?;
+        if self.left == 0 {
+            say("that was the last one: programs on this machine need none now, and others are not served");
+        }
+        Ok(())
+    }
+}
+
+fn key_cells(key: &KeyRow) -> [String; 7] {
+    let sees = match key.sees {
+        Sees::All => "all".to_owned(),
+        Sees::Own if key.sessions.is_empty() => "own".to_owned(),
+        Sees::Own => format!("own, {}", key.sessions.join(", ")),
+    };
+    [
+        key.name.clone(),
+        or_dash(key.user.as_ref()),
+        sees,
+        or_dash(key.rate.map(|rate| format!("{rate}/s"))),
+        or_dash(key.concurrency),
+        or_dash(key.expires.as_deref().map(seconds)),
+        seconds(&key.created_at),
+    ]
+}
+
+impl Render for Replayed {
+    fn text(&self, paper: &mut Paper) -> Outcome {
+        let Figures { window, preset, report: sum, .. } = &self.sum;
+        paper.line(format!(
+            "{} conversations, window {}, usable {}, preset {preset}",
+            number(self.items.len() as u64),
+            number(*window),
+            number(self.usable)
+        ))?;
+        let heading = ["", "calls", "sent", "raw", "peak", "edits", "breaks", "cost", "hidden", "faults"];
+        let mut rows = vec![heading.map(str::to_owned).to_vec()];
+        rows.extend(self.items.iter().chain([&self.sum]).map(row));
+        table(&rows, &[1, 2, 3, 4, 5, 6, 7, 8, 9]).iter().try_for_each(|line| paper.line(line))?;
+        paper.line(format!(
+            "over the window {}, below the floor {}, invalid {}, breaks without an edit {}, not restored {}, bytes lost {}, \
+             refused {}",
+            sum.over_window,
+            sum.below_floor,
+            sum.invalid,
+            sum.breaks_without_edit,
+            sum.not_restored,
+            sum.unrecoverable_bytes,
+            sum.refused
+        ))?;
+        sum.refused_why.iter().try_for_each(|why| paper.line(format!("the first that was refused: {why}")))
+    }
+
+    fn json(&self, paper: &mut Paper) -> Outcome {
+        each(paper, &self.items)?;
+        paper.json(&self.sum)
+    }
+
+    fn fault(&self) -> Outcome {
+        match &self.failed {
+            Some(first) => Err(Fault::new(first.exit(), first.message())),
+            None if self.sum.report.is_clean() => Ok(()),
+            None => Err(Fault::new(Exit::Failed, "a promise did not hold; the figures above say which")),
+        }
+    }
+}
+
+fn row(Figures { file, report: r, .. }: &Figures) -> Vec<String> {
+    let name = file
+        .as_deref()
+        .map_or("all".into(), |file| Path::new(file).file_stem().unwrap_or_default().to_string_lossy());
+    vec![
+        name.chars().take(24).collect(),
+        number(r.calls),
+        number(r.tokens_sent),
+        number(r.tokens_raw),
+        number(r.peak_tokens),
+        number(r.edits),
+        number(r.prefix_breaks),
+        format!("{:.2}", r.cost_ratio),
+        number(r.hidden_bytes),
+        number(faults(r)),
+    ]
+}
+
+/// Everything that should not be.
+fn faults(r: &Report) -> u64 {
+    let lost = u64::from(r.unrecoverable_bytes > 0);
+    r.over_window + r.invalid + r.breaks_without_edit + r.not_restored + r.refused + lost
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use komado_store::Vitals;
+
+    #[test]
+    fn what_the_store_does_not_know_is_left_out() {
+        let vitals = Vitals {
+            kind: "redis",
+            place: "cache:6379".to_owned(),
+            durability: "outlives its process".to_owned(),
+            may_lose: true,
+            sessions: Some(3),
+            ..Vitals::default()
+        };
+        assert_eq!(
+            of_store(&StoreHealth { vitals, round_trip_ms: 1.23 }),
+            [
+                "redis at cache:6379: answers in 1.23 ms",
+                "careful: an acknowledged entry outlives its process",
+                "sessions: 3",
+            ]
+        );
+    }
+}

@@ -1,0 +1,263 @@
+//! Verbs that read a thread: `log`, `show`, `output`, `recall`, `diff`.
+//!
+//! A journal is read by pages and a view item by item, so that a long one is never held.
+
+use crate::app::App;
+use crate::paper::{Ink, Paper, say};
+use crate::render;
+use komado_core::{Address, Seq};
+use komado_engine::engine::Found;
+use komado_engine::recall::How;
+use komado_ops::address::{AtMoment, AtSession, AtThread};
+use komado_ops::journal::{EntriesOf, Format, Log, Show, ViewItem, Viewed};
+use komado_ops::output::{ListOutputs, Part, RawOutput, ReadOutput};
+use komado_ops::recall::{Recall, RecallSession, Recalled, Search};
+use komado_ops::stream::{Piece, Sink};
+use komado_ops::window::Diff;
+use komado_ops::{Fault, Outcome, Page};
+use std::io::Write;
+
+/// Entries read at a time.
+const PAGE: u32 = 500;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct LogArgs {
+    /// The session, SESSION/THREAD, or SESSION@SEQ for everything up to there
+    address: Address,
+    /// Begin at this entry
+    #[arg(long, value_name = "SEQ", default_value_t = 1)]
+    from: Seq,
+    /// Only the last N entries
+    #[arg(short = 'n', long, value_name = "N")]
+    last: Option<u32>,
+    /// Do not shorten long texts
+    #[arg(long)]
+    full: bool,
+}
+
+impl LogArgs {
+    /// The last entries of a thread.
+    pub(super) fn last(found: &Found, last: u32) -> Self {
+        let (session, thread) = (found.session.clone(), Some(found.thread.clone()));
+        Self { address: Address { session, thread, seq: None }, from: 1, last: Some(last), full: false }
+    }
+}
+
+pub(crate) fn log(app: &mut App, args: LogArgs) -> Outcome {
+    let found = app.find(&args.address)?;
+    let (session, thread) = (Some(found.session.to_string()), Some(found.thread.to_string()));
+    let width = u32::try_from(app.paper.width).ok();
+    let at = AtMoment { session: session.clone(), thread: thread.clone(), seq: found.seq };
+    // The first page only says where the journal ends.
+    let page = Log { at, limit: Some(1), full: args.full, width, ..Log::default() };
+    let end = app.context.run(page.clone())?.end;
+    let from = args.last.map_or(args.from, |n| end.saturating_sub(n) + 1).max(1);
+    if app.paper.json {
+        return lines(
+            app,
+            EntriesOf {
+                at: AtThread { session, thread },
+                from: Some(from),
+                to: Some(end),
+                ..EntriesOf::default()
+            },
+        );
+    }
+    let at = AtMoment { seq: Some(end), ..page.at };
+    let mut next = Some(from).filter(|from| *from <= end);
+    while let Some(from) = next {
+        let at = at.clone();
+        let page =
+            app.context.run(Log { at, from: Some(from), limit: Some(PAGE), full: args.full, width })?;
+        for line in page.text.lines() {
+            // What a rewind left behind is set off as a comment of the notation.
+            let line = if line.starts_with("# ") { app.paper.ink(Ink::Dim, line) } else { line.to_owned() };
+            app.paper.line(line)?;
+        }
+        next = page.next;
+    }
+    Ok(())
+}
+
+/// Prints the lines of a journal as they stand there.
+fn lines(app: &mut App, mut request: EntriesOf) -> Outcome {
+    if request.from > request.to {
+        return Ok(());
+    }
+    loop {
+        let page = app.context.run(request.clone())?;
+        page.items.iter().try_for_each(|entry| app.paper.json(entry))?;
+        match page.next {
+            Some(next) => request.cursor = Some(next),
+            None => return Ok(()),
+        }
+    }
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct ShowArgs {
+    /// The session, SESSION/THREAD, or a moment SESSION@SEQ
+    #[arg(value_name = "ADDRESS")]
+    pub(super) at: AtMoment,
+    /// Do not shorten long texts
+    #[arg(long)]
+    pub(super) full: bool,
+}
+
+pub(crate) fn show(app: &mut App, args: ShowArgs) -> Outcome {
+    let format = if app.paper.json { Format::Messages } else { Format::Lines };
+    let width = u32::try_from(app.paper.width).ok();
+    let show = Show { at: args.at, format: Some(format), full: args.full, width };
+    app.context.stream(show, &mut Printed(&mut app.paper))
+}
+
+/// Prints each item when it comes.
+struct Printed<'a>(&'a mut Paper);
+
+impl Sink<Show> for Printed<'_> {
+    fn begin(&mut self, _: Viewed) -> Outcome {
+        Ok(())
+    }
+
+    fn item(&mut self, item: ViewItem) -> Outcome {
+        match item {
+            ViewItem::Line { text } => self.0.line(text),
+            other => self.0.json(&other),
+        }
+    }
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct OutputArgs {
+    /// The session, or SESSION/THREAD
+    address: AtMoment,
+    /// The output: its id or a beginning of it, or @SEQ for an entry; a list of the outputs when left out
+    #[arg(value_name = "REF")]
+    reference: Option<String>,
+    #[command(flatten)]
+    part: Part,
+    /// Copy the bytes to standard output
+    #[arg(long, conflicts_with_all = ["offset", "limit", "grep", "line", "char_offset"])]
+    raw: bool,
+}
+
+pub(crate) fn output(app: &mut App, args: OutputArgs) -> Outcome {
+    let Some(ref_id) = args.reference else {
+        if args.raw || args.part != Part::default() {
+            return Err(Fault::usage("which output? `komado output SESSION` lists them"));
+        }
+        return app.show(ListOutputs { at: args.address });
+    };
+    let at = AtThread { session: args.address.session, thread: args.address.thread };
+    if !args.raw {
+        return app.show(ReadOutput { at, ref_id, part: args.part });
+    }
+    if app.paper.json {
+        return Err(Fault::usage("--raw copies bytes, which are no JSON; leave out one of the two"));
+    }
+    app.context.stream(RawOutput { at, ref_id }, &mut Copied(app.paper.raw()))
+}
+
+/// Copies what comes.
+struct Copied<'a>(&'a mut dyn Write);
+
+impl Sink<RawOutput> for Copied<'_> {
+    fn begin(&mut self, (): ()) -> Outcome {
+        Ok(())
+    }
+
+    fn item(&mut self, Piece(bytes): Piece) -> Outcome {
+        Ok(self.0.write_all(&bytes)?)
+    }
+}
+
+#[derive(clap::Args, Debug)]
+#[command(
+    override_usage = "komado recall [OPTIONS] ADDRESS QUERY...\n       komado recall [OPTIONS] (--user NAME | --all) QUERY..."
+)]
+pub(crate) struct RecallArgs {
+    /// The session, SESSION/THREAD or SESSION@SEQ, and what to look for; with --user or --all only that
+    #[arg(required = true, num_args = 1.., value_names = ["ADDRESS", "QUERY"])]
+    words: Vec<String>,
+    #[command(flatten)]
+    search: Search,
+    /// Look for the text as it stands, the last entry first
+    #[arg(long, conflicts_with = "regex")]
+    exact: bool,
+    /// Look for a regular expression, the last entry first
+    #[arg(long)]
+    regex: bool,
+    /// Search all sessions of this user
+    #[arg(long, value_name = "NAME", conflicts_with = "all")]
+    user: Option<String>,
+    /// Search every session
+    #[arg(long)]
+    all: bool,
+}
+
+pub(crate) fn recall(app: &mut App, mut args: RecallArgs) -> Outcome {
+    let is_wide = args.all || args.user.is_some();
+    let address = (!is_wide).then(|| args.words.remove(0));
+    if args.words.is_empty() {
+        return Err(Fault::usage("say where to look and what for: komado recall SESSION QUERY"));
+    }
+    let mode = match (args.exact, args.regex) {
+        (true, _) => How::Exact,
+        (_, true) => How::Regex,
+        _ => How::Ranked,
+    };
+    let search = Search { query: args.words.join(" "), mode: Some(mode), ..args.search };
+    match address {
+        Some(address) => in_session(app, address.parse().map_err(Fault::input)?, search),
+        None => {
+            let found = app.run(Recall { search, user: args.user, ..Recall::default() })?;
+            print(app, &found, is_wide, mode == How::Ranked)
+        }
+    }
+}
+
+/// Searches one session.
+pub(super) fn in_session(app: &mut App, at: AtMoment, search: Search) -> Outcome {
+    let is_ranked = search.mode.is_none_or(|mode| mode == How::Ranked);
+    let found = app.run(RecallSession { at, search })?;
+    print(app, &found, false, is_ranked)
+}
+
+fn print(app: &mut App, found: &Page<Recalled>, is_wide: bool, is_ranked: bool) -> Outcome {
+    render::journal::print(&mut app.paper, found, is_wide)?;
+    match found.items.first() {
+        _ if app.paper.json => {}
+        Some(best) => say(format!("read one in full: komado log {} -n 1 --full", best.address)),
+        None if is_ranked => say("nothing was found; try other words, or fewer filters"),
+        None => say("nothing was found as it stands; without --exact or --regex words are enough"),
+    }
+    Ok(())
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct DiffArgs {
+    /// The earlier moment, SESSION@SEQ
+    before: Address,
+    /// The later moment; now when left out
+    after: Option<Address>,
+}
+
+pub(crate) fn diff(app: &mut App, args: DiffArgs) -> Outcome {
+    let before = app.find(&args.before)?;
+    let after = args.after.as_ref().map(|address| app.find(address)).transpose()?;
+    if after.as_ref().is_some_and(|after| after.session != before.session) {
+        return Err(Fault::usage("two sessions share nothing to compare; name two moments of one"));
+    }
+    let columns = app.paper.width.saturating_sub(2);
+    app.show(Diff {
+        at: AtSession { session: Some(before.session.to_string()) },
+        from: moment(&before),
+        to: after.as_ref().map(moment),
+        columns: (!app.paper.json).then(|| u32::try_from(columns).unwrap_or(u32::MAX)),
+    })
+}
+
+fn moment(found: &Found) -> String {
+    let at = found.seq.map(|seq| format!("@{seq}")).unwrap_or_default();
+    format!("{}{at}", found.thread)
+}

@@ -1,0 +1,176 @@
+//! Verbs about whole sessions: `sessions`, `export`, `import`, `migrate`.
+
+use crate::app::App;
+use crate::paper::{Paper, Shown, count, keep, number, say, spinner, text_of};
+use indicatif::ProgressBar;
+use komado_core::Address;
+use komado_core::session::State;
+use komado_ops::address::AtSession;
+use komado_ops::migrate::{Begun, Figures, Migrate, Migrated, Summary, Way};
+use komado_ops::choice::one_of;
+use komado_ops::session::{Export, Exported, Import, ListSessions};
+use komado_ops::stream::{Piece, Sink};
+use komado_ops::thread::ListThreads;
+use komado_ops::{Exit, Fault, Outcome};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write, stdin};
+use std::path::PathBuf;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct SessionsArgs {
+    /// List this session's threads
+    pub(crate) address: Option<Address>,
+    /// Only sessions in this state
+    #[arg(long, value_parser = one_of(&State::ALL, State::name))]
+    pub(crate) status: Option<State>,
+    /// Only this user's
+    #[arg(long)]
+    pub(crate) user: Option<String>,
+    /// At most so many, the newest
+    #[arg(short = 'n', long, default_value_t = 50)]
+    pub(crate) limit: u32,
+}
+
+pub(crate) fn sessions(app: &mut App, args: SessionsArgs) -> Outcome {
+    if let Some(address) = &args.address {
+        let at = AtSession { session: Some(address.session.to_string()) };
+        return app.show(ListThreads { at });
+    }
+    let SessionsArgs { status, user, limit, .. } = args;
+    let (limit, newest) = (Some(limit), Some(true));
+    app.show(ListSessions { status, user, limit, newest, ..ListSessions::default() })
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct ExportArgs {
+    /// The session
+    #[arg(value_name = "SESSION")]
+    at: AtSession,
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub(crate) fn export(app: &mut App, args: ExportArgs) -> Outcome {
+    let export = Export { at: args.at };
+    let Some(path) = args.output else {
+        return write(app.context.clone(), export, &mut app.paper.safe()).map(|_| ());
+    };
+    let session = keep(&path, |out| write(app.context.clone(), export, out))?;
+    if app.paper.json {
+        return app.paper.json(&serde_json::json!({ "session": session, "file": text_of(&path) }));
+    }
+    say(format!("wrote {}", path.display()));
+    Ok(())
+}
+
+/// Writes an export; gives the session's id.
+fn write(context: komado_ops::Context, export: Export, out: &mut dyn Write) -> Outcome<String> {
+    let mut to = Written { out, session: String::new(), bytes: 0, bar: spinner("bytes") };
+    context.stream(export, &mut to)?;
+    to.bar.finish_and_clear();
+    Ok(to.session)
+}
+
+struct Written<'a> {
+    out: &'a mut dyn Write,
+    session: String,
+    bytes: u64,
+    bar: ProgressBar,
+}
+
+impl Sink<Export> for Written<'_> {
+    fn begin(&mut self, head: Exported) -> Outcome {
+        self.session = head.session;
+        Ok(())
+    }
+
+    fn item(&mut self, Piece(bytes): Piece) -> Outcome {
+        self.out.write_all(&bytes)?;
+        self.bytes += bytes.len() as u64;
+        self.bar.set_position(self.bytes);
+        Ok(())
+    }
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct ImportArgs {
+    /// The export; standard input when left out or -
+    file: Option<PathBuf>,
+    /// Give the session another id
+    #[arg(long = "as", value_name = "ID")]
+    name: Option<String>,
+}
+
+pub(crate) fn import(app: &mut App, args: ImportArgs) -> Outcome {
+    let from: Box<dyn BufRead + Send> = match args.file.filter(|path| path.as_os_str() != "-") {
+        None => Box::new(BufReader::new(stdin())),
+        Some(path) => {
+            let file = File::open(&path)
+                .map_err(|e| Fault::new(Exit::NotFound, format!("cannot open {}: {e}", path.display())))?;
+            Box::new(BufReader::new(file))
+        }
+    };
+    app.context = app.context.clone().reading(from);
+    app.show(Import { name: args.name })
+}
+
+pub(crate) fn migrate(app: &mut App, args: Migrate) -> Outcome {
+    let mut printed = Printed { paper: &mut app.paper, progress: &app.progress, way: Way::Copy };
+    let outcome = app.context.stream(args, &mut printed);
+    app.progress.clear();
+    outcome
+}
+
+struct Printed<'a> {
+    paper: &'a mut Paper,
+    progress: &'a Shown,
+    way: Way,
+}
+
+impl Sink<Migrate> for Printed<'_> {
+    fn begin(&mut self, begun: Begun) -> Outcome {
+        self.way = begun.way;
+        Ok(())
+    }
+
+    fn item(&mut self, item: Migrated) -> Outcome {
+        match (&item, self.paper.json) {
+            (_, true) => self.paper.json(&item)?,
+            (Migrated::Session { figures: Figures::Left { error }, .. }, false) => {
+                self.progress.clear();
+                say(format!("komado: {error}"));
+            }
+            (Migrated::Session { .. }, false) => {}
+            (Migrated::Summary { summary }, false) => {
+                self.progress.clear();
+                lines(summary, self.way).iter().try_for_each(|line| self.paper.line(line))?;
+            }
+        }
+        // Each session is told when it is there, not at the end.
+        self.paper.flush()
+    }
+}
+
+fn lines(sum: &Summary, way: Way) -> Vec<String> {
+    let (sessions, outputs) = (count(sum.sessions, "session"), count(sum.outputs, "output"));
+    if way == Way::Look {
+        return vec![format!("would copy {} entries of {sessions}", number(sum.added.entries))];
+    }
+    let (entries, digest) = (number(sum.entries), &sum.digest);
+    let mut lines =
+        vec![format!("{sessions}, {entries} entries, {outputs}: read back and the same; digest {digest}")];
+    if matches!(way, Way::Copy | Way::Move) {
+        lines.push(format!(
+            "copied {} entries and {} that were not there, {} and {}",
+            number(sum.added.entries),
+            count(sum.added.blobs, "output"),
+            count(sum.lessons, "lesson"),
+            count(sum.jobs, "job")
+        ));
+    }
+    if way == Way::Move {
+        lines.push(format!("removed {} from the source", count(sum.removed, "session")));
+    }
+    lines
+}
