@@ -1,7 +1,5 @@
 //! A store by its URL.
 
-use crate::postgres::open as open_postgres;
-use crate::redis::open as open_redis;
 use crate::{Error, Holder, Result, Store};
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,7 +57,11 @@ pub fn connect(url: &str, how: &Connecting) -> Result<Arc<dyn Store>> {
 }
 
 #[cfg(feature = "postgres")]
+use crate::postgres::open as open_postgres;
+
 #[cfg(feature = "redis")]
+use crate::redis::open as open_redis;
+
 #[cfg(not(feature = "postgres"))]
 fn open_postgres(_url: &str, _how: &Connecting) -> Result<Arc<dyn Store>> {
     Err(not_built_in("PostgreSQL", "postgres"))

@@ -59,6 +59,7 @@ impl<L: Lease> Leases<L> {
     }
 
     /// Every session that is held, with its token. One that is taken or given back just now needs no renewal.
+    #[cfg(any(feature = "postgres", feature = "redis"))]
     pub(crate) fn tokens(&self) -> Vec<(SessionId, L::Token)> {
         let table = locked(&self.held);
         table.iter().filter_map(|(id, held)| Some((id.clone(), held.lease.as_ref()?.token()))).collect()
@@ -142,6 +143,7 @@ pub(crate) struct Ticket<L: Lease> {
     token: Option<L::Token>,
 }
 
+#[cfg(any(feature = "postgres", feature = "redis"))]
 impl<L: Lease> Ticket<L> {
     /// What an append names.
     pub(crate) fn token(&self) -> Result<L::Token> {

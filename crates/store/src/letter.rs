@@ -7,8 +7,7 @@ use crate::Result;
 use crate::error::Tried;
 use crate::files::private;
 use std::fs::File;
-use std::io;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 

@@ -54,36 +54,6 @@ pub trait Tree: Send + Sync {
     fn taken(&self, id: &SessionId, to: &ThreadId, from: &ThreadId, upto: Seq) -> Result<()>;
 }
 
-/// The table in memory.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Grove {
-    branches: Vec<Branch>,
-}
-
-impl Grove {
-    pub(crate) fn put(&mut self, branch: &Branch) {
-        self.branches.retain(|known| known.thread != branch.thread);
-        self.branches.push(branch.clone());
-        self.branches
-            .sort_by(|a, b| (a.depth, &a.created_at, &a.thread).cmp(&(b.depth, &b.created_at, &b.thread)));
-    }
-
-    pub(crate) fn list(&self, which: &Which) -> Vec<Branch> {
-        let wanted = |branch: &&Branch| match (which, &branch.parent) {
-            (_, None) => false,
-            (Which::All, _) => true,
-            (Which::Unsettled, _) => is_unsettled(branch),
-            (Which::Under(thread), Some(parent)) => thread == parent,
-        };
-        self.branches.iter().filter(wanted).cloned().collect()
-    }
-}
-
-/// True when someone has to look after it.
-pub(crate) fn is_unsettled(branch: &Branch) -> bool {
-    !branch.told || (branch.held_by.is_some() && branch.status.is_open())
-}
-
 // Where a client's transcript may go on: a running digest leads to the moments at which it stood.
 //
 // An index, like the other tables: every mark stands in a journal, and the table is made again from them. It may be

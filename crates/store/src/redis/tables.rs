@@ -3,7 +3,7 @@
 
 use super::scripts::{Ask, TREE, read};
 use super::{Inner, RedisStore, scripts};
-use crate::tables::{Grove, Lessons, MOST_SPOTS, Mail, Places, Spot, Tree, Which};
+use crate::tables::{Lessons, MOST_SPOTS, Mail, Places, Spot, Tree, Which};
 use crate::{Error, Result};
 use komado_core::session::{Counters, Meta, Session, State};
 use komado_core::thread::Branch;
@@ -27,14 +27,21 @@ impl Tree for RedisStore {
         let (pairs, _) = texts.as_chunks::<2>();
         let fields: HashMap<&str, &str> =
             pairs.iter().map(|[field, value]| (field.as_str(), value.as_str())).collect();
-        let mut grove = Grove::default();
+        let mut found = Vec::new();
         for (field, text) in &fields {
             if let Some(name) = field.strip_prefix("branch:") {
                 let told = fields.get(format!("told:{name}").as_str()) == Some(&"1");
-                grove.put(&read_branch(id, text, told).map_err(|e| Error::damaged(id.as_str(), e))?);
+                found.push(read_branch(id, text, told).map_err(|e| Error::damaged(id.as_str(), e))?);
             }
         }
-        Ok(grove.list(&which))
+        found.retain(|branch| match (&which, &branch.parent) {
+            (_, None) => false,
+            (Which::All, _) => true,
+            (Which::Unsettled, _) => !branch.told || (branch.held_by.is_some() && branch.status.is_open()),
+            (Which::Under(thread), Some(parent)) => thread == parent,
+        });
+        found.sort_by(|a, b| (a.depth, &a.created_at, &a.thread).cmp(&(b.depth, &b.created_at, &b.thread)));
+        Ok(found)
     }
 
     fn unsettle(&self, id: &SessionId, parent: &ThreadId) -> Result<()> {
