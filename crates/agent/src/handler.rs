@@ -2,20 +2,22 @@
 //!
 //! Everything that must outlive the process is in the journal: that the task was told, which comments were taken in, how
 //! long it was worked on, where the playbook stands. So [`work`] asks the journal first what is left to do, and does only
-//! that. The end has an order: the journal says it, then the tracker is told, then the queue; whoever takes up a task
+//! that. The end has an order: the journal says it, then the tracker is told, then the queue; the worker that takes up a task
 //! whose end is journaled does the rest. Nothing here knows a process, a signal or a terminal: what is wanted of a task
-//! from outside comes as [`Orders`], and what happens is handed to whoever wants to tell it.
+//! from outside comes as [`Orders`], and what happens is handed to the listener.
 
 mod brief;
 mod hands;
+mod last_words;
 mod mark;
 mod orders;
+mod trouble;
 
 pub use brief::{Brief, setup};
 pub use mark::{ABOUT, Mark, keep, kept};
 pub use orders::{Orders, Vigil, watch};
 
-use crate::limits::{Limits, Reached, count};
+use crate::limits::{Limits, count};
 use crate::mind::Mind;
 use crate::playbook::{self, Playbook};
 use crate::progress::{Order, Progress};
@@ -26,20 +28,19 @@ use crate::tools::Toolbox;
 use crate::{Error, Result};
 use hands::AtWork;
 use komado_core::journal::{Close, Ending, Entry};
-use komado_core::message::{Call, Message};
+use komado_core::message::Message;
 use komado_core::session::{Counters, Meta, MetaConfig, Session, State};
 use komado_core::{Role, Seq, SessionId, ThreadId};
-use komado_engine::exchange::Why;
 use komado_engine::{Engine, Error as EngineError, Thread};
-use komado_provider::SendError;
 use komado_store::{Change, Error as Store, Mode, Query};
 use mark::{Answered, note, noted};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use trouble::Trouble;
 
-/// A source that the handler and whoever watches its tracker share.
+/// A source that the handler and the watch share.
 pub type Shared = Mutex<Box<dyn Source>>;
 
 /// Hears what happens.
@@ -80,7 +81,7 @@ pub struct Kit<'k> {
 }
 
 impl Kit<'_> {
-    /// The source, whoever else looked at it before.
+    /// The source, also after a panic elsewhere.
     fn source(&self) -> MutexGuard<'_, Box<dyn Source>> {
         self.source.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -89,15 +90,15 @@ impl Kit<'_> {
 /// What came of it, this time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It is done, and everybody was told.
+    /// It is done, and the tracker was told.
     Completed,
-    /// It failed for good, and everybody was told.
+    /// It failed for good, and the tracker was told.
     Failed(String),
-    /// It was stopped, and everybody was told.
+    /// It was stopped, and the tracker was told.
     Stopped(String),
-    /// It rests until somebody lets it go on.
+    /// It rests until a user lets it go on.
     Paused(String),
-    /// Nothing is wrong with it: somebody else may go on at once.
+    /// Nothing is wrong with it: another worker may go on at once.
     Left(String),
     /// Something was in the way that may pass.
     Again(String),
@@ -145,7 +146,7 @@ fn last_try(most: u32, why: &str) -> String {
     format!("given up after {most} tries; the last one: {why}")
 }
 
-/// What becomes of a task that cannot even be begun here: what it works with is missing, or somebody wants it to rest.
+/// What becomes of a task that cannot even be begun here: what it works with is missing, or a user wants it to rest.
 pub fn unable(engine: &Engine, kit: &mut Kit<'_>, why: &str) -> Verdict {
     let (tries, most) = kit.tries;
     let rested = match kit.orders.now() {
@@ -232,7 +233,7 @@ fn conclude<'e>(
         }
         Err(Error::Order(Order::Leave(why))) => Ok(Verdict::Left(why)),
         Err(Error::Limit(reached)) => {
-            let summary = say(mind, kit, &reached)?;
+            let summary = last_words::say(mind, kit, &reached)?;
             *kit.tools = Toolbox::default();
             let result = with_changes(engine, kit, hands::with_unheard(kit, &summary))?;
             fail(engine, kit, &result)
@@ -260,7 +261,7 @@ pub fn give_up(engine: &Engine, kit: &mut Kit<'_>, why: &str) -> Verdict {
         }
         Ok(verdict) => verdict,
         Err(error) => match Trouble::of(&error) {
-            // After a pause: nobody waits here for whoever has it, and one who has it may have it for long.
+            // After a pause: there is no waiting here for the process that has it, which may have it for long.
             Trouble::Elsewhere(why) => Verdict::Again(why),
             Trouble::MayPass(why) | Trouble::ForGood(why) => Verdict::Failed(why),
         },
@@ -277,7 +278,7 @@ struct Begun {
     mark: Mark,
     /// What was answered before.
     answered: Answered,
-    /// True when somebody had worked on it before.
+    /// True when a worker had worked on it before.
     again: bool,
 }
 
@@ -333,7 +334,7 @@ fn open<'e>(mind: &mut dyn Mind<'e>, kit: &Kit<'_>) -> Result<Begun> {
     }
     remember(&mut root, kit)?;
     if let Some(mark) = Mark::of_session(engine, kit.session)? {
-        // Whoever worked on it may have been killed before it could say what it took.
+        // The worker before may have been killed before it could say what it took.
         engine.recount(kit.session)?;
         return Ok(Begun { mark, answered: Answered::of_session(engine, kit.session)?, again: true });
     }
@@ -361,7 +362,7 @@ fn opened<'e>(mind: &dyn Mind<'e>, kit: &Kit<'_>) -> Result<Thread<'e>> {
     }
 }
 
-/// Tells everybody that work begins. A tracker that is away does not keep anybody from working.
+/// Tells the tracker that work begins. One that is away does not keep the task from being worked on.
 fn announce(kit: &Kit<'_>, begun: &Begun) {
     let name = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
     let model = format!("{}/{}", name(&kit.config.llm_provider), name(&kit.config.model));
@@ -424,7 +425,7 @@ fn bounded(text: &str) -> String {
 
 // The end, in this order: the journal says it, the tracker is told, and only then the queue hears of it.
 //
-// Each step may be the last one of a process. Whoever follows finds the end in the journal and does the rest: comments
+// Each step may be the last one of a process. The next worker finds the end in the journal and does the rest: comments
 // have a mark by which they are written once, and labels are set to what they shall be.
 
 /// Ends it well.
@@ -448,7 +449,7 @@ fn stop(engine: &Engine, kit: &Kit<'_>, why: &str) -> Result<Verdict> {
     tell(engine, kit)
 }
 
-/// Ends it as its journal says that it ended: whoever wrote that was killed before the table could follow.
+/// Ends it as its journal says that it ended: the process that wrote that was killed before the table could follow.
 fn again(engine: &Engine, kit: &Kit<'_>, close: Close) -> Result<Verdict> {
     match close.ending {
         Ending::Completed => engine.complete(kit.session, close.result)?,
@@ -542,143 +543,4 @@ fn with_changes(engine: &Engine, kit: &Kit<'_>, words: String) -> Result<String>
         Some(changed) => format!("{}\n\n{changed}", words.trim_end()),
         None => words,
     })
-}
-
-// When a bound is reached the model is asked once more: what was done, and what is open. Nothing is carried out any more.
-
-const NOT_RUN: &str = "[not run: the task has reached its bounds]";
-
-/// The reason, and what the model says of the work so far. A model that cannot be asked any more does not keep a task from
-/// ending.
-fn say<'e>(mind: &mut dyn Mind<'e>, kit: &Kit<'_>, reached: &Reached) -> Result<String> {
-    let mut root = mind.open(kit.session, &ThreadId::root())?;
-    answer_calls(&mut root)?;
-    root.say(Message::text(Role::User, question(reached)))?;
-    let turned = mind.turn(&mut root, kit.orders.cancel(), &mut |_| {});
-    let summary = match turned {
-        Ok(turned) => {
-            for call in turned.message.calls() {
-                root.say(not_run(call))?;
-            }
-            turned.message.words()
-        }
-        Err(why) => {
-            (kit.tell)(Progress::Trouble { why: why.to_string() });
-            String::new()
-        }
-    };
-    begin_anew(mind, kit, &mut root)?;
-    let summary = summary.trim();
-    Ok(if summary.is_empty() { reached.to_string() } else { format!("{reached}\n\n{summary}") })
-}
-
-fn question(reached: &Reached) -> String {
-    format!(
-        "The task ends here: {reached}. Call no tool any more. Write a summary for whoever goes on: what was done, where, and \
-         what is open."
-    )
-}
-
-/// Calls that nobody began are told so; one of which nobody knows was interrupted.
-fn answer_calls(root: &mut Thread<'_>) -> Result<()> {
-    if playbook::rests(root)?
-        && let Entry::Message(message, _) = root.record(root.view().open().unit)?.entry
-    {
-        for call in message.calls() {
-            if root.view().open().waits_for(&call.id) {
-                root.say(not_run(call))?;
-            }
-        }
-    }
-    Ok(root.answer_open_calls()?)
-}
-
-fn not_run(call: &Call) -> Message {
-    playbook::no_result(call, NOT_RUN, Some(0))
-}
-
-/// Whoever lets the task go on gives it as much again: what it took so far does not count then.
-fn begin_anew<'e>(mind: &dyn Mind<'e>, kit: &Kit<'_>, root: &mut Thread<'_>) -> Result<()> {
-    root.settle()?;
-    let answered = Answered::of_session(mind.engine(), kit.session)?;
-    let mark = Mark {
-        spent_ms: 0,
-        turns_from: answered.turns,
-        tokens_from: answered.tokens,
-        ..Mark::of(root)?.unwrap_or_default()
-    };
-    root.note(ABOUT, mark.raw()?).map_err(Error::from)?;
-    Ok(())
-}
-
-// What is in the way of a task: something that may pass, something that will not, or somebody else who holds it.
-
-/// What is in the way.
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Trouble {
-    /// Another process holds the session.
-    Elsewhere(String),
-    /// Later it may go.
-    MayPass(String),
-    /// It will be the same every time.
-    ForGood(String),
-}
-
-impl Trouble {
-    /// What an error means for the task.
-    fn of(error: &Error) -> Self {
-        let why = error.to_string();
-        match error {
-            Error::Engine(EngineError::Store(
-                Store::Busy { .. } | Store::TakenOver(_) | Store::Moved { .. },
-            )) => Self::Elsewhere(why),
-            Error::Engine(EngineError::Unanswered { why: reason, .. }) if is_final(reason) => {
-                Self::ForGood(why)
-            }
-            Error::Engine(EngineError::Unanswered { .. } | EngineError::Store(_) | EngineError::Io(_))
-            | Error::Source(source::Error::Away { .. })
-            | Error::Io(_) => Self::MayPass(why),
-            #[cfg(feature = "mcp")]
-            Error::Mcp(_) => Self::MayPass(why),
-            Error::Order(_) => Self::Elsewhere(why),
-            _ => Self::ForGood(why),
-        }
-    }
-
-    /// What it comes to where nothing can be ended.
-    fn verdict(self) -> Verdict {
-        match self {
-            Self::Elsewhere(why) => Verdict::Left(why),
-            Self::MayPass(why) | Self::ForGood(why) => Verdict::Again(why),
-        }
-    }
-}
-
-/// True when the model's server will say the same every time: the key, the model or the request is wrong.
-fn is_final(why: &Why) -> bool {
-    match why {
-        Why::Refused { status, .. } => !matches!(status, 200..300 | 408 | 425 | 429 | 500..),
-        Why::Send(SendError::Tls { .. } | SendError::Redirected { .. }) => true,
-        _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn refused(status: u16) -> Error {
-        let why = Why::Refused { url: "http://model".into(), status, body: "no".into() };
-        Error::Engine(EngineError::Unanswered { seq: 3, why })
-    }
-
-    #[test]
-    fn a_wrong_key_is_for_good_and_a_busy_server_may_pass() {
-        for status in [400, 401, 403, 404, 422] {
-            assert!(matches!(Trouble::of(&refused(status)), Trouble::ForGood(_)), "{status}");
-        }
-        for status in [200, 408, 429, 500, 503, 529] {
-            assert!(matches!(Trouble::of(&refused(status)), Trouble::MayPass(_)), "{status}");
-        }
-    }
 }

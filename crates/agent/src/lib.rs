@@ -3,7 +3,7 @@
 //! A [`Task`](task::Task) is a session that came from a queue. A [`Source`](source::Source) brings tasks and hears how they
 //! end. The [`handler`] works on one: it follows a [`playbook`], asks the model through a [`Mind`](mind::Mind) and lets it
 //! call [`tools`]. The [`worker`] takes tasks from the queue and gives each its own process. Nothing of a conversation is
-//! held in memory, and nothing is known here that the journal does not say: whoever is killed is followed by another one
+//! held in memory, and nothing is known here that the journal does not say: a worker that is killed is followed by another
 //! that goes on where the journal ends.
 
 #![forbid(unsafe_code)]
@@ -51,7 +51,7 @@ pub enum Error {
     /// A bound that was set for the task was reached.
     #[error("{0}")]
     Limit(crate::limits::Reached),
-    /// Somebody wants the task to rest or to end; its words say who and why.
+    /// A user wants the task to rest or to end; its words say who and why.
     #[error("{0}")]
     Order(crate::progress::Order),
     /// Something in the surroundings that is none of the task's making.

@@ -2,7 +2,7 @@
 //!
 //! A playbook is data: it asks the model, carries out calls, chooses a way and opens child threads, and has no code of its
 //! own. All that can be known of a graph is checked when it is read, so that a task does not break off in the middle of the
-//! night over a misspelled name. While it runs, the journal of the root thread says which node it is at; whoever takes the
+//! night over a misspelled name. While it runs, the journal of the root thread says which node it is at; the worker that takes the
 //! task up goes on there, says nothing twice and calls nothing twice that may do harm.
 
 mod call;
@@ -90,7 +90,7 @@ impl Playbook {
         }
     }
 
-    /// The one that is followed when nobody names another: ask, carry out what is called for, until nothing is.
+    /// The one that is followed when the task names no other: ask, carry out what is called for, until nothing is.
     pub fn built_in() -> Self {
         // A test reads the file; it is part of the program.
         Self::parse("the built-in playbook", BUILT_IN).unwrap_or_default()
@@ -143,10 +143,10 @@ impl Playbook {
     }
 }
 
-/// The built-in playbook, as anybody could have written it.
+/// The built-in playbook, as a user could have written it.
 pub const BUILT_IN: &str = include_str!("playbook/default.json");
 
-/// Whoever carries nodes out.
+/// Carries nodes out.
 pub trait Hands<'e> {
     /// Who asks the model.
     fn mind(&self) -> &dyn Mind<'e>;
@@ -181,7 +181,7 @@ pub trait Hands<'e> {
     /// what left the view read there.
     fn call(&mut self, thread: &Thread<'_>, call: &Call) -> Result<Answer>;
 
-    /// True when a call may be made once more although nobody knows whether it took effect.
+    /// True when a call may be made once more although it is not known whether it took effect.
     fn may_repeat(&self, name: &str) -> bool;
 
     /// What a child thread is spawned with, as the settings say.
@@ -189,7 +189,7 @@ pub trait Hands<'e> {
         self.mind().spawn(thread)
     }
 
-    /// Hands `tell` whoever tells what was done in a thread.
+    /// Hands `tell` what tells what was done in a thread.
     fn telling(&mut self, thread: &Thread<'_>, tell: &mut dyn FnMut(Telling<'_>) -> Result<()>)
     -> Result<()>;
 }
@@ -216,7 +216,7 @@ pub struct Ended {
     pub vars: Map<String, Value>,
 }
 
-// Hands for a playbook that somebody runs in their own process: a mind, tools, limits, and Ctrl-C.
+// Hands for a playbook that a user runs in a process of its own: a mind, tools, limits, and Ctrl-C.
 
 /// Is told what happens, as far as it wants to know.
 pub trait Audience {
@@ -254,7 +254,7 @@ impl<'m, 'e> Solo<'m, 'e> {
         self.toll.turns
     }
 
-    /// Unless somebody interrupted it.
+    /// Unless it was interrupted.
     fn go_on(&self) -> Result<()> {
         match self.cancel.is_cancelled() {
             true => Err(crate::Error::Order(Order::Leave("it was interrupted".to_owned()))),
@@ -286,7 +286,7 @@ impl<'e> Hands<'e> for Solo<'_, 'e> {
 
     fn call(&mut self, thread: &Thread<'_>, call: &Call) -> Result<Answer> {
         let answer = self.tools.answer(thread, call, &self.cancel)?;
-        // A call that was broken off stays open: whoever goes on makes it again, or tells the model.
+        // A call that was broken off stays open: the next worker makes it again, or tells the model.
         self.go_on()?;
         self.toll.call(answer.fault(&call.name));
         self.audience.tool(call, &answer);

@@ -12,7 +12,7 @@ pub enum Progress {
         model: String,
         /// The window, in tokens.
         window: u64,
-        /// True when somebody had worked on it before.
+        /// True when a worker had worked on it before.
         again: bool,
     },
     /// A node of the playbook is entered.
@@ -73,7 +73,7 @@ pub enum Progress {
 /// What is wanted of a running task.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Order {
-    /// To rest until somebody lets it go on.
+    /// To rest until a user lets it go on.
     #[error("paused: {0}")]
     Pause(String),
     /// To end for good.

@@ -1,6 +1,6 @@
 //! Where tasks come from, and who hears how they end: trackers with issues, or a file.
 //!
-//! A tracker is asked and told over HTTP. Whatever is told may be told twice, because whoever told it may have been killed
+//! A tracker is asked and told over HTTP. Whatever is told may be told twice, because the process that told it may have been killed
 //! before they knew that it came through. What strangers write there is words, and nothing else.
 
 mod file;
@@ -57,7 +57,7 @@ pub struct Tracker {
     pub token: Option<String>,
     /// Repositories or projects (`owner/name`).
     pub repos: Vec<String>,
-    /// Whose assignment makes an issue a task of ours; anybody's issue when there is none.
+    /// Whose assignment makes an issue a task of ours; any issue when there is none.
     pub user: Option<String>,
     /// The label that makes an issue a task.
     pub label: String,
@@ -118,7 +118,7 @@ pub enum Error {
 /// Something that was said about a task.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Comment {
-    /// How far whoever heard it has heard, for the source that gave it; nobody else reads it. A later one is longer than an
+    /// How far was heard, for the source that gave it alone. A later one is longer than an
     /// earlier one, or as long and sorts behind it.
     pub id: String,
     /// Whose.
@@ -132,7 +132,7 @@ pub struct Comment {
 pub struct Look {
     /// Comments since the one asked for, in order, without our own.
     pub comments: Vec<Comment>,
-    /// Why it is no longer wanted: nobody of us is assigned any more, it was closed, it is gone.
+    /// Why it is no longer wanted: our user is not assigned any more, it was closed, it is gone.
     pub unwanted: Option<String>,
 }
 
@@ -159,7 +159,7 @@ pub enum Ended {
     Stopped,
 }
 
-/// Where tasks come from; unless it says otherwise, a source that has no tasks and hears nothing. Everything may be asked twice: whoever asks may have been killed in between.
+/// Where tasks come from; unless it says otherwise, a source that has no tasks and hears nothing. Everything may be asked twice: the process that asks may have been killed in between.
 pub trait Source: Send {
     /// Every task that waits, one after the other, page by page; `each` says whether to go on.
     fn waiting(&mut self, _each: &mut dyn FnMut(Task) -> bool) -> Result<(), Error> {
@@ -187,7 +187,7 @@ pub trait Source: Send {
     }
 }
 
-/// For tasks that nobody hears of: added by hand, or from a file.
+/// For tasks without a tracker: added by hand, or from a file.
 pub struct Nobody;
 
 impl Source for Nobody {}

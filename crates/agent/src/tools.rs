@@ -1,4 +1,4 @@
-//! Tools: what a model may call, whoever answers. The built-in ones and those of MCP servers have the same face.
+//! Tools: what a model may call. The built-in ones and those of MCP servers have the same face.
 
 use crate::Result;
 use komado_core::message::Call;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 
-/// Whether a call may be made once more when nobody knows whether it took effect: a worker was killed while it ran.
+/// Whether a call may be made once more when it is not known whether it took effect: a worker was killed while it ran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Again {
@@ -140,7 +140,7 @@ impl Toolbox {
         )
     }
 
-    /// True when a call may be made once more although nobody knows whether it took effect.
+    /// True when a call may be made once more although it is not known whether it took effect.
     pub fn may_repeat(&self, name: &str) -> bool {
         Library.knows(name) || self.definition(name).is_some_and(|tool| tool.again == Again::Safe)
     }

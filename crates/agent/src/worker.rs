@@ -1,7 +1,7 @@
 //! Takes tasks from the queue and gives each its own process.
 //!
 //! The worker knows nothing of a task but its name: it takes a job, has it worked on, and hears line by line how it goes.
-//! Whoever works on it keeps the job and ends it; the worker steps in only where they died. So a task that brings its
+//! The process that works on it keeps the job and ends it; the worker steps in only where that died. So a task that brings its
 //! process down brings nothing else down, and a worker that is killed leaves jobs that come back by themselves.
 
 mod process;
@@ -63,7 +63,7 @@ pub enum Until {
     Empty,
 }
 
-/// How whoever worked on a job left.
+/// How the process that worked on a job left.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Exit {
     /// The job is finished, one way or the other.
@@ -77,7 +77,7 @@ pub trait Launch: Sync {
     /// Works on it until it ended. `leash` is pulled when it shall rest.
     fn run(&self, taken: &Taken, leash: &Leash, tell: &(dyn Fn(Progress) + Sync)) -> Exit;
 
-    /// Also whoever was to give the job up has died, `why` says how: lets those who wait for it know. The worker lays it
+    /// The process that was to give the job up has died, too, `why` says how: lets those who wait for it know. The worker lays it
     /// aside afterwards, whatever comes of this.
     fn give_up(&self, taken: &Taken, why: &str, tell: &(dyn Fn(Progress) + Sync));
 }
@@ -107,7 +107,7 @@ pub enum Happened<'a> {
     Taken(&'a Taken),
     /// Something happened in it.
     Progress(&'a Taken, &'a Progress),
-    /// Whoever worked on it died.
+    /// The process that worked on it died.
     Died(&'a Taken, &'a str),
     /// The queue could not be asked; it is asked again.
     Trouble(String),
@@ -281,7 +281,7 @@ impl<'w> Worker<'w> {
         hand.running.values().for_each(|running| running.leash.pull());
     }
 
-    /// Puts back the job of whoever died; laid aside when also the one died who was to give it up. One that was ended
+    /// Puts back the job of a process that died; laid aside when the one that was to give it up died, too. One that was ended
     /// because the worker stops has done nothing wrong, and what it did before still counts.
     fn give_back(&self, taken: &Taken, why: &str, is_stopping: bool) -> Result<()> {
         let store = self.engine.store();
@@ -302,7 +302,7 @@ impl<'w> Worker<'w> {
     }
 }
 
-/// A job that is somebody else's by now, or gone, is none of ours, and nothing more is to be done to it.
+/// A job that another worker has by now, or gone, is none of ours, and nothing more is to be done to it.
 fn yours(done: komado_store::Result<()>) -> Result<()> {
     match done {
         Ok(()) | Err(Store::NotYours(_)) => Ok(()),
@@ -325,7 +325,7 @@ pub fn attend(vigil: &Vigil<'_>, pace: &Pace, work: impl FnOnce() -> Verdict) ->
     Ok(verdict)
 }
 
-/// Says that the task came to rest, also when it did so by a panic: whoever watches would wait for ever.
+/// Says that the task came to rest, also when it did so by a panic: the watch would wait for ever.
 struct Over<'o>(&'o Orders);
 
 impl Drop for Over<'_> {
@@ -347,11 +347,11 @@ fn finish(engine: &Engine, taken: &Taken, verdict: &Verdict, pace: &Pace) -> Res
     yours(engine.store().finish(taken, &outcome))
 }
 
-// How a worker reaches whoever works on a job: to ask them to rest, or to end them.
+// How a worker reaches the process that works on a job: to ask it to rest, or to end it.
 
 type Act = Box<dyn FnMut() + Send>;
 
-/// A leash. It may be pulled before anybody is on it: then they feel it as soon as they are.
+/// A leash. It may be pulled before a process is on it: then the process is asked as soon as it is.
 #[derive(Default)]
 pub struct Leash(Mutex<LeashState>);
 
@@ -364,7 +364,7 @@ struct LeashState {
 }
 
 impl Leash {
-    /// Puts somebody on it: `rest` asks them to come to rest, `end` ends them.
+    /// Puts a process on it: `rest` asks it to come to rest, `end` ends it.
     pub fn tie(&self, rest: impl FnMut() + Send + 'static, end: impl FnMut() + Send + 'static) {
         self.with(|state| {
             state.rest = Some(Box::new(rest));
@@ -374,7 +374,7 @@ impl Leash {
         });
     }
 
-    /// Nobody is on it any more.
+    /// No process is on it any more.
     pub fn untie(&self) {
         self.with(|state| (state.rest, state.end) = (None, None));
     }
@@ -395,7 +395,7 @@ impl Leash {
         });
     }
 
-    /// True once it was pulled: whoever dies then was asked to end.
+    /// True once it was pulled: a process that dies then was asked to end.
     pub fn is_pulled(&self) -> bool {
         let mut pulled = false;
         self.with(|state| pulled = state.pulled || state.killed);
@@ -413,9 +413,9 @@ fn act(wanted: bool, act: &mut Option<Act>) {
     }
 }
 
-// Sessions of tasks that nobody works on and nobody will: their job is gone.
+// Sessions of tasks that no worker works on and none will: their job is gone.
 //
-// A job leaves the queue when somebody takes it out or when its session has ended. Whoever was killed right after it was
+// A job leaves the queue when a user takes it out or when its session has ended. A worker killed right after it was
 // taken out leaves a session that says it runs, for ever. It is put right: stopped, with the reason, and kept.
 
 const WHY: &str = "its job is no longer in the queue, and nobody works on it";
@@ -453,7 +453,7 @@ pub fn orphans(engine: &Engine) -> Result<Vec<Orphan>> {
     Ok(stopped)
 }
 
-/// True when a worker began it and nobody writes it now. A session that somebody made by hand for an issue is theirs, and
+/// True when a worker began it and no process writes it now. A session that a user made by hand for an issue is theirs, and
 /// so is one that they opened after it was completed.
 fn is_abandoned(engine: &Engine, session: &SessionId) -> Result<bool> {
     Ok(engine.store().writer(session)?.is_none()

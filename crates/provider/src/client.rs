@@ -202,7 +202,7 @@ impl Client {
     }
 
     /// Waits after try number `tries` of a request whose answer began, and then said that the provider is busy: only who
-    /// reads the answer can tell. False when there was the last try; an error when nobody waits any more.
+    /// reads the answer can tell. False when there was the last try; an error when it was cancelled.
     pub fn wait(
         &self,
         tries: u32,

@@ -2,7 +2,7 @@
 //!
 //! Dialects are pure codecs in both directions; they never see a socket. Providers are rows of data. One client sends
 //! what is on disk and hands on what comes back. The scripted server is the same codecs the other way round: it serves
-//! tests, the demo, and whoever wants to test an agent of their own. Nothing here knows a store or a journal's place.
+//! tests, the demo, and users who test an agent of their own. Nothing here knows a store or a journal's place.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! How a server is asked for the window it really has, and how its answer is read.
 //!
 //! A local server's window is set where it is started, so no registry knows it. This knows the questions and the answers
-//! of the servers people run; whoever has a socket asks the steps in their order and takes the first answer that reads
+//! of the servers people run; the caller asks the steps in their order and takes the first answer that reads
 //! to a number. Nothing here speaks to a network.
 //!
 //! What a model was *trained* for is not what is loaded: llama.cpp's `n_ctx_train`, LM Studio's `max_context_length` of a
@@ -24,7 +24,7 @@ pub struct Step {
 pub enum Probe {
     /// llama.cpp's server: `/props` says the window of a slot, which is what one conversation has.
     LlamaCpp,
-    /// Whoever lists models with their window: vLLM, llama.cpp, LM Studio, OpenRouter. LM Studio's own list is asked first,
+    /// Servers that list models with their window: vLLM, llama.cpp, LM Studio, OpenRouter. LM Studio's own list is asked first,
     /// because it alone says what is loaded; from an older one, which does not, the largest length of a loaded model is taken.
     Models,
     /// Ollama: what is loaded now (`/api/ps`), else what the model file sets (`num_ctx`). The length a model was trained

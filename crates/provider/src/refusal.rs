@@ -21,7 +21,7 @@ pub enum RefusalKind {
     Unavailable,
     /// Too many requests, or too many at once.
     TooMany,
-    /// No key, or one that nobody knows.
+    /// No key, or an unknown one.
     Unauthorised,
     /// A key that may not.
     Forbidden,
@@ -146,7 +146,7 @@ impl Refusal {
         json!({ "type": "error", "error": error })
     }
 
-    /// A response that failed. Its id is of no use to anyone: nobody can lean on it.
+    /// A response that failed. Its id is of no use.
     fn failed(&self) -> Value {
         let error = json!({ "code": self.usual().2, "message": self.openai_words() });
         let response = json!({

@@ -178,7 +178,7 @@ impl Registry {
     /// The name as it stands comes first; then the name without the path of a router, a date, a tag such as `:free`, or
     /// `-latest`; then the longest known name it begins with, if what follows is another word and none that stands for
     /// another model (`gpt-4` is never taken for `gpt-4.1`, `gpt-4o` or `gpt-4-32k`). Where several providers have it,
-    /// the user's own rows win, then whoever made the model, then the smallest window.
+    /// the user's own rows win, then those of the model's maker, then the smallest window.
     pub fn find(&self, model: &str) -> Option<&Model> {
         find(&self.models, model)
     }

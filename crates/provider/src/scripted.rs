@@ -1,6 +1,6 @@
 //! A model server that does what a script says: real HTTP, every dialect, real token counts, a window that is enforced.
 //!
-//! It serves tests, the demo, and whoever wants to test an agent of their own without a provider. It fails as the real
+//! It serves tests, the demo, and users who test an agent of their own without a provider. It fails as the real
 //! ones fail, in their words, because that is what a client must understand. What it answers depends on the request, on
 //! the script and on what it was asked before; never on a clock or on chance. It refuses a request that a provider would
 //! refuse, also where a lenient server would let it pass.
@@ -110,7 +110,7 @@ impl Host {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes down what was asked, and tells whoever watches.
+    /// Writes down what was asked, and tells the watcher.
     fn record(&self, seen: Seen) {
         if let Some(watch) = &*self.watch.lock().unwrap_or_else(PoisonError::into_inner) {
             watch(&seen);
@@ -196,6 +196,6 @@ fn run(runtime: Runtime, listener: TcpListener, host: Arc<Host>, stopped: onesho
         let (serving, stopped) = (std::pin::pin!(serving.into_future()), std::pin::pin!(stopped));
         futures_util::future::select(serving, stopped).await;
     });
-    // Whoever still reads a stream sees it cut.
+    // A client that still reads a stream sees it cut.
     runtime.shutdown_timeout(Duration::from_secs(1));
 }

@@ -1,4 +1,4 @@
-//! `edit`: puts words in the place of others, or writes a whole file. Whoever reads meanwhile sees the old file or the new
+//! `edit`: puts words in the place of others, or writes a whole file. A reader sees the old file or the new
 //! one, never a half: it is written beside, and takes the name in one step.
 
 use super::Arguments;

@@ -224,7 +224,7 @@ impl Running {
     }
 
     /// Ends the command with all it started, and takes its last word. Without a keeper that is its group, which goes
-    /// first: as long as its leader is not taken leave of, nobody else can have its number.
+    /// first: as long as its leader is not taken leave of, no other process can have its number.
     fn end(&mut self) -> io::Result<ExitStatus> {
         if let Some(tie) = &self.tie {
             // It fails when the keeper has ended, which is what is wanted.

@@ -27,7 +27,7 @@ const REPORT: Duration = Duration::from_secs(600);
 /// Characters of what the model said that progress tells.
 const SHOWN: usize = 120;
 
-/// Somebody at work on a task.
+/// A worker at work on a task.
 pub(super) struct AtWork<'a, 'k, 'e> {
     mind: &'a mut dyn Mind<'e>,
     kit: &'a mut Kit<'k>,
@@ -46,7 +46,7 @@ impl<'a, 'k, 'e> AtWork<'a, 'k, 'e> {
         Self { mind, kit, mark, toll, settled: Instant::now(), reported, node: String::new() }
     }
 
-    /// Notes how long it took, for whoever goes on; a task that came to its end needs no note.
+    /// Notes how long it took, for the next worker; a task that came to its end needs no note.
     pub(super) fn rest(&mut self, ended: &Result<Ended>) {
         if ended.is_ok() {
             return;
@@ -90,7 +90,7 @@ impl<'a, 'k, 'e> AtWork<'a, 'k, 'e> {
             mark.seen = later(mark.seen.take(), Some(comment.id.clone()));
         }
         thread.say_noting(ABOUT, mark.raw()?, messages)?;
-        // Not before they are said: whoever goes on after a write that failed must hear them again.
+        // Not before they are said: the process that goes on after a write that failed must hear them again.
         self.mark.seen = mark.seen;
         for Comment { author, .. } in came {
             self.tell(Progress::Comment { author });
@@ -109,7 +109,7 @@ impl<'a, 'k, 'e> AtWork<'a, 'k, 'e> {
         Ok(())
     }
 
-    /// Now and then people who follow the task hear that it goes on. Not while somebody else asks the tracker.
+    /// Now and then people who follow the task hear that it goes on. Not while the watch asks the tracker.
     fn report(&mut self) {
         let due = self.toll.spent().as_secs() / REPORT.as_secs();
         if due <= self.reported {
@@ -202,7 +202,7 @@ impl<'e> Hands<'e> for AtWork<'_, '_, 'e> {
     fn call(&mut self, thread: &Thread<'_>, call: &Call) -> Result<Answer> {
         let began = Instant::now();
         let answer = self.kit.tools.answer(thread, call, self.kit.orders.cancel())?;
-        // A call that was broken off stays open: whoever goes on makes it again, or tells the model.
+        // A call that was broken off stays open: the next worker makes it again, or tells the model.
         if self.kit.orders.cancel().is_cancelled() {
             self.follow_orders()?;
         }
@@ -263,7 +263,7 @@ pub(super) fn wait_in(thread: &Thread<'_>) -> Result<bool> {
     Ok(waits.unwrap_or(false))
 }
 
-/// What came of a task, with a word about comments that nobody took in.
+/// What came of a task, with a word about comments that were not taken in.
 pub(super) fn with_unheard(kit: &Kit<'_>, result: &str) -> String {
     let authors: BTreeSet<String> = kit.orders.comments().into_iter().map(|comment| comment.author).collect();
     match authors.is_empty() {

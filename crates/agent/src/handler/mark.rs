@@ -2,7 +2,7 @@
 //! And what the task is called and works with: its job, which says so too, is gone when it is done.
 //!
 //! It is noted in the same write as the words it goes with, in the thread where they are said. A comment may be said in a
-//! child thread, so whoever takes a task up looks at the notes of all of them.
+//! child thread, so the worker that takes a task up looks at the notes of all of them.
 
 use crate::Result;
 use crate::limits::{Limits, Toll};
@@ -45,7 +45,7 @@ pub struct Mark {
     /// Time at work, of all workers together.
     #[serde(default)]
     pub spent_ms: u64,
-    /// Turns that do not count: those before somebody let a task that had failed go on.
+    /// Turns that do not count: those before a user let a task that had failed go on.
     #[serde(default)]
     pub turns_from: u64,
     /// Tokens that do not count, for the same reason.
@@ -131,13 +131,13 @@ pub(super) fn later(one: Option<String>, other: Option<String>) -> Option<String
 
 // A job's words in the journal of its task: what is stopped leaves the queue, and may be wanted after all.
 //
-// They are noted before the session is closed and the job goes, so that nothing is lost to whoever is killed in between.
+// They are noted before the session is closed and the job goes, so that nothing is lost when the process is killed in between.
 // One note is enough: a task never changes.
 
 /// What the note is about.
 const JOB_NOTE: &str = "job";
 
-/// Notes in its session what a task is, unless that was done. False when the session was closed before anybody could say
+/// Notes in its session what a task is, unless that was done. False when the session was closed before a word could be said
 /// anything of it: then nothing can be noted, either.
 pub fn keep(engine: &Engine, session: &SessionId, task: &Task) -> Result<bool> {
     let mut root = engine.open(session, &ThreadId::root(), Mode::Amend)?;
@@ -186,7 +186,7 @@ impl Answered {
         Ok(sum)
     }
 
-    /// A call of a playbook's own is nobody's reply.
+    /// A call of a playbook's own is no reply.
     fn add(&mut self, entry: &Entry) {
         if let Entry::Message(_, Some(reply)) = entry {
             self.turns += 1;

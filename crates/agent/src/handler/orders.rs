@@ -1,7 +1,7 @@
 //! What is wanted of a running task from outside, and the comments that came for it.
 //!
-//! Whoever watches gives an order here; the handler follows it between two steps. A step that takes long is ended: at once
-//! when the task is stopped, after a grace when it shall only rest, since what it does may be of use to whoever goes on.
+//! The watch gives an order here; the handler follows it between two steps. A step that takes long is ended: at once
+//! when the task is stopped, after a grace when it shall only rest, since what it does may be of use to the next worker.
 
 use super::{Shared, Tell};
 use crate::progress::{Order, Progress};
@@ -81,7 +81,7 @@ impl Orders {
         self.lock().seen = Some(seen);
     }
 
-    /// After which comment others are news; `None` while nobody listens.
+    /// After which comment others are news; `None` while no handler listens.
     pub fn listening(&self) -> Option<Option<String>> {
         self.lock().seen.clone()
     }
@@ -100,7 +100,7 @@ impl Orders {
         std::mem::take(&mut self.lock().comments)
     }
 
-    /// Says that the task came to rest: nobody needs to watch it any more.
+    /// Says that the task came to rest: it need not be watched any more.
     pub fn over(&self) {
         self.lock().is_over = true;
         self.bell.notify_all();
@@ -151,9 +151,9 @@ const fn weight(order: &Order) -> u8 {
     }
 }
 
-// Watches over a task while it is worked on: keeps its job, and looks whether somebody wants it to rest or to end.
+// Watches over a task while it is worked on: keeps its job, and looks whether a user wants it to rest or to end.
 //
-// A store that is away for a while is no reason to lose the work: only when the job may have become somebody else's is it
+// A store that is away for a while is no reason to lose the work: only when the job may have become another worker's is it
 // left to them.
 
 /// Most time between two looks at the queue.
@@ -179,7 +179,7 @@ pub struct Vigil<'v> {
     pub tell: Tell<'v>,
 }
 
-/// Watches until the task came to rest. A tracker may take its time to answer, and so it is asked by somebody else: the
+/// Watches until the task came to rest. A tracker may take its time to answer, and so it is asked by another thread: the
 /// job is kept meanwhile, to the last answer.
 pub fn watch(vigil: &Vigil<'_>) {
     let often = OFTEN.min(vigil.hidden / 3).min(vigil.poll);

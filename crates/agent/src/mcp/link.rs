@@ -262,7 +262,7 @@ fn seconds(time: Duration) -> String {
     }
 }
 
-// A server's output with a bound on its lines. A line is a message; whoever never ends one is given up, since what comes
+// A server's output with a bound on its lines. A line is a message; a server that never ends one is given up, since what comes
 // after it cannot be told from what is still in it.
 
 /// Reads until a line is too long; then fails, and `too_long` says so.
@@ -308,9 +308,9 @@ impl<R: AsyncRead + Unpin> AsyncRead for Lines<R> {
     }
 }
 
-// One thread that keeps the pipes of all servers moving, also while nobody calls: they are read, and their ends are seen.
+// One thread that keeps the pipes of all servers moving, also between calls: they are read, and their ends are seen.
 //
-// Whoever calls blocks until the work is done there. The work itself has an end: every step of it is bounded.
+// The caller blocks until the work is done there. The work itself has an end: every step of it is bounded.
 
 /// How long is waited at the end for what should have ended already.
 const LAST: Duration = Duration::from_secs(1);
@@ -328,7 +328,7 @@ impl Pump {
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = thread::Builder::new().name("mcp".to_owned()).spawn(move || {
-            // Either it is told, or whoever could tell is gone: both mean the end.
+            // Either it is told, or its owner is gone: both mean the end.
             let _ = runtime.block_on(stopped);
             runtime.shutdown_timeout(LAST);
         })?;
@@ -352,7 +352,7 @@ impl Pump {
         let begin = |work: F| {
             let (done, result) = mpsc::sync_channel(1);
             self.handle.spawn(async move {
-                // Nobody listens any more when the caller is gone.
+                // The receiver is gone with the caller.
                 let _ = done.send(work.await);
             });
             result

@@ -89,7 +89,7 @@ struct Group(Option<Pid>);
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(leader) = self.0 {
-            // It fails when nobody is left, which is what is wanted.
+            // It fails when no process is left, which is what is wanted.
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }

@@ -83,7 +83,7 @@ impl<'p> Course<'p, '_, '_> {
         node.on_error.as_deref().filter(|_| is_wrong).unwrap_or(&node.next)
     }
 
-    /// The id of a call of this node: the same for whoever takes it up, another one each time the node is come to.
+    /// The id of a call of this node: the same for the next worker, another one each time the node is come to.
     fn call_id(&mut self, at: Seq) -> String {
         let node = self.node.id.clone();
         let whole = format!("{}\n{}\n{node}\n{at}", self.playbook.name, self.active().id());

@@ -55,7 +55,7 @@ impl<'p> Graph<'p> {
         self.ids.iter().filter_map(|(id, node)| Some((*id, (*node)?)))
     }
 
-    /// True when nobody knows where some way of a node leads.
+    /// True when that is not known some way of a node leads.
     fn has_hole(&self, node: &Node) -> bool {
         node.ways().into_iter().any(|(_, to)| self.node(to).is_none())
     }

@@ -1,6 +1,6 @@
 //! The `stelis_start` and `stelis_end` nodes: a child thread for what comes between them.
 //!
-//! The child's name is noted before it is spawned, so that whoever takes the task up finds it again. It is held by nobody:
+//! The child's name is noted before it is spawned, so that the worker that takes the task up finds it again. No process holds it:
 //! it outlives the process, as the task does.
 
 use super::course::{Course, Note};

@@ -122,7 +122,7 @@ impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
         self.recall(&note)?;
         self.answers = note.answers.as_deref().and_then(|id| self.playbook.node(id));
         if matches!(self.node.does, Does::End { .. }) && self.was_ended_since(seq)? {
-            // Somebody opened the session again: the work begins anew, after all that was said.
+            // A user opened the session again: the work begins anew, after all that was said.
             return self.go(&self.playbook.start);
         }
         self.in_doubt = !note.resting;
@@ -289,7 +289,7 @@ impl<'p, 'h, 'e> Course<'p, 'h, 'e> {
         Ok(at)
     }
 
-    /// Notes that the calls that wait were not begun. Nobody is kept from resting by what goes wrong here: then the first of
+    /// Notes that the calls that wait were not begun. What goes wrong here keeps no task from resting: then the first of
     /// them is in doubt.
     pub(super) fn note_rest(&mut self) {
         let Ok(Some((_, note))) = Note::last(&self.root) else { return };
@@ -435,7 +435,7 @@ fn reply_after(thread: &Thread<'_>, at: Seq) -> Result<Option<(Seq, Message, Rep
     Ok(reply.flatten())
 }
 
-/// True when somebody said exactly this after an entry.
+/// True when exactly this was said after an entry.
 fn is_said_after(thread: &Thread<'_>, at: Seq, words: &str) -> Result<bool> {
     let said = thread.newest(
         |kind| kind == Kind::User,
@@ -448,12 +448,12 @@ fn is_said_after(thread: &Thread<'_>, at: Seq, words: &str) -> Result<bool> {
     Ok(said.unwrap_or(false))
 }
 
-// The way back from the end: somebody said something while the model said what it took for its last words.
+// The way back from the end: a comment came while the model said what it took for its last words.
 //
 // The course goes back to the `llm` node that was asked last of those that have no prompt of their own: such a node answers
 // whatever was said. One with a prompt would say that again, so a playbook that has no other cannot go back.
 
-/// How often a run goes back at most: whoever answers each of a task's words with words of their own never comes to an end.
+/// How often a run goes back at most: an author who answers each of a task's words would keep it from ending.
 const MOST: u32 = 10;
 
 impl<'p> Course<'p, '_, '_> {
@@ -504,7 +504,7 @@ pub(super) struct Note {
     /// The last node that answers whatever was said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) answers: Option<String>,
-    /// True when whoever wrote it rests, and has begun none of the calls that wait.
+    /// True when the worker that wrote it rests, and has begun none of the calls that wait.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) resting: bool,
 }
@@ -537,7 +537,7 @@ impl Note {
     }
 }
 
-/// True when whoever followed a playbook rests, and has begun none of the calls that wait.
+/// True when the worker that followed a playbook rests, and has begun none of the calls that wait.
 pub(crate) fn rests(root: &Thread<'_>) -> Result<bool> {
     Ok(Note::last(root)?.is_some_and(|(_, note)| note.resting))
 }

@@ -353,7 +353,7 @@ const BOLD_COLUMNS: usize = 48;
 const SMALL_COLUMNS: usize = 60;
 /// Before words that go on. It is drawn as room: not everyone who shows a picture keeps blanks at the beginning.
 const INDENT: &str = "\u{3000}";
-/// Most lines of the same words: nobody reads more in a picture.
+/// Most lines of the same words: no reader wants more in a picture.
 const MOST_LINES: usize = 8;
 
 /// Where a way goes.

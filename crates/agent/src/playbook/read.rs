@@ -1,6 +1,6 @@
 //! From JSON to nodes. Every problem is told, with the node and what to write; nothing is guessed and nothing is ignored.
 //!
-//! A playbook with problems is never followed, but its graph is looked at all the same: whoever mends it wants to know
+//! A playbook with problems is never followed, but its graph is looked at all the same: its author wants to know
 //! everything at once. What could not be read stands in it as a hole, of which nothing more is told.
 
 use super::cond::Cond;
@@ -21,9 +21,9 @@ pub(super) const HOLE: &str = "";
 
 /// A playbook as far as it could be read.
 pub(super) struct Draft {
-    /// What is known of it. It starts at a [`HOLE`] when nobody knows where.
+    /// What is known of it. It starts at a [`HOLE`] when that is not known.
     pub(super) playbook: Playbook,
-    /// Ids of nodes whose type is not known: where they lead nobody knows.
+    /// Ids of nodes whose type is not known: where they lead is not known.
     pub(super) unknown: Vec<String>,
     /// True when a node has no id: a way to an id that is not there may mean it.
     pub(super) has_nameless: bool,
@@ -147,7 +147,7 @@ pub(super) fn place_of(place: &str, id: &str) -> String {
     format!("{place}, node {id:?}")
 }
 
-// The fields of one node: each is asked for by what the node does, and one that nobody asks for is told.
+// The fields of one node: each is asked for by what the node does, and one that is not asked for is told.
 
 /// What a node's types are called.
 const TYPES: [&str; 7] = ["llm", "tool", "branch", "set", "stelis_start", "stelis_end", "end"];
@@ -215,7 +215,7 @@ impl<'a> Fields<'a> {
         Some(name)
     }
 
-    /// Tells of every field that nobody asked for.
+    /// Tells of every field that was not asked for.
     fn check_known(&mut self) {
         let known = self.known.clone();
         for field in self.fields.keys().filter(|field| !known.contains(&field.as_str())) {
@@ -402,7 +402,7 @@ pub(super) fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
 }
 
-/// Refuses names that belong to somebody else.
+/// Refuses names that the run itself sets.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
     check_path(name)?;
     if name.contains('.') {

@@ -1,16 +1,16 @@
 //! Variables: what was given, what nodes set, and what came of the last turn and of the last call.
 //!
 //! What a turn or a call left behind is in the journal already, so a note only says where; everything else is small, and
-//! is noted when it changed. The task itself is given anew to whoever takes it up.
+//! is noted when it changed. The task itself is given anew to the next worker.
 
 use crate::source::head;
 use komado_core::Seq;
 use komado_core::message::{Message, Outcome};
 use serde_json::{Map, Value};
 
-/// The variables that turns and calls set; nobody else may.
+/// The variables that turns and calls set; nodes may not.
 pub const RESULTS: [&str; 5] = ["last", "calls", "finish", "output", "error"];
-/// What is given by whoever runs a playbook, each time, and so is not noted.
+/// What is given by the caller, each time, and so is not noted.
 pub(super) const TASK: &str = "task";
 /// Most bytes of all variables together, as JSON.
 const MOST: usize = 256 * 1024;

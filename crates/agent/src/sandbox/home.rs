@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 const PREFIX: &str = "komado-home-";
 const PRIVATE: u32 = 0o700;
-/// How often a home is made before giving up: somebody who sweeps may take one that is not held yet.
+/// How often a home is made before giving up: a process that sweeps may take one that is not held yet.
 const TRIES: usize = 16;
 
 pub(crate) struct Home {
@@ -105,7 +105,7 @@ fn held(folder: &Path) -> io::Result<Option<OwnedFd>> {
     match taken {
         Ok(handle) => Ok(folder.is_dir().then_some(handle)),
         Err(Errno::NOENT | Errno::WOULDBLOCK) => Ok(None),
-        // A file system that knows no locks: nobody who sweeps can take it there either.
+        // A file system that knows no locks: a process that sweeps cannot take it there either.
         Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(Some(open(folder)?)),
         Err(errno) => Err(errno.into()),
     }
@@ -121,7 +121,7 @@ fn sweep(place: &Path) {
     }
 }
 
-/// The lock of a home of this user that nobody holds.
+/// The lock of a home of this user that no process holds.
 fn left_behind(folder: &Path) -> Option<OwnedFd> {
     let handle = open(folder).ok()?;
     let is_ours = fstat(&handle).ok()?.st_uid == rustix::process::geteuid().as_raw();

@@ -1,6 +1,6 @@
 //! Tasks of a file or of what is piped in: JSON, or plain text as people write it.
 //!
-//! A task that nobody gave a key is known by what it says, so that the same file can be added twice and is queued once.
+//! A task without a key is known by what it says, so that the same file can be added twice and is queued once.
 //! A file is taken as a whole or not at all: the first thing that is wrong is named with its place.
 
 use super::{Error, words};

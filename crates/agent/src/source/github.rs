@@ -37,7 +37,7 @@ pub(super) struct User {
 }
 
 impl User {
-    /// As GitHub shows somebody who is no longer there.
+    /// As GitHub shows a user who is no longer there.
     pub(super) fn name(user: Option<Self>) -> String {
         user.map_or_else(|| "ghost".to_owned(), |user| user.login)
     }
@@ -139,7 +139,7 @@ impl Forge for GitHub {
         for Label { name } in labels {
             if change.off.iter().any(|off| tracker::same(Kind::GitHub, off, &name)) {
                 let path = format!("{path}/{}", encode(&name));
-                // One that is no longer there was taken off by somebody else.
+                // One that is no longer there was taken off by another user.
                 wire.tell(&Ask { what, method: Method::DELETE, path, body: None })?;
             }
         }
@@ -315,11 +315,11 @@ pub(super) fn read(
     Ok(newest)
 }
 
-// How far what is said of a task was heard, as an id that outlives whoever heard it.
+// How far what is said of a task was heard, as an id that outlives the process.
 //
 // An issue has one list of comments, and the number of the last one says it all. A pull request has reviews beside it, with
 // numbers of their own, and those say nothing of the order in which people see them: a review gets its number when
-// somebody begins to write it, and is shown once they send it. So reviews count by the time when they were sent.
+// its author begins to write it, and is shown once they send it. So reviews count by the time when they were sent.
 
 /// Where something stands among all that was said.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -378,7 +378,7 @@ impl FromStr for Cursor {
     }
 }
 
-/// A text that says nothing of how far somebody heard.
+/// A text that says nothing of how far was heard.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct NoCursor;
 

@@ -77,7 +77,7 @@ impl At {
 pub(super) struct Issues<F> {
     tracker: Tracker,
     wire: Wire,
-    /// For what is asked until somebody breaks it off; what is said is said.
+    /// For what is asked until it is broken off; what is said is said.
     ear: Wire,
     forge: F,
 }
@@ -233,7 +233,7 @@ impl Seen {
         [running, done, failed, paused].into_iter().any(|label| self.has(tracker, label))
     }
 
-    /// What changes when work on it ends. The label that made it a task stays where somebody put it on again, since they want
+    /// What changes when work on it ends. The label that made it a task stays where a user put it on again, since they want
     /// it done once more; it goes where work was never said to begin, and where it was stopped.
     pub(super) fn ends<'a>(&self, tracker: &'a Tracker, ended: Ended) -> Change<'a> {
         let on = match ended {
@@ -348,7 +348,7 @@ fn clone_url(page: &str) -> Option<String> {
 // What is said at a tracker, and the mark by which it is found again.
 //
 // The mark is the first line and cannot be seen: a comment that begins with one is ours, and is written once however often
-// somebody tries. What a model says may hold anything, and where it is said is somebody else's house: it is cut to what fits,
+// it is tried. What a model says may hold anything, and where it is said is not ours: it is cut to what fits,
 // and a line that GitLab would carry out is made words again.
 
 /// How every mark begins.
@@ -378,7 +378,7 @@ pub(super) fn comment(kind: Kind, mark: &str, text: &str) -> String {
     cut(&format!("{}\n{text}", line(mark)), most(kind))
 }
 
-/// The longest comment, in UTF-16 units: nobody counts more than those.
+/// The longest comment, in UTF-16 units: no tracker counts more than those.
 const fn most(kind: Kind) -> usize {
     match kind {
         Kind::GitHub => 65_536,
@@ -386,7 +386,7 @@ const fn most(kind: Kind) -> usize {
     }
 }
 
-/// GitLab carries out a line such as `/close` with the rights of whoever writes it.
+/// GitLab carries out a line such as `/close` with the rights of its author.
 fn harmless(line: &str) -> String {
     let start = line.trim_start();
     let word = start.strip_prefix('/').map(|rest| rest.split(char::is_whitespace).next().unwrap_or_default());

@@ -1,6 +1,6 @@
 //! How long a tracker wants to be left alone, and how long one is ready to.
 //!
-//! Nobody here reads a clock: what a tracker says about a time is read against the date of its own answer, so that clocks
+//! No clock is read here: what a tracker says about a time is read against the date of its own answer, so that clocks
 //! need not agree.
 
 use jiff::Timestamp;
@@ -11,11 +11,11 @@ use std::time::Duration;
 
 /// How often something is tried at most.
 const TRIES: u32 = 5;
-/// The first pause where nobody asks for one; each is twice the one before.
+/// The first pause where the tracker asks for none; each is twice the one before.
 const PAUSE: Duration = Duration::from_millis(500);
 /// For a tracker that says only that it was too much.
 const UNSAID: Duration = Duration::from_secs(60);
-/// How often somebody who waits looks whether anybody still wants them to.
+/// How often a wait looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A pause that a tracker asks for.
@@ -79,7 +79,7 @@ impl Tries {
         Self { count: 0, left: patience, patience }
     }
 
-    /// Waits until the next try; why there is none, in words. Nobody waits on when `cancel` is said.
+    /// Waits until the next try; why there is none, in words. The wait ends when `cancel` is said.
     pub(super) fn rest(&mut self, passing: &Passing, cancel: &Cancel) -> Result<(), String> {
         self.count += 1;
         let why = &passing.why;

@@ -84,7 +84,7 @@ impl Wire {
         Self { client, kind, root, token, headers, patience, cancel: Cancel::default() }
     }
 
-    /// The same way, for what nobody needs any more once `cancel` is said.
+    /// The same way, for what is not needed any more once `cancel` is said.
     pub(super) fn until(&self, cancel: Cancel) -> Self {
         Self { cancel, ..self.clone() }
     }
@@ -163,7 +163,7 @@ impl Wire {
         }
         let request =
             Forward { method: ask.method.clone(), url, headers: &headers, body: Body::Bytes(body.into()) };
-        // What changes something is not left half done: nobody would know when it comes through.
+        // What changes something is not left half done: it would not be known when it comes through.
         let cancel = if ask.method == Method::GET { self.cancel.clone() } else { Cancel::default() };
         self.client.forward(request, &cancel).map_err(|error| match error {
             SendError::Cancelled => Trouble::Lasting(self.away(ask.what, "it was broken off")),
@@ -285,7 +285,7 @@ fn said(text: &str) -> String {
 // Lists of a tracker: page after page, element by element.
 //
 // An element is handed on as soon as it is read. A page that breaks off is asked for again, and goes on behind the elements
-// that were handed on. Pages count: whoever changes the list while it is read may make it skip something, which is found
+// that were handed on. Pages count: a change of the list while it is read may make it skip something, which is found
 // the next time.
 
 /// How many pages a list may have: a tracker whose list leads on forever is none.
@@ -295,7 +295,7 @@ const MOST_PAGES: usize = 2_000;
 enum Next {
     /// The page of this query.
     Query(String),
-    /// No, or nobody wants it.
+    /// No, or it is not wanted.
     End,
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn head(text: &str, most: usize) -> &str {
 
 // Where in the code a comment stands, in words.
 //
-// Whoever reads it has no page to look at: without file and line, "not here" says nothing.
+// The model has no page to look at: without file and line, "not here" says nothing.
 
 /// A place in the code.
 #[derive(Clone, Copy, Default)]
@@ -86,7 +86,7 @@ const MOST_BYTES: usize = 1 << 20;
 pub(super) struct News<K> {
     comments: BTreeMap<K, Comment>,
     bytes: usize,
-    /// The oldest that gave way: nothing from there on is taken, or whoever goes on behind the last one would miss it.
+    /// The oldest that gave way: nothing from there on is taken, or it would be missed behind the last one.
     end: Option<K>,
 }
 

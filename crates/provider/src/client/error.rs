@@ -19,7 +19,7 @@ pub enum ClientError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// Nobody there.
+    /// No server there.
     #[error("cannot reach {url}: {why}; check the address, and that the server runs")]
     Unreachable {
         /// Where it was looked for.

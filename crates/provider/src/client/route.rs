@@ -1,7 +1,7 @@
 //! The ways out: with or without a proxy, with or without certificates.
 //!
 //! A way is made when it is first taken. So a machine without a single certificate can still speak to the server beside
-//! it, and whoever speaks only to that one never waits for certificates to be read.
+//! it, and a program that speaks only to that one never waits for certificates to be read.
 
 use super::error::chain;
 use super::{Incoming, SendError};

@@ -213,7 +213,7 @@ fn line(json: &str) -> String {
     json.replace(['\n', '\r'], " ")
 }
 
-// The fields of a JSON object, in order, with values that nobody touched.
+// The fields of a JSON object, in order, with their values as they came.
 //
 // Most of what a codec writes is put together from raw pieces of other JSON. It is done here once, so that no one
 // forgets a quote, writes a key twice, or sends a number through a float.

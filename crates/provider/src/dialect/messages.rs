@@ -9,6 +9,7 @@
 mod decode;
 mod encode;
 mod request;
+mod system;
 
 pub(in crate::dialect) use decode::Answer;
 pub use encode::Encoder;

@@ -2,7 +2,7 @@
 //!
 //! A function means the same everywhere, so it is translated; schema and description go over byte for byte. What only
 //! one dialect knows (a tool the server runs, a setting for its thinking) is left out for others: a request that
-//! names it would be refused. Nothing is translated when it is the dialect's own, or when nobody says whose it is.
+//! names it would be refused. Nothing is translated when it is the dialect's own, or when it is not said whose it is.
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 /// What a tool without a schema is given where one is required.
 const NO_ARGUMENTS: &str = r#"{"type":"object","properties":{}}"#;
 
-/// The tools of `setup` as a JSON array in `to`'s form; as they are when that is whose they are (or nobody says).
+/// The tools of `setup` as a JSON array in `to`'s form; as they are when that is whose they are (or that is not said).
 pub(super) fn tools(setup: &Setup, to: Dialect) -> Option<String> {
     let raw = setup.tools.as_ref()?;
     match origin(setup, to) {
@@ -46,7 +46,7 @@ pub(super) fn params(setup: &Setup, to: Dialect, own: &[&str]) -> Fields {
 
 /// Whose form a setup has, seen from the dialect that is to be written.
 enum Origin {
-    /// Its own, or nobody says.
+    /// Its own, or not said.
     Same,
     /// Another one's.
     Other(Dialect),

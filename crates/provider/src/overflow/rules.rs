@@ -281,7 +281,7 @@ impl<'a> Sentence<'a> {
         self.any("not cannot doesn don isn no unable")
     }
 
-    /// «payload too large»: the body as such, whoever took it in.
+    /// «payload too large»: the body as such.
     fn body(&self) -> bool {
         self.words.windows(3).any(|three| matches!(three, ["payload" | "entity" | "body", "too", "large"]))
     }

@@ -342,7 +342,7 @@ pub(super) async fn take(
     };
     host.record(seen);
     let speech = next_speech(host, dialect, sum.0);
-    // A guess, so that nobody takes the answer for one to a shortened request.
+    // A guess, so that the answer is not taken for one to a shortened request.
     let usage = Usage { input_tokens: bytes / 4, output_tokens: speech.tokens, ..Usage::default() };
     let events = speech.events(speech::begun(dialect, "scripted", sum.0), usage, None);
     let form = if stream { Form::Stream } else { Form::Whole };

@@ -217,7 +217,7 @@ pub struct Fail {
     pub in_stream: bool,
 }
 
-// Reads the lines of a script, strictly: a field nobody knows is a mistake, not a comment.
+// Reads the lines of a script, strictly: an unknown field is a mistake, not a comment.
 
 /// Why a script cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -53,7 +53,7 @@ impl Route {
             | "/api/version" | "/api/v0/models" => (Method::GET, Self::About),
             _ => return Self::Nowhere(dialect(path), 404),
         };
-        // Whoever asks for the head of a page is answered as if for the page.
+        // A request for the head of a page is answered as if for the page.
         match *method == wanted || (*method == Method::HEAD && wanted == Method::GET) {
             true => route,
             false => Self::Nowhere(dialect(path), 405),
@@ -137,7 +137,7 @@ fn page_of(value: &Value) -> HttpAnswer {
     whole(StatusCode::OK, value.to_string().into_bytes(), None)
 }
 
-/// Nobody is there to read it.
+/// The client is gone.
 fn gone() -> HttpAnswer {
     refused(Refusal::new(400, r#"{"error":"the request ended before its body did"}"#), None)
 }
@@ -158,7 +158,7 @@ fn headers(headers: &HeaderMap) -> Vec<(String, String)> {
 
 // What a server says about itself: its models, and the window they run with.
 //
-// Whoever plays one server answers only where that server does, so that a client which tries one address after the
+// The server of one provider answers only where that server does, so that a client which tries one address after the
 // other finds what it would find there. Without a window nothing is said about it.
 
 /// The model that is listed; any other is answered, too.

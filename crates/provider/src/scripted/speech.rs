@@ -122,7 +122,7 @@ pub(super) fn fill(reply: &mut Reply, news: &News<'_>, tokens: u64, n: u64) {
     reply.calls.iter_mut().for_each(|call| filled(&mut call.arguments, &quoted));
 }
 
-/// The last blank is filled last, so that braces in what somebody said stay as they are.
+/// The last blank is filled last, so that braces in what was said stay as they are.
 fn filled(text: &mut String, blanks: &[(&str, String)]) {
     for (blank, value) in blanks.iter().filter(|(blank, _)| text.contains(blank)).collect::<Vec<_>>() {
         *text = text.replace(blank, value);
@@ -147,7 +147,7 @@ fn pieces(text: &str, size: usize) -> impl Iterator<Item = &str> {
 //
 // The recipe is the one OpenAI published for its chat models: for each message three tokens, its role and what it says;
 // one more for a name; three for the answer's beginning. Tools count as their JSON, a picture as a fixed figure. It is
-// the same for every dialect, so that a conversation has one size whoever is asked.
+// the same for every dialect, so that a conversation has one size for all.
 
 /// Around each message.
 const MESSAGE: u64 = 3;

@@ -450,7 +450,7 @@ impl Watch for Request {
         } else if self.want == Want::List && self.token == Token::Text {
             self.digester.write(bytes);
         } else {
-            // Written first: a type that becomes too long is written by whoever takes it.
+            // Written first: a type that becomes too long is written where it is taken.
             self.write(bytes);
             self.take(bytes);
         }

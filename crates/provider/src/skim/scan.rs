@@ -1,6 +1,6 @@
 //! JSON, byte by byte, cut anywhere: only its grammar.
 //!
-//! The scanner knows where it is and nothing of what stands there; whoever watches is told of each value as it begins,
+//! The scanner knows where it is and nothing of what stands there; its watch is told of each value as it begins,
 //! goes on and ends. It holds a few words, whatever the size of what passes. What is not one JSON object is refused
 //! with the byte at which it stops being one.
 

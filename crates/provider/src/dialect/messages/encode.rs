@@ -212,7 +212,7 @@ impl Encoder {
             Event::Failed(failed) => return frame("error", &error(failed), out),
             _ => {}
         }
-        // Whoever tells the usage early has it told at the beginning.
+        // A usage that comes early is told at the beginning.
         if matches!(event, Event::Begun { .. }) || matches!(event, Event::Usage(_)) && self.heard.id.is_none()
         {
             return;

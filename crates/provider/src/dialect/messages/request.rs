@@ -1,6 +1,7 @@
 //! A request, written a message at a time.
 
 use super::NAME;
+use super::system::{self, System};
 use crate::dialect::json::{
     self, Fields, call_extra, call_fields, field, inner, kept, number, object, of, opaque, parsed, quoted,
     rest, said, splice, text, write_string,
@@ -17,7 +18,7 @@ use std::io::{self, Write};
 /// Said by the user when the model would begin.
 const OPENER: &str = "(continued)";
 
-/// The longest answer when nobody says: the API wants a number.
+/// The longest answer when none is asked for: the API wants a number.
 const MAX_TOKENS: u64 = 4096;
 
 /// Marks what the provider shall cache.
@@ -48,7 +49,7 @@ impl Writer {
         }
         let system = System::begin(ask.setup, out)?;
         let tail = tail(ask, tools.is_some());
-        let list = raw_list(ask.setup);
+        let list = system::raw_list(ask.setup);
         let marked =
             [Some(&tail), tools.as_ref(), list.as_ref()].into_iter().flatten().any(|s| s.contains(MARK));
         Ok(Self { system, begun: false, open: None, tail, marked, alone: false })
@@ -252,7 +253,7 @@ pub(in crate::dialect) fn read_elements(elements: &[&str]) -> Result<Read, BadRe
 fn read_setup(request: &Object<'_>) -> Result<Setup, BadRequest> {
     let mut known = KNOWN.to_vec();
     let system = match request.get("system") {
-        Some(value) if value.get().starts_with('[') => words(value),
+        Some(value) if value.get().starts_with('[') => system::words(value),
         Some(value) => {
             known.push("system");
             let words: Result<String, _> = serde_json::from_str(value.get());
@@ -373,94 +374,6 @@ fn read_answer(block: &Object<'_>, place: &str) -> Result<Block, BadRequest> {
     let outcome = Outcome { call_id, content, is_error, ..Outcome::default() };
     let extra = kept(&rest(block, &["type", "tool_use_id", "content", "is_error"]), NAME);
     Ok(Block::Answer(outcome, extra))
-}
-
-// The system prompt, while it may still grow.
-//
-// System messages that lead the conversation belong to it. They come one by one, so the prompt is left open, as a text
-// or as a list of blocks, until someone else speaks.
-
-/// What was written of the system prompt.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum System {
-    /// Nothing.
-    Absent,
-    /// A text, without its closing quote.
-    Text,
-    /// A list of blocks, without its closing bracket.
-    List,
-}
-
-impl System {
-    /// Writes what `setup` has of it: the list of blocks as it came, unless the prompt has changed since.
-    pub(super) fn begin(setup: &Setup, out: &mut dyn Write) -> io::Result<Self> {
-        let list = raw_list(setup);
-        if let Some(inner) = list.as_deref().and_then(|list| list.trim().strip_prefix('[')?.strip_suffix(']'))
-        {
-            write!(out, ",\"system\":[{}", inner.trim())?;
-            return Ok(Self::List);
-        }
-        let mut system = Self::Absent;
-        if let Some(words) = setup.system.as_deref().filter(|words| !is_blank(words)) {
-            system.words(words, out)?;
-        }
-        Ok(system)
-    }
-
-    /// Adds a message that leads the conversation.
-    pub(super) fn add(&mut self, message: &Message, out: &mut dyn Write) -> io::Result<()> {
-        for part in &message.parts {
-            match part {
-                Part::Text { text, .. } if is_blank(text) => {}
-                Part::Text { text, extra } if *self == Self::List => {
-                    out.write_all(b",")?;
-                    write_text(text, extra.as_ref(), out)?;
-                }
-                Part::Text { text, .. } => self.words(text, out)?,
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes what closes it.
-    pub(super) fn close(self, out: &mut dyn Write) -> io::Result<()> {
-        match self {
-            Self::Absent => Ok(()),
-            Self::Text => out.write_all(b"\""),
-            Self::List => out.write_all(b"]"),
-        }
-    }
-
-    fn words(&mut self, words: &str, out: &mut dyn Write) -> io::Result<()> {
-        let json = quoted(words);
-        let inside = &json[1..json.len() - 1];
-        match self {
-            Self::Absent => write!(out, ",\"system\":\"{inside}")?,
-            _ => write!(out, "\\n\\n{inside}")?,
-        }
-        *self = Self::Text;
-        Ok(())
-    }
-}
-
-/// The list of blocks that the parameters keep, when it still says what the prompt says.
-pub(super) fn raw_list(setup: &Setup) -> Option<String> {
-    if setup.dialect.as_deref() != Some(NAME) {
-        return None;
-    }
-    let params = Object::parse(setup.params.as_ref()?.get()).ok()?;
-    let list = params.get("system")?;
-    let said = words(list)?;
-    (setup.system.as_ref() == Some(&said)).then(|| list.get().to_owned())
-}
-
-/// What a list of system blocks says; `None` when it is no list or says nothing.
-pub(super) fn words(list: &RawValue) -> Option<String> {
-    let blocks: Vec<&RawValue> = serde_json::from_str(list.get()).ok()?;
-    let words = blocks.iter().filter_map(|block| text(&Object::parse(block.get()).ok()?, "text"));
-    let words: Vec<String> = words.filter(|words| !words.is_empty()).collect();
-    (!words.is_empty()).then(|| words.join("\n\n"))
 }
 
 // One part as a content block.

@@ -101,8 +101,8 @@ impl Said {
 
 // An answer of Ollama's chat, from events to bytes.
 //
-// Calls are whole objects on this wire, so they are held until the model has stopped. How long things took nobody
-// here knows; clients are told zero.
+// Calls are whole objects on this wire, so they are held until the model has stopped. How long things took is not known
+// here; clients are told zero.
 
 /// Encodes an answer.
 #[derive(Debug, Default)]

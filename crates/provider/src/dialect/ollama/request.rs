@@ -403,7 +403,7 @@ impl Pairing {
         Self { taken, made: 0, open }
     }
 
-    /// Whoever speaks now, calls of before wait no longer.
+    /// A new message: calls of before wait no longer.
     pub(super) fn turn(&mut self) {
         self.open.clear();
     }

@@ -83,7 +83,7 @@ impl Encoder {
         )
     }
 
-    /// An id for the item at `place`: nobody keeps the item, so it need only be its own within the conversation.
+    /// An id for the item at `place`: the item is not kept, so it need only be its own within the conversation.
     fn item_id(&self, kind: &str, place: usize) -> String {
         let id = self.id();
         let own = id.split_once('_').map_or(id.as_str(), |(_, own)| own);
