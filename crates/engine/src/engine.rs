@@ -149,7 +149,7 @@ impl Engine {
     /// The journal says it first; the table and the folder follow.
     fn end(&self, id: &SessionId, ending: Ending, result: Option<String>) -> Result<Session> {
         let mut root = match self.open(id, &ThreadId::root(), Mode::Write) {
-            // Its folder moved, and whoever moved it was killed before the table heard of it.
+            // Its folder moved, and the process that moved it was killed before the table heard of it.
             Err(Error::Store(refused @ StoreError::Ended(..))) => return self.end_moved(id, ending, refused),
             root => root?,
         };

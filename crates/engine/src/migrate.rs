@@ -16,7 +16,7 @@ mod copy;
 
 pub use copy::Seal;
 
-/// What to do about a session that somebody writes.
+/// What to do about a session that a process writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Live {
     /// Leave it, and say so.
@@ -174,7 +174,7 @@ impl<'s> Migration<'s> {
         }
     }
 
-    /// Keeps everyone else from writing the session at the target. When whoever writes it at the source now, and did not
+    /// Keeps everyone else from writing the session at the target. When the process that writes it at the source now, and did not
     /// before, is whom the target names, it is us: one store under two names. Anybody else has only just come.
     fn hold(&self, id: &SessionId) -> Result<Box<dyn Journal>> {
         let before = self.from.writer(id)?;
@@ -220,7 +220,7 @@ pub enum Error {
     /// One of the stores could not.
     #[error(transparent)]
     Store(#[from] komado_store::Error),
-    /// Somebody writes it at the source.
+    /// A process writes it at the source.
     #[error(
         "session {session} is being written by {holder}; it was left alone: run this again when they are done, or with \
          --live catch-up"
@@ -418,7 +418,7 @@ fn taken(job: &Job) -> Left {
     Left { session: job.session.clone(), why }
 }
 
-/// Why a job stays: somebody has it.
+/// Why a job stays: a worker has it.
 fn stays(queued: &Queued) -> Option<String> {
     let Stage::Held(holder) = &queued.stage else { return None };
     let key = &queued.job.key;

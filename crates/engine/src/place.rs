@@ -39,12 +39,12 @@ pub struct Caller {
     pub sees: Option<Sight>,
 }
 
-/// The sessions that somebody may enter.
+/// The sessions that a caller may enter.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Sight {
     /// Those of this user.
     pub user: Option<String>,
-    /// And these, whoever made them.
+    /// And these, also where another user made them.
     pub sessions: Vec<String>,
 }
 
@@ -182,7 +182,7 @@ fn begun(session: SessionId, alias: Option<String>) -> Placed {
 
 /// A request beside the conversation, or beside another one that is under way, leaves the thread alone.
 fn placed(engine: &Engine, tale: &Tale<'_>, found: Found<'_>) -> Result<Placed> {
-    // As it was seen when it was chosen: whoever came since is told when the thread is to be taken, and looks again.
+    // As it was seen when it was chosen: a request that came since finds out when it takes the thread, and looks again.
     let busy = found.is_busy();
     let Found { mut how, strand, mut at, known, apart, .. } = found;
     let (session, thread, last) = (strand.session().clone(), strand.id().clone(), strand.last());
@@ -495,7 +495,7 @@ impl<'a> Search<'a> {
     /// The best place for the first `n` elements, and whether there were only places that take no more words from here.
     fn best(&self, n: usize) -> Result<(Option<Found<'a>>, bool)> {
         let mut spots = self.spots(n)?;
-        // Whoever is busy is most often another conversation with the same words.
+        // A busy thread is most often another conversation with the same words.
         spots.sort_by_cached_key(|spot| (self.is_busy)(&spot.session, &spot.thread));
         let mut best: Option<Found<'a>> = None;
         let mut is_closed = false;
@@ -520,7 +520,7 @@ impl<'a> Search<'a> {
                 break;
             }
         }
-        // Several had the same words, and whoever is free of them has gone on: another's session is no place to stand beside.
+        // Several had the same words, and the threads that are free have gone on: another's session is no place to stand beside.
         let is_taken = best.as_ref().is_some_and(Found::is_busy);
         if self.within.is_none() && are_twins && is_taken {
             return Ok((None, true));

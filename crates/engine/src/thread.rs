@@ -307,7 +307,7 @@ impl<'e> Thread<'e> {
         Ok(self.engine.store().blob(self.session(), id)?)
     }
 
-    /// What the table of sessions has not heard of yet, for whoever settles later through another handle.
+    /// What the table of sessions has not heard of yet, for another handle that settles later.
     pub(crate) fn debt(&mut self) -> (Counters, Option<String>) {
         (std::mem::take(&mut self.counters), self.untold.take())
     }
@@ -633,7 +633,7 @@ fn keep_image(thread: &Thread<'_>, part: &mut Part) -> Result<()> {
 fn keep_output(thread: &Thread<'_>, outcome: &mut Outcome) -> Result<()> {
     let (Some(mut limits), None) = (thread.clip, &outcome.output_ref) else { return Ok(()) };
     if outcome.name.as_deref().is_some_and(is_reader) {
-        // Whoever asked for a part of a line is to get it, not a part of the part.
+        // A model that asked for a part of a line is to get it, not a part of the part.
         limits.max_line_length = usize::MAX;
     }
     let text = texts(&outcome.content).map(|(text, _)| text).collect::<Vec<_>>().join("\n");

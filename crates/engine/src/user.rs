@@ -49,7 +49,7 @@ pub fn is_standing(id: &SessionId) -> bool {
 }
 
 impl Engine {
-    /// A user's standing session, when it was made. One of that name that is somebody else's is refused.
+    /// A user's standing session, when it was made. One of that name that is another user's is refused.
     pub fn standing(&self, user: &str) -> Result<(SessionId, Option<Session>)> {
         let id = standing(user)?;
         let query = Query { id: Some(id.clone()), ..Query::default() };
@@ -266,7 +266,7 @@ fn said(record: &Record) -> Option<(&'static str, String)> {
 // Forgetting a user: their sessions are kept outside first, and then erased.
 //
 // What is erased was exported, read back and found whole, and has not changed since; otherwise it stays. A session that
-// somebody writes is never pulled from under them.
+// a process writes is never removed.
 
 /// Bytes of an export's last line, and more.
 const TAIL: usize = 160;

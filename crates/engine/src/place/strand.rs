@@ -256,7 +256,7 @@ impl<'e> Strand<'e> {
         Ok(Some(self.answer(reply.to.unwrap_or(seq - 1)).map_or(seq, |answer| answer.end.max(seq))))
     }
 
-    /// True when somebody said something on the path after `seq`.
+    /// True when something was said on the path after `seq`.
     pub(super) fn goes_on_after(&self, seq: Seq) -> Result<bool> {
         for entry in self.view().forth(self.source(), seq + 1) {
             if entry?.1.kind.is_item() {
@@ -333,7 +333,7 @@ impl Tale<'_> {
         read.len() >= messages.len() && messages.iter().zip(&read).all(|(a, b)| same(a, b))
     }
 
-    /// What elements say; `None` when they cannot be read, which whoever takes them in will tell.
+    /// What elements say; `None` when they cannot be read, which is reported when they are taken in.
     fn read(&self, range: Range<usize>, open: &[Call]) -> Option<Vec<Message>> {
         let elements = self.skim.elements.get(range)?;
         if elements.is_empty() {

@@ -284,8 +284,8 @@ const MOST_FILES: usize = 32;
 /// The longest argument that is looked through for paths.
 const LONGEST_ARGUMENT: usize = 2000;
 
-/// What an entry says to somebody, as a message; `None` for what says nothing. A chronicle, and words for another
-/// thread, are said by whoever works in the thread.
+/// What an entry says, as a message; `None` for what says nothing. A chronicle, and words for another
+/// thread, are said by the worker in the thread.
 pub(crate) fn said_by(entry: Entry) -> Option<Message> {
     match entry {
         Entry::Message(message, _) => Some(message),

@@ -275,7 +275,7 @@ pub(super) fn beside(
     if ask.neighbours == 0 {
         return Ok(Vec::new());
     }
-    // Whoever speaks: only what lies outside of the thread that is searched is left out.
+    // Any speaker counts: only what lies outside of the thread that is searched is left out.
     let filter = Filter { places: filter.places.clone(), before: filter.before.clone(), ..Filter::default() };
     let mut found = Vec::new();
     for (_, hit) in shelf.around(&hit.thread, hit.seq, ask.neighbours, &filter)? {

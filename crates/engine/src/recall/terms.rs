@@ -4,7 +4,7 @@
 //! out. Names from code and paths count whole and in their parts, so that `parse_config_file`, `parseConfigFile` and
 //! "parse the config file" find each other. Scripts without spaces give every character and every pair of neighbours,
 //! so that one, two or more characters are found wherever they stand, without a dictionary that would not know the
-//! name somebody made up yesterday.
+//! name that was made up yesterday.
 //!
 //! The same text always gives the same terms: they are kept on shelves. Change anything here, and raise the version
 //! of the shelf.

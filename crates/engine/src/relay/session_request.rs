@@ -581,8 +581,7 @@ impl SessionRequest<'_> {
     /// What the thread shows behind the last reply and the client does not tell: how many entries; whether there is anything of
     /// that kind, now or before; and words to be said behind what the client tells now. `known` is where its new elements begin.
     fn unknown_to_client(&mut self, known: u32) -> Result<(u32, bool, Vec<Message>)> {
-        let (mut items, mark) = self.since_mark()?;
-        let (sent, before) = mark.map_or((None, false), |(seq, mark)| (Some(seq), mark.apart || mark.inner));
+        let (mut items, sent, before) = self.since_mark()?;
         if let Some(first) = items.first()
             && let Entry::Message(_, Some(reply)) = self.thread.record(*first)?.entry
             && reply.to == sent
@@ -618,10 +617,9 @@ impl SessionRequest<'_> {
         Ok(later)
     }
 
-    /// What is shown since the last request of the client, and that request's mark.
-    fn since_mark(&self) -> Result<(Vec<Seq>, Option<(Seq, Mark)>)> {
-        let mut items = Vec::new();
-        let mut found = None;
+    /// What is shown since the last request of the client, that request, and whether it showed what the client does not tell.
+    fn since_mark(&self) -> Result<(Vec<Seq>, Option<Seq>, bool)> {
+        let (mut items, mut sent, mut apart) = (Vec::new(), None, false);
         for entry in self.thread.back() {
             let (seq, head) = entry?;
             if head.kind.is_item() {
@@ -630,12 +628,12 @@ impl SessionRequest<'_> {
             if head.kind == EntryKind::Sent
                 && let Entry::Sent(Sent { mark: Some(mark), .. }) = self.thread.record(seq)?.entry
             {
-                found = Some((seq, mark));
+                (sent, apart) = (Some(seq), mark.apart || mark.inner);
                 break;
             }
         }
         items.reverse();
-        Ok((items, found))
+        Ok((items, sent, apart))
     }
 
     /// True when the client's bytes can go out as they are, with this view.

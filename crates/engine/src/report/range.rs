@@ -200,7 +200,7 @@ impl Day {
     }
 
     fn date(&self, text: &str) -> Option<Timestamp> {
-        // Nothing but a date: what else could be read as one would drop a time that somebody meant.
+        // Nothing but a date: what else could be read as one would drop a time that was meant.
         let plain = text.len() == 10 && text.bytes().all(|b| b.is_ascii_digit() || b == b'-');
         self.midnight(text.parse().ok().filter(|_| plain)?)
     }

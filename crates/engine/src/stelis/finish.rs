@@ -97,7 +97,7 @@ impl Thread<'_> {
         Ok(aborted)
     }
 
-    /// Marks the threads below this one that someone still has open: whoever looks after the session next ends them.
+    /// Marks the threads below this one that someone still has open: the next process to look after the session ends them.
     fn mark_below(&self) -> Result<()> {
         let rows = self.store().branches(self.session(), Which::Under(self.id().clone()))?;
         for row in rows.into_iter().filter(|row| row.status.is_open()) {

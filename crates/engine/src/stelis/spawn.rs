@@ -46,7 +46,7 @@ pub struct Spawn {
     pub lends: bool,
     /// Its own system prompt, tools and parameters, after those of the threads above.
     pub setup: Option<Setup>,
-    /// What is asked of whoever tells, at its end, what was done.
+    /// The prompt for the chronicle, which tells at its end what was done.
     pub chronicle_prompt: Option<String>,
     /// The language of its anchor; that of the label or of the conversation when there is none.
     pub language: Option<Language>,
@@ -572,7 +572,7 @@ impl Engine {
         above.settle()
     }
 
-    /// Writes the chronicle of a spawned thread anew, by hand or by whoever tells; its parent's anchor follows.
+    /// Writes the chronicle of a spawned thread anew, by hand or by a summariser; its parent's anchor follows.
     pub fn write_chronicle(&self, id: &SessionId, thread: &ThreadId, telling: Telling<'_>) -> Result<Retold> {
         let mut child = self.open_as_left(id, thread, Mode::Write)?;
         let parent = Self::parent_of(&child)?;

@@ -297,7 +297,7 @@ impl Engine {
 
 // Putting right what a process left of its threads when it ended without a word.
 //
-// A thread that a guard holds is open for writing as long as the guard lives. So one that can be opened by somebody else
+// A thread that a guard holds is open for writing as long as the guard lives. So one that another process can open
 // has lost its holder: it is closed as aborted, with what the digest can tell, and its parent goes on. Threads that
 // nobody holds outlive processes and are left alone, unless the thread above them has ended.
 
@@ -407,7 +407,7 @@ fn break_off(thread: &mut Thread<'_>) -> Result<Recovered> {
     Ok(Recovered { thread: thread.id().clone(), held_by, chronicle })
 }
 
-// The threads of a session as a tree, in numbers: for whoever draws it.
+// The threads of a session as a tree, in numbers, to be drawn.
 //
 // Everything comes from the journals; the table of threads is not asked. A fork stands beside the thread it left. What a
 // rewind of the parent left without an anchor is still there, and marked.
