@@ -130,6 +130,9 @@ fn choices(schema: &Value) -> Option<Vec<&Value>> {
     each.map(|each| each.concat())
 }
 
+/// A type of JSON: its name in a schema, the word for it, and whether a text is one.
+type JsonType = (&'static str, &'static str, fn(&str) -> bool);
+
 /// Refuses a value of another type than the schema asks for.
 fn check_type(name: &str, json: &str, schema: &Value) -> Outcome {
     let kinds: Vec<&str> = match schema.get("type") {
@@ -137,7 +140,7 @@ fn check_type(name: &str, json: &str, schema: &Value) -> Outcome {
         Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect(),
         _ => return Ok(()),
     };
-    let known: [(&str, &str, fn(&str) -> bool); 6] = [
+    let known: [JsonType; 6] = [
         ("string", "a text", |json| json.starts_with('"')),
         ("boolean", "true or false", |json| json.starts_with(['t', 'f'])),
         ("array", "a list", |json| json.starts_with('[')),
