@@ -1,7 +1,7 @@
 //! Two who have to do with the same job, and whoever is slow or panics.
 
-use crate::holder;
-use crate::kit::{World, call, words};
+use crate::worker::holder;
+use crate::worker::kit::{World, call, words};
 use komado_agent::handler::{self, Mark, Verdict};
 use komado_agent::progress::Progress;
 use komado_agent::source::Ended;

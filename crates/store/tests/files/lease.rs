@@ -1,7 +1,7 @@
 //! One process writes a session at a time, and who repairs is in nobody's way for long.
 
-use crate::play::said;
-use crate::room::{Room, same, sid, tid};
+use crate::files::play::said;
+use crate::files::room::{Room, same, sid, tid};
 use komado_core::session::State;
 use komado_core::{Role, ThreadId};
 use komado_store::{Change, Error, FileStore, Holder, Journal, Mode, Store};
@@ -140,7 +140,7 @@ fn leases_of_sessions_that_were_closed_are_forgotten() {
     let room = Room::new();
     for n in 0..50 {
         let id = format!("s{n}");
-        room.store.create(&crate::room::meta(&id)).unwrap();
+        room.store.create(&crate::files::room::meta(&id)).unwrap();
         drop(room.store.open_file(&sid(&id), &ThreadId::root(), Mode::Write).unwrap());
     }
     let open = fs::read_dir("/proc/self/fd").unwrap().filter_map(|fd| fs::read_link(fd.unwrap().path()).ok());

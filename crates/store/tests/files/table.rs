@@ -1,7 +1,7 @@
 //! `tasks.db`: seed 000's table for people and their SQL, and never more than an index.
 
-use crate::play::{self, NOW, answered, result, said};
-use crate::room::{Room, called, condensed, meta, open_store, sid, spoil};
+use crate::files::play::{self, NOW, answered, result, said};
+use crate::files::room::{Room, called, condensed, meta, open_store, sid, spoil};
 use komado_core::journal::{Chronicle, Close, Ending, Entry, Reply, Usage};
 use komado_core::session::{Counters, Meta, Session, State, StelisConfig};
 use komado_core::thread::Branch;
