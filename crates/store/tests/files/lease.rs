@@ -6,6 +6,7 @@ use komado_core::session::State;
 use komado_core::{Role, ThreadId};
 use komado_store::{Change, Error, FileStore, Holder, Journal, Mode, Store};
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::mpsc::channel;
@@ -154,21 +155,24 @@ fn leases_of_sessions_that_were_closed_are_forgotten() {
 fn a_child_process_that_is_just_being_started_keeps_no_lock() {
     let room = Room::with(56, 3);
     let writer = room.write();
+    // The child says that it was forked, and goes on to its program when it is told to.
+    let ((mut forked, there), (mut on, mut go)) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut child = Command::new("true");
-            // SAFETY: between fork and exec this only sleeps.
+            // SAFETY: between fork and exec this only reads and writes a byte.
             unsafe {
-                child.pre_exec(|| {
-                    std::thread::sleep(Duration::from_millis(400));
-                    Ok(())
+                child.pre_exec(move || {
+                    (&there).write_all(b".")?;
+                    on.read_exact(&mut [0])
                 });
             }
             assert!(child.status().unwrap().success());
         });
-        std::thread::sleep(Duration::from_millis(150));
+        forked.read_exact(&mut [0]).unwrap();
         drop(writer);
         drop(room.elsewhere().open_file(&room.id, &ThreadId::root(), Mode::Write).unwrap());
         room.store.remove(&room.id).unwrap();
+        go.write_all(b".").unwrap();
     });
 }
