@@ -1,7 +1,7 @@
 //! `komado key`: what is printed, what is kept, and what is refused.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod run;
+use crate::run;
 
 use run::Place;
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod run;
+use crate::run;
 
 use komado_provider::scripted::{OnOverflow, Options, Server, Step, Words};
 use run::{Place, Said, feed};

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod run;
+use crate::run;
 
 use komado_provider::scripted::{Options, Server, Step};
 use run::{Place, Said};

@@ -1,7 +1,7 @@
 //! The command line as its user meets it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod run;
+use crate::run;
 
 use run::{Place, TALK};
 

@@ -1,7 +1,7 @@
 //! The files in `deploy/` say what the binary understands.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod run;
+use crate::run;
 
 use run::Place;
 use serde_json::Value;

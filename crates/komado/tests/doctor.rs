@@ -1,7 +1,7 @@
 //! What `komado doctor` says of the queue.
 #![allow(clippy::unwrap_used)]
 
-mod run;
+use crate::run;
 
 use run::{Place, Said};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! `komado explain-error` as a person and a program meet it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod run;
+use crate::run;
 
 use run::Place;
 use serde_json::{Value, json};

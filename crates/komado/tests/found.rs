@@ -1,7 +1,7 @@
 //! Defects that a stranger found, each kept from coming back.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod run;
+use crate::run;
 
 use run::{Place, TALK};
 use std::os::unix::ffi::OsStrExt;

@@ -1,7 +1,7 @@
 //! `kill -9` at random moments: what was acknowledged is there, and the session opens by itself.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod run;
+use crate::run;
 
 use komado_core::head::Source;
 use komado_core::{SessionId, ThreadId, View};

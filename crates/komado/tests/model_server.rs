@@ -1,7 +1,7 @@
 //! `komado model-server` as its user meets it: an address to paste, a line per request, an end when it is told to.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod run;
+use crate::run;
 
 use run::Place;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,7 +1,7 @@
 //! `komado models`: listing, finding, and a newer collection over the one that is built in.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod run;
+use crate::run;
 
 use run::Place;
 use std::fs;

@@ -5,7 +5,7 @@
 //! needs a case; a case is one line.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod run;
+use crate::run;
 
 use komado_ops::stream::Form;
 use komado_ops::{ALL, Effect, Row};

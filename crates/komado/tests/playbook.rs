@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod run;
+use crate::run;
 
 use run::{Place, Said};
 use serde_json::{Value, json};

@@ -2,10 +2,9 @@
 //! a model's, a tool's or a repository's words gives no orders to a terminal.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod run;
 #[allow(dead_code)]
-#[path = "gateway/stage.rs"]
-mod stage;
+use crate::gateway::stage;
+use crate::run;
 
 use run::{Place, TALK};
 use stage::{ASKS, Gateway};

@@ -4,7 +4,7 @@
 //! are compared at pinned versions, in a Python that `make setup` makes; without it these tests fail, and say so.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod run;
+use crate::run;
 
 use run::Place;
 use serde_json::Value;

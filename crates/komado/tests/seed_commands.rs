@@ -3,7 +3,7 @@
 //! `make test` installs `jq` and `sqlite3` when they are missing; both are needed here.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod run;
+use crate::run;
 
 use run::Place;
 

@@ -1,7 +1,7 @@
 //! `komado trust`, and what a folder from elsewhere can and cannot do before it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod run;
+use crate::run;
 
 use komado_provider::scripted::{Options, Server, Step};
 use run::{Place, Said, TALK, feed};

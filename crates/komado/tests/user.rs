@@ -1,7 +1,7 @@
 //! `komado user`: a standing session, what was said, habits, and that nothing is left of one who is forgotten.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod run;
+use crate::run;
 
 use komado_core::{SessionId, ThreadId};
 use komado_store::{FileStore, Holder, Job, Mode, Outcome, Queue, Store};

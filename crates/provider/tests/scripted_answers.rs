@@ -1,7 +1,7 @@
 //! What the scripted server answers: every dialect, in pieces and in one, with tools, thoughts and counts.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod scripted_kit;
+use crate::scripted_kit;
 
 use komado_core::Meter;
 use komado_core::message::Part;

@@ -1,7 +1,7 @@
 //! How the scripted server fails: too large, malformed, by the script, in the middle; each as the real ones do.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod scripted_kit;
+use crate::scripted_kit;
 
 use komado_provider::scripted::{OnOverflow, Options, Script, Step, Words};
 use komado_provider::{Dialect, Form};

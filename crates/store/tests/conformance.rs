@@ -4,16 +4,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "suite/dice.rs"]
-mod dice;
-#[path = "suite/kinds.rs"]
-mod kinds;
-#[path = "suite/play.rs"]
-mod play;
-mod servers;
-#[path = "suite/shares.rs"]
-mod shares;
-mod suite;
+use crate::suite;
+use crate::suite::kinds;
 
 use kinds::{Files, Kind, Memory, Postgres, Redis};
 use komado_store::Store;

@@ -136,7 +136,7 @@ fn a_killed_task_leaves_no_process_and_no_home_for_long() {
     std::fs::create_dir(&temporary).unwrap();
     let task = |line: &str| {
         let mut task = Command::new(std::env::current_exe().unwrap());
-        task.args(["--exact", "daemon::task_child", "--nocapture", "--"]).arg(&work).arg(line);
+        task.args(["--exact", "builtin::daemon::task_child", "--nocapture", "--"]).arg(&work).arg(line);
         task.env("TMPDIR", &temporary).stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap()
     };
     let homes = || std::fs::read_dir(&temporary).unwrap().count();

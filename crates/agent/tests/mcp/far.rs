@@ -1,6 +1,6 @@
 //! Addresses that answer, but not as an MCP server should.
 
-use crate::ground::{at, open, refusal, right, wrong};
+use crate::mcp::ground::{at, open, refusal, right, wrong};
 use komado_agent::mcp::{How, Server};
 use komado_agent::tools::Tools;
 use serde_json::{Value, json};

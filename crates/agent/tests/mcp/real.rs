@@ -1,6 +1,6 @@
 //! Servers that behave: one made with the official SDK, over pipes and at an address, and a ready-made one.
 
-use crate::ground::{
+use crate::mcp::ground::{
     ALONE, Rogue, Served, alone, at, await_end, by_command, open, program, refusal, right, said, words, wrong,
 };
 use komado_agent::mcp::How;
@@ -46,7 +46,7 @@ fn a_long_answer_is_in_a_file_and_one_beyond_all_bounds_is_refused() {
 #[test]
 fn a_server_gets_its_own_variables_and_no_keys_of_ours() {
     if std::env::var_os(ALONE).is_none() {
-        let name = "real::a_server_gets_its_own_variables_and_no_keys_of_ours";
+        let name = "mcp::real::a_server_gets_its_own_variables_and_no_keys_of_ours";
         return alone(name, &[("ANTHROPIC_API_KEY", "ours"), ("PYTHON_AUTH", "ours"), ("TZ", "Asia/Tokyo")]);
     }
     let mut server = ours();
@@ -148,7 +148,7 @@ fn a_server_over_https_is_believed_when_the_system_knows_its_certificate_and_els
     let certificate = folder.path().join("certificate.pem");
     let trusted = [("SSL_CERT_FILE", certificate.to_str().unwrap()), ("KOMADO_MCP_URL", url.as_str())];
     let name = "a_server_over_https_is_believed_when_the_system_knows_its_certificate_and_else_refused";
-    alone(&format!("real::{name}"), &trusted);
+    alone(&format!("mcp::real::{name}"), &trusted);
 }
 
 #[test]
@@ -156,14 +156,14 @@ fn two_thousand_calls_take_no_memory_and_leave_no_process() {
     if std::env::var_os(ALONE).is_some() {
         return many_calls();
     }
-    alone("real::two_thousand_calls_take_no_memory_and_leave_no_process", &[]);
+    alone("mcp::real::two_thousand_calls_take_no_memory_and_leave_no_process", &[]);
 }
 
 #[test]
 fn neither_the_longest_message_nor_one_beyond_takes_more_memory_than_a_task_has() {
     if std::env::var_os(ALONE).is_none() {
         let name = "neither_the_longest_message_nor_one_beyond_takes_more_memory_than_a_task_has";
-        return alone(&format!("real::{name}"), &[]);
+        return alone(&format!("mcp::real::{name}"), &[]);
     }
     let rogue = Rogue::new("huge");
     let mut servers = open(&[ours(), rogue.server.clone()]);

@@ -1,6 +1,6 @@
 //! Servers that are processes, and misbehave.
 
-use crate::ground::{Rogue, by_command, refusal, right, said, words, wrong};
+use crate::mcp::ground::{Rogue, by_command, refusal, right, said, words, wrong};
 use komado_agent::mcp::{How, Servers};
 use komado_agent::tools::{Again, Tools};
 use komado_provider::Cancel;

@@ -1,6 +1,6 @@
 //! A run that is cut off at every single call of the store, and taken up by another process.
 
-use crate::kit::{World, calls, engine, id, playbook, words};
+use crate::playbook::kit::{World, calls, engine, id, playbook, words};
 use komado_agent::playbook::Playbook;
 use komado_core::ThreadId;
 use komado_core::journal::Entry;
@@ -165,7 +165,7 @@ fn whoever_rests_between_calls_leaves_none_of_them_in_doubt() {
     });
     world.limits.turns = Some(1);
     let built_in = Playbook::built_in();
-    assert!(crate::kit::why(world.run(&built_in)).contains("took its 1 turn"));
+    assert!(crate::playbook::kit::why(world.run(&built_in)).contains("took its 1 turn"));
     assert!(world.calls().is_empty());
     world.limits.turns = Some(9);
     assert_eq!(world.run(&built_in).unwrap().result, "終わり");

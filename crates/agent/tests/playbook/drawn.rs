@@ -1,6 +1,6 @@
 //! Drawings, for people.
 
-use crate::seed::CODING;
+use crate::playbook::seed::CODING;
 use komado_agent::playbook::{BUILT_IN, Playbook};
 
 fn parsed(text: &str) -> Playbook {
@@ -71,7 +71,7 @@ fn crowded() -> Playbook {
     ];
     nodes.extend((0..18).map(|n| serde_json::json!({"id": format!("節{n}"), "type": "llm", "next": "見る"})));
     nodes.push(serde_json::json!({"id": "終わり", "type": "end"}));
-    crate::kit::playbook(nodes.into())
+    crate::playbook::kit::playbook(nodes.into())
 }
 
 #[test]

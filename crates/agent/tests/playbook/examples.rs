@@ -1,6 +1,6 @@
 //! The examples of the manual do what their words say.
 
-use crate::kit::{World, words};
+use crate::playbook::kit::{World, words};
 use komado_agent::playbook::Playbook;
 
 const REVIEW: &str = include_str!("../../../../docs/playbooks/review.json");

@@ -1,6 +1,6 @@
 //! What each kind of node does.
 
-use crate::kit::{World, begin, calls, id, playbook, why, words};
+use crate::playbook::kit::{World, begin, calls, id, playbook, why, words};
 use komado_agent::playbook::Playbook;
 use komado_core::ThreadId;
 use komado_store::{Mode, Store, Tree, Which};

@@ -1,6 +1,6 @@
 //! Arbitrary graphs: none makes the check panic, and one that passes it comes to an end, or to a limit.
 
-use crate::kit::{World, words};
+use crate::playbook::kit::{World, words};
 use komado_agent::playbook::Playbook;
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! The two nodes of the design of Stelis threads, as they are written there.
 
-use crate::kit::{World, calls, id, words};
+use crate::playbook::kit::{World, calls, id, words};
 use komado_agent::playbook::Playbook;
 use komado_core::journal::Entry;
 use komado_core::thread::Status;
@@ -50,7 +50,7 @@ fn the_nodes_of_the_design_run_as_they_are_written_and_the_parent_reads_the_chro
 
 #[test]
 fn deeper_than_the_settings_allow_is_refused_before_anything_is_spawned() {
-    let nested = crate::kit::playbook(serde_json::json!([
+    let nested = crate::playbook::kit::playbook(serde_json::json!([
         {"id": "a", "type": "STELIS_START", "next": "b"},
         {"id": "b", "type": "STELIS_START", "next": "c"},
         {"id": "c", "type": "STELIS_START", "next": "d"},
@@ -63,7 +63,7 @@ fn deeper_than_the_settings_allow_is_refused_before_anything_is_spawned() {
     ]));
     let world = World::new(|_| words("unasked"));
     let (ended, entered) = world.run_on(&world.engine(), &nested);
-    let told = crate::kit::why(ended);
+    let told = crate::playbook::kit::why(ended);
     assert!(told.contains("the playbook test, node \"d\": its thread would be 4 deep"), "{told}");
     assert_eq!(entered, Vec::<String>::new());
     assert_eq!(world.store.threads(&id()).unwrap().len(), 1);

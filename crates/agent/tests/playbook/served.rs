@@ -1,6 +1,6 @@
 //! The same over real HTTP, with the turn of the engine.
 
-use crate::kit::{Heard, begin, engine, given, id};
+use crate::playbook::kit::{Heard, begin, engine, given, id};
 use komado_agent::Result;
 use komado_agent::limits::Limits;
 use komado_agent::mind::Mind;
@@ -77,7 +77,7 @@ fn a_playbook_with_a_child_thread_runs_against_a_model_server() {
     let mut mind = Wired { engine: &engine, asking: Asking::new(client, provider, "scripted-1", 16_000) };
     let (mut tools, mut heard) = (Toolbox::default(), Heard::default());
     let mut hands = Solo::new(&mut mind, &mut tools, Limits::default(), Cancel::default(), &mut heard);
-    let playbook = Playbook::parse("coding.json", crate::seed::CODING).unwrap();
+    let playbook = Playbook::parse("coding.json", crate::playbook::seed::CODING).unwrap();
     let ended = run(&playbook, &id(), &given(), &mut hands).unwrap();
     assert_eq!((ended.result.as_str(), hands.turns()), ("報告します", 3));
     assert_eq!(server.left(), 0);

@@ -272,7 +272,7 @@ fn a_name_that_the_run_sets_itself_is_refused_with_all_of_them() {
 
 #[test]
 fn a_variable_that_nothing_sets_is_a_warning() {
-    let playbook = crate::kit::playbook(json!([
+    let playbook = crate::playbook::kit::playbook(json!([
         {"id": "a", "type": "llm", "prompt": "{{who}} {{task.title}} {{n}} {{last}}", "save_as": "x", "next": "z"},
         {"id": "z", "type": "end", "result": "{{x}}"}
     ]));

@@ -1,6 +1,6 @@
 //! Labels tell people where a task is.
 
-use crate::kit::{BOTH, DONE, FAILED, LABEL, PAUSED, REPO, RUNNING, Room};
+use crate::source::kit::{BOTH, DONE, FAILED, LABEL, PAUSED, REPO, RUNNING, Room};
 use komado_agent::source::{Ended, Error, Kind};
 use komado_testkit::tracker::{Fault, Issue};
 

@@ -1,6 +1,6 @@
 //! What waits, and how it becomes a task.
 
-use crate::kit::{BOTH, LABEL, REPO, Room, client, tracker};
+use crate::source::kit::{BOTH, LABEL, REPO, Room, client, tracker};
 use komado_agent::source::{self, Kind};
 use komado_core::session::TaskKey;
 use komado_provider::Cancel;

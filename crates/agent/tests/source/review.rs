@@ -1,6 +1,6 @@
 //! What reviewers say of a pull request: in the code, and as a whole.
 
-use crate::kit::{BOTH, LABEL, REPO, Room, TOKEN, client, tracker};
+use crate::source::kit::{BOTH, LABEL, REPO, Room, TOKEN, client, tracker};
 use komado_agent::source::{self, Kind, Look, Source};
 use komado_agent::task::Task;
 use komado_provider::Cancel;

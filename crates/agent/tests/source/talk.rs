@@ -1,6 +1,6 @@
 //! What is said about a task, in both directions, and whether it is still wanted.
 
-use crate::kit::{BOTH, LABEL, REPO, RUNNING, Room};
+use crate::source::kit::{BOTH, LABEL, REPO, RUNNING, Room};
 use komado_agent::source::Kind;
 use komado_testkit::tracker::{Fault, Issue, Place, Stage};
 

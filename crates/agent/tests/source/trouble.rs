@@ -1,6 +1,6 @@
 //! Trackers that are busy, broken, strict or hostile.
 
-use crate::kit::{BOTH, LABEL, REPO, Room, TOKEN, client, tracker};
+use crate::source::kit::{BOTH, LABEL, REPO, Room, TOKEN, client, tracker};
 use komado_agent::source::{self, Ended, Error, Kind};
 use komado_provider::Cancel;
 use komado_testkit::tracker::{Fault, Issue, Limit, Server};

@@ -1,7 +1,7 @@
 //! What people say while a task is being finished.
 
-use crate::count;
-use crate::kit::{Shared, World, call, words};
+use crate::worker::count;
+use crate::worker::kit::{Shared, World, call, words};
 use komado_agent::handler::Verdict;
 use komado_agent::playbook::Playbook;
 use komado_agent::progress::Progress;

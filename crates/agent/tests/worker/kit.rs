@@ -19,7 +19,7 @@ use komado_engine::exchange::{News, Turned, When};
 use komado_engine::stelis::{Spawn, Telling};
 use komado_engine::{Clock, Engine, Thread};
 use komado_provider::Cancel;
-use komado_store::{Holder, Job, MemoryStore, Mode, Queued, Stage, Taken};
+use komado_store::{Holder, Job, MemoryStore, Mode, Queued, Stage, Store, Taken};
 use serde_json::json;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -203,7 +203,11 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
-        let engine = Engine::new(Arc::new(MemoryStore::default()), Arc::new(Ticks(AtomicU32::new(0))));
+        Self::on(Arc::new(MemoryStore::default()))
+    }
+
+    pub(crate) fn on(store: Arc<dyn Store>) -> Self {
+        let engine = Engine::new(store, Arc::new(Ticks(AtomicU32::new(0))));
         let quick = Duration::from_millis(60);
         let pace = Pace {
             tries: 3,

@@ -1,7 +1,7 @@
-//! Two who have to do with the same job, and whoever is slow or panics.
+//! Two workers with the same job, slow trackers, tasks that panic.
 
-use crate::holder;
-use crate::kit::{World, call, words};
+use crate::worker::holder;
+use crate::worker::kit::{World, call, words};
 use komado_agent::handler::{self, Mark, Verdict};
 use komado_agent::progress::Progress;
 use komado_agent::source::Ended;
@@ -9,9 +9,10 @@ use komado_agent::worker::{Exit, Happened, Launch, Leash, Until, Worker};
 use komado_core::ThreadId;
 use komado_core::journal::Ending;
 use komado_core::session::State;
-use komado_store::{Mode, Outcome, Stage, Taken};
+use komado_store::{FileStore, Mode, Outcome, Stage, Taken};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 #[test]
@@ -30,28 +31,36 @@ fn whoever_lost_a_job_does_not_bring_it_back() {
     assert!(world.engine.store().requeue(&id).unwrap(), "only somebody who wants it does");
 }
 
+/// Until when the only job is hidden from other workers.
+fn hidden_until(folder: &Path) -> i64 {
+    let queue = rusqlite::Connection::open(folder.join("queue.db")).unwrap();
+    queue.query_row("SELECT hidden_until FROM jobs", [], |row| row.get(0)).unwrap()
+}
+
 #[test]
 fn a_tracker_that_is_slow_to_answer_does_not_make_a_job_look_forgotten() {
-    let mut world = World::new();
-    world.pace.hidden = Duration::from_millis(400);
+    let dir = tempfile::tempdir().unwrap();
+    let mut world = World::on(Arc::new(FileStore::new(dir.path(), holder())));
+    world.pace.hidden = Duration::from_millis(300);
     let id = world.queue("s1");
     let taken = world.take();
-    let engine = world.engine.clone();
-    let taken_by_another = Arc::new(AtomicU32::new(0));
-    let counted = Arc::clone(&taken_by_another);
+    let (folder, first) = (dir.path().to_owned(), hidden_until(dir.path()));
+    // The tracker answers only when the job was kept for longer than it was taken for, and the model after the tracker.
+    let answered = Arc::new(AtomicBool::new(false));
+    let answers = Arc::clone(&answered);
     world.board.lock().unwrap().while_asked = Some(Arc::new(move || {
-        for _ in 0..15 {
-            std::thread::sleep(Duration::from_millis(100));
-            let another = engine.store().take(&holder(), Duration::from_secs(60)).unwrap();
-            counted.fetch_add(u32::from(another.is_some()), Ordering::SeqCst);
+        while hidden_until(&folder) <= first + 300 {
+            std::thread::sleep(Duration::from_millis(10));
         }
+        answers.store(true, Ordering::SeqCst);
     }));
-    let verdict = world.work_on(&taken, |news| {
-        std::thread::sleep(Duration::from_millis(200));
+    let verdict = world.work_on(&taken, move |news| {
+        while !answered.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         Ok(if news.contains("look ok") { words("done") } else { call("look") })
     });
     assert_eq!((verdict, world.state(&id)), (Verdict::Completed, State::Completed));
-    assert_eq!(taken_by_another.load(Ordering::SeqCst), 0);
     assert!(world.jobs().is_empty());
 }
 

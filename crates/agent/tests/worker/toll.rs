@@ -1,7 +1,7 @@
 //! What a task took: told at once, and the same whether or not somebody was killed on the way.
 
-use crate::kit::{World, call, words};
-use crate::take_out_at_work;
+use crate::worker::kit::{World, call, words};
+use crate::worker::take_out_at_work;
 use komado_agent::handler::{Verdict, kept};
 use komado_agent::limits::Limits;
 use komado_agent::playbook::Playbook;

@@ -1,6 +1,6 @@
 //! What a spawned thread sees of those above it, word for word.
 
-use crate::play::poured;
+use crate::fold::play::poured;
 use komado_core::journal::Entry;
 use komado_core::{Message, Part, Seq, ThreadId};
 use komado_testkit::{Book, notation};

@@ -1,7 +1,7 @@
 //! Threads above a random one, so that every law is tried on spawned threads, too.
 
-use crate::dice::Dice;
-use crate::play::{self, Play, propose};
+use crate::fold::dice::Dice;
+use crate::fold::play::{self, Play, propose};
 use komado_core::journal::{Entry, Ratio, Share};
 use komado_core::slice::{Cut, Tools, cut};
 use komado_core::{Meter, Seq, ThreadId};

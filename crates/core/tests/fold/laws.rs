@@ -1,9 +1,9 @@
 //! What the model sees, whatever happened.
 
-use crate::dice::Dice;
-use crate::elders::{each, each_journal};
-use crate::play::{self, Play, items, poured};
-use crate::reference::{Naive, is_item};
+use crate::fold::dice::Dice;
+use crate::fold::elders::{each, each_journal};
+use crate::fold::play::{self, Play, items, poured};
+use crate::fold::reference::{Naive, is_item};
 use komado_core::head::Source;
 use komado_core::journal::{Cause, Edit, EditKind, Entry, Show, ShowKind};
 use komado_core::view::What;

@@ -1,7 +1,7 @@
 //! Entries as lines, in both spellings.
 
-use crate::elders::each_journal;
-use crate::play::poured;
+use crate::fold::elders::each_journal;
+use crate::fold::play::poured;
 use komado_core::Message;
 use komado_core::journal::{decode, encode};
 use komado_core::openai::{self, Blobs};

@@ -3,8 +3,8 @@
 //! Proposals lean towards what is admissible (spans of whole units, results that someone waits for), or a random
 //! journal would be nothing but refusals; some are plain nonsense, because the gate must stand that too.
 
-use crate::dice::Dice;
-use crate::sayings;
+use crate::fold::dice::Dice;
+use crate::fold::sayings;
 use komado_core::journal::{Anchor, Close, Edit, EditKind, Ending, Entry, Replace, Sent, Show, ShowKind};
 use komado_core::message::Role;
 use komado_core::view::Item;

@@ -1,6 +1,6 @@
 //! Random things to say, as odd as what real clients send.
 
-use crate::dice::Dice;
+use crate::fold::dice::Dice;
 use komado_core::journal::{
     Cause, Chronicle, Entry, Group, Mark, Ratio, Replace, Reply, Setup, Share, Slice, Usage,
 };

@@ -1,7 +1,7 @@
 //! Going back: rewind, revert, fork.
 
-use crate::elders::{each, each_journal};
-use crate::play::{self, Play, poured};
+use crate::fold::elders::{each, each_journal};
+use crate::fold::play::{self, Play, poured};
 use komado_core::journal::{Entry, Record};
 use komado_core::view::{Item, Waiting, What};
 use komado_core::{Kind, Message, Seq, Span};

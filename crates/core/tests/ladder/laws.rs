@@ -1,7 +1,7 @@
 //! A view always fits, or it is said what does not.
 
-use crate::play::{Play, each, poured};
-use crate::stage::{self, Fitted, budget, fit, fit_well, go_on, newest_user, turn};
+use crate::ladder::play::{Play, each, poured};
+use crate::ladder::stage::{self, Fitted, budget, fit, fit_well, go_on, newest_user, turn};
 use komado_core::budget::Budget;
 use komado_core::grammar::{self, Shape};
 use komado_core::head::Source;

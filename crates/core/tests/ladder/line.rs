@@ -1,7 +1,7 @@
 //! A line of threads, each spawned from the one before, with random journals.
 
-use crate::play::Play;
-use crate::stage::{self, go_on};
+use crate::ladder::play::Play;
+use crate::ladder::stage::{self, go_on};
 use komado_core::head::Source;
 use komado_core::journal::{Anchor, Entry, Ratio, Setup, Share, Slice};
 use komado_core::share::windows;

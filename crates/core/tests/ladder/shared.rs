@@ -1,8 +1,8 @@
 //! A spawned thread is kept inside its share, and what it sees of the threads above it is never touched.
 
-use crate::line::{Line, ratio, share};
-use crate::play::{Play, each, poured};
-use crate::stage::{self, Fitted, fit, turn};
+use crate::ladder::line::{Line, ratio, share};
+use crate::ladder::play::{Play, each, poured};
+use crate::ladder::stage::{self, Fitted, fit, turn};
 use komado_core::budget::{Budget, Preset};
 use komado_core::grammar::{self, Shape};
 use komado_core::journal::{Anchor, Ending, Entry, Ratio};

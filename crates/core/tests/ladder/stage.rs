@@ -1,7 +1,7 @@
 //! A journal with true token counts, and a window it must fit into.
 
-use crate::dice::Dice;
-use crate::play::{self, Play};
+use crate::ladder::dice::Dice;
+use crate::ladder::play::{self, Play};
 use komado_core::budget::{Budget, Preset};
 use komado_core::digest::Digest;
 use komado_core::head::Source;
@@ -86,7 +86,7 @@ pub(crate) fn ready(play: &mut Play, meter: Meter) {
     }
     while let Some(call) = play.book.view().open().calls.first().cloned() {
         let seq = play.last() + 1;
-        let answer = crate::sayings::result(&mut play.dice, seq, &call.id);
+        let answer = crate::ladder::sayings::result(&mut play.dice, seq, &call.id);
         push(play, meter, Entry::Message(answer, None)).unwrap();
     }
 }

@@ -1,8 +1,8 @@
 //! A slice: never too large, whole, and counted as it is sent.
 
-use crate::line::{Line, own_setup, ratio, share};
-use crate::play::{Play, each, items, poured};
-use crate::stage::{self, go_on};
+use crate::shares::line::{Line, own_setup, ratio, share};
+use crate::shares::play::{Play, each, items, poured};
+use crate::shares::stage::{self, go_on};
 use komado_core::grammar::{self, Shape};
 use komado_core::head::Source;
 use komado_core::journal::{Entry, Ratio, Setup, Slice};
@@ -196,11 +196,11 @@ fn check_seen(line: &Line, play: &Play) {
     let shapes: Vec<Shape> = all.iter().map(|(_, message)| Shape::of(message)).collect();
     assert_eq!(grammar::anthropic(&shapes), Ok(()));
     for depth in 1..=line.above.len() {
-        let child = crate::line::name(depth);
+        let child = crate::shares::line::name(depth);
         let says = |text: &str| all.iter().any(|(_, message)| message.words() == text);
         assert!(says(&format!("[{child} が開始しました]")), "{child} is not told how it came to be");
         assert!(!says(&format!("[thread {child}: in progress]")), "{child} is told more than that");
-        assert!(says(&format!("[from {}]", crate::line::name(depth - 1))), "a heading is gone");
+        assert!(says(&format!("[from {}]", crate::shares::line::name(depth - 1))), "a heading is gone");
     }
 }
 
@@ -303,7 +303,7 @@ fn calls_that_wait_are_not_part_of_a_slice() {
         let meter = Meter::Bytes4;
         go_on(play, meter, 6);
         while play.book.view().open().calls.is_empty() {
-            let entry = crate::play::say(&play.book, &mut play.dice);
+            let entry = crate::shares::play::say(&play.book, &mut play.dice);
             stage::push(play, meter, entry);
         }
         let waits = play.book.view().open().unit;

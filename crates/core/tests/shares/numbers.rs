@@ -1,6 +1,6 @@
 //! The numbers: every share of a window, and what remains.
 
-use crate::dice::Dice;
+use crate::shares::dice::Dice;
 use komado_core::ThreadId;
 use komado_core::budget::{Budget, Preset};
 use komado_core::journal::{Ratio, Share, Slice};

@@ -1,7 +1,7 @@
 //! Bars 1, 9 and 14: the count is the real one, it is real for every kind of text, and no window is made up.
 
-use crate::room::{Room, counted, everywhere, setup, user};
-use crate::talk::{Dice, budget, exchange, fit, read, session};
+use crate::bars::room::{Room, counted, everywhere, setup, user};
+use crate::bars::talk::{Dice, budget, exchange, fit, read, session};
 use komado_core::Meter;
 use komado_core::budget::{Preset, Rule};
 use komado_engine::Error;

@@ -1,7 +1,7 @@
 //! Bars 2, 3 and 10: what must stay stays, what left can be reached, and nothing is ever lost by looking.
 
-use crate::room::{Room, call, calls, check, everywhere, model, result, seen, setup, user, words};
-use crate::talk::{budget, edit, exchange, fit, fit_by, prose, read, request, said, session};
+use crate::bars::room::{Room, call, calls, check, everywhere, model, result, seen, setup, user, words};
+use crate::bars::talk::{budget, edit, exchange, fit, fit_by, prose, read, request, said, session};
 use komado_core::budget::Preset;
 use komado_core::journal::{EditKind, ShowKind};
 use komado_core::message::Part;

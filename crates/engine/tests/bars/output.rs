@@ -1,7 +1,7 @@
 //! Bars 8 and 17: what one tool prints, however long, neither empties a view nor blocks a session.
 
-use crate::room::{Room, call, calls, everywhere, model, result, user};
-use crate::talk::{budget, check_order, exchange, fit, prose, request, session};
+use crate::bars::room::{Room, call, calls, everywhere, model, result, user};
+use crate::bars::talk::{budget, check_order, exchange, fit, prose, request, session};
 use komado_core::Meter;
 use komado_core::budget::Preset;
 use komado_core::message::Part;

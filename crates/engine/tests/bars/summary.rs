@@ -1,7 +1,7 @@
 //! Bars 4 and 5: the question fits the window of whoever is asked, and a failure changes nothing.
 
-use crate::room::{Room, everywhere, setup, user};
-use crate::talk::{budget, exchange, fit_by, read, request, session};
+use crate::bars::room::{Room, everywhere, setup, user};
+use crate::bars::talk::{budget, exchange, fit_by, read, request, session};
 use komado_core::budget::{Preset, Rule};
 use komado_core::journal::Entry;
 use komado_core::ladder::Rung;

@@ -1,6 +1,6 @@
 //! Conversations that fill a window, and the request that a view makes.
 
-use crate::room::{Room, call, calls, check, meta, model, result, user};
+use crate::bars::room::{Room, call, calls, check, meta, model, result, user};
 use komado_core::budget::{Budget, Preset};
 use komado_core::grammar::{self, Shape};
 use komado_core::journal::{Edit, Entry};

@@ -1,7 +1,7 @@
 //! Spawned threads: bars 11 and 12.
 
-use crate::kit::{WINDOW, begun, called, check_tree, sees, status};
-use crate::room::{everywhere, model, user, words};
+use crate::bars::kit::{WINDOW, begun, called, check_tree, sees, status};
+use crate::bars::room::{everywhere, model, user, words};
 use komado_core::thread::Status;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,7 +1,7 @@
 //! Bars 13, 15 and 16: requests are whole, their beginnings stay as they are, and only what is seen is counted.
 
-use crate::room::{Room, call, calls, everywhere, model, result, setup, user, words};
-use crate::talk::{Dice, budget, check_order, exchange, fit, fit_by, prose, read, request, session};
+use crate::bars::room::{Room, call, calls, everywhere, model, result, setup, user, words};
+use crate::bars::talk::{Dice, budget, check_order, exchange, fit, fit_by, prose, read, request, session};
 use komado_core::budget::{Policy, Preset, Rule};
 use komado_core::journal::EditKind;
 use komado_core::ladder::Rung;

@@ -1,6 +1,6 @@
 //! Retention: what goes, what stays.
 
-use crate::room::{Room, call, calls, everywhere, meta, model, result_with_output, user};
+use crate::engine::room::{Room, call, calls, everywhere, meta, model, result_with_output, user};
 use komado_core::SessionId;
 use komado_core::session::State;
 use komado_engine::cleanup::{Cleaned, Run};
@@ -139,7 +139,8 @@ fn one_session_that_cannot_be_removed_does_not_keep_the_others() {
         room.engine.complete(&id, None).unwrap();
     }
     let b = SessionId::new("b").unwrap();
-    let held = room.engine.open(&b, &crate::room::thread_id("root"), komado_store::Mode::Amend).unwrap();
+    let held =
+        room.engine.open(&b, &crate::engine::room::thread_id("root"), komado_store::Mode::Amend).unwrap();
     let cleaned = room.engine.cleanup(FAR, Run::Real, |_| {}).unwrap();
     assert_eq!(names(&cleaned), ["a", "c"]);
     assert_eq!(cleaned.failed.len(), 1);

@@ -2,7 +2,7 @@
 
 mod windows;
 
-use crate::room::{Room, call, calls, check, everywhere, meta, model, result, user, words};
+use crate::engine::room::{Room, call, calls, check, everywhere, meta, model, result, user, words};
 use komado_core::digest::Fact;
 use komado_core::journal::{Cause, Edit, EditKind, Entry, Show, ShowKind};
 use komado_core::message::{Message, Part};

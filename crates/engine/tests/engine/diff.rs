@@ -1,6 +1,6 @@
 //! What two views do not share.
 
-use crate::room::{call, calls, everywhere, model, result, thread_id, user};
+use crate::engine::room::{call, calls, everywhere, model, result, thread_id, user};
 use komado_core::view::What;
 use komado_core::{Seq, Span};
 use komado_engine::Thread;
@@ -91,7 +91,7 @@ fn in_two_threads_the_same_number_is_the_same_entry_only_up_to_where_they_parted
 
 #[test]
 fn a_long_conversation_is_compared_at_once() {
-    let room = crate::room::Room::memory();
+    let room = crate::engine::room::Room::memory();
     let id = room.session("s");
     let mut root = room.root(&id);
     let many = |n| (0..n).map(|_| (user("x"), None)).collect::<Vec<_>>();

@@ -1,6 +1,8 @@
 //! What changes the view and never the journal.
 
-use crate::room::{Room, call, calls, check, counted, everywhere, meta, model, result, setup, user, words};
+use crate::engine::room::{
+    Room, call, calls, check, counted, everywhere, meta, model, result, setup, user, words,
+};
 use komado_core::journal::{Edit, Entry};
 use komado_core::{Meter, Seq, Span};
 use komado_engine::{Error, Thread};

@@ -1,8 +1,8 @@
 //! A session as one stream, and back: the same bytes, wherever it went.
 
-use crate::family;
-use crate::room::{Room, everywhere, meta, result, thread_id, user, words};
-use crate::story::tell;
+use crate::engine::family;
+use crate::engine::room::{Room, everywhere, meta, result, thread_id, user, words};
+use crate::engine::story::tell;
 use komado_core::SessionId;
 use komado_core::journal::Entry;
 use komado_core::message::{Outcome, OutputRef, Part, Role};
@@ -153,9 +153,9 @@ fn an_output_that_was_never_here_does_not_keep_a_session_from_leaving() {
     everywhere(|room| {
         let id = room.session("s");
         let mut root = room.root(&id);
-        root.say(crate::room::calls(vec![crate::room::call("a", "read", "{}")])).unwrap();
+        root.say(crate::engine::room::calls(vec![crate::engine::room::call("a", "read", "{}")])).unwrap();
         let output_ref = Some(OutputRef { id: "elsewhere.txt".into(), byte_size: None, line_count: None });
-        let outcome = Outcome { output_ref, ..crate::room::outcome("a", None, "head") };
+        let outcome = Outcome { output_ref, ..crate::engine::room::outcome("a", None, "head") };
         root.say(komado_core::Message::of(Role::Tool, vec![Part::Result(outcome)])).unwrap();
         root.say(user("go on")).unwrap();
         drop(root);
@@ -171,9 +171,9 @@ fn an_interrupted_call_travels_as_what_it_is() {
     let room = Room::memory();
     let id = room.session("s");
     let mut root = room.root(&id);
-    root.say(crate::room::calls(vec![
-        crate::room::call("", "read", "{}"),
-        crate::room::call("", "ls", "{}"),
+    root.say(crate::engine::room::calls(vec![
+        crate::engine::room::call("", "read", "{}"),
+        crate::engine::room::call("", "ls", "{}"),
     ]))
     .unwrap();
     root.say(result("call_1_0", "ok")).unwrap();

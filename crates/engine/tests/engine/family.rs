@@ -1,8 +1,8 @@
 //! A session with threads below threads, as its journals and tables would have them: a root with two children, of which
 //! the first has a child of its own that was broken off and is done itself, and the second still works.
 
-use crate::room::{Room, call, calls, model, result_with_output, setup, thread_id, user};
-use crate::story::SECRET;
+use crate::engine::room::{Room, call, calls, model, result_with_output, setup, thread_id, user};
+use crate::engine::story::SECRET;
 use komado_core::SessionId;
 use komado_core::journal::{Anchor, Chronicle, Close, Ending, Entry, Ratio, Share};
 use komado_core::slice::{Cut, Tools, cut};

@@ -1,6 +1,6 @@
 //! Whatever call fails, what was acknowledged is there and the session goes on.
 
-use crate::room::{Room, call, calls, holder, meta, model, result, setup, thread_id, used, user};
+use crate::engine::room::{Room, call, calls, holder, meta, model, result, setup, thread_id, used, user};
 use komado_core::journal::Entry;
 use komado_core::message::{ImageSource, Message, Part, Role};
 use komado_core::{Seq, SessionId, Span, ThreadId, View};
@@ -134,9 +134,9 @@ fn the_same_on_disk() {
 #[test]
 fn an_import_that_fails_anywhere_leaves_nothing_behind() {
     let room = Room::memory();
-    let id = crate::story::tell(&room, "s");
+    let id = crate::engine::story::tell(&room, "s");
     room.engine.fail(&id, "why").unwrap();
-    let bytes = crate::export::export(&room, &id);
+    let bytes = crate::engine::export::export(&room, &id);
     let mut n = 1;
     loop {
         let other = Room::memory();
@@ -144,7 +144,7 @@ fn an_import_that_fails_anywhere_leaves_nothing_behind() {
         let done = other.engine_on(faulty.clone()).import(&mut &bytes[..], None, |_| {});
         if faulty.calls() < n {
             done.unwrap();
-            assert_eq!(crate::export::export(&other, &id), bytes);
+            assert_eq!(crate::engine::export::export(&other, &id), bytes);
             break;
         }
         if done.is_err() {

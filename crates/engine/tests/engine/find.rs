@@ -1,6 +1,6 @@
 //! Addresses and what they lead to.
 
-use crate::room::{Room, everywhere, meta, thread_id};
+use crate::engine::room::{Room, everywhere, meta, thread_id};
 use komado_engine::Error;
 
 fn find(room: &Room, text: &str) -> Result<String, Error> {

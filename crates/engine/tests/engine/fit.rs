@@ -7,7 +7,7 @@ mod trim;
 mod truncate;
 mod undo;
 
-use crate::room::{Room, call, calls, check, model, result, user};
+use crate::engine::room::{Room, call, calls, check, model, result, user};
 use komado_core::budget::{Budget, Policy, Preset};
 use komado_core::{Seq, SessionId};
 use komado_engine::Thread;

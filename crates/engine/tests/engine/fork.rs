@@ -1,6 +1,6 @@
 //! Forks: another way from a moment, for the price of a header.
 
-use crate::room::{
+use crate::engine::room::{
     call, calls, check, everywhere, model, result, result_with_output, seen, thread_id, user, words,
 };
 use komado_core::Span;

@@ -1,8 +1,8 @@
 //! What is not a whole, unchanged export is refused, and leaves nothing behind.
 
-use crate::export::export;
-use crate::room::{Room, everywhere, user};
-use crate::story::tell;
+use crate::engine::export::export;
+use crate::engine::room::{Room, everywhere, user};
+use crate::engine::story::tell;
 use komado_core::SessionId;
 use komado_core::session::State;
 use komado_engine::Error;
@@ -184,7 +184,7 @@ fn a_forged_export_may_not_bring_in_what_the_gate_refuses() {
 #[test]
 fn a_forged_family_is_refused() {
     let room = Room::memory();
-    let id = crate::family::tell(&room, "s");
+    let id = crate::engine::family::tell(&room, "s");
     let text = String::from_utf8(export(&room, &id)).unwrap();
     let other = Room::memory();
     let parent = r#""parent":{"thread":"root""#;

@@ -1,6 +1,8 @@
 //! Beginnings, endings and new beginnings.
 
-use crate::room::{Room, call, calls, check, everywhere, meta, model, result, thread_id, used, user, words};
+use crate::engine::room::{
+    Room, call, calls, check, everywhere, meta, model, result, thread_id, used, user, words,
+};
 use komado_core::journal::{Anchor, Ending, Entry};
 use komado_core::session::{Counters, Session, State};
 use komado_core::{SessionId, Span};
@@ -222,7 +224,7 @@ fn counters_are_told_after_a_models_reply_a_tools_answer_and_an_edit() {
 #[test]
 fn the_table_made_again_from_the_folders_has_equal_rows() {
     let room = Room::files();
-    crate::story::tell(&room, "story");
+    crate::engine::story::tell(&room, "story");
     begun(&room, "running");
     room.session("untouched");
     let mut queued = meta("queued", "2024-01-15T10:29:00.000000Z");

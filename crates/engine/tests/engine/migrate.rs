@@ -1,9 +1,9 @@
 //! Sessions from store to store: the same bytes, whatever breaks off on the way.
 
-use crate::export::export;
-use crate::family;
-use crate::room::{Room, holder, meta, model, thread_id, user};
-use crate::story::{SECRET, tell};
+use crate::engine::export::export;
+use crate::engine::family;
+use crate::engine::room::{Room, holder, meta, model, thread_id, user};
+use crate::engine::story::{SECRET, tell};
 use komado_core::SessionId;
 use komado_core::session::{Meta, State};
 use komado_engine::migrate::{Error, Live, Migration, Progress, Seal, Then};
@@ -74,7 +74,7 @@ fn a_transcript_is_found_at_the_target_where_it_stood_at_the_source() {
     let mut made = meta("s", "2024-01-15T10:00:00Z");
     made.config.alias = Some("alias of s".into());
     let id = from.engine.create(&made).unwrap();
-    let mut reply = crate::room::used(5, 5);
+    let mut reply = crate::engine::room::used(5, 5);
     reply.id = Some("reply of s".into());
     let mut root = from.root(&id);
     root.say(user("窓")).unwrap();

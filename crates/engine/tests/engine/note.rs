@@ -1,6 +1,6 @@
 //! Notes: kept with the words they go with, seen by no model, undone with what they are about.
 
-use crate::room::{call, calls, check, everywhere, model, result, user, words};
+use crate::engine::room::{call, calls, check, everywhere, model, result, user, words};
 use komado_core::journal::Entry;
 use komado_core::raw::Raw;
 use komado_engine::Thread;

@@ -1,6 +1,6 @@
 //! Long outputs: what is shown of them, where the rest is, and how it is read.
 
-use crate::room::{Room, call, calls, everywhere, outcome, result, result_with_output, user};
+use crate::engine::room::{Room, call, calls, everywhere, outcome, result, result_with_output, user};
 use komado_core::clip::Limits;
 use komado_core::journal::Entry;
 use komado_core::message::{ImageSource, Message, Opaque, Outcome, Part, Role};

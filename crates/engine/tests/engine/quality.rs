@@ -5,7 +5,7 @@
 
 mod talk;
 
-use crate::room::{Room, model, user};
+use crate::engine::room::{Room, model, user};
 use komado_core::{Seq, SessionId};
 use komado_engine::recall::{Ask, Scope};
 use std::collections::HashMap;

@@ -1,6 +1,6 @@
 //! Recall: what was said is found again, whoever said it, however it is written, seen by the model or not.
 
-use crate::room::{
+use crate::engine::room::{
     Room, call, calls, everywhere, meta, model, outcome, result, result_with_output, setup, thread_id, user,
 };
 use komado_core::journal::Entry;
@@ -260,7 +260,7 @@ fn a_word_that_only_the_whole_output_holds_is_found_there() {
         let mut log = "compiling a crate, nothing to see here\n".repeat(4000);
         log.insert_str(log.len() / 2 / 39 * 39, "error: flumph not found in 窓際 scope\n");
         root.say(result_with_output(room, &id, "a", "compiling…", log.as_bytes())).unwrap();
-        let noise = [b"\0binary flumph ".as_slice(), &crate::story::noise(50_000)].concat();
+        let noise = [b"\0binary flumph ".as_slice(), &crate::engine::story::noise(50_000)].concat();
         root.say(result_with_output(room, &id, "b", "bytes", &noise)).unwrap();
         for query in ["flumph", "窓際", "error flumphs found"] {
             let found = recall(room, &id, &Ask::new(query));
@@ -426,7 +426,7 @@ fn a_model_can_call_it_and_is_told_how_to_read_on() {
 #[test]
 fn what_was_done_in_a_thread_and_what_it_told_another_are_found_under_it() {
     everywhere(|room| {
-        let id = crate::family::tell(room, "s");
+        let id = crate::engine::family::tell(room, "s");
         for (query, thread, is_chronicle) in
             [("lighthouse", "stelis_1_1", true), ("windmill turns", "stelis_1", false)]
         {

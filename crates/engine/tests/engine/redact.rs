@@ -1,9 +1,9 @@
 //! Secrets: gone from every byte, and nothing else changed.
 
-use crate::room::{
+use crate::engine::room::{
     Room, call, calls, check, everywhere, model, result, result_with_output, thread_id, user, words,
 };
-use crate::story::{SECRET, tell};
+use crate::engine::story::{SECRET, tell};
 use komado_core::journal::{Entry, Reply};
 use komado_core::message::{Message, Opaque, Part, Role};
 use komado_core::raw::Raw;
@@ -65,7 +65,7 @@ fn a_secret_is_gone_from_every_file_of_the_session_and_nothing_else_has_changed(
         let id = tell(room, "s");
         room.engine.fail(&id, &format!("cannot use {SECRET}")).unwrap();
         let before = frame(room, &id);
-        let lines_before = String::from_utf8(crate::export::export(room, &id)).unwrap();
+        let lines_before = String::from_utf8(crate::engine::export::export(room, &id)).unwrap();
         if room.files.is_some() {
             let seen: Vec<String> = files_with(&room.folder(&id), b"s3cr")
                 .iter()
@@ -77,7 +77,7 @@ fn a_secret_is_gone_from_every_file_of_the_session_and_nothing_else_has_changed(
         assert_eq!((done.entries, done.blobs), (7, 1));
         assert_eq!(frame(room, &id), before);
         assert_eq!(room.engine.session(&id).unwrap().error_message.unwrap(), "cannot use [redacted]");
-        let text = String::from_utf8(crate::export::export(room, &id)).unwrap();
+        let text = String::from_utf8(crate::engine::export::export(room, &id)).unwrap();
         for (old, new) in
             lines_before.lines().zip(text.lines()).filter(|(old, _)| old.starts_with("{\"seq\""))
         {
@@ -106,7 +106,7 @@ fn a_secret_is_gone_from_every_file_of_the_session_and_nothing_else_has_changed(
 #[test]
 fn a_secret_is_gone_from_every_thread_that_saw_a_part_of_where_it_stood() {
     everywhere(|room| {
-        let id = crate::family::tell(room, "s");
+        let id = crate::engine::family::tell(room, "s");
         let rows = || room.engine.store().branches(&id, Which::All).unwrap();
         let (before, rows_before) = (frame(room, &id), rows());
         let holds = |row: &Branch| row.chronicle_summary.as_ref().is_some_and(|text| text.contains(SECRET));
@@ -127,7 +127,7 @@ fn a_secret_is_gone_from_every_thread_that_saw_a_part_of_where_it_stood() {
             assert!(seen[0].starts_with(&format!("system: 親切に。 {REDACTED}")), "{name}: {seen:?}");
             assert!(!seen.concat().contains("s3cr"), "{name}: {seen:?}");
         }
-        let text = String::from_utf8(crate::export::export(room, &id)).unwrap();
+        let text = String::from_utf8(crate::engine::export::export(room, &id)).unwrap();
         assert!(!text.contains("s3cr"), "{text}");
         for (now, was) in rows().iter().zip(&rows_before) {
             let summary = was.chronicle_summary.as_ref().map(|text| text.replace(SECRET, REDACTED));
@@ -149,7 +149,7 @@ fn a_secret_is_gone_from_every_thread_that_saw_a_part_of_where_it_stood() {
 #[test]
 fn what_a_child_saw_of_its_parent_goes_with_the_line_of_the_parent() {
     everywhere(|room| {
-        let id = crate::family::tell(room, "s");
+        let id = crate::engine::family::tell(room, "s");
         let what = What::Entry(thread_id("root"), 4);
         assert_eq!(room.engine.redact(&id, &what, "r").unwrap().entries, 1);
         for name in ["root", "stelis_1", "stelis_1_1", "stelis_2"] {
@@ -168,7 +168,7 @@ fn what_a_child_saw_of_its_parent_goes_with_the_line_of_the_parent() {
 #[test]
 fn what_passes_between_threads_can_be_emptied() {
     everywhere(|room| {
-        let id = crate::family::tell(room, "s");
+        let id = crate::engine::family::tell(room, "s");
         let before = frame(room, &id);
         for name in ["stelis_1", "stelis_1_1", "stelis_2"] {
             for seq in 1..=room.look(&id, name).last() {

@@ -1,6 +1,8 @@
 //! Saying things: what is journaled, what is refused, and what refusing leaves behind.
 
-use crate::room::{call, calls, check, everywhere, model, outcome, result, thread_id, used, user, words};
+use crate::engine::room::{
+    call, calls, check, everywhere, model, outcome, result, thread_id, used, user, words,
+};
 use komado_core::journal::{Entry, Reply};
 use komado_core::message::{ImageSource, Message, Part, Role};
 use komado_engine::thread::INTERRUPTED;
@@ -184,7 +186,7 @@ fn kept_url(message: &Message) -> Option<&str> {
 
 #[test]
 fn a_picture_goes_to_a_blob_and_comes_back_as_the_very_same_url() {
-    let room = crate::room::Room::files();
+    let room = crate::engine::room::Room::files();
     let id = room.session("s");
     let mut root = room.root(&id);
     let urls = [

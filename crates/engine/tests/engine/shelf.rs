@@ -1,7 +1,7 @@
 //! The index behind recall: lost without harm, made again, cut short anywhere, and free of what was redacted.
 
-use crate::recall::{places, recall, seqs, session};
-use crate::room::{Room, call, calls, everywhere, result_with_output, thread_id, user};
+use crate::engine::recall::{places, recall, seqs, session};
+use crate::engine::room::{Room, call, calls, everywhere, result_with_output, thread_id, user};
 use komado_engine::recall::Ask;
 use komado_engine::redact::What;
 use komado_testkit::Faulty;
@@ -55,7 +55,7 @@ fn a_very_large_output_is_taken_in_piece_by_piece_and_only_once() {
 #[test]
 fn a_lost_index_is_made_again_with_the_same_answers_and_a_stale_one_goes_on() {
     let room = Room::files();
-    let id = crate::story::tell(&room, "s");
+    let id = crate::engine::story::tell(&room, "s");
     let ask = |query: &str| {
         let found = recall(&room, &id, &Ask { k: 30, ..Ask::new(query) });
         found.iter().map(|one| (one.thread.clone(), one.seq, one.score.to_bits())).collect::<Vec<_>>()
@@ -122,10 +122,10 @@ fn a_redacted_word_is_in_no_index_and_in_no_byte_of_its_file() {
 #[test]
 fn the_index_is_no_part_of_an_export() {
     let room = Room::files();
-    let id = crate::story::tell(&room, "s");
-    let before = crate::export::export(&room, &id);
+    let id = crate::engine::story::tell(&room, "s");
+    let before = crate::engine::export::export(&room, &id);
     recall(&room, &id, &Ask::new("line"));
-    assert_eq!(crate::export::export(&room, &id), before);
+    assert_eq!(crate::engine::export::export(&room, &id), before);
     let copy = Room::files();
     let other = copy.engine.import(&mut &before[..], None, |_| {}).unwrap();
     assert!(!copy.folder(&id).join("recall.db").exists(), "{other:?}");
@@ -138,7 +138,7 @@ fn the_index_is_no_part_of_an_export() {
 #[test]
 fn any_call_may_fail_and_the_next_search_finds_everything() {
     let room = Room::memory();
-    let id = crate::story::tell(&room, "s");
+    let id = crate::engine::story::tell(&room, "s");
     let expected = places(&recall(&room, &id, &Ask::new("line")));
     let mut n = 1;
     loop {

@@ -1,6 +1,8 @@
 //! A session in which everything has happened.
 
-use crate::room::{Room, call, calls, model, result, result_with_output, setup, thread_id, used, user};
+use crate::engine::room::{
+    Room, call, calls, model, result, result_with_output, setup, thread_id, used, user,
+};
 use komado_core::journal::{Anchor, Entry, Reply, Sent};
 use komado_core::message::{ImageSource, Message, Opaque, Part, Role};
 use komado_core::raw::Raw;

@@ -1,6 +1,6 @@
 //! Users: their standing session, what they said lately, their habits, and that they can be forgotten.
 
-use crate::room::{Room, call, calls, everywhere, meta, model, used, user};
+use crate::engine::room::{Room, call, calls, everywhere, meta, model, used, user};
 use komado_core::SessionId;
 use komado_core::journal::{Entry, Reply, Sent};
 use komado_core::session::Meta;
@@ -99,7 +99,7 @@ fn habits_count_what_was_said_with_whom_and_how_it_went() {
             root.say(user("設定を直して")).unwrap();
             let reply = Reply { model: Some("gpt-4o".into()), ..used(10, 5) };
             root.reply(calls(vec![call("a", "read", "{}")]), reply).unwrap();
-            root.say(crate::room::result("a", "long")).unwrap();
+            root.say(crate::engine::room::result("a", "long")).unwrap();
             root.reply(model("直した"), used(1, 1)).unwrap();
             let sent =
                 Sent { digest: "d".into(), model: "m".into(), context_tokens: 9, purpose: None, mark: None };
@@ -125,7 +125,7 @@ fn habits_count_what_was_said_with_whom_and_how_it_went() {
 #[test]
 fn only_what_was_kept_and_has_not_changed_is_erased() {
     everywhere(|room| {
-        let id = crate::story::tell(room, "s");
+        let id = crate::engine::story::tell(room, "s");
         let folder = tempfile::tempdir().unwrap();
         let kept = room.engine.keep(&id, folder.path()).unwrap();
         let bytes = std::fs::read(&kept.path).unwrap();

@@ -1,7 +1,7 @@
 //! Any verbs in any order: what is refused changes nothing, and every view can be sent.
 
-use crate::export::export;
-use crate::room::{Room, call, calls, check, model, result, setup, thread_id, user, words};
+use crate::engine::export::export;
+use crate::engine::room::{Room, call, calls, check, model, result, setup, thread_id, user, words};
 use komado_core::{Seq, Span};
 use komado_engine::{Result, Thread};
 use komado_store::Mode;

@@ -1,6 +1,6 @@
 //! What is left when something is gone: the table, a row of it, a session, the end of a journal; and what others wrote.
 
-use crate::kit::{Room, client, mark, named, rooms};
+use crate::place::kit::{Room, client, mark, named, rooms};
 use komado_core::journal::{Entry, Mark, Reply, Sent};
 use komado_core::message::{Call, CallKind, Outcome, Part};
 use komado_core::{Message, Role, SessionId, ThreadId};
@@ -101,7 +101,7 @@ fn a_request_that_was_sent_several_times_is_one_place() {
         };
         let seq = thread.append(Entry::Sent(again)).unwrap();
         drop(thread);
-        room.answer(&crate::kit::Done { sent: seq, ..done }, "a b");
+        room.answer(&crate::place::kit::Done { sent: seq, ..done }, "a b");
         assert_eq!(room.ask(&ann, "u a|a b|u c", "a d"), "extends s1/root 2");
     }
 }

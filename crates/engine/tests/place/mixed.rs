@@ -1,6 +1,6 @@
 //! The invariant: whatever clients do to their transcripts, the model sees what its client tells, and nothing else.
 
-use crate::kit::{Client, Done, Room, client, named};
+use crate::place::kit::{Client, Done, Room, client, named};
 use komado_core::{SessionId, ThreadId};
 use komado_engine::place::How;
 use komado_provider::Dialect;

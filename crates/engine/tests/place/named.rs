@@ -1,6 +1,6 @@
 //! Clients that name their session, by our header or by one of their own, and those that name the reply they go on from.
 
-use crate::kit::{Client, Room, client, meta, named, rooms};
+use crate::place::kit::{Client, Room, client, meta, named, rooms};
 use komado_core::session::State;
 use komado_core::{Message, Role, SessionId, ThreadId};
 use komado_engine::place::{Caller, How, Sight, alias, reply_name};

@@ -1,6 +1,6 @@
 //! Long transcripts: what is known is not read again.
 
-use crate::kit::{Room, arrive, client, elements};
+use crate::place::kit::{Room, arrive, client, elements};
 use komado_engine::place::How;
 use komado_provider::{Dialect, Skim};
 use std::fs::File;

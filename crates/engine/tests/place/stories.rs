@@ -1,6 +1,6 @@
 //! Clients without a name: the transcript itself leads to its thread.
 
-use crate::kit::{Room, client, rooms};
+use crate::place::kit::{Room, client, rooms};
 use komado_core::journal::{Ending, Reply};
 use komado_core::message::Part;
 use komado_engine::place::How;
@@ -237,7 +237,7 @@ fn a_branch_that_was_left_and_is_taken_up_again_is_a_fork() {
 fn a_request_beside_the_conversation_leaves_it_alone() {
     for room in rooms() {
         let ann = client("ann");
-        let plain = crate::kit::Client { tools: false, ..ann.clone() };
+        let plain = crate::place::kit::Client { tools: false, ..ann.clone() };
         room.ask(&ann, "u a", "a b");
         room.ask(&ann, "u a|a b|u c", "a d");
         let before = room.everything();
@@ -255,7 +255,7 @@ fn a_request_beside_the_conversation_leaves_it_alone() {
         // A title has other words: it is a session of its own, and so is the next.
         assert_eq!(room.ask(&plain, "s title|u a", "a A title"), "new s2/root 0");
         // A client that never has tools is never beside itself.
-        let bob = crate::kit::Client { tools: false, ..client("bob") };
+        let bob = crate::place::kit::Client { tools: false, ..client("bob") };
         room.ask(&bob, "u a", "a b");
         assert_eq!(room.ask(&bob, "u a|a b|u c", "a d"), "extends s3/root 2");
         assert_eq!(room.ask(&bob, "u a|a b|u c", "a d"), "again s3/root 3");
@@ -266,7 +266,7 @@ fn a_request_beside_the_conversation_leaves_it_alone() {
 fn another_system_prompt_without_tools_is_beside() {
     for dialect in [Dialect::Messages, Dialect::Responses] {
         let room = Room::in_memory(dialect);
-        let mut ann = crate::kit::Client { tools: false, ..client("ann") };
+        let mut ann = crate::place::kit::Client { tools: false, ..client("ann") };
         ann.system = Some("x-anthropic-billing-header: 1\nBe brief.".into());
         room.ask(&ann, "u a", "a b");
         ann.system = Some("x-anthropic-billing-header: 2\nBe brief.".into());
@@ -326,7 +326,7 @@ fn an_ended_session_is_not_written_to() {
 fn a_clock_in_the_system_prompt_makes_no_other_conversation() {
     for dialect in Dialect::ALL {
         let room = Room::in_memory(dialect);
-        let mut ann = crate::kit::Client { tools: false, ..client("ann") };
+        let mut ann = crate::place::kit::Client { tools: false, ..client("ann") };
         let mut script = String::new();
         for n in 0..6 {
             let prompt = format!("You open windows. It is 2026-11-15T23:{n}{n}:17Z. Be brief.");

@@ -1,8 +1,8 @@
 //! A summary by hand under the preset: what it stands for, what the summariser is told, and when there is none.
 
-use crate::facts::{ASKED, Answer, Asked};
-use crate::room::{Room, check, counted, everywhere};
-use crate::story::{self, EACH, play, said};
+use crate::roo::facts::{ASKED, Answer, Asked};
+use crate::roo::room::{Room, check, counted, everywhere};
+use crate::roo::story::{self, EACH, play, said};
 use komado_core::budget::{Budget, Preset};
 use komado_core::journal::{Edit, Entry, ShowKind};
 use komado_core::message::{Message, Role};

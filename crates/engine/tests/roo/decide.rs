@@ -1,8 +1,8 @@
 //! When the preset acts, and what it does then: summary first, marker when there is none.
 
-use crate::facts::{DECISIONS, MANAGED, Managed, TRUNCATED};
-use crate::room::{Room, call, calls, check, meta, model, result, user};
-use crate::story::{self, EACH, play};
+use crate::roo::facts::{DECISIONS, MANAGED, Managed, TRUNCATED};
+use crate::roo::room::{Room, call, calls, check, meta, model, result, user};
+use crate::roo::story::{self, EACH, play};
 use komado_core::budget::{Budget, Policy, Preset, Rule, Thresholds};
 use komado_core::journal::Entry;
 use komado_core::ladder::Rung;

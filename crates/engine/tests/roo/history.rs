@@ -1,8 +1,8 @@
 //! What is shown while summaries and markers stand, and after somebody has gone back.
 
-use crate::facts::HISTORY;
-use crate::room::{Room, calls, check, everywhere, model, result, user};
-use crate::story::{self, play, said};
+use crate::roo::facts::HISTORY;
+use crate::roo::room::{Room, calls, check, everywhere, model, result, user};
+use crate::roo::story::{self, play, said};
 use komado_core::journal::Entry;
 use komado_core::{Message, Role, admit::Refusal};
 use komado_engine::{Error, OnOpenCalls};
@@ -68,7 +68,7 @@ fn kt_03_a_result_long_after_its_call_cannot_come_to_be() {
     let room = Room::memory();
     let told = play(&room, "u1");
     let mut root = room.root(&told.session);
-    root.say(calls(vec![crate::room::call("t1", "read_file", r#"{"path":"a.txt"}"#)])).unwrap();
+    root.say(calls(vec![crate::roo::room::call("t1", "read_file", r#"{"path":"a.txt"}"#)])).unwrap();
     root.say(user("never mind")).unwrap();
     root.say(model("as you like")).unwrap();
     // The call was answered before anyone else could speak, and a second answer finds no call.
@@ -80,7 +80,7 @@ fn kt_03_a_result_long_after_its_call_cannot_come_to_be() {
     check(&root);
     // Or nobody may speak before the result.
     let mut root = root.on_open_calls(OnOpenCalls::Refuse);
-    root.say(calls(vec![crate::room::call("t2", "read_file", "{}")])).unwrap();
+    root.say(calls(vec![crate::roo::room::call("t2", "read_file", "{}")])).unwrap();
     let early = root.say(user("never mind"));
     assert!(matches!(early, Err(Error::Refused(Refusal::CallsOpen { .. }))), "KT-03: {early:?}");
 }

@@ -1,6 +1,6 @@
 //! Plays a story in a real session, and tells what is seen in the same words.
 
-use crate::room::{Room, call, calls, check, meta, model, result, user};
+use crate::roo::room::{Room, call, calls, check, meta, model, result, user};
 use komado_core::message::{Message, Part};
 use komado_core::{Meter, Seq, SessionId, Span};
 use komado_engine::Thread;

@@ -1,6 +1,6 @@
 //! The padded count: what a message weighs in the preset's own meter.
 
-use crate::facts::{Piece, WEIGHED};
+use crate::roo::facts::{Piece, WEIGHED};
 use komado_core::Meter;
 use komado_core::message::{Call, CallKind, ImageSource, Message, Opaque, Part, Role};
 use komado_core::raw::Raw;

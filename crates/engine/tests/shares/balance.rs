@@ -1,7 +1,9 @@
 //! Sharing out otherwise: slices are kept or cut anew, and nobody is left without room.
 
-use crate::kit::{WINDOW, counted, id, policy, ratio, root, seen_above, share, spawn, talk, words_above};
-use crate::room::{Room, everywhere, setup, thread_id, user};
+use crate::shares::kit::{
+    WINDOW, counted, id, policy, ratio, root, seen_above, share, spawn, talk, words_above,
+};
+use crate::shares::room::{Room, everywhere, setup, thread_id, user};
 use komado_core::journal::Setup;
 use komado_engine::share::{Balance, Recut};
 use komado_engine::{Error, Spawn};
@@ -72,7 +74,7 @@ fn a_refresh_in_the_middle_of_calls_leaves_them_out() {
     let room = Room::memory();
     let (_, mut root) = root(&room, 2, 10);
     let mut child = root.spawn(&spawn(0.8)).unwrap();
-    root.say(crate::room::calls(vec![crate::room::call("c1", "read", "{}")])).unwrap();
+    root.say(crate::shares::room::calls(vec![crate::shares::room::call("c1", "read", "{}")])).unwrap();
     child.balance(balance(None, Recut::Refresh)).unwrap();
     assert!(seen_above(&child).iter().all(|message| message.calls().next().is_none()));
 }

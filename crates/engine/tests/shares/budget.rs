@@ -1,7 +1,7 @@
 //! The budget of a spawned thread: its share, whatever it is handed.
 
-use crate::kit::{WINDOW, counted, fit, policy, root, seen_above, share, spawn, talk, words_above};
-use crate::room::{Room, everywhere, user};
+use crate::shares::kit::{WINDOW, counted, fit, policy, root, seen_above, share, spawn, talk, words_above};
+use crate::shares::room::{Room, everywhere, user};
 use komado_core::budget::Budget;
 use komado_core::journal::Entry;
 use komado_engine::{Error, Spawn};

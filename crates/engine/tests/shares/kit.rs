@@ -1,6 +1,6 @@
 //! Spawned threads in a room, and what is seen in them.
 
-use crate::room::{Room, model, user};
+use crate::shares::room::{Room, model, user};
 use komado_core::budget::{Budget, Policy, Preset};
 use komado_core::journal::{Entry, Ratio, Share};
 use komado_core::message::Message;
@@ -99,5 +99,5 @@ pub(crate) fn counted(room: &Room, thread: &Thread<'_>) -> u64 {
 }
 
 pub(crate) fn id(name: &str) -> ThreadId {
-    crate::room::thread_id(name)
+    crate::shares::room::thread_id(name)
 }

@@ -1,7 +1,7 @@
 //! A provider that takes less than we believe: the child goes on, and so does what it sees of the threads above.
 
-use crate::kit::{ratio, share, words_above};
-use crate::talk::{Talk, turn};
+use crate::shares::kit::{ratio, share, words_above};
+use crate::shares::talk::{Talk, turn};
 use komado_core::budget::{Budget, Preset};
 use komado_core::journal::Entry;
 use komado_core::message::{Message, Role};

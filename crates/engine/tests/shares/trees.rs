@@ -4,9 +4,9 @@
 //! go, however they did, the tree is whole. A failure prints the seed and all that was done; `KOMADO_ROUNDS=10` tries as
 //! many times more.
 
-use crate::kit::{counted, seen_above, share};
-use crate::room::Room;
-use crate::world::World;
+use crate::shares::kit::{counted, seen_above, share};
+use crate::shares::room::Room;
+use crate::shares::world::World;
 use komado_core::grammar::{self, Shape};
 use komado_core::journal::{Anchor, Entry};
 use komado_core::thread::{Header, Status, branch};

@@ -1,8 +1,8 @@
 //! A session in which anything happens to its threads, in any order.
 
-use crate::chance::Dice;
-use crate::kit::{fit, policy, ratio};
-use crate::room::{Room, call, calls, model, result, setup, thread_id, user};
+use crate::shares::chance::Dice;
+use crate::shares::kit::{fit, policy, ratio};
+use crate::shares::room::{Room, call, calls, model, result, setup, thread_id, user};
 use komado_core::SessionId;
 use komado_core::journal::{Ending, Ratio};
 use komado_core::thread::Header;

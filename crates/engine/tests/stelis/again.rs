@@ -1,7 +1,7 @@
 //! Threads that go on after something went wrong: a spawn cut short, an anchor condensed away, a window too small.
 
-use crate::kit::{anchor, begun, called, check_tree, done, ratio, resume, row, sees, status};
-use crate::room::{Room, check, everywhere, model, thread_id, user, words};
+use crate::stelis::kit::{anchor, begun, called, check_tree, done, ratio, resume, row, sees, status};
+use crate::stelis::room::{Room, check, everywhere, model, thread_id, user, words};
 use komado_core::journal::{Ending, Entry, Setup, Share};
 use komado_core::thread::{Branch, Status};
 use komado_core::{Meter, Span};

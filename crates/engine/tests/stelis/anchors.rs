@@ -1,7 +1,7 @@
 //! What an anchor says, to whom, and when it changes.
 
-use crate::kit::{anchor, begun, called, check_tree, done, sees};
-use crate::room::{Room, everywhere, model, thread_id, user};
+use crate::stelis::kit::{anchor, begun, called, check_tree, done, sees};
+use crate::stelis::room::{Room, everywhere, model, thread_id, user};
 use komado_core::journal::{Ending, Entry};
 use komado_core::{Meter, Seq};
 use komado_engine::stelis::{Finish, Spawn, Telling};

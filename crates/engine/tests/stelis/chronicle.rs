@@ -1,7 +1,7 @@
 //! Who tells what was done, and what becomes of it.
 
-use crate::kit::{anchor, begun, called, check_tree, done, row};
-use crate::room::{Room, everywhere, model, thread_id, user};
+use crate::stelis::kit::{anchor, begun, called, check_tree, done, row};
+use crate::stelis::room::{Room, everywhere, model, thread_id, user};
 use komado_core::Meter;
 use komado_core::journal::{Ending, Entry};
 use komado_engine::condense::Settings;

@@ -1,7 +1,7 @@
 //! What is left when a process ends, or a disk refuses, in the middle of things.
 
-use crate::kit::{anchor, begun, called, check_tree, done, row, sees, status};
-use crate::room::{Room, meta, model, thread_id, user};
+use crate::stelis::kit::{anchor, begun, called, check_tree, done, row, sees, status};
+use crate::stelis::room::{Room, meta, model, thread_id, user};
 use komado_core::SessionId;
 use komado_core::thread::Status;
 use komado_engine::{Engine, Result};
@@ -70,7 +70,7 @@ fn opening_the_dead_child_itself_puts_everything_right_as_well() {
     assert_eq!(child.status().unwrap(), Status::Aborted);
     check_tree(&room.engine, &id);
     drop(child);
-    room.engine.resume_child(&id, &thread_id("stelis_1"), &crate::kit::resume()).unwrap();
+    room.engine.resume_child(&id, &thread_id("stelis_1"), &crate::stelis::kit::resume()).unwrap();
     assert_eq!(room.thread(&id, "stelis_1").status().unwrap(), Status::Active);
     check_tree(&room.engine, &id);
 }
@@ -87,7 +87,7 @@ fn a_child_whose_holder_lives_is_left_alone_by_everyone() {
     let engine = room.engine_on(room.files.clone().unwrap());
     drop(engine.open(&id, &thread_id("root"), Mode::Write).unwrap());
     assert!(engine.recover(&id).unwrap().is_empty());
-    let other = Arc::new(FileStore::new(room.base(), crate::room::holder()));
+    let other = Arc::new(FileStore::new(room.base(), crate::stelis::room::holder()));
     let other = room.engine_on(other);
     let busy = other.open(&id, &thread_id("root"), Mode::Write).err().unwrap();
     assert!(matches!(busy, komado_engine::Error::Store(StoreError::Busy { .. })), "{busy}");
@@ -200,7 +200,7 @@ fn a_fault_at_any_step_of_a_fork_a_pause_and_a_resume_leaves_a_tree_that_the_nex
         |engine, id| {
             let one = thread_id("stelis_1");
             engine.pause_child(id, &one, None)?;
-            engine.resume_child(id, &one, &crate::kit::resume())?;
+            engine.resume_child(id, &one, &crate::stelis::kit::resume())?;
             let child = engine.open(id, &one, Mode::Write)?;
             child.fork(2, thread_id("other"), None)?;
             drop(child);

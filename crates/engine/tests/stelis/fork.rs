@@ -1,7 +1,7 @@
 //! Forks of children.
 
-use crate::kit::{anchor, begun, called, check_tree, done, row, status};
-use crate::room::{check, everywhere, model, thread_id, user, words};
+use crate::stelis::kit::{anchor, begun, called, check_tree, done, row, status};
+use crate::stelis::room::{check, everywhere, model, thread_id, user, words};
 use komado_core::thread::Status;
 use komado_engine::Error;
 

@@ -1,6 +1,6 @@
 //! Short ways to spawn, to end and to look.
 
-use crate::room::{Room, model, thread_id, user, words};
+use crate::stelis::room::{Room, model, thread_id, user, words};
 use komado_core::journal::{Ending, Entry, Ratio};
 use komado_core::thread::{Branch, Status};
 use komado_core::{SessionId, ThreadId};

@@ -1,7 +1,7 @@
 //! What comes later: forks that follow, marks that stay, faults that last.
 
-use crate::kit::{anchor, begun, called, check_tree, done, row, sees, status};
-use crate::room::{Room, everywhere, meta, model, thread_id, user};
+use crate::stelis::kit::{anchor, begun, called, check_tree, done, row, sees, status};
+use crate::stelis::room::{Room, everywhere, meta, model, thread_id, user};
 use komado_core::journal::Ending;
 use komado_core::thread::{Branch, Status};
 use komado_core::{Meter, SessionId, Span};
@@ -251,7 +251,7 @@ fn a_share_said_anew_leaves_the_parent_to_find_out_and_lets_it() {
         let id = begun(room);
         let mut root = room.root(&id);
         let mut child = root.spawn_free(&called("x")).unwrap();
-        let (window, slices) = (crate::kit::WINDOW, komado_engine::share::Recut::Keep);
+        let (window, slices) = (crate::stelis::kit::WINDOW, komado_engine::share::Recut::Keep);
         let balance = komado_engine::share::Balance { ratio: None, window, buffer: 0.1, slices };
         child.balance(balance).unwrap();
         assert!(!row(&room.engine, &id, "stelis_1").told, "a mark set meanwhile is never wiped");
@@ -265,7 +265,7 @@ fn a_share_said_anew_leaves_the_parent_to_find_out_and_lets_it() {
 
 #[test]
 fn a_child_of_a_dead_process_cannot_be_ended_well() {
-    let (room, id) = crate::crash::killed(|room, id| {
+    let (room, id) = crate::stelis::crash::killed(|room, id| {
         let mut root = room.root(id);
         let mut one = root.spawn(&called("one")).unwrap();
         one.say(user("look")).unwrap();

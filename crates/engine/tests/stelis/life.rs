@@ -1,7 +1,7 @@
 //! Beginning, ending, pausing, going on.
 
-use crate::kit::{anchor, begun, called, check_tree, done, resume, row, rows, sees, status};
-use crate::room::{everywhere, model, thread_id, user};
+use crate::stelis::kit::{anchor, begun, called, check_tree, done, resume, row, rows, sees, status};
+use crate::stelis::room::{everywhere, model, thread_id, user};
 use komado_core::journal::{Ending, Entry};
 use komado_core::thread::Status;
 use komado_engine::stelis::{Finish, Telling};

@@ -1,7 +1,7 @@
 //! Several children of one parent at once.
 
-use crate::kit::{anchor, begun, called, check_tree, done, status};
-use crate::room::{everywhere, model, thread_id, user};
+use crate::stelis::kit::{anchor, begun, called, check_tree, done, status};
+use crate::stelis::room::{everywhere, model, thread_id, user};
 use komado_core::thread::Status;
 
 #[test]
@@ -39,7 +39,7 @@ fn siblings_work_in_threads_of_the_system_at_the_same_time() {
         root.tend().unwrap();
         root.hear().unwrap();
         let heard: Vec<String> =
-            crate::room::words(&root).into_iter().filter(|line| line.contains(" is at ")).collect();
+            crate::stelis::room::words(&root).into_iter().filter(|line| line.contains(" is at ")).collect();
         assert_eq!(heard.len(), 120);
         for n in 0..6 {
             let ended = if n % 3 == 0 { Status::Completed } else { Status::Aborted };

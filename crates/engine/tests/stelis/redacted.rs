@@ -1,7 +1,7 @@
 //! A secret in the label of a child is taken out like any other, and does not come back with its anchor.
 
-use crate::kit::{anchor, begun, called, check_tree, done, resume, row};
-use crate::room::{Room, everywhere, thread_id, user};
+use crate::stelis::kit::{anchor, begun, called, check_tree, done, resume, row};
+use crate::stelis::room::{Room, everywhere, thread_id, user};
 use komado_core::SessionId;
 use komado_engine::redact::What;
 use regex::Regex;

@@ -1,7 +1,7 @@
 //! What a child starts with, and what is refused before anything is written.
 
-use crate::kit::{WINDOW, anchor, begun, called, check_tree, ratio, rows, sees};
-use crate::room::{call, calls, everywhere, setup, thread_id, user, words};
+use crate::stelis::kit::{WINDOW, anchor, begun, called, check_tree, ratio, rows, sees};
+use crate::stelis::room::{call, calls, everywhere, setup, thread_id, user, words};
 use komado_core::journal::{Entry, Setup};
 use komado_engine::Error;
 use komado_engine::stelis::Spawn;

@@ -1,7 +1,7 @@
 //! Words between threads.
 
-use crate::kit::{begun, called, done};
-use crate::room::{Room, call, calls, everywhere, result, thread_id, user, words};
+use crate::stelis::kit::{begun, called, done};
+use crate::stelis::room::{Room, call, calls, everywhere, result, thread_id, user, words};
 use komado_engine::Error;
 use komado_store::{MemoryStore, Mode, Store};
 use komado_testkit::Faulty;
@@ -65,7 +65,7 @@ fn words_are_told_once_wherever_a_process_ends() {
         let memory = MemoryStore::default();
         let room = Room::memory();
         let engine = room.engine_on(Arc::new(memory.clone()));
-        let id = engine.create(&crate::room::meta("s", "2024-01-15T10:30:00.000000Z")).unwrap();
+        let id = engine.create(&crate::stelis::room::meta("s", "2024-01-15T10:30:00.000000Z")).unwrap();
         let mut root = engine.open(&id, &thread_id("root"), Mode::Write).unwrap();
         root.say(user("go")).unwrap();
         root.spawn_free(&called("x")).unwrap();

@@ -1,7 +1,7 @@
 //! The tree in numbers.
 
-use crate::kit::{WINDOW, begun, called, done};
-use crate::room::{everywhere, thread_id, user};
+use crate::stelis::kit::{WINDOW, begun, called, done};
+use crate::stelis::room::{everywhere, thread_id, user};
 use komado_core::thread::Status;
 
 #[test]

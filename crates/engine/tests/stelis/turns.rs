@@ -1,9 +1,9 @@
 //! What reaches the model: children and siblings are looked after before each request, and a child that works far beyond
 //! its share stays in it.
 
-use crate::kit::{anchor, done, sees};
-use crate::room::words;
-use crate::talk::{Talk, id};
+use crate::stelis::kit::{anchor, done, sees};
+use crate::stelis::room::words;
+use crate::stelis::talk::{Talk, id};
 use komado_core::message::{Message, Role};
 use komado_core::thread::Status;
 use komado_engine::stelis::Spawn;

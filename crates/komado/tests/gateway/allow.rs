@@ -1,7 +1,7 @@
 //! What a key that sees only its own sessions reaches with the key of the server's owner.
 
-use crate::run::Place;
-use crate::stage::{ASKS, Fake, Gateway, Heard, reply, say};
+use crate::gateway::run::Place;
+use crate::gateway::stage::{ASKS, Fake, Gateway, Heard, reply, say};
 
 const HELD: &str = "sk-of-the-owner-0123456789";
 

@@ -1,6 +1,6 @@
 //! What arrives is what leaves, and what comes back is what the client gets.
 
-use crate::stage::{ASKS, Fake, Gateway, answer, reply};
+use crate::gateway::stage::{ASKS, Fake, Gateway, answer, reply};
 use std::io::{BufReader, Write};
 
 /// The same request, written in ways that a parser would not write it.

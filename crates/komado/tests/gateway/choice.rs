@@ -1,7 +1,7 @@
 //! Who is asked.
 
-use crate::run::Place;
-use crate::stage::{ASKS, Fake, Gateway};
+use crate::gateway::run::Place;
+use crate::gateway::stage::{ASKS, Fake, Gateway};
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 
@@ -45,7 +45,7 @@ fn a_provider_before_the_models_name_is_taken_out_of_what_is_sent() {
 fn models_of_all_providers_are_listed_by_both_names() {
     let list = |id: &'static str| {
         Fake::start(move |_, stream| {
-            crate::stage::say(stream, 200, &format!(r#"{{"data":[{{"id":"{id}","x":1}}]}}"#))
+            crate::gateway::stage::say(stream, 200, &format!(r#"{{"data":[{{"id":"{id}","x":1}}]}}"#))
         })
     };
     let (one, other) = (list("m"), list("窓"));
@@ -172,8 +172,8 @@ fn keys_in_the_environment_are_found_and_never_shown() {
 #[test]
 fn tokens_are_counted_by_the_provider_where_it_can_and_by_us_where_not() {
     let body = br#"{"model":"m","messages":[{"role":"user","content":"one two three"}]}"#;
-    let can = Fake::start(|_, stream| crate::stage::say(stream, 200, r#"{"input_tokens":77}"#));
-    let cannot = Fake::start(|_, stream| crate::stage::say(stream, 404, "{}"));
+    let can = Fake::start(|_, stream| crate::gateway::stage::say(stream, 200, r#"{"input_tokens":77}"#));
+    let cannot = Fake::start(|_, stream| crate::gateway::stage::say(stream, 404, "{}"));
     for (fake, dialect, theirs) in
         [(&can, "anthropic", true), (&cannot, "anthropic", false), (&can, "openai", false)]
     {

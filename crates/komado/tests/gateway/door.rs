@@ -1,7 +1,7 @@
 //! At the door: limits, errors, keys, health.
 
-use crate::run::Place;
-use crate::stage::{ASKS, Fake, Gateway, Heard, answer, reply};
+use crate::gateway::run::Place;
+use crate::gateway::stage::{ASKS, Fake, Gateway, Heard, answer, reply};
 use std::io::Write;
 
 #[test]
@@ -50,7 +50,7 @@ fn one_more_than_may_be_at_once_is_turned_away_and_let_in_later() {
             ends.1.send(()).unwrap();
             let _ = ends.0.recv();
         }
-        crate::stage::say(stream, 200, &reply(request.path(), "はい"));
+        crate::gateway::stage::say(stream, 200, &reply(request.path(), "はい"));
     });
     let gateway = Gateway::before(&fake, "openai", &["--set", "server.concurrency=1"]);
     let (_, path, body) = ASKS[0];
@@ -61,7 +61,7 @@ fn one_more_than_may_be_at_once_is_turned_away_and_let_in_later() {
     assert_eq!((turned_away.status(), turned_away.header("retry-after")), (503, "1"));
     assert!(gateway.get("/metrics").text().contains("komado_in_flight 1"));
     go.send(()).unwrap();
-    assert_eq!(crate::stage::answer(&mut first).status(), 200);
+    assert_eq!(crate::gateway::stage::answer(&mut first).status(), 200);
     go.send(()).unwrap();
     // The place is free when the thread has ended, a moment after the answer.
     let later =
@@ -71,7 +71,7 @@ fn one_more_than_may_be_at_once_is_turned_away_and_let_in_later() {
 
 #[test]
 fn no_key_is_ever_written_to_the_log_and_ours_never_leaves() {
-    let fake = Fake::start(|_, stream| crate::stage::say(stream, 401, "{\"error\":\"bad key\"}"));
+    let fake = Fake::start(|_, stream| crate::gateway::stage::say(stream, 401, "{\"error\":\"bad key\"}"));
     let gateway = Gateway::before(&fake, "openai", &[]);
     let (_, path, body) = ASKS[0];
     let headers = [("authorization", "Bearer sk-sesame-0123456789abcdef"), ("x-api-key", "sk-sesame-2")];

@@ -1,6 +1,6 @@
 //! Answers as they come, clients that go, and a server that is told to stop.
 
-use crate::stage::{ASKS, Fake, Gateway, answer, begin, begun, next, piece};
+use crate::gateway::stage::{ASKS, Fake, Gateway, answer, begin, begun, next, piece};
 use std::io::{BufReader, Read};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
@@ -115,7 +115,7 @@ fn without_grace_an_answer_under_way_is_cut_and_the_server_ends_all_the_same() {
 fn many_at_once_are_not_mixed() {
     let fake = Fake::start(|request, stream| {
         let word = request.json()["messages"][0]["content"].as_str().unwrap().to_owned();
-        crate::stage::say(stream, 200, &crate::stage::reply(request.path(), &word));
+        crate::gateway::stage::say(stream, 200, &crate::gateway::stage::reply(request.path(), &word));
     });
     let gateway = Gateway::before(&fake, "openai", &[]);
     std::thread::scope(|scope| {

@@ -1,7 +1,7 @@
 //! Do no harm: what would have worked without us works with us.
 
-use crate::run::Place;
-use crate::stage::{ASKS, Fake, Gateway, reply};
+use crate::gateway::run::Place;
+use crate::gateway::stage::{ASKS, Fake, Gateway, reply};
 
 /// A gateway whose store goes away once it serves: where its folder should be there is a file.
 fn without_store(fake: &Fake, dialect: &str, args: &[&str]) -> Gateway {
@@ -88,8 +88,8 @@ fn what_cannot_be_read_goes_through_untouched() {
 #[test]
 fn errors_of_a_provider_are_the_providers() {
     let fake = Fake::start(|request, stream| match request.header("x-want") {
-        "429" => crate::stage::say(stream, 429, "{\"error\":{\"message\":\"slow down\"}}"),
-        "500" => crate::stage::say(stream, 500, "odd <html>"),
+        "429" => crate::gateway::stage::say(stream, 429, "{\"error\":{\"message\":\"slow down\"}}"),
+        "500" => crate::gateway::stage::say(stream, 500, "odd <html>"),
         _ => {}
     });
     let gateway = Gateway::before(&fake, "openai", &[]);

@@ -1,6 +1,6 @@
 //! What is said through the gateway is kept, and what is too much leaves the window.
 
-use crate::stage::{Fake, Gateway, Heard};
+use crate::gateway::stage::{Fake, Gateway, Heard};
 use serde_json::{Value, json};
 
 fn ask(gateway: &Gateway, messages: &[Value], headers: &[(&str, &str)]) -> Heard {

@@ -1,6 +1,6 @@
 //! A gateway in front of a provider that writes down what it hears and says what a test wants.
 
-use crate::run::Place;
+use crate::gateway::run::Place;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,6 +1,6 @@
 //! Traces: what a collector gets, and that one that is away costs nothing.
 
-use crate::stage::{ASKS, Fake, Gateway, say};
+use crate::gateway::stage::{ASKS, Fake, Gateway, say};
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const TRACE: [u8; 16] =

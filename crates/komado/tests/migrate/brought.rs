@@ -1,6 +1,6 @@
 //! `komado import` that is killed: what it leaves says that it is not whole, until the same import is run again.
 
-use crate::run::Place;
+use crate::migrate::run::Place;
 use serde_json::json;
 use std::io::Write;
 use std::process::Stdio;

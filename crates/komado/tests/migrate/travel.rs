@@ -1,8 +1,8 @@
 //! From a folder to PostgreSQL, on to Redis and back into a folder: the same bytes, also where it was killed on the way.
 
-use crate::run::Place;
-use crate::servers::{Kind, Server};
-use crate::{exports, fill, url};
+use crate::migrate::run::Place;
+use crate::migrate::servers::{Kind, Server};
+use crate::migrate::{exports, fill, url};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 

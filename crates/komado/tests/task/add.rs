@@ -1,7 +1,7 @@
 //! Tasks come in, are listed and shown.
 
-use crate::kit::{Shop, says};
-use crate::run::feed;
+use crate::task::kit::{Shop, says};
+use crate::task::run::feed;
 use komado_provider::scripted::Step;
 use komado_store::{Holder, Queue};
 use std::fs;

@@ -1,6 +1,6 @@
 //! Workers and processes of tasks that are asked to end, or killed.
 
-use crate::kit::{Shop, await_that, long};
+use crate::task::kit::{Shop, await_that, long};
 
 /// How often the task was told, and what it came to.
 fn told_once(shop: &Shop, id: &str) {

@@ -1,6 +1,6 @@
 //! A task that does everything it should not, from end to end; and one after it.
 
-use crate::kit::{Shop, calls, says};
+use crate::task::kit::{Shop, calls, says};
 use komado_provider::scripted::{Step, When};
 use serde_json::Value;
 use std::os::unix::fs::symlink;

@@ -1,6 +1,6 @@
 //! A place with a queue and a model that follows a script.
 
-use crate::run::{Place, Said};
+use crate::task::run::{Place, Said};
 use komado_provider::scripted::{Options, Reply, Script, Server as Model, Step, ToolCall, When};
 use komado_store::{FileStore, Holder};
 use serde_json::{Value, json};

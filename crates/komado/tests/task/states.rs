@@ -1,6 +1,6 @@
 //! Pause, resume, stop and retry, in every state of a task.
 
-use crate::kit::{Shop, long, says};
+use crate::task::kit::{Shop, long, says};
 use komado_core::SessionId;
 use komado_engine::{Clock, Engine};
 use komado_provider::scripted::Step;

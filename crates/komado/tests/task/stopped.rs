@@ -1,6 +1,6 @@
 //! A task that was stopped, taken up again: whatever had become of it, nothing of it is lost.
 
-use crate::kit::{Shop, long, says};
+use crate::task::kit::{Shop, long, says};
 use komado_provider::scripted::Step;
 use komado_store::{Queue, Queued, Stage};
 use serde_json::Value;

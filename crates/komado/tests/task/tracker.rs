@@ -1,6 +1,6 @@
 //! Issues of a stand-in for GitHub become tasks.
 
-use crate::kit::{Shop, Worker, await_that, says, started};
+use crate::task::kit::{Shop, Worker, await_that, says, started};
 use komado_agent::source::Kind;
 use komado_provider::scripted::{Step, When};
 use komado_testkit::tracker::{Issue, Limit, Place, Server};

@@ -1,7 +1,7 @@
 //! What must hold when all is done.
 
-use crate::course::{self, CALLS};
-use crate::town::{LABEL, Town};
+use crate::tasks::course::{self, CALLS};
+use crate::tasks::town::{LABEL, Town};
 use serde_json::Value;
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! Workers, and whoever kills them.
 
-use crate::town::Town;
+use crate::tasks::town::Town;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,8 @@
 //! Everything around the workers: trackers with issues, the model, MCP servers, settings.
 
-use crate::course;
-use crate::far::{Far, program, python};
-use crate::run::{Place, Said, feed};
+use crate::tasks::course;
+use crate::tasks::far::{Far, program, python};
+use crate::tasks::run::{Place, Said, feed};
 use komado_agent::source::Kind;
 use komado_provider::scripted::{Options, Script, Server as Model};
 use komado_testkit::tracker::{Issue, Server as Tracker};

@@ -1,7 +1,7 @@
 //! `komado thread run`: a child held by a process, to its end or to the process's.
 
 use super::{node, session, shown};
-use crate::run::Place;
+use crate::thread::run::Place;
 use komado_provider::scripted::{Options, Server, Step};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! A child's life: started, ended, aborted, paused, resumed; what each says, and what the parent sees of it.
 
 use super::{node, session, shown, start};
-use crate::run::Place;
+use crate::thread::run::Place;
 use serde_json::{Value, json};
 
 #[test]

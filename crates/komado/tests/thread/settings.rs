@@ -1,7 +1,7 @@
 //! What children get by flag, session, persona, variable and file, in that order.
 
 use super::node;
-use crate::run::{Place, feed};
+use crate::thread::run::{Place, feed};
 use serde_json::{Value, json};
 
 const FILE: &str = "threads: {child_ratio: 0.6, max_depth: 2}\n\

@@ -1,7 +1,7 @@
 //! Who has how much of the window, and what fills it.
 
 use super::{node, session, shown, start};
-use crate::run::Place;
+use crate::thread::run::Place;
 use serde_json::{Value, json};
 
 fn shares(node: &Value) -> Vec<u64> {
@@ -192,7 +192,7 @@ fn a_window_too_small_for_what_is_seen_above_is_shown_as_overfull() {
 
 #[test]
 fn narrow_paper_is_wide_enough_for_a_tree_and_labels_give_no_orders() {
-    use crate::run::feed;
+    use crate::thread::run::feed;
     use komado_core::notation::width;
     let place = Place::new();
     let city = session(&place);

@@ -1,7 +1,7 @@
 //! Several children of one parent, and what they tell each other.
 
 use super::{session, shown, start};
-use crate::run::Place;
+use crate::thread::run::Place;
 use komado_provider::scripted::{Options, Server, Step};
 use serde_json::json;
 

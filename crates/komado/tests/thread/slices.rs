@@ -1,7 +1,7 @@
 //! What a child sees of its parent when that is too large for its share, or for the window at hand.
 
 use super::shown;
-use crate::run::Place;
+use crate::thread::run::Place;
 use serde_json::json;
 
 fn begun(place: &Place) -> String {

@@ -1,7 +1,7 @@
 //! The table `stelis_threads`, as those see it who ask with `sqlite3`.
 
 use super::{session, start};
-use crate::run::Place;
+use crate::thread::run::Place;
 use rusqlite::Connection;
 
 type Row = (String, Option<String>, i64, f64, String, Option<String>, Option<String>);

@@ -1,6 +1,6 @@
 //! Clients that go back and forth between two gateways, and what became of their conversations.
 
-use crate::stage::{Gateway, Heard};
+use crate::two_gateways::stage::{Gateway, Heard};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::{BufReader, Read, Write};
@@ -164,7 +164,10 @@ fn send(url: &str, head: &str, body: &str) -> Option<Heard> {
     let mut bytes = Vec::new();
     BufReader::new(stream).read_to_end(&mut bytes).ok()?;
     // A head that is not whole is none.
-    bytes.windows(4).any(|four| four == b"\r\n\r\n").then(|| crate::stage::answer(&mut &bytes[..]))
+    bytes
+        .windows(4)
+        .any(|four| four == b"\r\n\r\n")
+        .then(|| crate::two_gateways::stage::answer(&mut &bytes[..]))
 }
 
 /// What became of the conversations.

@@ -1,7 +1,7 @@
 //! What is tried again, and what is not.
 
-use crate::server::{Script, Server, answer, nobody, whole};
-use crate::{body, client, file, patience, send, text};
+use crate::client::server::{Script, Server, answer, nobody, whole};
+use crate::client::{body, client, file, patience, send, text};
 use komado_provider::{Cancel, Client, Dialect, Patience, Provider, SendError};
 use std::sync::mpsc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! What ends a request before its answer: refusals, files that change, time, and whoever asked.
 
-use crate::server::{Peer, Script, Server, answer, nobody, whole};
-use crate::{body, bytes, client, file, once, patience, send, text, zeros};
+use crate::client::server::{Peer, Script, Server, answer, nobody, whole};
+use crate::client::{body, bytes, client, file, once, patience, send, text, zeros};
 use komado_provider::{Body, Cancel, Client, Dialect, Key, Method, Patience, Provider, SendError, Step};
 use std::path::Path;
 use std::sync::mpsc;

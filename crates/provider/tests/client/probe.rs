@@ -1,7 +1,8 @@
 //! Probes, and where the client is called from.
 
-use crate::server::{Script, Server, answer, nobody, whole};
-use crate::{client, once, patience, send, text};
+use crate::client::server::{Script, Server, answer, nobody, whole};
+use crate::client::{client, once, patience, send, text};
+use crate::own_process::is_inside;
 use komado_provider::{Cancel, Client, Dialect, Method, Provider, SendError};
 use std::sync::mpsc;
 
@@ -54,26 +55,11 @@ fn a_client_works_and_ends_where_others_are_asynchronous() {
     server.done();
 }
 
-/// Runs one test of this program again, as a process with another environment: it is read when a way out is made. True
-/// in that process.
-fn is_inside(test: &str, environment: &[(&str, &str)]) -> bool {
-    const INSIDE: &str = "KOMADO_TEST_INSIDE";
-    if std::env::var_os(INSIDE).is_some() {
-        return true;
-    }
-    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
-    again.args(["--exact", test]).env(INSIDE, "1").env_remove("no_proxy").env_remove("NO_PROXY");
-    let done = again.envs(environment.iter().copied()).output().unwrap();
-    let said = String::from_utf8_lossy(&done.stdout);
-    assert!(done.status.success() && said.contains("1 passed"), "{said}");
-    false
-}
-
 #[test]
 fn a_proxy_is_not_asked_about_this_machine() {
     let proxy = format!("http://127.0.0.1:{}", nobody());
     let environment = ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"].map(|name| (name, &*proxy));
-    if !is_inside("probe::a_proxy_is_not_asked_about_this_machine", &environment) {
+    if !is_inside("client::probe::a_proxy_is_not_asked_about_this_machine", &environment) {
         return;
     }
     let server = Server::play(vec![answer(whole("200 OK", "", "here"))]);
@@ -90,7 +76,8 @@ fn a_proxy_is_not_asked_about_this_machine() {
 fn a_machine_without_certificates_speaks_to_those_who_need_none() {
     let none = "/no/such/certificates";
     let environment = [("SSL_CERT_FILE", none), ("SSL_CERT_DIR", none)];
-    if !is_inside("probe::a_machine_without_certificates_speaks_to_those_who_need_none", &environment) {
+    if !is_inside("client::probe::a_machine_without_certificates_speaks_to_those_who_need_none", &environment)
+    {
         return;
     }
     let server = Server::play(vec![answer(whole("200 OK", "", "here"))]);

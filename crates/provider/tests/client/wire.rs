@@ -1,7 +1,7 @@
 //! What is on the wire.
 
-use crate::server::{Script, Server, whole};
-use crate::{body, client, file, send, text};
+use crate::client::server::{Script, Server, whole};
+use crate::client::{body, client, file, send, text};
 use komado_provider::{Cancel, Dialect, Key};
 use std::sync::mpsc;
 

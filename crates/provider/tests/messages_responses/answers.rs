@@ -1,6 +1,6 @@
 //! Recorded answers, cut at every byte.
 
-use crate::play::{decoded, fixtures, heard, recorded};
+use crate::messages_responses::play::{decoded, fixtures, heard, recorded};
 use komado_core::journal::Usage;
 use komado_core::message::{CallKind, Opaque, Part};
 use komado_provider::{Dialect, Event, Form};
@@ -120,7 +120,7 @@ fn errors_are_told_with_all_they_say() {
     }
     // Another API's error inside a stream.
     let body = "data: {\"error\":{\"code\":500,\"message\":\"窓\"}}\n\n";
-    for dialect in crate::play::BOTH {
+    for dialect in crate::messages_responses::play::BOTH {
         let heard = heard(&decoded(dialect, Form::Stream, [body.as_bytes()]));
         assert_eq!(heard.failed.unwrap().body, r#"{"error":{"code":500,"message":"窓"}}"#);
     }
@@ -214,7 +214,7 @@ fn an_answer_told_only_at_its_end_is_heard_whole() {
 
 #[test]
 fn noise_is_no_answer() {
-    for dialect in crate::play::BOTH {
+    for dialect in crate::messages_responses::play::BOTH {
         for form in [Form::Stream, Form::Whole] {
             for noise in [
                 "",

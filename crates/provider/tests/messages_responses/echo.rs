@@ -1,6 +1,6 @@
 //! What is encoded is decoded as it was.
 
-use crate::play::{decoded, encoded, fixtures, heard, recorded};
+use crate::messages_responses::play::{decoded, encoded, fixtures, heard, recorded};
 use komado_core::journal::Usage;
 use komado_core::message::{CallKind, Opaque};
 use komado_core::raw::Raw;
@@ -99,7 +99,7 @@ fn calls_written_at_once_are_told_apart() {
         Event::Finished("tool_calls".into()),
         usage(),
     ];
-    for dialect in crate::play::BOTH {
+    for dialect in crate::messages_responses::play::BOTH {
         FORMS.into_iter().for_each(|form| _ = same(dialect, form, &events));
     }
 }
@@ -127,7 +127,7 @@ fn items_of_every_kind_come_through() {
     ];
     FORMS.into_iter().for_each(|form| _ = same(Dialect::Responses, form, &events));
     let cut = [begun(), text("途中"), usage(), Event::Finished("length".into())];
-    for dialect in crate::play::BOTH {
+    for dialect in crate::messages_responses::play::BOTH {
         FORMS.into_iter().for_each(|form| _ = same(dialect, form, &cut));
     }
 }

@@ -1,6 +1,6 @@
 //! Any conversation that can be admitted is one that the API takes.
 
-use crate::play::{BOTH, again, ask, call, request, result, written};
+use crate::messages_responses::play::{BOTH, again, ask, call, request, result, written};
 use komado_core::journal::Setup;
 use komado_core::message::{Message, Part, Role};
 use komado_provider::Dialect;

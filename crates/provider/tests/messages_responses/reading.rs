@@ -1,6 +1,6 @@
 //! Requests of real clients, read and written again.
 
-use crate::play::{BOTH, again, fixture};
+use crate::messages_responses::play::{BOTH, again, fixture};
 use komado_core::message::{CallKind, ImageSource, Part, Role};
 use komado_provider::{Asked, Dialect};
 

@@ -1,6 +1,6 @@
 //! Requests as they are written, byte by byte where it matters.
 
-use crate::play::{BOTH, Named, ask, call, opaque, request, result, written};
+use crate::messages_responses::play::{BOTH, Named, ask, call, opaque, request, result, written};
 use komado_core::journal::Setup;
 use komado_core::message::{CallKind, ImageSource, Message, Part, Role};
 use komado_core::raw::Raw;

@@ -1,6 +1,6 @@
 //! What stands beside the sessions: the queue, which follows from nothing else, and the bell, which nobody misses.
 
-use crate::room::{Room, open_store, sid};
+use crate::files::room::{Room, open_store, sid};
 use komado_core::session::Counters;
 use komado_store::{Change, Error, Heard, Holder, Job, News, Queue, Store, Watch, Watcher};
 use std::fs;

@@ -1,7 +1,7 @@
 //! What it costs, counted by the system: one write and one sync to append, a few kilobytes to open.
 
-use crate::play::{self, said};
-use crate::room::Room;
+use crate::files::play::{self, said};
+use crate::files::room::Room;
 use komado_core::{Role, View};
 use komado_store::files::Work;
 use komado_store::{Journal, Mode};
@@ -42,7 +42,7 @@ fn an_append_is_one_write_and_one_sync() {
     assert_eq!(room.store.work(), journal.work());
     assert_eq!(journal.byte_size(), fs::metadata(room.path("messages.jsonl")).unwrap().len());
     room.book = book;
-    crate::room::same(&journal, &room.book);
+    crate::files::room::same(&journal, &room.book);
 }
 
 #[test]

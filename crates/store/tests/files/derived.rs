@@ -1,8 +1,8 @@
 //! Files for people: they say what the view says, and cost little.
 
-use crate::dice::Dice;
-use crate::play::{self, NOW, answered, result, said};
-use crate::room::{Room, called, condensed, inode, json_lines, tid};
+use crate::files::dice::Dice;
+use crate::files::play::{self, NOW, answered, result, said};
+use crate::files::room::{Room, called, condensed, inode, json_lines, tid};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use komado_core::journal::{Anchor, Edit, EditKind, Entry, Replace, Setup, encode};
@@ -314,7 +314,7 @@ fn a_rewritten_line_leaves_no_trace_in_what_is_derived_also_in_forks() {
     fs::write(room.path("request.json"), "{\"content\":\"s3cret\"}").unwrap();
     let changed = journal.rewrite(&mut |_, line| Some(line.replace("s3cret", "[gone]").into_bytes()));
     assert_eq!(changed.unwrap(), 3);
-    for path in crate::room::walk(&room.path("")) {
+    for path in crate::files::room::walk(&room.path("")) {
         assert!(!path.is_file() || !holds(&path), "{}", path.display());
     }
     assert_eq!(inode(&room.path("threads/other/current.jsonl")), other, "it shares none of those lines");

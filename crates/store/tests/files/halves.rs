@@ -1,7 +1,7 @@
 //! `running` and `completed`: one rename apart, and put right when a process ended in between.
 
-use crate::play::{NOW, said};
-use crate::room::{Room, inode, json_lines, meta, same, sid, tid, walk};
+use crate::files::play::{NOW, said};
+use crate::files::room::{Room, inode, json_lines, meta, same, sid, tid, walk};
 use komado_core::journal::{Close, Ending, Entry};
 use komado_core::session::State;
 use komado_core::thread::Header;

@@ -1,8 +1,8 @@
 //! The index: whatever happens to it, the heads are the same.
 
-use crate::dice::Dice;
-use crate::play::{self, said};
-use crate::room::{Room, open_store, same, walk};
+use crate::files::dice::Dice;
+use crate::files::play::{self, said};
+use crate::files::room::{Room, open_store, same, walk};
 use komado_core::{Role, ThreadId};
 use komado_store::files::FileJournal;
 use komado_store::{Error, Journal, Mode, Note, Row, Store};
@@ -276,8 +276,9 @@ fn an_index_is_as_good_as_new_after_a_fork_of_a_fork() {
         fs::remove_file(room.path("threads").join(name).join("index")).unwrap();
     }
     fs::remove_file(room.path("index")).unwrap();
-    let open =
-        |name: &str, mode: Mode| room.store.open_file(&room.id, &crate::room::tid(name), mode).unwrap();
+    let open = |name: &str, mode: Mode| {
+        room.store.open_file(&room.id, &crate::files::room::tid(name), mode).unwrap()
+    };
     same(&open("b", Mode::Write), &second);
     same(&open("b", Mode::Read), &second);
     same(&open("a", Mode::Read), &book);

@@ -1,7 +1,7 @@
 //! Names and permissions: what people find with `ls`, and what nobody else may read.
 
-use crate::play::{self, NOW, said};
-use crate::room::{Room, json_lines, sid, tid, walk};
+use crate::files::play::{self, NOW, said};
+use crate::files::room::{Room, json_lines, sid, tid, walk};
 use komado_core::journal::Entry;
 use komado_core::message::{ImageSource, Part};
 use komado_core::session::{Meta, State};
@@ -67,7 +67,7 @@ fn folders_and_files_have_the_names_people_know() {
 fn a_new_session_has_its_files_before_anything_is_said() {
     let room = Room::new();
     let metadata: Meta = serde_json::from_slice(&fs::read(room.path("metadata.json")).unwrap()).unwrap();
-    assert_eq!(metadata, crate::room::meta("s"));
+    assert_eq!(metadata, crate::files::room::meta("s"));
     let text = fs::read_to_string(room.path("metadata.json")).unwrap();
     assert!(text.starts_with("{\n") && text.ends_with("}\n") && !text.contains("queued"), "{text}");
     let lines = json_lines(&room.path("messages.jsonl"));
@@ -104,7 +104,7 @@ fn an_id_leads_to_no_other_folder() {
     for id in ["../s", "..", ".", "s/../s", "running/s", "s/", "/s", ".new-x", ".gone-s.1", "s\0"] {
         assert!(SessionId::new(id).is_err(), "{id:?}");
         assert!(ThreadId::new(id).is_err(), "{id:?}");
-        let bad = Meta { uuid: id.into(), ..crate::room::meta("x") };
+        let bad = Meta { uuid: id.into(), ..crate::files::room::meta("x") };
         assert!(room.store.create(&bad).is_err(), "{id:?}");
         assert!(matches!(room.store.blob(&room.id, id), Err(Error::NoBlob(..))), "{id:?}");
     }
@@ -192,5 +192,5 @@ fn many_forks_stand_on_one_another() {
         parent = name;
     }
     let last = room.store.open_file(&room.id, &tid(&parent), Mode::Read).unwrap();
-    crate::room::same(&last, &room.book);
+    crate::files::room::same(&last, &room.book);
 }

@@ -1,11 +1,12 @@
 //! One process writes a session at a time, and who repairs is in nobody's way for long.
 
-use crate::play::said;
-use crate::room::{Room, same, sid, tid};
+use crate::files::play::said;
+use crate::files::room::{Room, same, sid, tid};
 use komado_core::session::State;
 use komado_core::{Role, ThreadId};
 use komado_store::{Change, Error, FileStore, Holder, Journal, Mode, Store};
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::mpsc::channel;
@@ -140,7 +141,7 @@ fn leases_of_sessions_that_were_closed_are_forgotten() {
     let room = Room::new();
     for n in 0..50 {
         let id = format!("s{n}");
-        room.store.create(&crate::room::meta(&id)).unwrap();
+        room.store.create(&crate::files::room::meta(&id)).unwrap();
         drop(room.store.open_file(&sid(&id), &ThreadId::root(), Mode::Write).unwrap());
     }
     let open = fs::read_dir("/proc/self/fd").unwrap().filter_map(|fd| fs::read_link(fd.unwrap().path()).ok());
@@ -154,21 +155,24 @@ fn leases_of_sessions_that_were_closed_are_forgotten() {
 fn a_child_process_that_is_just_being_started_keeps_no_lock() {
     let room = Room::with(56, 3);
     let writer = room.write();
+    // The child says that it was forked, and goes on to its program when it is told to.
+    let ((mut forked, there), (mut on, mut go)) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut child = Command::new("true");
-            // SAFETY: between fork and exec this only sleeps.
+            // SAFETY: between fork and exec this only reads and writes a byte.
             unsafe {
-                child.pre_exec(|| {
-                    std::thread::sleep(Duration::from_millis(400));
-                    Ok(())
+                child.pre_exec(move || {
+                    (&there).write_all(b".")?;
+                    on.read_exact(&mut [0])
                 });
             }
             assert!(child.status().unwrap().success());
         });
-        std::thread::sleep(Duration::from_millis(150));
+        forked.read_exact(&mut [0]).unwrap();
         drop(writer);
         drop(room.elsewhere().open_file(&room.id, &ThreadId::root(), Mode::Write).unwrap());
         room.store.remove(&room.id).unwrap();
+        go.write_all(b".").unwrap();
     });
 }

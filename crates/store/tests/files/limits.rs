@@ -4,8 +4,8 @@
 //! the size of files, which needs no rights: the system refuses the same calls as a full disk does, with another
 //! number. The folder is read by another user when the tests run as root, because root may write everywhere.
 
-use crate::play::{self, said};
-use crate::room::{Room, open_store, same, sid, tid, walk};
+use crate::files::play::{self, said};
+use crate::files::room::{Room, open_store, same, sid, tid, walk};
 use komado_core::session::{Counters, State};
 use komado_core::{Role, ThreadId};
 use komado_store::files::FileJournal;
@@ -54,7 +54,7 @@ fn a_full_disk_loses_nothing_and_is_told() {
     let script = "trap '' XFSZ; exec \"$0\" \"$@\"";
     let mut child = Command::new("sh");
     child.args(["-c", script]).arg(std::env::current_exe().unwrap());
-    child.args(["--exact", "limits::a_full_disk_loses_nothing_and_is_told", "--nocapture"]);
+    child.args(["--exact", "files::limits::a_full_disk_loses_nothing_and_is_told", "--nocapture"]);
     let output = child.env(BASE, room.base()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
@@ -83,7 +83,7 @@ fn on_a_full_disk(store: &FileStore, base: &Path) {
     let text = refused(store.put_blob(&id, &mut &vec![1; 200_000][..]));
     assert!(text.contains("nothing was lost"), "{text}");
     limit(Some(100));
-    refused(store.create(&crate::room::meta("new")));
+    refused(store.create(&crate::files::room::meta("new")));
     let header = komado_core::thread::Header {
         thread: tid("t"),
         ..komado_core::thread::Header::root(id.clone(), "t")
@@ -92,7 +92,7 @@ fn on_a_full_disk(store: &FileStore, base: &Path) {
     limit(None);
     fs::remove_dir(base.join("running/s/threads")).unwrap();
     assert_eq!(walk(base).len(), before);
-    store.create(&crate::room::meta("new")).unwrap();
+    store.create(&crate::files::room::meta("new")).unwrap();
     store.spawn(&header).unwrap();
     assert_eq!(store.put_blob(&id, &mut &vec![1; 200_000][..]).unwrap().byte_size, 200_000);
     same(&store.open_file(&id, &ThreadId::root(), Mode::Write).unwrap(), &book);
@@ -165,14 +165,14 @@ fn a_folder_that_may_only_be_read_can_be_read() {
     let mut room = Room::with(61, 30);
     room.store.put_blob(&room.id, &mut &b"bytes"[..]).unwrap();
     drop(room.fork("fork", "root", 7));
-    room.store.create(&crate::room::meta("grown")).unwrap();
+    room.store.create(&crate::files::room::meta("grown")).unwrap();
     let book = std::mem::take(&mut room.book);
     room.id = sid("grown");
     room.line(2, "話");
     (room.id, room.book) = (sid("s"), book);
     // One whose index is gone, one whose last line is torn.
     for id in ["gone", "torn"] {
-        room.store.create(&crate::room::meta(id)).unwrap();
+        room.store.create(&crate::files::room::meta(id)).unwrap();
         let mut journal = room.store.open_file(&sid(id), &ThreadId::root(), Mode::Write).unwrap();
         journal.append(0, &play::rows(&room.book, 0)).unwrap();
     }
@@ -197,7 +197,7 @@ fn a_folder_that_may_only_be_read_can_be_read() {
         }
         lock_up(&base, root.then_some(NOBODY));
         let mut child = Command::new(&binary);
-        child.args(["--exact", "limits::a_folder_that_may_only_be_read_can_be_read", "--nocapture"]);
+        child.args(["--exact", "files::limits::a_folder_that_may_only_be_read_can_be_read", "--nocapture"]);
         child.env(BASE, &base).current_dir(dir.path());
         if root {
             child.gid(NOBODY).uid(NOBODY);
@@ -230,7 +230,7 @@ fn in_a_locked_folder(store: &FileStore, base: &Path) {
     assert_eq!(child.above(&tid("stelis_1")).unwrap().last(), 2);
     let blob = blake3::hash(b"bytes").to_hex()[..32].to_owned();
     assert!(store.blob(&id, &blob).is_ok());
-    crate::shelf::can_be_filled_and_searched(store, &id);
+    crate::files::shelf::can_be_filled_and_searched(store, &id);
 
     let count = Change::Count { by: Counters::default(), at: "t".into() };
     let end = Change::State { to: State::Completed, at: "t".into(), why: None };
@@ -241,7 +241,7 @@ fn in_a_locked_folder(store: &FileStore, base: &Path) {
     for (what, text) in [
         ("open", refused(store.open_file(&id, &root, Mode::Write))),
         ("amend", refused(store.open_file(&id, &root, Mode::Amend))),
-        ("create", refused(store.create(&crate::room::meta("new")))),
+        ("create", refused(store.create(&crate::files::room::meta("new")))),
         ("spawn", refused(store.spawn(&header))),
         ("put", refused(store.put_blob(&id, &mut &b"more"[..]))),
         ("count", refused(store.change(&id, &count))),

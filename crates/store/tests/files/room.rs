@@ -1,7 +1,7 @@
 //! A file store in a folder of its own, with one session.
 
-use crate::play::{self, said};
-use crate::shares::{share, slice};
+use crate::files::play::{self, said};
+use crate::files::shares::{share, slice};
 use komado_core::journal::{Cause, Edit, EditKind, Entry, Show, ShowKind};
 use komado_core::message::{Call, CallKind, Part};
 use komado_core::session::{Meta, MetaConfig, TaskKey};

@@ -1,6 +1,6 @@
 //! `recall.db`: made again whatever happened to it, private, and without a trace of what was cleared.
 
-use crate::room::{Room, open_store, tid};
+use crate::files::room::{Room, open_store, tid};
 use komado_core::{Role, SessionId};
 use komado_store::shelf::{Doc, Filter, Mark, Passage, Sheet, Shelf};
 use komado_store::{FileStore, Store};

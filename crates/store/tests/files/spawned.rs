@@ -1,8 +1,8 @@
 //! Spawned threads on disk: what is written for people, what it costs to look up, and what a crash leaves.
 
-use crate::cost::counted;
-use crate::play::{self, NOW, said};
-use crate::room::{Line, Room, inode, json_lines, same, tid};
+use crate::files::cost::counted;
+use crate::files::play::{self, NOW, said};
+use crate::files::room::{Line, Room, inode, json_lines, same, tid};
 use komado_core::journal::{Entry, encode};
 use komado_core::session::State;
 use komado_core::thread::{Header, Moment};

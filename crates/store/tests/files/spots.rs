@@ -1,7 +1,7 @@
 //! The table of places: made again from the journals, and used by many at once.
 
-use crate::play::{self, said};
-use crate::room::{Room, meta, open_store, sid};
+use crate::files::play::{self, said};
+use crate::files::room::{Room, meta, open_store, sid};
 use komado_core::journal::{Entry, Group, Mark, Reply, Sent};
 use komado_core::session::Meta;
 use komado_core::thread::{Header, Moment};

@@ -1,8 +1,8 @@
 //! Journals that are not as they should be.
 
-use crate::dice::Dice;
-use crate::play::said;
-use crate::room::{Room, same};
+use crate::files::dice::Dice;
+use crate::files::play::said;
+use crate::files::room::{Room, same};
 use komado_core::Role;
 use komado_store::{Error, FileStore, Journal, Mode, Note, Store};
 use std::fs::{self, OpenOptions};

@@ -1,7 +1,7 @@
 //! `stelis_threads` and `stelis_mail`: seed 003's table for people and their SQL, and never more than an index.
 
-use crate::play::{self, NOW, said};
-use crate::room::{Line, Room, meta, open_store, spoil, tid};
+use crate::files::play::{self, NOW, said};
+use crate::files::room::{Line, Room, meta, open_store, spoil, tid};
 use komado_core::journal::{Anchor, Chronicle, Close, Ending, Entry};
 use komado_core::session::State;
 use komado_core::thread::{Branch, Header, Status};

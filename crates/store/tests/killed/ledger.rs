@@ -1,6 +1,6 @@
 //! What was acknowledged, kept where no store can lose it, and held against what is there afterwards.
 
-use crate::conversation::{Conversation, number, sid};
+use crate::killed::conversation::{Conversation, number, sid};
 use komado_core::{Seq, ThreadId, View};
 use komado_store::{Journal, Mode, Store};
 use std::collections::HashSet;

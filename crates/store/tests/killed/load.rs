@@ -1,7 +1,7 @@
 //! Writers that never stop: what fails is looked at and tried again, as whoever uses a store would.
 
-use crate::conversation::{Conversation, sid};
-use crate::ledger::Ledger;
+use crate::killed::conversation::{Conversation, sid};
+use crate::killed::ledger::Ledger;
 use komado_core::{Seq, ThreadId};
 use komado_store::{Error, Mode, Store};
 use std::sync::Arc;

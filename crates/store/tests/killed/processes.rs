@@ -2,9 +2,9 @@
 //!
 //! A line on standard output acknowledges an entry. One that the kill cut short has no line break and acknowledges nothing.
 
-use crate::holder;
-use crate::ledger::Ledger;
-use crate::load;
+use crate::killed::holder;
+use crate::killed::ledger::Ledger;
+use crate::killed::load;
 use komado_store::FileStore;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -48,7 +48,7 @@ pub(crate) struct Process {
 impl Process {
     pub(crate) fn start(folder: &Path, sessions: &[&str], ledger: &Arc<Ledger>) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "one_process_that_writes", "--nocapture"]);
+        command.args(["--exact", "killed::one_process_that_writes", "--nocapture"]);
         command.env(FOLDER, folder).env(SESSIONS, sessions.join(" "));
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let (stdout, ledger) = (child.stdout.take().unwrap(), Arc::clone(ledger));

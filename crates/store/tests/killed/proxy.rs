@@ -1,7 +1,7 @@
 //! A way to a server that breaks: each connection is cut after a random number of bytes, wherever that is in a message.
 
-use crate::dice::Dice;
-use crate::servers::proxy::stand_before;
+use crate::killed::dice::Dice;
+use crate::killed::servers::proxy::stand_before;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use super::servers::{Kind, Server};
 use super::{fresh, how, lines, make, open, root, talk};
-use crate::servers::proxy::Proxy;
+use crate::postgres::servers::proxy::Proxy;
 use komado_core::Role;
 use komado_store::{Error, Mode, PostgresStore, Query, Row, Store};
 use komado_testkit::Book;

@@ -94,7 +94,7 @@ fn of_many_who_take_a_session_at_once_one_has_it() {
 #[test]
 fn a_lease_whose_taking_was_not_answered_is_taken_again() {
     let url = fresh();
-    let proxy = crate::servers::proxy::Proxy::before(&url);
+    let proxy = crate::postgres::servers::proxy::Proxy::before(&url);
     let store = open(&proxy.url);
     let id = make(&store, "s");
     for _ in 0..6 {

@@ -2,7 +2,7 @@
 
 use super::servers::{Kind, Server};
 use super::{how, make, open, row, writer};
-use crate::servers::proxy::Proxy;
+use crate::redis::servers::proxy::Proxy;
 use komado_core::session::{Counters, State};
 use komado_core::{SessionId, ThreadId};
 use komado_store::{

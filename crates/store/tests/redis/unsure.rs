@@ -2,7 +2,7 @@
 
 use super::servers::{Kind, Server};
 use super::{how, make, open, reader, row, rows, writer};
-use crate::servers::proxy::Proxy;
+use crate::redis::servers::proxy::Proxy;
 use komado_core::session::Counters;
 use komado_core::{SessionId, ThreadId};
 use komado_store::{Change, Connecting, Error, Heard, Job, Mode, Outcome, Queue, Store, Watch};

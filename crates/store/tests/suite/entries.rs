@@ -2,7 +2,7 @@
 
 use super::threads::{header, same};
 use super::{make, root, tid};
-use crate::play::{self, NOW, said};
+use crate::suite::play::{self, NOW, said};
 use komado_core::head::Source;
 use komado_core::journal::{Entry, encode};
 use komado_core::{Message, Record, Role, ThreadId};

@@ -2,8 +2,8 @@
 
 use super::threads::{header, same};
 use super::{make, root, tid};
-use crate::dice::Dice;
-use crate::play;
+use crate::suite::dice::Dice;
+use crate::suite::play;
 use komado_core::head::Source;
 use komado_core::{Message, Seq, View};
 use komado_store::{Journal, Mode, Store};

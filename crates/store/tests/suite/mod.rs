@@ -3,14 +3,18 @@
 //! A new store joins with one line in `conformance.rs`. Nothing here knows which store it is given.
 
 pub(crate) mod blobs;
+pub(crate) mod dice;
 pub(crate) mod entries;
 pub(crate) mod folding;
+pub(crate) mod kinds;
 pub(crate) mod letters;
 pub(crate) mod places;
+pub(crate) mod play;
 pub(crate) mod queue;
 pub(crate) mod retried;
 pub(crate) mod rows;
 pub(crate) mod sessions;
+pub(crate) mod shares;
 pub(crate) mod shelves;
 pub(crate) mod threads;
 pub(crate) mod tree;

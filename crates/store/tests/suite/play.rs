@@ -1,6 +1,6 @@
 //! Random conversations: entries of every kind are proposed, and the gate keeps what may follow.
 
-use crate::dice::Dice;
+use crate::suite::dice::Dice;
 use komado_core::head::Source;
 use komado_core::journal::{
     Anchor, Cause, Chronicle, Close, Edit, EditKind, Ending, Entry, Group, Mark, Replace, Reply, Sent, Setup,

@@ -1,7 +1,7 @@
 //! Sessions: made, listed, changed, ended, removed.
 
 use super::{make, meta, root, sid, tid};
-use crate::play::{self, said};
+use crate::suite::play::{self, said};
 use komado_core::session::{Counters, Meta, Session, State};
 use komado_core::{Role, SessionId, ThreadId};
 use komado_store::{Change, Error, Mode, Query, Store};

@@ -1,8 +1,8 @@
 //! Threads: spawned, listed, forked.
 
 use super::{make, root, tid};
-use crate::dice::Dice;
-use crate::play::{self, said};
+use crate::suite::dice::Dice;
+use crate::suite::play::{self, said};
 use komado_core::thread::{Header, Moment};
 use komado_core::{Role, Seq, SessionId};
 use komado_store::{Error, Journal, Mode, Store};

@@ -3,8 +3,8 @@
 use super::folding::{poured, poured_book};
 use super::threads::{header, same};
 use super::{make, root, sid, tid};
-use crate::play::{self, said};
-use crate::shares::{share, slice};
+use crate::suite::play::{self, said};
+use crate::suite::shares::{share, slice};
 use komado_core::head::Source;
 use komado_core::journal::{Entry, Setup, Share};
 use komado_core::thread::{Branch, Header, Moment, Status};

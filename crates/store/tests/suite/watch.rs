@@ -2,7 +2,7 @@
 
 use super::threads::header;
 use super::{make, root, sid, tid};
-use crate::play::{self, said};
+use crate::suite::play::{self, said};
 use komado_core::session::State;
 use komado_core::{Role, Seq, ThreadId};
 use komado_store::{Change, Heard, Mode, News, Store, Watcher};

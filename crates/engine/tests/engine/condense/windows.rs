@@ -1,7 +1,7 @@
 //! Any conversation, any window: every request fits, and every message is read once.
 
 use super::{model, result, session, user};
-use crate::room::{Room, call, calls};
+use crate::engine::room::{Room, call, calls};
 use komado_core::message::{Message, Part};
 use komado_core::{Meter, Span};
 use komado_engine::condense::{Declined, Settings, compose};

@@ -1,7 +1,7 @@
 //! Summaries that are not worth it or cannot be had: the view stays as it is, and what was spent is on record.
 
 use super::{ask, begin, fit, fit_by, ours, read, tell, text};
-use crate::room::{Room, check, everywhere, setup, words};
+use crate::engine::room::{Room, check, everywhere, setup, words};
 use komado_core::budget::{Budget, Preset, Rule};
 use komado_core::journal::{Entry, Usage};
 use komado_core::ladder::Rung;

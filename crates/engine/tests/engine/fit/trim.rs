@@ -1,7 +1,7 @@
 //! Old outputs become placeholders: many at once, the stale ones first, the recent ones and pins never.
 
 use super::{ask, begin, fit, ours, read, run, tell, text};
-use crate::room::{Room, call, calls, everywhere, result_with_output, words};
+use crate::engine::room::{Room, call, calls, everywhere, result_with_output, words};
 use komado_core::Seq;
 use komado_core::budget::{Budget, Policy, Preset, Rule, ToolBudget};
 use komado_core::journal::EditKind;

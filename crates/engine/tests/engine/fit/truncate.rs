@@ -1,7 +1,7 @@
 //! A marker in place of the oldest: one, however often, and whatever stood there before.
 
 use super::{ask, begin, fit_by, ours, read, tell};
-use crate::room::{Room, everywhere, words};
+use crate::engine::room::{Room, everywhere, words};
 use komado_core::Span;
 use komado_core::budget::{Budget, Policy, Preset, Truncate};
 use komado_core::journal::{EditKind, ShowKind};

@@ -1,7 +1,7 @@
 //! Plans, and the way back: what is planned is what is done, and each edit can be undone by itself.
 
 use super::{ask, begin, explained, fit, fit_by, ours, read, tell};
-use crate::room::{Room, check, counted, everywhere, words};
+use crate::engine::room::{Room, check, counted, everywhere, words};
 use komado_core::budget::{Budget, Preset};
 use komado_core::journal::{Edit, EditKind, Entry};
 use komado_core::{Seq, SessionId};

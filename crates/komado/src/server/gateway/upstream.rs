@@ -11,9 +11,9 @@
 use super::headers::{Manner, Signing};
 use super::{Gateway, Refusal};
 use komado_core::session::MetaConfig;
-use komado_engine::model::{KeySource, KnownModel, ModelChoice, SCRIPTED, SCRIPTED_WINDOW};
 use komado_engine::exchange::Asking;
 use komado_engine::lesson::{Told, Window};
+use komado_engine::model::{KeySource, KnownModel, ModelChoice, SCRIPTED, SCRIPTED_WINDOW};
 use komado_ops::{Context, Exit, Fault, Outcome};
 use komado_provider::registry::Registry;
 use komado_provider::scripted::{Options, Server};

@@ -1,0 +1,15 @@
+//! The turn against the scripted server: real HTTP, real counts, a window that is enforced.
+//!
+//! What the model saw is compared with the files in `snapshots/`; `KOMADO_BLESS=1` writes them anew.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod broken;
+mod converse;
+pub(crate) mod kit;
+mod lessons;
+mod long;
+mod overflow;
+mod stelis;
+mod summaries;
+mod texts;

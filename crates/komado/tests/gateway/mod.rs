@@ -1,0 +1,13 @@
+//! `komado serve` as an agent meets it: real processes, real sockets, and a provider that does what a test says.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod allow;
+mod bytes;
+mod choice;
+mod door;
+mod flow;
+mod harm;
+mod keep;
+use crate::run;
+pub(crate) mod stage;
+mod traces;

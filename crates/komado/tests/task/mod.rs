@@ -1,0 +1,11 @@
+//! `komado task` and `komado work` as a person meets them: the binary, a model that follows a script, real signals.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod add;
+mod ends;
+mod hostile;
+mod kit;
+use crate::run;
+mod states;
+mod stopped;
+mod tracker;

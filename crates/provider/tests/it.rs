@@ -1,0 +1,13 @@
+//! The tests of this crate through its public interface, as one program: it is linked once.
+
+mod chat_ollama;
+mod client;
+mod gateway;
+mod messages_responses;
+mod overflow;
+mod own_process;
+mod probe;
+mod registry;
+mod scripted_answers;
+mod scripted_kit;
+mod scripted_refusals;
